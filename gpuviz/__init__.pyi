@@ -1,4 +1,5 @@
 from . import allocators as allocators
+from . import dask as dask
 from .allocator.graph import graph as graph
 from .allocator.host_memory import empty_host_cache as empty_host_cache
 from .allocator.host_memory import host_memory_stats as host_memory_stats
@@ -35,6 +36,7 @@ from .comparison.diff import Diff as Diff
 from .comparison.diff import diff as diff
 from .frameworks.cupy import malloc as malloc
 from .frameworks.cupy import malloc_pinned as malloc_pinned
+from .merging.merge import merge as merge
 from .notebook.dashboard import dashboard as dashboard
 from .ownership.holders import holders as holders
 from .ownership.holders import release as release

@@ -9,6 +9,7 @@ from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.findings import findings
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.iterations import iterations
+from gpuviz.analysis.processes import part_of_device
 from gpuviz.analysis.what_if import what_if
 from gpuviz.hazards.hazards import judge
 from gpuviz.recording.conclusions import fitting, marked, schemas
@@ -77,7 +78,7 @@ class Conclusions:
         """Return the iterations of the program's main loop, and their costs on a device."""
         self._read(recording)
         if device not in self._iterations:
-            self._iterations[device] = iterations(recording, device)
+            self._iterations[device] = iterations(part_of_device(recording, device), device)
         return self._iterations[device]
 
     def hazards(self, recording: "Recording") -> "pa.Table | str":

@@ -117,6 +117,10 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
     """
     from gpuviz.advice.rules import r40_unordered_operations
 
+    if recording.processes:
+        from gpuviz.advice.processes import findings_of_processes
+
+        return findings_of_processes(recording, small=small)
     scale = Scale(recording)
     least_bytes = 0 if small else LEAST_BYTES
     found = [

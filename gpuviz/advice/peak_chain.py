@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuviz.advice.memory_changes import DeviceBlocks, device_blocks
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.processes import part_of_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,6 +113,7 @@ Maxima = dict[str, tuple[int, int | None]]
 
 
 def _of_uses(recording: "Recording", device: int) -> Maxima:
+    recording = part_of_device(recording, device)
     conclusions = recording.conclusions
     if conclusions.uses is None:
         conclusions.uses = uses(device_blocks(recording))

@@ -107,7 +107,9 @@ def leaks(recording: "Recording", device: int | None = None) -> "pa.Table":
     import pyarrow as pa
 
     devices = recording.devices if device is None else (recording.device_or_first(device),)
-    found = [each for each in growing_lines(recording) if each.device in devices]
+    parts = [each.recording for each in recording.processes] or [recording]
+    lines = (each for part in parts for each in growing_lines(part))
+    found = [each for each in lines if each.device in devices]
     whole = pa.int64()
     kinds = {
         "site": pa.utf8(),

@@ -191,6 +191,9 @@ def overlap(
     end = None if end is None else as_ns(end, "end")
     if start is not None and end is not None and end < start:
         raise ValueError(f"the window must not end before it starts, got {start} to {end} ns")
+    if recording.processes:
+        whole = _of_processes(recording, start, end)
+        return whole if device is None else of_device(whole, device)
     bounds = recording.bounds
     activities = timed_activities(recording.tables)
     if bounds is not None:
@@ -211,6 +214,19 @@ def overlap(
         tuple(StreamOverlap(**lane) for lane in lanes if "stream" in lane),
     )
     return whole if device is None else of_device(whole, device)
+
+
+def _of_processes(recording: "Recording", start: int | None, end: int | None) -> Overlap:
+    """Return the overlap within each process; no cause of idle time is in another process."""
+    found = [overlap(each.recording, None, start, end) for each in recording.processes]
+    return Overlap(
+        tuple(sorted((lane for each in found for lane in each.devices), key=_lane)),
+        tuple(sorted((lane for each in found for lane in each.streams), key=_lane)),
+    )
+
+
+def _lane(lane: LaneOverlap) -> tuple[int, int]:
+    return lane.device, getattr(lane, "stream", _WHOLE_DEVICE)
 
 
 def of_device(whole: Overlap, device: int) -> Overlap:

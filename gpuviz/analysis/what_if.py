@@ -98,6 +98,8 @@ def what_if(
     import pyarrow as pa
 
     device = recording.device_or_first(device)
+    if recording.processes:
+        return _of_process(recording, device, settings, capacity)
     if capacity is not None and capacity < 1:
         raise ValueError(f"capacity must be at least 1 byte, got {capacity}")
     if has_torch_beside(recording.tables):
@@ -119,6 +121,25 @@ def what_if(
         row |= {name: min(value, _MOST) for name, value in row.items() if isinstance(value, int)}
     schema = schemas()["what_if"]
     return pa.Table.from_pylist(rows, schema.remove(schema.get_field_index("device")))
+
+
+def _of_process(
+    recording: "Recording",
+    device: int,
+    settings: "str | Iterable[str] | None",
+    capacity: int | None,
+) -> "pa.Table":
+    """Return the memory of the process that used a device, with rows of the merged recording."""
+    import pyarrow as pa
+
+    process = next(each for each in recording.processes if device in each.devices)
+    found = what_if(process.recording, settings, capacity=capacity, device=device)
+    events = process.rows["memory_events"]
+    failures = [
+        None if row is None else int(events[row]) for row in found["first_failure"].to_pylist()
+    ]
+    place = found.schema.get_field_index("first_failure")
+    return found.set_column(place, "first_failure", pa.array(failures, pa.int64()))
 
 
 def _sweep(recording: "Recording", *, is_other_device: bool) -> list[str]:

@@ -9,6 +9,7 @@ from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.analysis.host_memory import window_of
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.moments import as_ns
+from gpuviz.analysis.processes import derive_by_process
 from gpuviz.analysis.state import state_at
 from gpuviz.recording.derived import ROWS, schemas
 
@@ -80,7 +81,11 @@ def _derived(recording: "Recording", bounds: tuple[int, int]) -> "dict[str, pa.T
     derived = {name: cut(recording.derived[name], name, bounds) for name in schemas()}
     # The gaps of a whole recording end at its first and last activity.
     if recording.bounds is None:
-        derived["idle_gaps"] = derive(recording.tables, "idle_gaps", bounds)
+        derived["idle_gaps"] = (
+            derive_by_process(recording, "idle_gaps", bounds)
+            if recording.processes
+            else derive(recording.tables, "idle_gaps", bounds)
+        )
     return derived
 
 

@@ -57,6 +57,12 @@ def demo(
 
 @commands.command(cls=ProgramCommand, options_metavar="[OPTIONS]")
 @click.option("-o", "--output", type=FILE, help="File to record to; NAME.gpuviz by default.")
+@click.option(
+    "--children",
+    is_flag=True,
+    help="Record each process that the program starts, too, to a file each in the folder OUTPUT; "
+    "NAME.recordings by default.",
+)
 @click.option("--report", type=FILE, help="Also write an HTML report when the program ends.")
 @click.option("--live", is_flag=True, help="Show headline numbers in the terminal while it runs.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
@@ -101,6 +107,7 @@ def demo(
     "gpuviz run --observe --output pool.gpuviz train.py",
     "gpuviz run --hazards --fail train.py",
     "gpuviz run --hazards --record-stream auto train.py",
+    "gpuviz run --children --output ranks launch.py",
 )
 def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **options: Any) -> None:
     """Run a program like `python` and record it.
@@ -114,7 +121,8 @@ def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **optio
     if fail and not (options["hazards"] or options["forbid_default_stream"]):
         raise click.UsageError("--fail needs --hazards or --forbid-default-stream.")
     held = 0 if quarantine is None else parse_size(quarantine, "--quarantine")
-    command.run(program, command.options_of(program, quarantine=held, **options), fail=fail)
+    chosen = command.options_of(program, quarantine=held, fail=fail, **options)
+    command.run(program, chosen, fail=fail)
 
 
 @commands.command()
@@ -195,6 +203,21 @@ def diff(*, before: Path, after: Path, **options: Any) -> None:
     from gpuviz.commands import diff as command
 
     command.run(before, after, **options)
+
+
+@commands.command()
+@click.argument("sources", type=FILE, nargs=-1, required=True, metavar="FILE|FOLDER...")
+@click.option("-o", "--output", type=FILE, required=True, help="File to write.")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@examples(
+    "gpuviz merge ranks -o all.gpuviz",
+    "gpuviz merge rank0.gpuviz rank1.gpuviz.part -o all.gpuviz",
+)
+def merge(*, sources: tuple[Path, ...], output: Path, force: bool) -> None:
+    """Write the recordings of several processes as one, on one time axis."""
+    from gpuviz.commands import merge as command
+
+    command.run(sources, output=output, force=force)
 
 
 @commands.command()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuviz.analysis.processes import device_names
 from gpuviz.commands.progress import reading
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
@@ -71,6 +72,12 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         "dropped": manifest.dropped + manifest.dropped_activities,
         "dropped_oldest": manifest.dropped_oldest + manifest.dropped_oldest_activities,
         "actions": _actions(recording),
+        "processes": [
+            {"name": each.name, "host": each.recording.manifest.host}
+            | {"process_id": each.recording.manifest.process_id}
+            | {"devices": list(each.devices), "clock_error_ns": each.clock_error}
+            for each in recording.processes
+        ],
         "devices": [_device(recording, row) for row in recording.table("devices").to_pylist()],
         "activities": _activities(recording),
         "rows": {name: table.num_rows for name, table in sorted(recording.tables.items())},
@@ -91,7 +98,8 @@ def _device(recording: "Recording", row: dict[str, Any]) -> dict[str, Any]:
         name: {"peak": stats[f"{name}.all.peak"], "end": stats[f"{name}.all.current"]}
         for name in _LEVELS
     }
-    return {**row, **levels, "num_ooms": stats["num_ooms"]}
+    label = device_names(recording).get(row["id"], f"Device {row['id']}")
+    return {**row, **levels, "num_ooms": stats["num_ooms"], "label": label}
 
 
 def _activities(recording: "Recording") -> dict[str, Any]:
@@ -138,7 +146,8 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
     )
     for device in facts["devices"]:
         yield _levels(device)
-    for line in _lines_of(facts["activities"]):
+    labels = {device["id"]: device["label"] for device in facts["devices"]}
+    for line in _lines_of(facts["activities"], labels):
         yield Text(line)
     nouns = ("stream", "pool", "stack", "thread", "range")
     yield Text(", ".join(format_counted(facts["rows"][f"{noun}s"], noun) for noun in nouns))
@@ -164,7 +173,7 @@ def _levels(device: dict[str, Any]) -> "RenderableType":
     from rich.text import Text
 
     memory = format_bytes(device["total_memory"] or 0)
-    title = Text(f"Device {device['id']}: {device['name']}, {memory}", "bold")
+    title = Text(f"{device['label']}: {device['name']}, {memory}", "bold")
     table = Table(
         title=title, box=box.SIMPLE_HEAD, show_edge=False, title_justify="left", title_style="bold"
     )
@@ -179,7 +188,7 @@ def _levels(device: dict[str, Any]) -> "RenderableType":
     return table
 
 
-def _lines_of(activities: dict[str, Any]) -> "Iterator[str]":
+def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> "Iterator[str]":
     if not activities:
         return
     yield f"Kernels: {format_count(activities['kernels'])}"
@@ -194,4 +203,5 @@ def _lines_of(activities: dict[str, Any]) -> "Iterator[str]":
             "" if share is None else f", {format_share(share)} of host copy time hidden by kernels"
         )
         busy, window = format_share(each["busy"]), format_duration(each["window_ns"])
-        yield f"Device {each['device']}: busy {busy} of {window}{hidden}"
+        label = labels.get(each["device"], f"Device {each['device']}")
+        yield f"{label}: busy {busy} of {window}{hidden}"

@@ -27,10 +27,16 @@ if TYPE_CHECKING:
 _runs: "list[RecordedRun]" = []
 
 
-def after_import(name: str, options: str) -> None:
-    """Prepare recording after the import of a module."""
+def after_import(name: str, options: str, folder: str) -> None:
+    """Prepare recording after the import of a module.
+
+    Args:
+        name: The module.
+        options: `RunOptions` as JSON.
+        folder: Where to record each process; empty for one process.
+    """
     if not _runs:
-        _runs.append(RecordedRun(RunOptions.from_json(options)))
+        _runs.append(RecordedRun(RunOptions.from_json(options, folder)))
     run = _runs[0]
     if name == "cupy":
         run.await_cupy()
@@ -45,8 +51,8 @@ def after_import(name: str, options: str) -> None:
 def finish() -> None:
     """Write the outputs at the end of the program, and print their paths."""
     try:
-        for run in _runs:
-            run.finish()
+        while _runs:
+            _runs.pop().finish()
     except KeyboardInterrupt:
         _say("interrupted")
     except Exception as error:  # noqa: BLE001 - the program's exit code must stay
@@ -69,6 +75,8 @@ class RecordedRun:
         self._reason = NOTHING_IMPORTED
         self._awaited: FirstAllocation | None = None
         Recorder.before_start = self._yield_to
+        if options.children:
+            os.register_at_fork(after_in_child=self._continue_in_child)
 
     def await_cupy(self) -> None:
         """Record from CuPy's first allocation."""
@@ -76,7 +84,8 @@ class RecordedRun:
 
         if self._has_driver():
             self._reason = "the program allocated nothing with CuPy"
-            self._awaited = FirstAllocation(self._record_cupy)
+            follow = self._options.children
+            self._awaited = FirstAllocation(self._record_cupy, follow_forks=follow)
 
     def await_numba(self) -> None:
         """Record from Numba's first allocation, if the program leaves Numba's own allocator."""
@@ -177,6 +186,7 @@ class RecordedRun:
         self._own = recorder
         recorder.announces = False
         recorder.start()
+        self._end_with_process()
         stderr = _stderr()
         if options.live and stderr is not None and os.isatty(stderr):
             from gpuviz.commands.live_view import LiveView
@@ -184,6 +194,23 @@ class RecordedRun:
             # A duplicate, independent of what the program does with stderr.
             self._live = LiveView(recorder, os.dup(stderr))
             self._live.start()
+
+    def _end_with_process(self) -> None:
+        """End also in a process of `multiprocessing`, which calls no function of `atexit`."""
+        processes = sys.modules.get("multiprocessing.process")
+        if processes is not None and processes.parent_process() is not None:
+            from multiprocessing.util import Finalize
+
+            # After the program's own functions, whose priorities are not negative.
+            Finalize(None, finish, exitpriority=-100)
+
+    def _continue_in_child(self) -> None:
+        """Record a forked process if this one did not record before; it cannot use CUDA if so."""
+        if self._own is None:
+            self._process = os.getpid()
+        else:
+            self._own = None
+            self._is_over = True
 
     def _yield_to(self, starting: Recorder) -> None:
         """Stop permanently when the program starts its own recorder."""
@@ -203,9 +230,10 @@ class RecordedRun:
         if self._live is not None:
             self._live.stop()
         if self._own is None:
-            if self._reason:
+            if self._reason and not self._options.children:
                 self._print(f"nothing was recorded: {self._reason}")
             return
+        self._own.end()
         self._summarize(self._own)
         self._conclude(self._own)
         if self._options.report:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from gpuviz.commands.run_options import RunOptions
+from gpuviz.commands.startup import each_process
 from gpuviz.commands.startup import sitecustomize as startup
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output, check_part_free
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
     from gpuviz.recorder.prevention import RecordStream
 
 SUFFIX = ".gpuviz"
+FOLDER_SUFFIX = ".recordings"
 
 
-def default_output(program: tuple[str, ...]) -> Path:
+def default_output(program: tuple[str, ...], *, children: bool = False) -> Path:
     """Return the default name of a program's recording, such as ``train.gpuviz``.
 
     Args:
         program: The arguments of ``python``.
+        children: Whether it is a folder of the recordings of several processes.
     """
     first = program[0]
     if first.startswith("-m"):
@@ -33,7 +36,7 @@ def default_output(program: tuple[str, ...]) -> Path:
         name = "command"
     else:
         name = "stdin" if first == "-" else Path(first).resolve().stem
-    return Path(f"{name}{SUFFIX}")
+    return Path(f"{name}{FOLDER_SUFFIX if children else SUFFIX}")
 
 
 def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) -> NoReturn:
@@ -42,6 +45,10 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
     Raises:
         GpuvizError: The recording or the report cannot be written.
     """
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    if options.children:
+        _run_each_process(program, options)
     _check_output(options)
     if options.report:
         check_output(Path(options.report), force=options.force)
@@ -50,8 +57,6 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
         environment[startup.PYTHONPATH] = environment["PYTHONPATH"]
     paths = [str(Path(startup.__file__).parent), environment.get("PYTHONPATH")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.flush()
     if fail:
         from gpuviz.commands.judged_run import judged_run
 
@@ -60,19 +65,37 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
     os.execve(sys.executable, [sys.executable, *program], environment)  # noqa: S606 - the program
 
 
+def _run_each_process(program: tuple[str, ...], options: RunOptions) -> NoReturn:
+    """Replace this process by ``python PROGRAM``, and record it and those that it starts."""
+    folder = Path(options.output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise GpuvizError(f"{folder} is a file; --children needs a folder.") from None
+    _check_writable(folder)
+    environment = {each_process.FOLDER: str(folder), each_process.OPTIONS: options.to_json()}
+    os.execve(sys.executable, [sys.executable, *program], os.environ | environment)  # noqa: S606
+
+
 def _check_output(options: RunOptions) -> None:
     path = Path(options.output)
     check_output(path, force=options.force or options.numbered)
     if not options.numbered and not options.force:
         check_part_free(path, remedy="choose another name, or use --force to remove it.")
-    if not os.access(path.parent, os.W_OK):
-        raise GpuvizError(f"The folder {path.parent} is not writable.")
+    _check_writable(path.parent)
+
+
+def _check_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK):
+        raise GpuvizError(f"The folder {folder} is not writable.")
 
 
 def options_of(  # noqa: PLR0913 - a value for each option
     program: tuple[str, ...],
     *,
     output: Path | None,
+    children: bool,
+    fail: bool,
     report: Path | None,
     live: bool,
     force: bool,
@@ -97,6 +120,9 @@ def options_of(  # noqa: PLR0913 - a value for each option
     Raises:
         UsageError: Two options contradict each other.
     """
+    if children:
+        _check_free_of("--children", {"--report": report is not None, "--live": live})
+        _check_free_of("--children", {"--fail": fail, "--force": force})
     left_out = {
         "--no-streams": no_streams,
         "--no-stacks": no_stacks,
@@ -121,7 +147,8 @@ def options_of(  # noqa: PLR0913 - a value for each option
     if shared_pool:
         _check_free_of("--shared-pool", {"--observe": observe})
     return RunOptions(
-        output=str((output or default_output(program)).absolute()),
+        output=str((output or default_output(program, children=children)).absolute()),
+        children=children,
         numbered=output is None and not force,
         report="" if report is None else str(report.absolute()),
         force=force,

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from gpuviz.formats.output_path import part_of
+from gpuviz.recorder.launch import launch_fields
 
 if TYPE_CHECKING:
     from gpuviz.recorder.prevention import RecordStream
@@ -19,7 +21,8 @@ class RunOptions:
     """How to record a program.
 
     Attributes:
-        output: The file to record to.
+        output: The file to record to; for several processes, the folder of their files.
+        children: Whether to record the processes that the program starts, too.
         numbered: Whether to add a number to the name if the file exists.
         force: Whether to replace existing files.
         report: The HTML file to write at the end; empty for none.
@@ -32,8 +35,9 @@ class RunOptions:
     """
 
     output: str
-    numbered: bool
     max_events: int
+    children: bool = False
+    numbered: bool = False
     force: bool = False
     report: str = ""
     live: bool = False
@@ -58,20 +62,38 @@ class RunOptions:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the options in ``text``."""
-        return cls(**json.loads(text))
+    def from_json(cls, text: str, folder: str = "") -> Self:
+        """Return the options in ``text``, to record each process to a file in ``folder`` if any."""
+        options = json.loads(text)
+        if folder:
+            from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS
+
+            own = {"output": folder, "children": True}
+            options = {"max_events": DEFAULT_MAX_EVENTS} | options | own
+        return cls(**options)
 
     def free_path(self) -> Path:
-        """Return a free path to record to; with ``force``, remove an existing file."""
-        path = Path(self.output)
-        if self.force:
+        """Return a free path to record this process to; with ``force``, remove an existing file."""
+        wanted = path = Path(self.output)
+        if self.children:
+            path.mkdir(parents=True, exist_ok=True)
+            wanted = path = path / f"{_process_name()}.gpuviz"
+        elif self.force:
             remove(path)
         number = 2
-        while self.numbered and any(map(os.path.lexists, (path, part_of(path)))):
-            path = Path(self.output).with_stem(f"{Path(self.output).stem}-{number}")
+        # Process ids are reused.
+        is_numbered = self.numbered or self.children
+        while is_numbered and any(map(os.path.lexists, (path, part_of(path)))):
+            path = wanted.with_name(f"{wanted.stem}-{number}{wanted.suffix}")
             number += 1
         return path
+
+
+def _process_name() -> str:
+    """Return host, process id and rank of this process, such as ``node1-4711-rank3``."""
+    host = re.sub(r"[^\w.-]", "_", os.uname().nodename)
+    rank = launch_fields().get("rank")
+    return f"{host}-{os.getpid()}" + ("" if rank is None else f"-rank{rank}")
 
 
 def remove(path: Path) -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.processes import device_names
 from gpuviz.formats.trace_device import KINDS, add_activities
 from gpuviz.formats.trace_host import HostTracks, add_calls, add_ranges, add_synchronizations
 from gpuviz.formats.trace_lines import Lines
@@ -19,13 +20,13 @@ _MAIN_THREAD = "MainThread"
 
 
 def build_trace(recording: "Recording") -> Trace:
-    """Return the trace of a recording: a process for each device, and one for the program."""
+    """Return the trace of a recording: a process for each device, and one for each program."""
     trace = Trace()
-    program = _program_id(recording)
-    host = trace.add_process(_program_name(recording), program)
-    devices = _device_processes(trace, recording, program)
+    numbers = _Numbers()
+    hosts, otherwise = _host_processes(trace, recording, numbers)
+    devices = _device_processes(trace, recording, numbers)
     lines = Lines(recording, trace.argument_texts)
-    threads = HostTracks(trace, recording, host)
+    threads = HostTracks(trace, recording, hosts, otherwise)
     add_ranges(trace, recording, threads)
     calls, flows, begun = _flows(recording)
     stacks = plain(recording.tables["api_calls"]["stack"])
@@ -46,10 +47,45 @@ def first_time_ns(trace: Trace) -> int:
     return min([0, *tables, *counters])
 
 
-def _program_name(recording: "Recording") -> str:
+class _Numbers:
+    """Process ids of a trace, each of which is used once."""
+
+    def __init__(self) -> None:
+        self._used: set[int] = set()
+
+    def own(self, wanted: int) -> int:
+        """Return a process id, or a free one if it is used or not possible."""
+        number = wanted if 0 < wanted < 2**31 and wanted not in self._used else self.free()
+        self._used.add(number)
+        return number
+
+    def free(self) -> int:
+        """Return the lowest free process id."""
+        number = next(each for each in range(1, 2**31) if each not in self._used)
+        self._used.add(number)
+        return number
+
+
+def _host_processes(
+    trace: Trace, recording: "Recording", numbers: _Numbers
+) -> tuple[dict[int, int], int]:
+    """Return the position of the process of each thread, and that of all other threads."""
+    rows = recording.tables["processes"].to_pylist()
+    if not rows:
+        program = _program_name(" ".join(recording.manifest.program))
+        return {}, trace.add_process(program, numbers.own(_program_id(recording)))
+    hosts: dict[int, int] = {}
+    positions: list[int] = []
+    for row in rows:
+        name = _program_name(f"{row['name']}: {row['program']}".rstrip(": "))
+        positions.append(trace.add_process(name, numbers.own(row["process_id"])))
+        hosts |= dict.fromkeys(row["threads"], positions[-1])
+    return hosts, positions[0]
+
+
+def _program_name(program: str) -> str:
     # Undecodable bytes of a command line are lone surrogates.
-    program = " ".join(recording.manifest.program).encode(errors="backslashreplace").decode()
-    return program or "host"
+    return program.encode(errors="backslashreplace").decode() or "host"
 
 
 def _program_id(recording: "Recording") -> int:
@@ -59,16 +95,17 @@ def _program_id(recording: "Recording") -> int:
     return int(main[0]) if main and 0 < main[0] < 2**31 else 1
 
 
-def _device_processes(trace: Trace, recording: "Recording", program: int) -> dict[int, int]:
-    """Return the position of each device's process; ids start at 1 and skip the program's."""
+def _device_processes(trace: Trace, recording: "Recording", numbers: _Numbers) -> dict[int, int]:
+    """Return the position of each device's process; ids start at 1 and skip the programs'."""
     devices = recording.tables["devices"].to_pydict()
     names = dict(zip(devices["id"], devices["name"], strict=True))
     processes = {}
-    free = iter(number for number in range(1, 2**31) if number != program)
+    labels = device_names(recording)
     for device in _devices(recording):
         name = names.get(device, "")
-        title = f"GPU {device}: {name}" if name else f"GPU {device}"
-        processes[device] = trace.add_process(title, next(free))
+        label = labels.get(device, f"GPU {device}")
+        title = f"{label}: {name}" if name else label
+        processes[device] = trace.add_process(title, numbers.free())
     return processes
 
 

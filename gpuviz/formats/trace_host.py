@@ -10,6 +10,8 @@ from gpuviz.formats.trace_rows import EventTable, Trace, present, times_of
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from gpuviz.recording.recording import Recording
@@ -24,14 +26,18 @@ class HostTracks:
     Args:
         trace: The trace to add to.
         recording: The recording, for the names of threads.
-        process: The position of the track of the recorded process.
+        hosts: The position of the track of each thread's process.
+        otherwise: That of threads which are not in ``hosts``.
     """
 
-    def __init__(self, trace: Trace, recording: "Recording", process: int) -> None:
+    def __init__(
+        self, trace: Trace, recording: "Recording", hosts: "Mapping[int, int]", otherwise: int
+    ) -> None:
         threads = recording.tables["threads"].to_pydict()
         self._names = dict(zip(threads["id"], threads["name"], strict=True))
         self._trace = trace
-        self._process = process
+        self._hosts = hosts
+        self._otherwise = otherwise
         self._tracks: dict[int, int] = {}
 
     def of(self, threads: "NDArray[Any]") -> "NDArray[Any]":
@@ -45,7 +51,8 @@ class HostTracks:
     def _track(self, thread: int) -> int:
         if thread not in self._tracks:
             name = self._names.get(thread) or (f"thread {thread}" if thread else UNKNOWN_THREAD)
-            self._tracks[thread] = self._trace.add_track(name, self._process, "thread", thread)
+            process = self._hosts.get(thread, self._otherwise)
+            self._tracks[thread] = self._trace.add_track(name, process, "thread", thread)
         return self._tracks[thread]
 
 

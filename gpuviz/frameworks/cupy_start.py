@@ -12,15 +12,17 @@ class FirstAllocation:
     """Calls a function before CuPy's first allocation.
 
     Until then the GPU is not touched, so the program can still fork processes that use it, and
-    choose its allocator. In processes forked before, nothing is called.
+    choose its allocator.
 
     Args:
         begin: Called once, on the allocating thread, after CuPy's functions are restored; with True
             if the program has set an allocator, which is then installed in CuPy.
+        follow_forks: Whether it is also called once in each process forked before.
     """
 
-    def __init__(self, begin: Callable[[bool], None]) -> None:
+    def __init__(self, begin: Callable[[bool], None], *, follow_forks: bool = False) -> None:
         self._begin = begin
+        self._follow_forks = follow_forks
         self._cuda = import_cupy().cuda
         self._set_allocator = self._cuda.set_allocator
         self._get_allocator = self._cuda.get_allocator
@@ -79,4 +81,5 @@ class FirstAllocation:
 
     def _forget(self) -> None:
         self._lock = threading.RLock()
-        self.cancel()
+        if not self._follow_forks:
+            self.cancel()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from gpuviz.analysis.processes import Process
     from gpuviz.analysis.touches import Touches
     from gpuviz.recording.recording import Recording
 
@@ -33,12 +34,47 @@ def judge(recording: "Recording") -> "pa.Table | str":
 
     Those that showed in the recording come first, then those that are more certain.
     """
-    import pyarrow as pa
-
+    if recording.processes:
+        return _judged_by_process(recording)
     used = _touches_if_known(recording)
     if isinstance(used, str):
         return used
     rows = [row for device in recording.devices for row in _Device(recording, used, device).rows()]
+    return _ranked(rows)
+
+
+def _judged_by_process(recording: "Recording") -> "pa.Table | str":
+    """Return the hazards within each process, which orders nothing in another."""
+    rows, reasons = [], []
+    for process in recording.processes:
+        found = judge(process.recording)
+        if isinstance(found, str):
+            reasons.append(f"{process.name}: {found}")
+        else:
+            rows += [_with_rows_of(process, row) for row in found.to_pylist()]
+    # Without a hazard, one process that is not known leaves the answer open.
+    return " ".join(reasons) if reasons and not rows else _ranked(rows)
+
+
+def _with_rows_of(process: "Process", row: dict[str, Any]) -> dict[str, Any]:
+    """Return a hazard of a process with row numbers of the merged recording."""
+    tables = dict.fromkeys(("block", "other_block", "free"), "memory_events")
+    for side in SIDES:
+        tables |= {
+            f"{side}_activity": "activities",
+            f"{side}_event": "memory_events",
+            f"{side}_graph_call": "graph_calls",
+        }
+    places = {column: row[column] for column in tables}
+    return row | {
+        column: place if place < 0 else int(process.rows[tables[column]][place])
+        for column, place in places.items()
+    }
+
+
+def _ranked(rows: list[dict[str, Any]]) -> "pa.Table":
+    import pyarrow as pa
+
     rows.sort(key=lambda row: (not row["showed"], _TIERS.index(row["tier"]), -row["count"]))
     return pa.Table.from_batches([batch_of(rows, schemas()["hazards"])])
 

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gpuviz.recorder.launch import launch_fields
 from gpuviz.recording.escaping import as_unicode
 
 
@@ -24,6 +25,8 @@ def _constant_fields(process_id: int) -> dict[str, Any]:
         "gpuviz_version": version("gpuviz"),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "host": as_unicode(platform.node()),
+        "launch": launch_fields(),
         "host_hash": hashlib.sha256(platform.node().encode(errors="replace")).hexdigest()[:16],
         "boot_id": _text_of("/proc/sys/kernel/random/boot_id").strip(),
         "process_id": process_id,

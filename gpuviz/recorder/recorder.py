@@ -133,7 +133,7 @@ class Recorder:
             self._begin()
             Recorder._active = self
             Recorder._latest = weakref.ref(self)
-            atexit.register(self._stop_at_exit)
+            atexit.register(self.end)
 
     def _begin(self) -> None:
         self._statistics.restart()
@@ -208,7 +208,7 @@ class Recorder:
     def _end(self, store: Store, pump: Pump) -> None:
         Recorder._active = None
         set_failure_listener(None)
-        atexit.unregister(self._stop_at_exit)
+        atexit.unregister(self.end)
         try:
             try:
                 self._tracer.end()
@@ -453,8 +453,8 @@ class Recorder:
             **fields,
         )
 
-    def _stop_at_exit(self) -> None:
-        # Without reading the recording, which nobody needs any more.
+    def end(self) -> None:
+        """Stop recording if active, and print what was found, without reading the recording."""
         with Recorder._lifecycle:
             if self.is_recording and self._store is not None and self._pump is not None:
                 self._end(self._store, self._pump)

@@ -22,11 +22,14 @@ class Manifest:
         start_unix_ns: Time 0 in nanoseconds since 1970.
         start_monotonic_ns: Time 0 on the host's ``CLOCK_MONOTONIC``; 0 if unknown. Recordings with
             the same ``boot_id`` share that clock.
+        host: Name of the host; empty if unknown.
         host_hash: Hash of the host name.
         boot_id: Linux's id of the host's last start.
         process_id: The recorded process.
         process_start_ns: Start of the process in ns since the host's start, to 10 ms; 0 if unknown.
             Process ids are reused, but not together with this time.
+        launch: The ``rank`` of the process among those that a launcher such as ``torchrun`` or
+            ``mpirun`` started together, and the number of ``ranks``, as far as they are known.
         duration_ns: Time from the start to the end of the recording.
         window_start_ns: Start of the window of a longer recording that this is; 0 if it is whole.
         window_end_ns: End of this window; 0 if it is whole.
@@ -65,10 +68,12 @@ class Manifest:
     created: str = ""
     start_unix_ns: int = 0
     start_monotonic_ns: int = 0
+    host: str = ""
     host_hash: str = ""
     boot_id: str = ""
     process_id: int = 0
     process_start_ns: int = 0
+    launch: Mapping[str, int] = field(default_factory=dict)
     duration_ns: int = 0
     window_start_ns: int = 0
     window_end_ns: int = 0
@@ -169,6 +174,8 @@ def _typed(name: str, expected: Any, value: Any) -> Any:
         raise ValueError(f'expected "{name}" to be at least 0 and below 2**63, found {value}')
     if name == "tables" and not all(isinstance(rows, int) for rows in value.values()):
         raise ValueError('expected "tables" to give the number of rows of each table')
+    if name == "launch" and not all(type(number) is int for number in value.values()):
+        raise ValueError('expected "launch" to give integers by name')
     return value
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.overlap import Overlap
     from gpuviz.analysis.packing import Packing
     from gpuviz.analysis.peak import Peak
+    from gpuviz.analysis.processes import Process
     from gpuviz.hazards.hazard import Hazard
     from gpuviz.out_of_memory.failures import OutOfMemory
 
@@ -115,6 +116,10 @@ class Recording:
         """The tables of `gpuviz.recording.derived`, computed on first use."""
         from gpuviz.analysis.classification import DerivedTables
 
+        if self.processes:
+            from gpuviz.analysis.processes import DerivedByProcess
+
+            return DerivedByProcess(self)
         return DerivedTables(self.tables, self.bounds)
 
     @cached_property
@@ -523,6 +528,13 @@ class Recording:
         from gpuviz.analysis.host_memory import HostMemory
 
         return HostMemory(self)
+
+    @cached_property
+    def processes(self) -> "tuple[Process, ...]":
+        """The processes of a merged recording (`gpuviz.merge`); none of a recording of one."""
+        from gpuviz.analysis.processes import processes
+
+        return processes(self)
 
     @property
     def memory_levels(self) -> "pa.Table":

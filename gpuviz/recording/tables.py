@@ -132,6 +132,8 @@ REFERENCES = (
     ("graph_calls", "name", "strings"),
     ("memory_operations", "source", "strings"),
     ("ranges", "name", "strings"),
+    ("processes", "devices", "devices"),
+    ("processes", "threads", "threads"),
 )
 
 
@@ -215,6 +217,16 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.
+    - ``processes``: the processes of a merged recording; no rows in a recording of one process.
+      ``name`` is what it is called: its rank, else host and process id. ``rank`` is -1 if unknown.
+      ``program`` is its command line. ``start`` and ``end`` are the times that
+      its own recording covered. ``devices`` are the ids of its GPUs, each of which has this process
+      alone; two rows of ``devices`` with one ``uuid`` are one GPU. ``ordinals`` are their ordinals
+      in the process. ``threads`` are ids of ``threads``. Its CUDA calls have the correlation ids
+      from ``first_correlation`` to ``last_correlation``. Its addresses are ``address_shift`` higher
+      than they were, so that those of two processes differ. ``clock_error`` is the bound of the
+      error of its times in ns, as far as the wall clocks of the hosts agree: 0 on the host of the
+      first process, -1 if unknown. ``manifest`` is the manifest of its own recording, as JSON.
     """
     import pyarrow as pa
 
@@ -390,6 +402,24 @@ _COLUMNS = {
         "parent": "uint32",
     },
     "strings": {"id": "uint32", "text": "utf8"},
+    "processes": {
+        "id": "uint32",
+        "name": "utf8",
+        "rank": "int32",
+        "process_id": "int64",
+        "host": "utf8",
+        "program": "utf8",
+        "start": "int64",
+        "end": "int64",
+        "devices": "ids",
+        "ordinals": "ids",
+        "threads": "ids",
+        "first_correlation": "uint32",
+        "last_correlation": "uint32",
+        "address_shift": "int64",
+        "clock_error": "int64",
+        "manifest": "utf8",
+    },
 }
 
 

@@ -70,6 +70,7 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
         NonconformingTableError: A value is invalid; the message contains the first one.
     """
     import numpy as np
+    import pyarrow as pa
 
     from gpuviz.analysis.columns import plain
 
@@ -81,7 +82,7 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
                 raise NonconformingTableError(table, problem)
     for table, column, target in REFERENCES:
         used = tables[table][column]
-        if column == "frames":
+        if pa.types.is_list(used.type):
             used = _items(used)
         if used.null_count:
             raise _unknown_id(table, column, None, target)
@@ -130,9 +131,9 @@ def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table
 
     repaired = dict(tables)
     for table, column, target in REFERENCES:
-        if column == "frames":
-            continue
         used = repaired[table][column]
+        if pa.types.is_list(used.type):
+            continue
         known = pc.is_in(used, value_set=tables[target]["id"].combine_chunks())
         ids = pc.if_else(known, used, pa.scalar(0, pa.uint32()))
         position = repaired[table].schema.get_field_index(column)

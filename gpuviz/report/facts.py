@@ -9,6 +9,7 @@ from gpuviz.analysis.columns import plain
 from gpuviz.quantities import (
     format_bytes,
     format_count,
+    format_counted,
     format_duration,
     format_share,
 )
@@ -17,6 +18,7 @@ from gpuviz.report.markup import items
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gpuviz.analysis.processes import Process
     from gpuviz.recording.recording import Recording
     from gpuviz.report.summary import DeviceSummary
 
@@ -37,12 +39,24 @@ def name(recording: "Recording") -> str:
 def overview(recording: "Recording", summaries: "list[DeviceSummary]") -> str:
     """Return the devices, how long the recording is, and when it started."""
     start, end = recording.time_range
+    processes = recording.processes
     parts = [
-        *(summary.name or f"Device {summary.device}" for summary in summaries),
+        format_counted(len(processes), "process", "processes") if processes else "",
+        *(summary.name or summary.label for summary in summaries),
         format_duration(end - start),
         began(recording),
+        _clock_error(recording),
     ]
     return " · ".join(filter(None, dict.fromkeys(parts)))
+
+
+def _clock_error(recording: "Recording") -> str:
+    """Return how far apart the times of several hosts may be; empty for one host."""
+    errors = {each.clock_error for each in recording.processes}
+    if min(errors, default=0) < 0:
+        return "clocks of the hosts not aligned"
+    largest = max(errors, default=0)
+    return f"clocks of the hosts within {format_duration(largest)}" if largest else ""
 
 
 def notes(recording: "Recording") -> str:
@@ -91,12 +105,25 @@ def environment(recording: "Recording") -> dict[str, str]:
         "CUDA driver": manifest.driver,
         "gpuviz": manifest.gpuviz_version,
         "Streams": _some(handles),
+        "Processes": "; ".join(_process(each, recording) for each in recording.processes),
         "Threads": _some(
             f"{row['name'] or 'unnamed'} ({row['id']})"
             for row in recording.table("threads").to_pylist()
         ),
         "Tables": counts,
     }
+
+
+def _process(process: "Process", recording: "Recording") -> str:
+    """Return a process with where it ran, and its share of each GPU's memory."""
+    manifest = process.recording.manifest
+    place = " ".join(filter(None, (manifest.host, str(manifest.process_id or ""))))
+    where = f" ({place})" if place and place != process.name else ""
+    peaks = [
+        f"GPU {ordinal} {format_bytes(recording.peak(device).bytes)} at its peak"
+        for device, ordinal in process.devices.items()
+    ]
+    return f"{process.name}{where}: {', '.join(peaks) or 'no GPU'}"
 
 
 def _some(names: "Iterable[str]", most: int = 12) -> str:

@@ -48,6 +48,7 @@ def redact(recording: "Recording") -> "Recording":
     tables["threads"] = _named(tables["threads"], "thread")
     tables["devices"] = _redacted_devices(tables["devices"])
     tables["pools"] = _redacted_pools(tables["pools"])
+    tables["processes"] = _redacted_processes(tables["processes"])
     # The uptime could identify the host.
     tables["clock_snapshots"] = known["clock_snapshots"].empty_table()
     for name, column in DICTIONARIES:
@@ -72,6 +73,22 @@ def _with_new_names(derived: "Mapping[str, pa.Table]", calls: "pa.Table") -> "di
     return {**derived, "host_waits": waits.set_column(place, "name", pa.array(names))}
 
 
+def _redacted_processes(processes: "pa.Table") -> "pa.Table":
+    """Return the processes with their ranks, but without hosts, process ids and programs."""
+    import pyarrow as pa
+
+    rows = []
+    for row in processes.to_pylist():
+        try:
+            manifest = _redacted_manifest(Manifest.from_json(row["manifest"])).to_json()
+        except ValueError:
+            manifest = ""
+        name = f"rank {row['rank']}" if row["rank"] >= 0 else f"process {row['id']}"
+        unnamed = {"name": name, "process_id": 0, "host": "", "program": ""}
+        rows.append(row | unnamed | {"manifest": manifest})
+    return pa.Table.from_pylist(rows, schema=schemas()["processes"])
+
+
 def _redacted_manifest(manifest: Manifest) -> Manifest:
     """Return the manifest without texts that may come from the program."""
     versions = ("created", "gpuviz_version", "python", "cupy", "driver", "runtime")
@@ -88,6 +105,7 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
         **kept,
         platform="",
         start_monotonic_ns=0,
+        host="",
         host_hash="",
         boot_id="",
         process_id=0,

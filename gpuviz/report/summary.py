@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import durations
+from gpuviz.analysis.processes import device_names
 from gpuviz.analysis.retries import succeeded_on_retry
 from gpuviz.quantities import (
     format_bytes,
@@ -36,6 +37,7 @@ class DeviceSummary:
 
     Attributes:
         device: Ordinal.
+        label: ``Device 0``, or the process and its GPU in a merged recording.
         name: The device's name; empty if unknown.
         total_memory: Bytes of the device; 0 if unknown.
         kind: ``cuda``, ``simulated`` or ``recorded``; empty if unknown.
@@ -55,6 +57,7 @@ class DeviceSummary:
     """
 
     device: int
+    label: str
     name: str
     total_memory: int
     kind: str
@@ -77,7 +80,7 @@ class DeviceSummary:
         """The device's title: ``Device 0: NVIDIA H100, 80.0 GiB``."""
         memory = format_bytes(self.total_memory) if self.total_memory else ""
         parts = ", ".join(part for part in (self.name, memory) if part)
-        return f"Device {self.device}: {parts}" if parts else f"Device {self.device}"
+        return f"{self.label}: {parts}" if parts else self.label
 
 
 def summarize(recording: "Recording", device: int) -> DeviceSummary:
@@ -89,6 +92,7 @@ def summarize(recording: "Recording", device: int) -> DeviceSummary:
     reserved_peak, reserved_peak_ns = _highest_reserved(recording, device)
     return DeviceSummary(
         device=device,
+        label=device_names(recording).get(device, f"Device {device}"),
         name=name,
         total_memory=total_memory,
         kind=kind,

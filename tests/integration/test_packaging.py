@@ -9,7 +9,7 @@ from pathlib import Path
 import gpuviz
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy", "tornado")
+HEAVY = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy", "tornado", "distributed")
 
 
 def run_python(code: str, *options: str) -> str:
@@ -24,7 +24,9 @@ def test_the_version_is_that_of_the_metadata():
 
 
 def test_import_loads_no_heavy_library():
-    code = f"import sys, gpuviz; print([name for name in {HEAVY} if name in sys.modules])"
+    code = (
+        f"import sys, gpuviz; gpuviz.dask; print([name for name in {HEAVY} if name in sys.modules])"
+    )
 
     assert run_python(code).strip() == "[]"
 
@@ -49,6 +51,7 @@ def test_a_wheel_builds_without_a_system_node_and_holds_what_it_should(wheel):
     assert [name for name in sources if "dist-info" not in name] == []
     assert {"gpuviz/_core.abi3.so", "gpuviz/_core.pyi", "gpuviz/py.typed"} <= set(names)
     assert "gpuviz/static/report.js" in names
+    assert "gpuviz_record.pth" in names
 
 
 def test_a_wheel_brings_the_extensions_of_jupyterlab_and_of_its_server(wheel):

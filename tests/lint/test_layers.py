@@ -61,6 +61,7 @@ PYTHON = {
     "advice": _VALUES | {"analysis", "hazards"},
     "hazards": _VALUES | {"analysis"},
     "comparison": _VALUES | {"analysis", "advice"},
+    "merging": _VALUES | {"analysis"},
     "formats": _VALUES | {"analysis"},
     "figures": _VALUES | {"analysis"},
     "out_of_memory": _READERS | {"report"},
@@ -102,7 +103,9 @@ PYTHON = {
         "doctor",
         "out_of_memory",
         "comparison",
+        "merging",
     },
+    "dask": _VALUES | {"formats", "recorder"},
     "testing": _READERS | {"hazards", "recorder", "allocator", "frameworks", "simulation"},
     "__main__": {"commands"},
 }

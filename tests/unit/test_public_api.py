@@ -16,6 +16,7 @@ NAMES = [
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "dashboard",
+    "dask",
     "diff",
     "empty_cache",
     "empty_host_cache",
@@ -39,6 +40,7 @@ NAMES = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "merge",
     "name_stream",
     "range",
     "record",
@@ -73,7 +75,7 @@ def test_no_public_name_is_hidden_by_a_module_of_that_name():
 
     modules = [name for name in NAMES if inspect.ismodule(getattr(gpuviz, name))]
 
-    assert modules == ["allocators"]
+    assert modules == ["allocators", "dask"]
 
 
 def test_every_public_name_has_a_docstring():

@@ -62,28 +62,36 @@ class ImportWatcher:
         loader.exec_module = exec_module
 
 
-def _begin(options: str) -> None:
+def begin(options: str, *, folder: str = "") -> None:
+    """Record this process once it has imported CuPy or created a simulated GPU.
+
+    Args:
+        options: `gpuviz.commands.run_options.RunOptions`, as JSON.
+        folder: Where to record this process, and those that it forks before, to a file each; empty
+            to record only this one, to the file in the options.
+    """
     process = os.getpid()
 
     def after_import(name: str) -> None:
-        if os.getpid() != process:
+        if os.getpid() != process and not folder:
             return
         try:
             from gpuviz.commands import recorded_run
 
-            recorded_run.after_import(name, options)
+            recorded_run.after_import(name, options, folder)
         except Exception as error:  # noqa: BLE001 - the program must continue
             sys.stderr.write(f"gpuviz: not recorded: {type(error).__name__}: {error}\n")
 
     def end() -> None:
-        if os.getpid() != process:
+        if os.getpid() != process and not folder:
             return
-        if _RECORDING not in sys.modules and '"quiet": true' not in options and sys.stderr:
+        is_quiet = folder or '"quiet": true' in options
+        if _RECORDING in sys.modules:
+            sys.modules[_RECORDING].finish()
+        elif not is_quiet and sys.stderr:
             sys.stderr.write(
                 "gpuviz: nothing was recorded: the program did not import CuPy or Numba\n"
             )
-        elif _RECORDING in sys.modules:
-            sys.modules[_RECORDING].finish()
 
     watched = (*WATCHED, "torch") if '"shared_pool": true' in options else WATCHED
     sys.meta_path.insert(0, ImportWatcher(watched, after_import))
@@ -113,5 +121,5 @@ def _run_own() -> None:
 
 if OPTIONS in os.environ:
     _restore_path()
-    _begin(os.environ.pop(OPTIONS))
+    begin(os.environ.pop(OPTIONS))
     _run_own()

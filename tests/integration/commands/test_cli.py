@@ -48,6 +48,7 @@ def test_help_names_every_command(gpuviz_command):
         "hazards",
         "info",
         "leaks",
+        "merge",
         "peak",
         "report",
         "run",

@@ -93,6 +93,36 @@ def test_perfetto_shows_each_device_as_a_process_and_each_stream_as_a_track(tmp_
     assert tracks == [("GPU 0", "my stream"), ("GPU 0", "stream B"), ("GPU 1", "stream C")]
 
 
+def test_perfetto_shows_each_process_of_a_merged_recording_with_its_threads_and_devices(tmp_path):
+    parts = []
+    for number, name in enumerate(("one.py", "two.py")):
+        timeline = Timeline()
+        timeline.add("threads", {"id": 1, "name": "MainThread"})
+        timeline.call(5, 8, correlation=1)
+        timeline.kernel(10, 20, correlation=1)
+        facts = {"boot_id": "b", "start_monotonic_ns": 1000 * (number + 1), "program": (name,)}
+        launch = {"rank": number}
+        parts.append(timeline.recording(process_id=4711, host=f"n{number}", launch=launch, **facts))
+    path = gpuviz.merge(parts).export(tmp_path / "run.pftrace")
+
+    errors, hosts, streams = answers(
+        path.read_bytes(),
+        NO_ERRORS,
+        "select process.name, thread.name, slice.ts from slice join thread_track "
+        "on slice.track_id = thread_track.id join thread using (utid) "
+        "join process using (upid) order by ts",
+        "select process.name, slice.ts from slice join process_track "
+        "on slice.track_id = process_track.id join process using (upid) order by ts",
+    )
+
+    assert errors == []
+    assert hosts == [
+        ("rank 0: one.py", "MainThread", 5),
+        ("rank 1: two.py", "MainThread", 1005),
+    ]
+    assert streams == [("rank 0 GPU 0", 10), ("rank 1 GPU 0", 1010)]
+
+
 def test_perfetto_nests_no_work_of_a_stream_but_in_graphs(tmp_path):
     timeline = Timeline()
     timeline.kernel(10, 50, "around")

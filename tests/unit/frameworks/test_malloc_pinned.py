@@ -180,7 +180,7 @@ def test_its_events_have_the_lines_that_allocated_and_freed(process, malloc_pinn
     memory.host_allocator(0).stop_recording()
     session.stop()
     (rows,) = session.take_tables(flush=True)["host_memory_events"]
-    stacks = session.stacks.new_stacks(1)
+    stacks = session.new_stacks(1)
     new = rows["size"] == MIB
     actions = [ACTIONS[action] for action in rows["action"][new]]
     functions = {stacks[stack - 1][0][0].co_name for stack in rows["stack"][new]}

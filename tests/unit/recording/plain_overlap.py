@@ -8,6 +8,8 @@ from gpuviz.recording.recording import Recording
 
 ALLOCATING = {"cuMemAlloc_v2"}
 BLOCKING = {"cuStreamSynchronize", "cuMemcpyDtoH_v2"}
+COPYING = {"cuMemcpyDtoH_v2"}
+ON_DEVICE = {"device_to_device", "peer_to_peer"}
 COPIES = ("memcpy", "device copy")
 CAUSES = DICTIONARIES["idle_gaps", "cause"]
 HOST_WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
@@ -121,7 +123,7 @@ class PlainOverlap:
 
     def _blocked(self, thread: int, now: int) -> bool:
         calls = (each for each in self.calls if each["thread"] == thread and during(each, now))
-        if any(each["name"] in BLOCKING for each in calls):
+        if any(self._blocks(each) for each in calls):
             return True
         waits = (row for row in self.synchronizations if row["kind"] in HOST_WAITS)
         for wait in waits:
@@ -130,6 +132,16 @@ class PlainOverlap:
             if blocks and during(wait, now):
                 return True
         return False
+
+    def _blocks(self, call: Row) -> bool:
+        """Return whether the host waits in a call; it does not for a copy on the device."""
+        on_device = {
+            row["correlation"]
+            for row in self.activities
+            if row["kind"] in COPIES and row["copy_kind"] in ON_DEVICE and row["correlation"]
+        }
+        is_on_device = call["name"] in COPYING and call["correlation"] in on_device
+        return call["name"] in BLOCKING and not is_on_device
 
     def _completion(self, following: Row) -> int:
         """Return the time at which all events that the activity's stream waits for are complete."""

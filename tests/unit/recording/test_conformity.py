@@ -36,6 +36,8 @@ def _example(name, schema):
         if (name, field.name) in DICTIONARIES
         else "text"
         if pa.types.is_string(getattr(field.type, "value_type", field.type))
+        else [0]
+        if pa.types.is_list(field.type)
         else 1
         for field in schema
     }

@@ -141,6 +141,7 @@ def test_every_number_of_a_redacted_recording_is_as_recorded(path):
 def test_nothing_tells_host_process_and_gpu_apart_from_others():
     identity = {
         "start_monotonic_ns": 1234,
+        "host": "secret-host",
         "host_hash": "12ab",
         "boot_id": "34cd",
         "process_id": 56,

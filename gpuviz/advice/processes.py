@@ -1,0 +1,80 @@
+"""The findings of a merged recording: those of its processes, equal ones together."""
+
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from gpuviz.advice.findings import findings
+from gpuviz.advice.scale import Scale
+from gpuviz.analysis.processes import device_names
+from gpuviz.recording.derived import schemas as derived_schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from gpuviz.advice.finding import Evidence, Finding
+    from gpuviz.analysis.processes import Process
+    from gpuviz.recording.recording import Recording
+
+_MOST_NAMED = 8
+
+
+def findings_of_processes(recording: "Recording", *, small: bool) -> "tuple[Finding, ...]":
+    """Return what is wrong or costs memory or time in any process; most saving first.
+
+    Of one that several processes have, the one with the largest saving is returned, and its reason
+    names the others. Savings are those of one process.
+    """
+    scale = Scale(recording)
+    names = device_names(recording)
+    first = _first_derived(recording)
+    groups: dict[Hashable, list[Finding]] = {}
+    for process, before in zip(recording.processes, first, strict=True):
+        for each in findings(process.recording, small=small):
+            sites = tuple((line.site, line.source) for line in each.lines)
+            own = replace(each, evidence=_evidence(process, before, each.evidence))
+            groups.setdefault((each.rule, sites), []).append(own)
+    shown = []
+    for alike in groups.values():
+        alike.sort(key=scale.share, reverse=True)
+        where = names.get(alike[0].device, "")
+        others = [names.get(each.device, "") for each in alike[1:]]
+        also = f", and likewise in {_listed(others)}" if others else ""
+        shown.append(replace(alike[0], reason=f"In {where}{also}. {alike[0].reason}"))
+    # What may make results wrong comes before everything that saves something.
+    shown.sort(key=lambda each: (each.rule != "R40", -scale.share(each)))
+    return tuple(shown)
+
+
+def _first_derived(recording: "Recording") -> "list[Mapping[str, int]]":
+    """Return the first row of each process in each derived table."""
+    counts = {
+        name: [each.recording.derived[name].num_rows for each in recording.processes]
+        for name in derived_schemas()
+    }
+    starts = {name: list(accumulate(rows, initial=0)) for name, rows in counts.items()}
+    return [
+        {name: rows[number] for name, rows in starts.items()}
+        for number in range(len(recording.processes))
+    ]
+
+
+def _evidence(
+    process: "Process", first: "Mapping[str, int]", evidence: "Evidence | None"
+) -> "Evidence | None":
+    """Return evidence with row numbers of the merged recording."""
+    if evidence is None or not evidence.rows:
+        return evidence
+    if evidence.table in process.rows:
+        of_table = process.rows[evidence.table]
+        return replace(evidence, rows=tuple(int(of_table[row]) for row in evidence.rows))
+    if evidence.table in first:
+        return replace(evidence, rows=tuple(row + first[evidence.table] for row in evidence.rows))
+    return evidence
+
+
+def _listed(names: "list[str]") -> str:
+    shown = names[:_MOST_NAMED]
+    if len(names) > _MOST_NAMED:
+        shown = [*shown[:-1], f"{len(names) - len(shown) + 1} others"]
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

@@ -1,0 +1,206 @@
+"""The processes of a merged recording, each with its own rows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import plain
+from gpuviz.recording.arrays import numbers
+from gpuviz.recording.derived import ROWS, schemas
+from gpuviz.recording.manifest import Manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+# Not about one process, or about all.
+_WHOLE = ("strings", "frames", "stacks", "launch_configurations", "pools", "clock_snapshots")
+_FACTS = ("memory_stats", "delayed_frees", "writes_after_free")
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """A process of a merged recording.
+
+    Attributes:
+        id: Its id in ``processes``.
+        rank: Its rank; -1 if unknown.
+        name: What it is called: its rank, else its host and process id.
+        devices: Its devices in the merged recording, with their ordinals in the process.
+        clock_error: Bound of the error of its times, in ns; 0 on the host of the first process, -1
+            if unknown.
+        recording: Its part of the recording, with the same ids and times.
+        rows: The numbers of its rows in the merged recording, by table.
+    """
+
+    id: int
+    rank: int
+    name: str
+    devices: Mapping[int, int]
+    clock_error: int
+    recording: "Recording"
+    rows: "Mapping[str, NDArray[Any]]"
+
+
+def processes(recording: "Recording") -> tuple[Process, ...]:
+    """Return the processes of a merged recording; none of a recording of one process."""
+    return tuple(_process(recording, row) for row in recording.tables["processes"].to_pylist())
+
+
+def device_names(recording: "Recording") -> dict[int, str]:
+    """Return what the devices of a merged recording are called, such as ``rank 3 GPU 0``."""
+    names = {}
+    for row in recording.tables["processes"].to_pylist():
+        for device, ordinal in zip(row["devices"], row["ordinals"], strict=False):
+            names[device] = f"{row['name']} GPU {ordinal}"
+    return names
+
+
+class DerivedByProcess(Mapping[str, "pa.Table"]):
+    """The derived tables of a merged recording, each computed on first use, process by process."""
+
+    def __init__(self, recording: "Recording") -> None:
+        self._recording = recording
+        self._made: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> "pa.Table":
+        if name not in schemas():
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = derive_by_process(self._recording, name, self._recording.bounds)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(schemas())
+
+    def __len__(self) -> int:
+        return len(schemas())
+
+
+def derive_by_process(
+    recording: "Recording", name: str, window: "tuple[int, int] | None"
+) -> "pa.Table":
+    """Return a derived table, or its part in a window: nothing is classified across processes."""
+    import pyarrow as pa
+
+    from gpuviz.analysis.classification import derive
+
+    targets = {column: target for table, column, target in ROWS if table == name}
+    parts = []
+    for process in recording.processes:
+        part = derive(process.recording.tables, name, window)
+        for column, target in targets.items():
+            place = part.schema.get_field_index(column)
+            rows = _of_whole(plain(part[column]), process.rows[target])
+            field = part.schema.field(column)
+            part = part.set_column(place, field, numbers(rows, field.type))
+        parts.append(part)
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def _of_whole(rows: "NDArray[Any]", of_process: "NDArray[Any]") -> "NDArray[Any]":
+    """Return rows of a process as those of the merged recording; -1 stays."""
+    import numpy as np
+
+    found: NDArray[Any] = np.append(of_process, -1)[rows]
+    return found
+
+
+def part_of_device(recording: "Recording", device: int) -> "Recording":
+    """Return the part of the process that used a device; the recording itself if it has one."""
+    of_device = (each for each in recording.processes if device in each.devices)
+    return next((each.recording for each in of_device), recording)
+
+
+def _process(recording: "Recording", row: Mapping[str, Any]) -> Process:
+    rows = {
+        name: _rows(name, table, row)
+        for name, table in recording.tables.items()
+        if name not in _WHOLE
+    }
+    tables = {
+        name: table if name not in rows else _taken(table, rows[name])
+        for name, table in recording.tables.items()
+    }
+    return Process(
+        id=row["id"],
+        rank=row["rank"],
+        name=row["name"],
+        devices=dict(zip(row["devices"], row["ordinals"], strict=False)),
+        clock_error=row["clock_error"],
+        recording=type(recording)(tables, _manifest(recording, row, rows)),
+        rows=rows,
+    )
+
+
+def _taken(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
+    from gpuviz.analysis.columns import rows_at
+
+    count = len(rows)
+    if not count:
+        return table.schema.empty_table()
+    if rows[-1] - rows[0] == count - 1:
+        return table.slice(int(rows[0]), count)
+    return rows_at(table, rows)
+
+
+def _rows(name: str, table: "pa.Table", process: Mapping[str, Any]) -> "NDArray[Any]":
+    import numpy as np
+
+    def has(column: str, values: "list[int]") -> "NDArray[Any]":
+        found: NDArray[Any] = np.isin(plain(table[column]), values)
+        return found
+
+    if name == "processes":
+        return np.zeros(0, np.int64)
+    if name == "devices":
+        return np.flatnonzero(has("id", process["devices"]))
+    if name == "threads":
+        return np.flatnonzero(has("id", process["threads"]))
+    columns = table.schema.names
+    chosen = np.zeros(table.num_rows, bool)
+    if "device" in columns:
+        chosen |= has("device", process["devices"])
+    elif "thread" in columns:
+        chosen |= has("thread", process["threads"])
+    if "correlation" in columns:
+        called = plain(table["correlation"])
+        chosen |= (called >= process["first_correlation"]) & (called <= process["last_correlation"])
+    return np.flatnonzero(chosen)
+
+
+def _manifest(
+    recording: "Recording", row: Mapping[str, Any], rows: "Mapping[str, NDArray[Any]]"
+) -> Manifest:
+    whole = recording.manifest
+    try:
+        own = Manifest.from_json(row["manifest"])
+    except ValueError:
+        own = whole
+    events = rows["memory_events"]
+    devices = set(row["devices"])
+    facts: dict[str, Any] = {
+        name: {key: value for key, value in getattr(whole, name).items() if int(key) in devices}
+        for name in _FACTS
+    }
+    failures = {
+        place: told
+        for place, told in whole.failures.items()
+        if int(place.partition(":")[0]) in devices
+    }
+    return replace(
+        own,
+        **facts,
+        failures=failures,
+        start_unix_ns=whole.start_unix_ns,
+        start_monotonic_ns=whole.start_monotonic_ns,
+        duration_ns=min(row["end"], recording.duration_ns),
+        window_start_ns=whole.window_start_ns,
+        window_end_ns=whole.window_end_ns,
+        events=len(events),
+        initial_events=int((events < whole.initial_events).sum()),
+        tables={},
+        derived_version=0,
+    )

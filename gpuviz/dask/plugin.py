@@ -1,0 +1,127 @@
+"""The plugin that records a Dask worker."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from distributed.diagnostics.plugin import WorkerPlugin
+
+from gpuviz.dask.task_ranges import TaskRanges
+from gpuviz.dask.worker_files import RecordingLock, new_path, run_folder
+from gpuviz.recorder.record import record
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from distributed import Worker
+
+    from gpuviz.recorder.recorder import Recorder
+
+PLUGIN = "gpuviz"
+# Of the events that the client reads: a recording started, or why it did not.
+TOPIC = "gpuviz"
+
+_logger = logging.getLogger("distributed.worker")
+
+
+class RecordingPlugin(WorkerPlugin):
+    """Records a worker from its setup to its teardown.
+
+    It never fails: why a worker is not recorded is logged and in ``problem``, and the client is
+    notified.
+
+    Args:
+        run: The name of the folder of these recordings in Dask's scratch folder.
+        names: The names of the workers to record; None for all.
+        options: The options of `gpuviz.record`, and ``device`` a function that returns one.
+        folder: Where to record instead.
+
+    Attributes:
+        problem: Why the worker is not recorded; empty if it is.
+    """
+
+    name = PLUGIN
+
+    def __init__(
+        self,
+        run: str,
+        names: "Collection[str] | None",
+        options: "Mapping[str, Any]",
+        folder: Path | None = None,
+    ) -> None:
+        self.problem = ""
+        self._run = run
+        self._names = names
+        self._options = dict(options)
+        self._folder = None if folder is None else folder.absolute()
+        self._recorder: Recorder | None = None
+        self._lock: RecordingLock | None = None
+        self._tasks: TaskRanges | None = None
+
+    def is_wanted(self, worker: "Worker") -> bool:
+        """Return whether a worker is to be recorded."""
+        return self._names is None or str(worker.name) in self._names
+
+    async def setup(self, worker: "Worker") -> None:
+        """Start recording the worker, if it is to be recorded."""
+        if not self.is_wanted(worker):
+            return
+        path = new_path(self._folder or run_folder(worker, self._run), worker)
+        try:
+            self._recorder = await asyncio.to_thread(self._start, path)
+        except Exception as error:  # noqa: BLE001 - the worker must continue
+            self._report(worker, "not recorded", error)
+            return
+        self._tasks = TaskRanges.install(worker)
+        self._log(worker, path=str(path))
+
+    async def teardown(self, worker: "Worker") -> None:
+        """Stop recording the worker."""
+        if self._tasks is not None:
+            self._tasks.uninstall(worker)
+        if self._recorder is not None and self._recorder.is_recording:
+            try:
+                await asyncio.to_thread(self._recorder.stop)
+            except Exception as error:  # noqa: BLE001 - the worker must continue
+                self._report(worker, "its recording is incomplete", error)
+        if self._lock is not None:
+            self._lock.release()
+
+    def _start(self, path: Path) -> "Recorder":
+        options = dict(self._options)
+        if options.get("device") is not None:
+            options["device"] = options["device"]()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        recorder = record(path, **options)
+        self._lock = RecordingLock(path)
+        try:
+            recorder.start()
+        except BaseException:
+            self._lock.release()
+            raise
+        return recorder
+
+    def _report(self, worker: "Worker", consequence: str, error: Exception) -> None:
+        self.problem = f"{consequence} ({type(error).__name__}: {error})"
+        _logger.warning("gpuviz: %s", self.problem)
+        self._log(worker)
+
+    def _log(self, worker: "Worker", path: str = "") -> None:
+        # Dask adds the worker's address.
+        event = {"run": self._run, "name": str(worker.name), "host": worker.ip}
+        worker.log_event(TOPIC, {**event, "path": path, "problem": self.problem})
+
+
+def state_of(dask_worker: "Worker") -> tuple[str, str] | None:
+    """Return a worker's name and why it is not recorded, empty if it is; None if not wanted."""
+    plugin = dask_worker.plugins.get(PLUGIN)
+    if isinstance(plugin, RecordingPlugin) and plugin.is_wanted(dask_worker):
+        return str(dask_worker.name), plugin.problem
+    return None
+
+
+async def end_recording(dask_worker: "Worker") -> None:
+    """Stop recording a worker, if its plugin is still there."""
+    if PLUGIN in dask_worker.plugins:
+        await dask_worker.plugin_remove(PLUGIN)

@@ -1,0 +1,139 @@
+"""Where each recording is among those merged: its order, its place in time, its name."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.merging.clocks import UNKNOWN, Alignment, HostClock, Snapshot, Step, align
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+    Named = tuple[str, Recording]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A recording and its place among those merged.
+
+    Attributes:
+        source: What it was read from.
+        recording: The recording.
+        alignment: Its host's clock on the common axis.
+        steps: Jumps of its host's wall clock.
+    """
+
+    source: str
+    recording: "Recording"
+    alignment: Alignment
+    steps: tuple[Step, ...]
+
+    @property
+    def rank(self) -> int:
+        """The rank of the process; -1 if unknown."""
+        return self.recording.manifest.launch.get("rank", -1)
+
+    @property
+    def start(self) -> int:
+        """Its time 0 on the common axis, in ns."""
+        return self._aligned(0)
+
+    @property
+    def end(self) -> int:
+        """Its end on the common axis, in ns."""
+        return self._aligned(self.recording.duration_ns)
+
+    def aligned(self, times: "NDArray[Any]") -> "NDArray[Any]":
+        """Return times of the recording on the common axis, in ns."""
+        import numpy as np
+
+        return self.alignment.aligned(times + np.int64(_start(self.recording)))
+
+    def _aligned(self, time: int) -> int:
+        import numpy as np
+
+        return int(self.aligned(np.array([time], np.int64))[0])
+
+
+def placements(given: "Sequence[Named]") -> list[Placement]:
+    """Return recordings by rank, then in the order of their starts, with their times aligned.
+
+    The reference is the host of the first.
+    """
+    ordered = sorted(given, key=_order)
+    hosts: dict[str, list[Recording]] = {}
+    for name, recording in ordered:
+        hosts.setdefault(_host(name, recording), []).append(recording)
+    clocks = {host: _clock(recordings) for host, recordings in hosts.items()}
+    reference = clocks[_host(*ordered[0])]
+    alignments = {host: _alignment(hosts[host], clocks[host], reference) for host in hosts}
+    placed = [
+        Placement(name, each, alignments[_host(name, each)], clocks[_host(name, each)].steps)
+        for name, each in ordered
+    ]
+    zero = min(each.start for each in placed)
+    return [
+        replace(each, alignment=replace(each.alignment, shift=each.alignment.shift - zero))
+        for each in placed
+    ]
+
+
+def process_names(placed: "Sequence[Placement]") -> list[str]:
+    """Return what each process is called: its rank, else host and process id, else a number."""
+    names = []
+    for number, each in enumerate(placed, 1):
+        manifest = each.recording.manifest
+        process = f"{manifest.host} {manifest.process_id}".strip() if manifest.process_id else ""
+        names.append(f"rank {each.rank}" if each.rank >= 0 else process or f"process {number}")
+    counts = Counter(names)
+    # A process has the rank of the one that started it.
+    return [
+        name if counts[name] == 1 else f"{name} ({each.recording.manifest.process_id or number})"
+        for number, (name, each) in enumerate(zip(names, placed, strict=True), 1)
+    ]
+
+
+def _alignment(
+    recordings: "Sequence[Recording]", own: HostClock, reference: HostClock
+) -> Alignment:
+    if own is reference:
+        return Alignment(0, 0)
+    first = min(map(_start, recordings))
+    last = max(_start(each) + each.duration_ns for each in recordings)
+    found = align(first, last, own, reference)
+    is_known = own.error >= 0 and reference.error >= 0
+    return found if is_known else replace(found, error=UNKNOWN)
+
+
+def _order(named: "Named") -> tuple[bool, int, int, str]:
+    manifest = named[1].manifest
+    rank = manifest.launch.get("rank", -1)
+    return rank < 0, rank, manifest.start_unix_ns, named[0]
+
+
+def _host(name: str, recording: "Recording") -> str:
+    """Return what all recordings of one boot of a host have in common."""
+    manifest = recording.manifest
+    return manifest.boot_id if manifest.boot_id and manifest.start_monotonic_ns else name
+
+
+def _start(recording: "Recording") -> int:
+    return recording.manifest.start_monotonic_ns
+
+
+def _clock(recordings: "Iterable[Recording]") -> HostClock:
+    recordings = tuple(recordings)
+    found = [
+        Snapshot(_start(each) + row["time"], row["wall"], row["uncertainty"])
+        for each in recordings
+        for row in each.tables["clock_snapshots"].to_pylist()
+    ]
+    if found:
+        return HostClock(found)
+    # Files of other tools, and of older versions, know only when they began.
+    first = recordings[0]
+    return HostClock([Snapshot(_start(first), first.manifest.start_unix_ns, UNKNOWN)])

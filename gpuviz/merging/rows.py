@@ -1,0 +1,363 @@
+"""The rows of several recordings in one, with ids and times that do not collide."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.columns import codes, distinct, plain, rows_at
+from gpuviz.merging.ids import SPACES, Joined, Lookup, Pools, Shifted
+from gpuviz.merging.placement import process_names
+from gpuviz.recording.arrays import batch_of, numbers
+from gpuviz.recording.tables import ACTIONS, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.merging.placement import Placement
+
+_EVENTS = "memory_events"
+_TIMES = {
+    _EVENTS: ("time",),
+    "device_memory": ("time",),
+    "clock_snapshots": ("time",),
+    "activities": ("time", "end"),
+    "api_calls": ("time", "end"),
+    "synchronizations": ("time", "end"),
+    "memory_operations": ("time",),
+    "overheads": ("time", "end"),
+    "ranges": ("time", "end"),
+    "streams": ("created", "destroyed"),
+}
+# Columns whose values below 1 are no times: open, unknown, or before the recording.
+_UNTIMED = {
+    ("synchronizations", "time"),
+    ("synchronizations", "end"),
+    ("ranges", "end"),
+    ("streams", "created"),
+    ("streams", "destroyed"),
+}
+_ADDRESSES = {(_EVENTS, "address"), ("launch_blocks", "block"), ("launch_blocks", "address")}
+_ADDRESSES |= {("memory_operations", "address")}
+# For `oom` the free memory of the device, for limits nothing.
+_NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
+_SHIFT = 1 << 40
+_IDS = {
+    ("activities", "launch"): "launch",
+    ("api_calls", "stack"): "stack",
+    (_EVENTS, "stack"): "stack",
+    (_EVENTS, "pool"): "pool",
+    **{(table, "thread"): "thread" for table in (_EVENTS, "api_calls", "overheads", "ranges")},
+    **{(table, "name"): "string" for table in ("activities", "api_calls", "graph_calls")},
+    ("ranges", "name"): "string",
+    ("memory_operations", "source"): "string",
+    **{column: space for space, columns in SPACES.items() for column in columns},
+}
+_JOINED = ("strings", "frames", "stacks", "launch_configurations", "pools", "threads", "devices")
+
+
+class _Shared:
+    """What the processes before had: the next free ids, and rows that are kept once."""
+
+    def __init__(self) -> None:
+        self.strings, self.frames, self.stacks = Joined(), Joined(), Joined()
+        self.launches = Joined()
+        self.pools = Pools()
+        self.next = dict.fromkeys(SPACES, 1)
+        self.threads: dict[int, dict[str, Any]] = {}
+        self.devices: list[dict[str, Any]] = []
+        self.addresses: list[tuple[int, int]] = []
+
+    def free_thread(self, wanted: int) -> int:
+        """Return the system's id of a thread, or another if a thread before has it."""
+        return wanted if wanted not in self.threads else max(self.threads) + 1
+
+    def address_shift(self, lowest: int, highest: int) -> int:
+        """Return a multiple of 1 TiB that moves addresses away from those before."""
+        shift = 0
+        while any(
+            low <= highest + shift and lowest + shift <= high for low, high in self.addresses
+        ):
+            shift += _SHIFT
+        self.addresses.append((lowest + shift, highest + shift))
+        return shift
+
+
+class Merged:
+    """The tables of several recordings as those of one.
+
+    Rows that happened follow each other by process, except memory events, which are in the order
+    of their times.
+    """
+
+    def __init__(self, placed: "Sequence[Placement]") -> None:
+        shared = _Shared()
+        self._shared = shared
+        names = process_names(placed)
+        self._parts = [
+            _Part(each, name, number, shared)
+            for number, (each, name) in enumerate(zip(placed, names, strict=True), 1)
+        ]
+
+    def tables(self) -> "dict[str, pa.Table]":
+        """Return the tables of the merged recording."""
+        shared = self._shared
+        made = {
+            name: self._joined(name)
+            for name in schemas()
+            if name not in {_EVENTS, "processes", "clock_snapshots", *_JOINED}
+        }
+        reference = self._parts[0].placed.alignment
+        made["clock_snapshots"] = self._joined(
+            "clock_snapshots", [each for each in self._parts if each.placed.alignment is reference]
+        )
+        made[_EVENTS] = self._events()
+        rows: dict[str, Iterable[dict[str, Any]]] = {
+            "strings": shared.strings.rows,
+            "frames": shared.frames.rows,
+            "stacks": shared.stacks.rows,
+            "launch_configurations": shared.launches.rows,
+            "pools": shared.pools.rows,
+            "threads": shared.threads.values(),
+            "devices": shared.devices,
+            "processes": [each.row() for each in self._parts],
+        }
+        return made | {name: _table(name, list(each)) for name, each in rows.items()}
+
+    def facts(self) -> dict[str, Any]:
+        """Return the manifest's facts about devices."""
+        facts: dict[str, dict[Any, Any]] = {
+            name: {} for name in ("memory_stats", "failures", "delayed_frees", "writes_after_free")
+        }
+        for part in self._parts:
+            for name, found in part.facts().items():
+                facts[name] |= found
+        return facts
+
+    def _joined(self, name: str, parts: "Iterable[_Part] | None" = None) -> "pa.Table":
+        import pyarrow as pa
+
+        tables = [each.table(name) for each in (self._parts if parts is None else parts)]
+        return pa.concat_tables([schemas()[name].empty_table(), *tables]).unify_dictionaries()
+
+    def _events(self) -> "pa.Table":
+        """Return the memory events: first those of existing memory, then by time.
+
+        The order within a process stays.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        parts = [each.table(_EVENTS) for each in self._parts]
+        keys = []
+        for part, events in zip(self._parts, parts, strict=True):
+            initial = part.placed.recording.manifest.initial_events
+            times = np.maximum.accumulate(plain(events["time"]))
+            times[:initial] = np.iinfo(np.int64).min
+            keys.append(times)
+        whole = pa.concat_tables(parts).unify_dictionaries()
+        order = np.argsort(np.concatenate(keys), kind="stable")
+        return rows_at(whole, order)
+
+
+class _Part:
+    """A recording, and the ids and times of its rows in the merged one."""
+
+    def __init__(self, placed: "Placement", name: str, number: int, shared: _Shared) -> None:
+        self.placed, self.name, self.number = placed, name, number
+        self._tables = tables = placed.recording.tables
+        self._before = dict(shared.next)
+        self._devices = self._add_devices(shared)
+        self._ids: dict[str, Lookup | Shifted] = {
+            space: Shifted(tables, space, first) for space, first in shared.next.items()
+        }
+        for space in SPACES:
+            ids = self._ids[space]
+            assert isinstance(ids, Shifted)  # noqa: S101
+            shared.next[space] = ids.next
+        self._next = dict(shared.next)
+        self._ids["string"] = shared.strings.add(tables["strings"].to_pylist())
+        self._ids["launch"] = shared.launches.add(tables["launch_configurations"].to_pylist())
+        self._ids["pool"] = shared.pools.add(
+            tables["pools"].to_pylist(), distinct(plain(tables[_EVENTS]["pool"])).tolist()
+        )
+        self._ids["thread"] = self._add_threads(shared)
+        self._ids["stack"] = self._add_stacks(shared)
+        self._address_shift = shared.address_shift(*self._address_range())
+
+    def row(self) -> dict[str, Any]:
+        """Return the row of ``processes``."""
+        manifest = self.placed.recording.manifest
+        return {
+            "id": self.number,
+            "name": self.name,
+            "rank": self.placed.rank,
+            "process_id": manifest.process_id,
+            "host": manifest.host,
+            "program": " ".join(manifest.program),
+            "start": self.placed.start,
+            "end": self.placed.end,
+            "devices": list(self._devices.values()),
+            "ordinals": list(self._devices),
+            "threads": self._threads,
+            "first_correlation": self._before["correlation"],
+            "last_correlation": self._next["correlation"] - 1,
+            "address_shift": self._address_shift,
+            "clock_error": self.placed.alignment.error,
+            "manifest": manifest.to_json(),
+        }
+
+    def table(self, name: str) -> "pa.Table":
+        """Return a table with the ids and times of the merged recording."""
+        import pyarrow as pa
+
+        table, schema = self._tables[name], schemas()[name]
+        columns = [self._column(name, field.name, table) for field in schema]
+        return pa.table(columns, schema=schema)
+
+    def facts(self) -> dict[str, dict[Any, Any]]:
+        """Return the manifest's facts about devices, by the devices of the merged recording."""
+        manifest = self.placed.recording.manifest
+        failures = {}
+        for place, told in manifest.failures.items():
+            device, _, time = place.partition(":")
+            if device.isdecimal() and time.isdecimal():
+                failures[f"{self._device(int(device))}:{self._time(int(time))}"] = dict(told)
+        return {
+            "memory_stats": {
+                self._device(device): stats for device, stats in manifest.memory_stats.items()
+            },
+            "failures": failures,
+            "delayed_frees": self._with_stacks(manifest.delayed_frees),
+            "writes_after_free": self._with_stacks(manifest.writes_after_free),
+        }
+
+    def _with_stacks(self, by_device: Mapping[str, Any]) -> dict[str, Any]:
+        import numpy as np
+
+        def moved(row: Mapping[str, Any]) -> dict[str, Any]:
+            names = [name for name in ("allocated", "freed", "used", "reused") if name in row]
+            ids = np.array([row[name] for name in names], np.int64)
+            stacks = self._ids["stack"].taken(ids).tolist()
+            shift = {"address": row["address"] + self._address_shift} if "address" in row else {}
+            return {**row, **dict(zip(names, stacks, strict=True)), **shift}
+
+        return {
+            str(self._device(int(device))): [moved(row) for row in rows]
+            for device, rows in by_device.items()
+        }
+
+    def _device(self, ordinal: int) -> int:
+        return self._devices.get(ordinal, ordinal)
+
+    def _time(self, time: int) -> int:
+        import numpy as np
+
+        return int(self.placed.aligned(np.array([time], np.int64))[0])
+
+    def _column(self, table: str, column: str, rows: "pa.Table") -> Any:
+        values = rows[column]
+        kind = values.type
+        if column == "device":
+            found = plain(values)
+            return numbers(self._moved_devices(found), kind)
+        if (table, column) in _IDS:
+            return numbers(self._ids[_IDS[table, column]].taken(plain(values)), kind)
+        if column in _TIMES.get(table, ()):
+            return numbers(self._moved_times(table, column, rows), kind)
+        if (table, column) in _ADDRESSES and self._address_shift:
+            return numbers(self._moved_addresses(table, column, rows), kind)
+        return values
+
+    def _moved_devices(self, devices: "NDArray[Any]") -> "NDArray[Any]":
+        import numpy as np
+
+        moved = devices.copy()
+        for ordinal, device in self._devices.items():
+            if ordinal != device:
+                np.copyto(moved, np.int16(device), where=devices == ordinal)
+        return moved
+
+    def _moved_times(self, table: str, column: str, rows: "pa.Table") -> "NDArray[Any]":
+        import numpy as np
+
+        times = plain(rows[column])
+        moved = self.placed.aligned(times)
+        if (table, column) in _UNTIMED:
+            moved = np.where(times > 0, moved, times)
+        if table == _EVENTS:
+            # Memory that existed before is shown from the start.
+            initial = self.placed.recording.manifest.initial_events
+            moved[:initial] = np.minimum(moved[:initial], 0)
+        return moved
+
+    def _moved_addresses(self, table: str, column: str, rows: "pa.Table") -> "NDArray[Any]":
+        import numpy as np
+
+        addresses = plain(rows[column])
+        moved: NDArray[Any] = addresses + np.uint64(self._address_shift)
+        if table == _EVENTS:
+            return np.where(self._has_address(rows), moved, addresses)
+        return np.where(addresses, moved, addresses)
+
+    @staticmethod
+    def _has_address(events: "pa.Table") -> "NDArray[Any]":
+        import numpy as np
+
+        return ~np.isin(codes(events["action"], ACTIONS), _NO_ADDRESS)
+
+    def _address_range(self) -> tuple[int, int]:
+        events = self._tables[_EVENTS]
+        found = [plain(events["address"])[self._has_address(events)]]
+        found += [
+            plain(self._tables[table][column]) for table, column in _ADDRESSES if table != _EVENTS
+        ]
+        largest = [int(each.max()) for each in found if each.any()]
+        smallest = [int(each[each != 0].min()) for each in found if each.any()]
+        ends = max(plain(events["size"]).max(initial=0), 1)
+        return min(smallest, default=0), max(largest, default=0) + int(ends)
+
+    def _add_devices(self, shared: _Shared) -> dict[int, int]:
+        known = {row["id"]: row for row in self._tables["devices"].to_pylist()}
+        unknown = {"name": "", "total_memory": 0, "kind": "", "uuid": "", "multiprocessors": 0}
+        seen = set(known)
+        for name in schemas():
+            if "device" in schemas()[name].names:
+                seen.update(distinct(plain(self._tables[name]["device"])).tolist())
+        found = {}
+        for ordinal in sorted(each for each in seen if each >= 0):
+            found[ordinal] = len(shared.devices)
+            row = {**unknown, **known.get(ordinal, {}), "id": found[ordinal]}
+            shared.devices.append(row)
+        return found
+
+    def _add_threads(self, shared: _Shared) -> Lookup:
+        names = {row["id"]: row["name"] for row in self._tables["threads"].to_pylist()}
+        used = set(names)
+        for table in (_EVENTS, "api_calls", "overheads", "ranges"):
+            used.update(distinct(plain(self._tables[table]["thread"])).tolist())
+        pairs = []
+        for old in sorted(used - {0}):
+            new = shared.free_thread(old)
+            shared.threads[new] = {"id": new, "name": names.get(old, "")}
+            pairs.append((old, new))
+        self._threads = [new for _, new in pairs]
+        return Lookup(pairs)
+
+    def _add_stacks(self, shared: _Shared) -> Lookup:
+        import numpy as np
+
+        frames = shared.frames.add(self._tables["frames"].to_pylist())
+        rows = self._tables["stacks"].to_pylist()
+        for row in rows:
+            row["frames"] = frames.taken(np.array(row["frames"], np.int64)).tolist()
+            row["user_frame"] = int(frames.taken(np.array([row["user_frame"]], np.int64))[0])
+        return shared.stacks.add(rows)
+
+
+def _table(name: str, rows: "list[dict[str, Any]]") -> "pa.Table":
+    import pyarrow as pa
+
+    known = [{field: row[field] for field in schemas()[name].names} for row in rows]
+    return pa.Table.from_batches([batch_of(known, schemas()[name])])

@@ -1,0 +1,304 @@
+"""Recordings of several processes as one: contents, ids, analyses."""
+
+import random
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuviz
+from gpuviz.analysis.columns import plain
+from gpuviz.errors import GpuvizError
+from gpuviz.merging.ids import SPACES
+from gpuviz.recording.manifest import Manifest
+from gpuviz.recording.recording import Recording
+from tests.unit.merging.processes_of_a_run import process, program, rows
+from tests.unit.recording.any_timeline import any_timeline
+
+HAPPENED = ("activities", "api_calls", "synchronizations", "launch_blocks", "memory_events")
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """Four processes of one host, which began at different times."""
+    return [process(program(seed), seed, ranks=4, start=seed * 1_234_567) for seed in range(4)]
+
+
+@pytest.fixture(scope="module")
+def merged(parts):
+    return gpuviz.merge(parts)
+
+
+def level_at(recording, device, time):
+    levels = recording.memory_levels
+    chosen = (plain(levels["device"]) == device) & (plain(levels["time"]) <= time)
+    return plain(levels["allocated"])[chosen][-1] if chosen.any() else 0
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5))
+def test_each_row_is_kept_once_and_levels_are_the_sums(seed, count):
+    draw = random.Random(seed)
+    parts = [
+        process(program(draw.random()), number, start=draw.randrange(10**7))
+        for number in range(count)
+    ]
+
+    merged = gpuviz.merge(parts)
+
+    for name in HAPPENED:
+        assert merged.tables[name].num_rows == sum(part.tables[name].num_rows for part in parts)
+    first = min(part.manifest.start_monotonic_ns for part in parts)
+    for time in draw.sample(range(merged.duration_ns + 1), 20):
+        own = [time - (part.manifest.start_monotonic_ns - first) for part in parts]
+        expected = sum(level_at(part, 0, max(at, 0)) for part, at in zip(parts, own, strict=True))
+        assert sum(level_at(merged, each, time) for each in merged.devices) == expected
+
+
+def test_ids_of_two_processes_differ(parts, merged):
+    for columns in SPACES.values():
+        of_merged, of_parts = set(), 0
+        for table, column in columns:
+            of_merged |= set(plain(merged.tables[table][column]).tolist()) - {0}
+        for part in parts:
+            seen = [set(plain(part.tables[table][column]).tolist()) for table, column in columns]
+            of_parts += len(set().union(*seen) - {0})
+        assert len(of_merged) == of_parts
+    for name in ("devices", "streams", "ranges", "threads", "stacks", "frames", "strings"):
+        ids = merged.tables[name]["id"].to_pylist()
+        assert len(ids) == len(set(ids))
+
+
+def test_blocks_of_two_processes_have_different_addresses(merged):
+    seen = [
+        set(plain(each.recording.tables["launch_blocks"]["address"]).tolist())
+        for each in merged.processes
+    ]
+
+    assert all(seen)
+    assert sum(map(len, seen)) == len(set().union(*seen))
+
+
+def test_equal_call_stacks_and_names_are_kept_once(parts, merged):
+    texts = {row["text"] for part in parts for row in part.table("strings").to_pylist()}
+
+    assert sorted(merged.table("strings")["text"].to_pylist()) == sorted(texts)
+    assert merged.tables["frames"].num_rows == len(
+        {tuple(row.values())[1:] for part in parts for row in part.table("frames").to_pylist()}
+    )
+
+
+def test_each_gpu_of_each_process_is_a_device(parts, merged):
+    assert merged.devices == (0, 1, 2, 3)
+    for device, part in enumerate(parts):
+        ours, theirs = merged.memory_stats(device), part.memory_stats(0)
+        assert ours == theirs
+        at, its = merged.peak(device), part.peak(0)
+        assert at.bytes == its.bytes
+        assert at.time_ns == its.time_ns + device * 1_234_567
+
+
+def test_totals_are_the_sums_of_the_processes(parts, merged):
+    for question in ("kernels", "copies", "synchronizations", "sites", "lines"):
+        ours = getattr(merged, question)()
+        theirs = [getattr(part, question)() for part in parts]
+        for column in ("count", "total_ns", "bytes", "total_bytes"):
+            if column in ours.schema.names:
+                total = sum(pc.sum(each[column]).as_py() or 0 for each in theirs)
+                assert (pc.sum(ours[column]).as_py() or 0) == total
+
+
+def test_lanes_and_their_causes_are_those_of_each_process(parts, merged):
+    ours = merged.overlap().devices
+
+    for device, part in enumerate(parts):
+        (theirs,) = part.overlap().devices
+        for name in ("busy_ns", "kernel_ns", "idle_host_ns", "idle_synchronization_ns", "count"):
+            assert getattr(ours[device], name) == getattr(theirs, name)
+
+
+@given(st.lists(any_timeline(), min_size=2, max_size=4))
+def test_nothing_is_classified_across_processes(timelines):
+    parts = [process(each, number) for number, each in enumerate(timelines)]
+
+    merged = gpuviz.merge(parts)
+
+    for name in ("host_waits", "idle_gaps", "stream_waits"):
+        of_parts = [part.derived[name] for part in parts]
+        assert merged.derived[name].num_rows == sum(each.num_rows for each in of_parts)
+    expected = [cause for part in parts for cause in part.derived["idle_gaps"]["cause"].to_pylist()]
+    assert merged.derived["idle_gaps"]["cause"].to_pylist() == expected
+
+
+def test_a_process_of_a_merged_recording_is_its_own_recording(parts, merged):
+    for part, each in zip(parts, merged.processes, strict=True):
+        assert each.name == f"rank {each.rank}"
+        assert each.devices == {each.rank: 0}
+        assert each.clock_error == 0
+        assert each.recording.tables["activities"].num_rows == part.tables["activities"].num_rows
+        assert each.recording.manifest.process_id == part.manifest.process_id
+        ours, theirs = each.recording.kernels(), part.kernels()
+        # Equal call stacks have one id.
+        assert ours.drop_columns(["stack"]).equals(theirs.drop_columns(["stack"]))
+        assert each.recording.memory_stats(each.rank) == part.memory_stats(0)
+
+
+def test_a_merged_recording_survives_a_file(merged, tmp_path):
+    back = gpuviz.load(merged.save(tmp_path / "all.gpuviz"))
+
+    assert back.manifest.notes == merged.manifest.notes
+    for name in merged.tables:
+        assert rows(back, name) == rows(merged, name)
+    for name in ("host_waits", "idle_gaps", "stream_waits"):
+        assert back.derived[name].equals(merged.derived[name])
+    assert [each.name for each in back.processes] == ["rank 0", "rank 1", "rank 2", "rank 3"]
+
+
+def test_two_processes_on_one_gpu_are_told_apart(parts):
+    def on_gpu(recording, uuid):
+        devices = recording.tables["devices"]
+        place = devices.schema.get_field_index("uuid")
+        tables = dict(recording.tables)
+        tables["devices"] = devices.set_column(place, "uuid", [[uuid]])
+        return Recording(tables, recording.manifest)
+
+    merged = gpuviz.merge([on_gpu(parts[0], "aa"), on_gpu(parts[1], "aa"), parts[2]])
+
+    assert merged.table("devices")["uuid"].to_pylist() == ["aa", "aa", ""]
+    assert [each.devices for each in merged.processes] == [{0: 0}, {1: 0}, {2: 0}]
+
+
+def test_hazards_are_those_of_each_process():
+    def racing(number):
+        gpu = gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)
+        with gpuviz.record(device=gpu) as recorder:
+            one, two = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+            array = gpu.empty(12345)
+            with one:
+                gpu.launch("write", writes=[array], duration=1e-3)
+            with two:
+                gpu.launch("read", reads=[array], duration=1e-3)
+            gpu.synchronize()
+        return process(recorder.recording, number)
+
+    parts = [racing(0), process(program(5), 1), racing(2)]
+    merged = gpuviz.merge(parts)
+
+    assert [len(part.hazards()) for part in parts][::2] == [1, 1]
+    found = merged.conclusions.hazards(merged).to_pylist()
+    assert sum(len(part.hazards()) for part in parts) == len(found)
+    texts = {row["id"]: row["text"] for row in merged.table("strings").to_pylist()}
+    launched = merged.table("activities")["name"].to_pylist()
+    for row in found:
+        if row["device"] != 1:
+            assert texts[launched[row["first_activity"]]] == "write"
+            assert texts[launched[row["second_activity"]]] == "read"
+
+
+def test_findings_of_several_processes_are_listed_once():
+    from tests.unit.simulated_programs import pageable_pipeline
+
+    def slow(number):
+        gpu = gpuviz.SimulatedGPU(real_time=False)
+        with gpuviz.record(device=gpu) as recorder:
+            pageable_pipeline(gpu)
+        return process(recorder.recording, number, ranks=3)
+
+    parts = [slow(number) for number in range(3)]
+    merged = gpuviz.merge(parts)
+
+    alone = [each.rule for each in parts[0].findings()]
+    assert sorted(each.rule for each in merged.findings()) == sorted(alone)
+    for each in merged.findings():
+        assert each.reason.startswith("In rank ")
+        assert "and likewise in rank " in each.reason
+        if each.evidence is not None and each.evidence.rows:
+            assert each.evidence.rows[-1] < merged.table(each.evidence.table).num_rows
+
+
+def test_every_analysis_and_export_takes_a_merged_recording(merged, tmp_path):
+    merged.memory_snapshot("peak")
+    merged.fragmentation(device=2)
+    merged.iterations(3)
+    merged.leaks()
+    merged.peak_chain(1, seconds=None)
+    merged.what_if("max_split_size_mb:20", device=2)
+    merged.compilations()
+    merged.out_of_memory()
+    merged.default_stream_work()
+    merged.window(0, merged.duration_ns // 2).overlap()
+    for name in ("run.pftrace", "run.json", "run.arrow", "run.pickle"):
+        assert merged.export(tmp_path / name).exists()
+    assert gpuviz.load(merged.report(tmp_path / "run.html")).tables["processes"].num_rows == 4
+    redacted = gpuviz.load(merged.report(tmp_path / "public.html", redact=True))
+    assert "node0" not in "".join(rows(redacted, "processes"))
+    assert [each.name for each in redacted.processes] == [f"rank {n}" for n in range(4)]
+
+
+def test_rows_of_other_settings_are_those_of_the_merged_recording():
+    def full(number):
+        gpu = gpuviz.SimulatedGPU(memory=1 << 28, real_time=False)
+        with gpuviz.record(device=gpu) as recorder:
+            kept = [gpu.empty(20 << 20) for _ in range(4)]
+            gpu.launch("use", reads=kept, duration=1e-6)
+            gpu.synchronize()
+        return process(recorder.recording, number, start=number)
+
+    parts = [full(0), full(1)]
+    merged = gpuviz.merge(parts)
+    own = parts[1].what_if("", capacity=64 << 20)["first_failure"].to_pylist()[1]
+    row = merged.what_if("", capacity=64 << 20, device=1)["first_failure"].to_pylist()[1]
+
+    assert own is not None
+    failed = merged.table("memory_events").slice(row, 1).to_pylist()[0]
+    expected = parts[1].table("memory_events").slice(own, 1).to_pylist()[0]
+    assert failed["device"] == 1
+    assert failed["requested_size"] == expected["requested_size"]
+
+
+def test_private_pools_of_two_processes_are_apart_and_default_pools_together():
+    def pooled(number):
+        tables = {
+            "memory_events": [
+                {"action": "segment_alloc", "address": 1 << 21, "size": 2 << 20, "pool": pool}
+                for pool in (0, 3)
+            ]
+        }
+        from tests.unit.recording.from_activities import rows_of
+
+        pools = [
+            {"id": 0, "owner": 0, "segment_type": "small"},
+            {"id": 3, "owner": 1, "segment_type": "large"},
+        ]
+        tables = {name: rows_of(name, each) for name, each in tables.items()}
+        return process(Recording(tables | {"pools": rows_of("pools", pools)}, Manifest()), number)
+
+    merged = gpuviz.merge([pooled(0), pooled(1)])
+
+    assert sorted(merged.table("memory_events")["pool"].to_pylist()) == [0, 0, 3, 5]
+    assert [(row["id"], row["owner"]) for row in merged.table("pools").to_pylist()] == [
+        (0, 0),
+        (3, 1),
+        (5, 2),
+    ]
+
+
+def test_memory_that_existed_before_comes_first(parts):
+    initial = sum(part.manifest.initial_events for part in parts)
+
+    merged = gpuviz.merge(parts)
+
+    assert merged.manifest.initial_events == initial > 0
+    times = plain(merged.table("memory_events")["time"])[initial:]
+    assert (np.diff(times) >= 0).all()
+
+
+def test_a_merged_recording_cannot_be_merged_again(merged):
+    with pytest.raises(GpuvizError, match="recording 1 is a merged recording"):
+        gpuviz.merge([merged])
+
+
+def test_a_window_cannot_be_merged(parts):
+    with pytest.raises(GpuvizError, match="recording 1 is a part of a recording"):
+        gpuviz.merge([parts[0].window(0, 1000)])
