@@ -1,3 +1,4 @@
+from . import allocators as allocators
 from .allocator.graph import graph as graph
 from .allocator.host_memory import empty_host_cache as empty_host_cache
 from .allocator.host_memory import host_memory_stats as host_memory_stats

@@ -126,11 +126,6 @@ class StackTable:
     def dropped(self) -> int:
         """Captures that were recorded as stack 0 because the table was full."""
 
-    def new_stacks(self, first_id: int) -> list[list[tuple[types.CodeType | None, int]]]:
-        """
-        The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction offset in bytes, innermost first; or None and the number of frames left out.
-        """
-
 class EventRing(MemoryEventSink):
     """Passes the events of one device to the collector; never waits."""
 
@@ -178,6 +173,11 @@ class Session:
 
     @property
     def stacks(self) -> StackTable: ...
+
+    def new_stacks(self, first_id: int) -> list[list[tuple[types.CodeType | None, int]]]:
+        """
+        The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction offset in bytes, innermost first; or None and the number of frames left out, all of them if the stack was captured without the GIL and its thread has left it.
+        """
 
     def abandon_after_fork(self) -> None:
         """
@@ -986,6 +986,31 @@ class Replayer:
     def stop(self) -> None:
         """End run() before its next operation."""
 
+class SharedPool:
+    """The caching allocators of the process, for other libraries."""
+
+    def __init__(self, open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], str]) -> None:
+        """`out_of_memory(error)` returns the text of an OutOfMemoryError."""
+
+    def allocate(self, size: int, device: int, stream: int) -> int: ...
+
+    def free(self, address: int, device: int) -> None: ...
+
+    def free_after(self, address: int, device: int, last: int) -> None:
+        """Free memory that was used until now on the stream `last`."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
+
+    def abandon_after_fork(self) -> None:
+        """In the child of a fork: no longer use devices that were opened before."""
+
+    def serve_torch(self) -> None:
+        """Let the functions for torch that this library exports use this pool."""
+
+    @property
+    def lost_frees(self) -> int:
+        """Frees that failed and were abandoned."""
+
 class CupyAllocator:
     def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception], context_device: int = 0) -> None:
         """
@@ -1210,6 +1235,40 @@ def write_chrome_rows(tables: Sequence[TraceRows], tracks: Sequence[tuple[int, i
 
 def write_chrome_counter(process: int, name: str, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], write: Callable[[bytes], object]) -> None:
     """Write the values of a counter as events of Chrome's JSON."""
+
+class TorchObserver:
+    """Turns the trace of torch's allocator into events."""
+
+    def __init__(self, settings: AllocatorSettings) -> None:
+        """With the settings of torch's allocator."""
+
+    @staticmethod
+    def function() -> int:
+        """
+        The address of the function that a tracker calls with an observer's `address` and an entry.
+        """
+
+    @property
+    def address(self) -> int:
+        """Valid until the process ends."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None:
+        """Send events to a session, which must outlive this; None ends it."""
+
+    def describe(self, segments: Sequence[tuple[int, int, int, int, int, int, bool, bool]], blocks: Sequence[tuple[int, int, int, int, bool]]) -> None:
+        """
+        Push what exists. Segments: device, address, size, stream, both numbers of the pool, whether large, whether expandable. Blocks: device, address, size, requested size, whether freed but in use.
+        """
+
+    def devices(self) -> list[int]:
+        """Return the devices with events."""
+
+    def abandon(self) -> None: ...
+
+def torch_pool_owner() -> int:
+    """
+    The `owner` of the pool of torch's blocks; those of its private pools follow.
+    """
 
 class TorchSnapshot:
     """

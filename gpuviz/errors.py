@@ -8,6 +8,7 @@
     │   ├── RecordingExistsError (FileExistsError)   a file would be overwritten
     │   └── SpoolError (OSError)                events can no longer be written to disk
     ├── RecorderError (RuntimeError)            start and stop in the wrong order
+    ├── InstallationError (RuntimeError)        a library's allocator cannot be replaced any more
     └── DeviceUnavailableError (RuntimeError)   no GPU, no driver, no CuPy, or one too old
 """
 
@@ -50,6 +51,10 @@ class SpoolError(RecordingError, OSError):
 
 class RecorderError(GpuvizError, RuntimeError):
     """A recorder was started twice, or stopped without having been started."""
+
+
+class InstallationError(GpuvizError, RuntimeError):
+    """A library has begun to use its own allocator, and can no longer change to gpuviz's."""
 
 
 class DeviceUnavailableError(GpuvizError, RuntimeError):

@@ -16,6 +16,7 @@ from gpuviz.analysis.device_replay import (
     total_memory,
 )
 from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
+from gpuviz.analysis.pools import has_torch_beside
 from gpuviz.analysis.state import initial_state
 from gpuviz.quantities import format_bytes
 from gpuviz.recording.tables import ACTIONS
@@ -62,14 +63,16 @@ class ReservedMemory:
 
     def __init__(self, recording: "Recording", device: int) -> None:
         self.recording, self.device = recording, device
+        self._known: dict[tuple[str, Change], Outcome] = {}
+        self._shared: SharedOperations = {}
         manifest = recording.manifest
         self.own: str | None = None
+        if has_torch_beside(recording.tables):
+            return
         if manifest.allocator == "caching" or manifest.allocator_name == TORCH_ALLOCATOR:
             self.own = ",".join(known_settings(recording))
         elif manifest.allocator_name == _CUPY_POOL:
             self.own = CUPY
-        self._known: dict[tuple[str, Change], Outcome] = {}
-        self._shared: SharedOperations = {}
 
     @cached_property
     def peak(self) -> int:

@@ -7,6 +7,7 @@ from gpuviz import _core
 from gpuviz.analysis.allocator_settings import ASYNC, CUPY, known_settings
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.device_replay import DeviceReplay, SharedOperations, parsed, total_memory
+from gpuviz.analysis.pools import has_torch_beside
 from gpuviz.recording.conclusions import schemas
 from gpuviz.recording.tables import ACTIONS
 
@@ -90,7 +91,8 @@ def what_if(
 
     Raises:
         ValueError: There is no such device, ``capacity`` is less than 1, a setting has an unknown
-            key or a bad value, or the recording lacks the description of a device or stream.
+            key or a bad value, two allocators were recorded, or the recording lacks the description
+            of a device or stream.
         DeviceError: The recorded memory exceeds the addresses of the simulated device.
     """
     import pyarrow as pa
@@ -98,6 +100,10 @@ def what_if(
     device = recording.device_or_first(device)
     if capacity is not None and capacity < 1:
         raise ValueError(f"capacity must be at least 1 byte, got {capacity}")
+    if has_torch_beside(recording.tables):
+        raise ValueError(
+            "PyTorch's allocator used the GPU too, and only one allocator can be repeated"
+        )
     if settings is None:
         settings = _sweep(recording, is_other_device=capacity is not None)
     asked = (settings,) if isinstance(settings, str) else tuple(settings)

@@ -75,6 +75,11 @@ def demo(
 @click.option("--poison", is_flag=True, help="Fill freed memory, and look for later writes to it.")
 @click.option("--quarantine", metavar="SIZE", help="Hold back freed memory, as in 256MiB.")
 @click.option(
+    "--shared-pool",
+    is_flag=True,
+    help="Let torch allocate from gpuviz's pool, too; its own statistics then do not work.",
+)
+@click.option(
     "--fail",
     is_flag=True,
     help="Exit with 3 if a hazard is certain or probable (latent ones do not count), or if work "
@@ -100,8 +105,8 @@ def demo(
 def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **options: Any) -> None:
     """Run a program like `python` and record it.
 
-    Arguments, output, tracebacks and exit code are the program's own. Recording starts at CuPy's
-    first allocation.
+    Arguments, output, tracebacks and exit code are the program's own. Recording starts at the
+    first allocation of CuPy or Numba, or of torch with --shared-pool.
     """
     from gpuviz.commands import run as command
     from gpuviz.commands.report import parse_size

@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.commands.run_options import RunOptions
+from gpuviz.commands.startup.sitecustomize import NOTHING_IMPORTED, NUMBA
+from gpuviz.errors import GpuvizError
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 from gpuviz.recorder.record import record
 from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpuviz.commands.live_view import LiveView
     from gpuviz.frameworks.cupy_start import FirstAllocation
     from gpuviz.recorder.record import AllocatorMode
@@ -27,10 +31,15 @@ def after_import(name: str, options: str) -> None:
     """Prepare recording after the import of a module."""
     if not _runs:
         _runs.append(RecordedRun(RunOptions.from_json(options)))
+    run = _runs[0]
     if name == "cupy":
-        _runs[0].await_cupy()
+        run.await_cupy()
+    elif name == "torch":
+        run.share_pool_with_torch()
+    elif name in NUMBA:
+        run.await_numba()
     else:
-        _runs[0].await_simulated_gpu()
+        run.await_simulated_gpu()
 
 
 def finish() -> None:
@@ -57,20 +66,58 @@ class RecordedRun:
         self._is_over = False
         self._path = Path(options.output)
         self._live: LiveView | None = None
-        self._reason = "the program did not import CuPy"
+        self._reason = NOTHING_IMPORTED
         self._awaited: FirstAllocation | None = None
         Recorder.before_start = self._yield_to
 
     def await_cupy(self) -> None:
         """Record from CuPy's first allocation."""
-        from gpuviz.frameworks.cupy_start import FirstAllocation, has_driver
+        from gpuviz.frameworks.cupy_start import FirstAllocation
 
-        if not has_driver():
+        if self._has_driver():
+            self._reason = "the program allocated nothing with CuPy"
+            self._awaited = FirstAllocation(self._record_cupy)
+
+    def await_numba(self) -> None:
+        """Record from Numba's first allocation, if the program leaves Numba's own allocator."""
+        if self._options.allocator != "caching" or not self._has_driver():
+            return
+        from gpuviz.frameworks import numba
+
+        if not numba.programs_choice():
+            self._install(numba.install)
+
+    def share_pool_with_torch(self) -> None:
+        """Record from torch's first allocation, if asked to."""
+        if not self._options.shared_pool or not self._has_driver():
+            return
+        from gpuviz.frameworks import torch
+
+        self._install(torch.install)
+
+    def _install(self, install: "Callable[[], None]") -> None:
+        from gpuviz.frameworks.shared_pool import call_before_first_allocation
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                install()
+            except GpuvizError as error:
+                _say(str(error))
+        for warning in caught:
+            _say(str(warning.message))
+        self._reason = "the program allocated nothing"
+        call_before_first_allocation(self._record_library)
+
+    def _has_driver(self) -> bool:
+        from gpuviz.frameworks.shared_pool import has_driver
+
+        if has_driver():
+            return True
+        if self._reason:
             self._reason = ""
             _say("not recorded: no NVIDIA driver found (libcuda.so.1 is missing)")
-            return
-        self._reason = "the program allocated nothing with CuPy"
-        self._awaited = FirstAllocation(self._record_cupy)
+        return False
 
     def await_simulated_gpu(self) -> None:
         """Record the first simulated GPU from its creation."""
@@ -82,6 +129,12 @@ class RecordedRun:
     def _record_cupy(self, is_programs_choice: bool) -> None:
         observed = is_programs_choice or self._options.allocator == "observe"
         self._record(None, "observe" if observed else "caching")
+
+    def _record_library(self) -> None:
+        if self._awaited is not None:
+            self._awaited.begin()
+        else:
+            self._record(None, "caching")
 
     def _record_simulated(self, gpu: "SimulatedGPU") -> None:
         self._record(gpu, "caching")

@@ -90,6 +90,7 @@ def options_of(  # noqa: PLR0913 - a value for each option
     record_stream: "RecordStream",
     poison: bool,
     quarantine: int,
+    shared_pool: bool,
 ) -> RunOptions:
     """Return the options of the command line as `RunOptions`.
 
@@ -117,6 +118,8 @@ def options_of(  # noqa: PLR0913 - a value for each option
         _check_free_of("--poison", invisible)
     if quarantine:
         _check_free_of("--quarantine", {"--observe": observe})
+    if shared_pool:
+        _check_free_of("--shared-pool", {"--observe": observe})
     return RunOptions(
         output=str((output or default_output(program)).absolute()),
         numbered=output is None and not force,
@@ -137,6 +140,7 @@ def options_of(  # noqa: PLR0913 - a value for each option
         record_stream=record_stream,
         poison=poison,
         quarantine=quarantine,
+        shared_pool=shared_pool,
     )
 
 

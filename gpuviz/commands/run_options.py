@@ -26,6 +26,7 @@ class RunOptions:
         live: Whether to show headline numbers while the program runs.
         quiet: Whether to print only warnings.
         verdict: The file to write the exit code of the verdict to; empty for none.
+        shared_pool: Whether to install the allocator in torch.
 
     The others are those of `gpuviz.record`.
     """
@@ -50,6 +51,7 @@ class RunOptions:
     poison: bool = False
     quarantine: int = 0
     verdict: str = ""
+    shared_pool: bool = False
 
     def to_json(self) -> str:
         """Return the options as JSON."""

@@ -27,6 +27,8 @@ from gpuviz.allocator.memory import (
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
+from gpuviz.frameworks.libraries import RecordedLibraries
+from gpuviz.frameworks.shared_pool import lost_frees, record_calls
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
@@ -235,7 +237,8 @@ def caching_allocator_installed() -> Iterator[None]:
             yield
 
 
-def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
+def device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
+    """Return rows of the table ``devices``."""
     driver = cuda_driver()
     return [
         {
@@ -248,6 +251,22 @@ def _device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
         }
         for device in sorted(devices)
     ]
+
+
+def total_memory(device: int) -> int:
+    """Return the bytes of a device."""
+    return cuda_driver().total_memory(device)
+
+
+def used_bytes(devices: Iterable[int]) -> list[tuple[int, int]]:
+    """Return each device with the bytes that are used on it, by other processes too."""
+    cuda = import_cupy().cuda
+    used = []
+    for device in devices:
+        with cuda.Device(device):
+            free, total = cuda.runtime.memGetInfo()
+        used.append((device, total - free))
+    return used
 
 
 class Installation:
@@ -300,15 +319,45 @@ def _stop_recording_pinned_memory() -> None:
         allocator.stop_recording()
 
 
+class _Installed:
+    """The installation by `install`, until `uninstall`."""
+
+    now: Installation | None = None
+
+
+def install() -> None:
+    """Let CuPy allocate arrays from gpuviz's caching allocator, in all threads.
+
+    Short for ``cupy.cuda.set_allocator(gpuviz.malloc)``. It does nothing the second time.
+
+    Raises:
+        DeviceUnavailableError: CuPy is missing.
+    """
+    if not is_installed():
+        _Installed.now = Installation(malloc)
+
+
+def uninstall() -> None:
+    """Restore the allocator that CuPy had before `install`, if the program has set no other."""
+    if _Installed.now is not None:
+        _Installed.now.remove()
+        _Installed.now = None
+
+
+def is_installed() -> bool:
+    """Return whether CuPy allocates from gpuviz's caching allocator in the calling thread."""
+    return import_cupy().cuda.get_allocator() is malloc
+
+
 class FailedFrees:
-    """The frees of CuPy objects that fail from now on, which cannot raise an exception."""
+    """The frees of arrays that fail from now on, which cannot raise an exception."""
 
     def __init__(self, *clients: _core.CupyAllocator | _core.PinnedAllocator) -> None:
         self._clients = clients
         self._before = self._lost()
 
     def _lost(self) -> int:
-        return sum(client.lost_frees for client in self._clients)
+        return sum(client.lost_frees for client in self._clients) + lost_frees()
 
     def notes(self) -> tuple[str, ...]:
         """Return a sentence with their number; nothing without any."""
@@ -331,6 +380,7 @@ class CachingSource:
         self._client = cupy_allocator()
         cuda_driver()
         self._failed_frees = FailedFrees(self._client, pinned_allocator())
+        self._libraries = RecordedLibraries()
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
 
@@ -344,7 +394,7 @@ class CachingSource:
             allocator.describe_state(session.sink(device), stacks_are_valid=False)
 
     def begin(self, session: _core.Session) -> None:
-        """Install the allocator in CuPy, and start recording."""
+        """Install the allocator in CuPy and other libraries, and start recording."""
 
         def attach(device: int, allocator: _core.CachingAllocator) -> None:
             allocator.attach(session.sink(device))
@@ -353,8 +403,10 @@ class CachingSource:
         set_new_allocator_hook(attach)
         _record_pinned_memory(session, stacks=self._stacks)
         self._client.set_session(session, stacks=self._stacks)
+        record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
+        self._libraries.begin()
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the devices that the allocator has served."""
@@ -369,10 +421,12 @@ class CachingSource:
         return None
 
     def end(self) -> tuple[str, ...]:
-        """Restore CuPy's allocator, and release unused memory to the device."""
+        """Restore the allocators of CuPy and others, and release unused memory to the device."""
         installation = self._installation
         restored = installation is None or installation.remove()
+        libraries = self._libraries.end()
         self._client.set_session(None)
+        record_calls(None)
         set_new_allocator_hook(None)
         _stop_recording_pinned_memory()
         set_empty_cache(None)
@@ -382,11 +436,12 @@ class CachingSource:
             self._final_stats[device] = allocator.memory_stats()
             if installation is not None and installation.previous is not malloc:
                 allocator.empty_cache()
-        return (*(() if restored else (_REPLACED,)), *self._failed_frees.notes(), *notes)
+        replaced = () if restored else (_REPLACED,)
+        return (*replaced, *libraries, *self._failed_frees.notes(), *notes)
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the allocator has served."""
-        return _device_rows(caching_allocators())
+        return device_rows(caching_allocators())
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return settings, versions and the allocator's final statistics."""
@@ -473,12 +528,7 @@ class ObservingSource:
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the devices seen."""
-        used = []
-        for device in self._devices():
-            with self._cuda.Device(device):
-                free, total = self._cuda.runtime.memGetInfo()
-            used.append((device, total - free))
-        return used
+        return used_bytes(self._devices())
 
     def now_ns(self) -> int | None:
         """Return None: the events are on the session's clock."""
@@ -496,7 +546,7 @@ class ObservingSource:
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices seen."""
-        return _device_rows(self._devices())
+        return device_rows(self._devices())
 
     def _devices(self) -> list[int]:
         observer = self._observer

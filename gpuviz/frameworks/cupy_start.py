@@ -1,21 +1,11 @@
 """Hook for CuPy's first allocation."""
 
-import ctypes
 import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from gpuviz.frameworks.cupy import Allocator, import_cupy
-
-
-def has_driver() -> bool:
-    """Return whether there is a CUDA driver, without initializing it."""
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return True
 
 
 class FirstAllocation:
@@ -61,11 +51,15 @@ class FirstAllocation:
         current = self._get_allocator()
         return self._chosen if current == self._allocate else current
 
-    def _allocate(self, size: int) -> Any:
+    def begin(self) -> None:
+        """Call the function now, unless it has been called or cancelled."""
         with self._lock:
             if self._is_awaited:
                 self._restore()
                 self._begin(self._is_programs_choice)
+
+    def _allocate(self, size: int) -> Any:
+        self.begin()
         return self._choice()(size)
 
     def _restore(self) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import texts
+from gpuviz.analysis.pools import private_pools
 from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -30,9 +31,8 @@ def are_private(tables: "Tables", used: "Touches") -> "NDArray[Any]":
     """Return whether each block is in a private pool, which is reserved for its graphs."""
     import numpy as np
 
-    pools = tables["pools"]
     pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
-    found: NDArray[Any] = np.isin(pool, plain(pools["id"])[plain(pools["owner"]) != 0])
+    found: NDArray[Any] = np.isin(pool, private_pools(tables))
     return found
 
 

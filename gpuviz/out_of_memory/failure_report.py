@@ -16,13 +16,13 @@ class FailureReport:
     Attributes:
         device: Ordinal.
         thread: The operating system's id of the requesting thread.
-        requested: Bytes that the program requested.
+        requested: Bytes that the program requested; None if the reporter does not know.
         details: What the allocator knows beyond its events, as in `Manifest.failures`.
     """
 
     device: int
     thread: int
-    requested: int
+    requested: int | None
     details: Mapping[str, int]
 
 
@@ -42,7 +42,7 @@ def set_failure_listener(explain: Explain | None) -> None:
 
 def explain_failure(error: BaseException, failure: FailureReport) -> None:
     """Add the explanation of a failure to the text of its exception."""
-    added = _explained(failure)
+    added = explanation_of(failure)
     if not added:
         return
     if len(error.args) == 1 and isinstance(error.args[0], str):
@@ -51,7 +51,8 @@ def explain_failure(error: BaseException, failure: FailureReport) -> None:
         error.add_note(added)
 
 
-def _explained(failure: FailureReport) -> str:
+def explanation_of(failure: FailureReport) -> str:
+    """Return the explanation of a failure; empty while nothing is recorded."""
     if _Process.explain is None:
         return ""
     try:

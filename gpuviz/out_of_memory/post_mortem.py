@@ -147,10 +147,11 @@ class PostMortem:
 
 def _row_of(failure: "FailureReport", recording: "Recording") -> int | None:
     events = recording.tables["memory_events"]
-    wanted = (failure.device, failure.thread, failure.requested)
+    wanted = {"device": failure.device, "thread": failure.thread}
+    if failure.requested is not None:
+        wanted["requested_size"] = failure.requested
     for row in reversed(failed_rows(recording)):
-        found = (events[name][row].as_py() for name in ("device", "thread", "requested_size"))
-        if tuple(found) == wanted:
+        if all(events[name][row].as_py() == value for name, value in wanted.items()):
             return row
     return None
 

@@ -23,7 +23,7 @@ from gpuviz.ownership.live_memory import (
 from gpuviz.ownership.names import ProcessNames, thread_name
 from gpuviz.ownership.paths import PathNames, cache_name, is_class
 from gpuviz.ownership.release import CYCLE, POOLS, Keyed, perform, releases_of
-from gpuviz.ownership.sources import PLAN_CACHE, PLANS_NAME, Source, Sources
+from gpuviz.ownership.sources import PLAN_CACHE, PLAN_CACHES, PLANS_NAME, Source, Sources
 
 DEFAULT_AT_LEAST = 1 << 20
 # The native search lists no more; a block with as many may have more.
@@ -190,7 +190,7 @@ class _Search:
                 return Holder("thread", f"thread {name}", f"thread {name}")
             if is_class(kind, "_asyncio", "Task"):
                 return Holder("task", f"asyncio task {_task_name(each)}", "asyncio task")
-            if is_class(kind, PLAN_CACHE, "PlanCache"):
+            if is_class(kind, PLAN_CACHE, *PLAN_CACHES):
                 return Holder("plan cache", PLANS_NAME, "FFT plan")
             if kind is LRU_CACHE:
                 name = cache_name(each)

@@ -34,9 +34,9 @@ def class_name(kind: type) -> str:
     return name
 
 
-def is_class(kind: type, module: str, name: str) -> bool:
-    """Return whether a class has this name in this module."""
-    return _OF_TYPE["__name__"].__get__(kind) == name and module_of(kind) == module
+def is_class(kind: type, module: str, *names: str) -> bool:
+    """Return whether a class has one of these names in this module."""
+    return _OF_TYPE["__name__"].__get__(kind) in names and module_of(kind) == module
 
 
 def module_of(kind: type) -> str:

@@ -12,6 +12,8 @@ from gpuviz.ownership.names import LAST_EXCEPTION, LAST_RESULTS, Names, ProcessN
 from gpuviz.ownership.paths import class_name, is_class, key_text
 
 PLAN_CACHE = "cupy.fft._cache"
+# The cache, and its list of plans with its entries, which a finalizer keeps too.
+PLAN_CACHES = ("PlanCache", "_LinkedList", "_Node")
 PLANS_NAME = "CuPy's cache of FFT plans"
 
 
@@ -73,7 +75,7 @@ class Sources:
         running = self._of_running(entry)
         if running is not None:
             return running
-        if is_class(type(entry), PLAN_CACHE, "PlanCache"):
+        if is_class(type(entry), PLAN_CACHE, *PLAN_CACHES):
             return _simple(("plans",), "plan cache", PLANS_NAME)
         name = f"an unseen reference to a {class_name(type(entry))}"
         return _simple(("unseen", id(entry)), "unknown", name)

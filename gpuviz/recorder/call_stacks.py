@@ -29,7 +29,7 @@ _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
 Stack = Sequence[tuple[CodeType | None, int]]
 """Pairs of code object and instruction offset in bytes, innermost first.
 
-None stands for frames left out of the middle of a deep stack, with their number.
+None stands for frames left out, with their number: those in the middle of a deep stack, or all.
 """
 
 
@@ -123,11 +123,13 @@ class FrameResolver:
     Attributes:
         next_stack: The id of the next stack, from 1.
         cut_stacks: Stacks of which frames were left out.
+        lost_stacks: Stacks of which no frame is known.
     """
 
     def __init__(self) -> None:
         self.next_stack = 1
         self.cut_stacks = 0
+        self.lost_stacks = 0
         self._codes: dict[int, _Code] = {}
         self._cell_in_cell: dict[str, int] = {}
         self._frame_ids: dict[tuple[int, int], int] = {}
@@ -152,21 +154,28 @@ class FrameResolver:
             own = user_frame(frames, self._installed.__contains__)
             stack_rows.append(StackRow(id=self.next_stack, frames=frames, user_frame=own))
             self.next_stack += 1
-            self.cut_stacks += any(code is None for code, _ in stack)
+            if any(code is None for code, _ in stack):
+                self.cut_stacks += len(stack) > 1
+                self.lost_stacks += len(stack) == 1
         return stack_rows, frame_rows
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence on stacks of which frames were left out; empty if there are none."""
-        if not self.cut_stacks:
-            return ()
-        counted = format_counted(self.cut_stacks, "call stack was", "call stacks were")
-        return (
-            (
+        """Sentences on stacks of which frames were left out; empty if there are none."""
+        notes = []
+        if self.cut_stacks:
+            counted = format_counted(self.cut_stacks, "call stack was", "call stacks were")
+            notes.append(
                 f"{counted} very deep: the innermost and outermost frames were kept, and those "
                 "between them only counted."
-            ),
-        )
+            )
+        if self.lost_stacks:
+            counted = format_counted(self.lost_stacks, "call stack", "call stacks")
+            notes.append(
+                f"{counted} of PyTorch's allocator could not be read: the functions had returned "
+                "before Python could say which they were."
+            )
+        return tuple(notes)
 
     def _frame_id(self, code: CodeType | None, instruction: int, new_rows: list[FrameRow]) -> int:
         key = (id(code), instruction)

@@ -8,6 +8,7 @@ from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from gpuviz import _core
 from gpuviz.analysis.columns import distinct
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.host_clocks import clock_snapshot
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from gpuviz import _core
     from gpuviz.recorder.feed import Feed
     from gpuviz.recorder.live_statistics import LiveStatistics
     from gpuviz.recorder.source import Source
@@ -241,7 +241,12 @@ class Pump:
         self._statistics.take("memory_events", chunk)
 
     def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
-        return pool_rows(ids, self._source.framework, self._source.memory)
+        torch = [number for number in ids if number // 2 >= _core.torch_pool_owner()]
+        own = [number for number in ids if number not in torch]
+        return [
+            *pool_rows(own, self._source.framework, self._source.memory),
+            *pool_rows(torch, "torch", "device"),
+        ]
 
     def _append_tables(self, tables: "dict[str, list[dict[str, Any]]]") -> None:
         chunks = deque((name, chunk) for name, parts in tables.items() for chunk in parts)
@@ -271,7 +276,7 @@ class Pump:
         self._append("streams", [stream_row(*row) for row in self._session.changed_streams()])
 
     def _append_stacks(self) -> None:
-        stacks = self._session.stacks.new_stacks(self._resolver.next_stack)
+        stacks = self._session.new_stacks(self._resolver.next_stack)
         stack_rows, frame_rows = self._resolver.resolve(stacks)
         self._append("frames", frame_rows)
         self._append("stacks", stack_rows)

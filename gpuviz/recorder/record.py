@@ -145,10 +145,13 @@ def _source(
             )
         return device.source(prevention)
     from gpuviz.frameworks import cupy
+    from gpuviz.frameworks.torch_trace import WithTorch
 
     if allocator == "caching":
-        return cupy.CachingSource(stacks=stacks, prevention=prevention)
-    return cupy.ObservingSource(stacks=stacks)
+        source: Source = cupy.CachingSource(stacks=stacks, prevention=prevention)
+    else:
+        source = cupy.ObservingSource(stacks=stacks)
+    return WithTorch(source, stacks=stacks)
 
 
 def _tracer(device: "SimulatedGPU | None", options: TracerOptions) -> "Tracer":

@@ -48,7 +48,7 @@ def called_depth() -> int:
     """Return the number of frames around the caller."""
     session = _core.Session(stack_depth=256)
     _testing.capture_stack(session)
-    return len(session.stacks.new_stacks(1)[0]) - 1
+    return len(session.new_stacks(1)[0]) - 1
 
 
 def bytes_per_event() -> float:

@@ -27,11 +27,13 @@ CPP = {
     "nvtx": {"record"},
     "simulation": {"device", "record"},
     "replay": {"device", "record", "allocator"},
-    "formats": {"record", "state", "allocator"},
+    "formats": {"record", "state", "allocator", "torch"},
+    "torch": {"record", "allocator"},
+    "clients": {"device", "record", "allocator"},
     "python": {"record", "allocator"},
     "cupy": {"device", "record", "allocator", "python"},
-    "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
-    | {"packing", "hazards", "simulation", "replay", "formats", "python", "cupy"},
+    "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx", "torch"}
+    | {"packing", "hazards", "simulation", "replay", "formats", "clients", "python", "cupy"},
     "testing": {"record", "cupti", "python"},
 }
 # Layers that may include the headers of Python and nanobind.
@@ -71,7 +73,9 @@ PYTHON = {
     | {"allocator.arguments", "allocator.non_copyable"},
     "frameworks": _VALUES
     | _EVENT_SOURCES
-    | {"allocator", "out_of_memory.failure_report", "recorder.ranges"},
+    | {"allocator", "out_of_memory.failure_report", "recorder.ranges", "commands.startup"},
+    "commands.startup": set[str](),
+    "allocators": {"frameworks"},
     "recorder": _READERS | {"advice", "hazards", "frameworks", "simulation", "out_of_memory"},
     **{name: {"_core", "quantities", "recorder.tracer"} for name in _EVENT_SOURCES},
     "recorder.nvml": set[str](),
@@ -104,7 +108,7 @@ PYTHON = {
 }
 # Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
 # call the caller's framework, and a page and the HTML of a value are made when they are needed.
-# NVML counts GPUs without starting CUDA.
+# NVML counts GPUs without starting CUDA. The startup hook begins the recording.
 PYTHON_IN_FUNCTIONS = {
     "recording": {
         "analysis",
@@ -119,6 +123,7 @@ PYTHON_IN_FUNCTIONS = {
     "comparison": {"report"},
     "out_of_memory": {"notebook", "ownership"},
     "allocator": {"frameworks", "recorder.nvml"},
+    "commands.startup": {"commands"},
 }
 
 

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "check.hpp"
+#include "record/clock.hpp"
 #include "record/event_ring.hpp"
 
 namespace {
@@ -48,6 +49,35 @@ void a_producer_and_a_consumer_share_it_without_a_lock(std::size_t capacity, std
     CHECK_EQUAL(received + sum(ring.dropped()), count);
 }
 
+void events_of_several_allocators_are_in_the_order_of_their_times() {
+    constexpr std::uint64_t count = 20'000;
+    gpuviz::record::EventRing ring(std::size_t{1} << 17);
+    const auto produce = [&](std::uint32_t thread) {
+        for (std::uint64_t number = 1; number <= count; ++number) {
+            gpuviz::record::MemoryEvent event = numbered(number);
+            event.thread = thread;
+            event.time_ns = gpuviz::record::now_ns();
+            ring.push(event);
+        }
+    };
+    std::thread first(produce, 0);
+    std::thread second(produce, 1);
+    first.join();
+    second.join();
+    std::int64_t time_ns = 0;
+    std::uint64_t last[2] = {0, 0};
+    ring.drain([&](std::span<const gpuviz::record::MemoryEvent> events) {
+        for (const gpuviz::record::MemoryEvent& event : events) {
+            CHECK_EQUAL(event.time_ns >= time_ns, true);
+            CHECK_EQUAL(event.address, ++last[event.thread]);
+            time_ns = event.time_ns;
+        }
+        return events.size();
+    });
+    CHECK_EQUAL(last[0], count);
+    CHECK_EQUAL(last[1], count);
+}
+
 void a_consumer_may_take_less_than_it_is_offered() {
     gpuviz::record::EventRing ring(4);
     for (std::uint64_t number = 1; number <= 3; ++number) {
@@ -81,4 +111,5 @@ int main() {
     a_producer_and_a_consumer_share_it_without_a_lock(64, 200'000);
     a_producer_and_a_consumer_share_it_without_a_lock(1 << 16, 200'000);
     a_consumer_may_take_less_than_it_is_offered();
+    events_of_several_allocators_are_in_the_order_of_their_times();
 }

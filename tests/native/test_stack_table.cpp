@@ -43,6 +43,32 @@ void random_stacks_get_the_ids_of_a_map() {
     }
 }
 
+void an_unowned_stack_is_known_once_it_is_owned_or_loses_its_frames() {
+    StackTable table(100);
+    const std::vector<StackFrame> one{{16, 2}, {32, 4}};
+    const std::vector<StackFrame> two{{48, 2}, {32, 4}};
+    const int thread = 0;
+    const std::uint32_t first = table.intern_unowned(one, &thread);
+    const std::uint32_t second = table.intern_unowned(two, &thread);
+    CHECK_EQUAL(table.intern_unowned(one, &thread), first);
+    CHECK_EQUAL(table.find(one), 0u);
+    CHECK_EQUAL(table.unowned().size(), 2u);
+    CHECK_EQUAL(table.unowned()[1].thread == &thread, true);
+
+    const StackTable::Interned owned = table.intern(one);
+    CHECK_EQUAL(owned.id, first);
+    CHECK_EQUAL(owned.is_new, true);
+    CHECK_EQUAL(table.intern(one).is_new, false);
+    CHECK_EQUAL(table.find(one), first);
+
+    CHECK_EQUAL(table.settle(), 2u);
+    CHECK_EQUAL(table.frames(first) == one, true);
+    CHECK_EQUAL(table.frames(second) == (std::vector<StackFrame>{{0, 2}}), true);
+    CHECK_EQUAL(table.find(two), 0u);
+    CHECK_EQUAL(table.intern(two).id, 3u);
+    CHECK_EQUAL(table.frames(3) == two, true);
+}
+
 void a_full_table_still_finds_what_it_has() {
     StackTable table(2);
     const auto intern = [&](std::uint64_t code) {
@@ -74,6 +100,7 @@ void long_stacks_fill_the_table_before_its_number_of_stacks() {
 
 int main() {
     random_stacks_get_the_ids_of_a_map();
+    an_unowned_stack_is_known_once_it_is_owned_or_loses_its_frames();
     a_full_table_still_finds_what_it_has();
     long_stacks_fill_the_table_before_its_number_of_stacks();
 }

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 OPTIONS = "GPUVIZ_RUN"
 PYTHONPATH = "GPUVIZ_RUN_PYTHONPATH"
-WATCHED = ("cupy", "gpuviz.simulation.gpu")
+NUMBA = ("numba.cuda.cudadrv.driver", "numba_cuda_mlir.numba_cuda.cudadrv.driver")
+WATCHED = ("cupy", "gpuviz.simulation.gpu", *NUMBA)
+NOTHING_IMPORTED = "the program did not import CuPy or Numba"
 _RECORDING = "gpuviz.commands.recorded_run"
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 
@@ -77,11 +79,14 @@ def _begin(options: str) -> None:
         if os.getpid() != process:
             return
         if _RECORDING not in sys.modules and '"quiet": true' not in options and sys.stderr:
-            sys.stderr.write("gpuviz: nothing was recorded: the program did not import CuPy\n")
+            sys.stderr.write(
+                "gpuviz: nothing was recorded: the program did not import CuPy or Numba\n"
+            )
         elif _RECORDING in sys.modules:
             sys.modules[_RECORDING].finish()
 
-    sys.meta_path.insert(0, ImportWatcher(WATCHED, after_import))
+    watched = (*WATCHED, "torch") if '"shared_pool": true' in options else WATCHED
+    sys.meta_path.insert(0, ImportWatcher(watched, after_import))
     atexit.register(end)
 
 

@@ -63,14 +63,11 @@ Block* CachingAllocator::take_free_block(const Request& request, bool count_sear
 }
 
 bool CachingAllocator::should_split(const Block& block, const Request& request) const {
-    const std::uint64_t remaining = block.size - request.size;
     if (block.pool->owner != nullptr && block.pool->owner->no_split) {
         return false;
     }
-    if (block.pool->is_small || expandable_) {
-        return remaining >= kMinBlockSize;
-    }
-    return request.size < settings_.max_split_size && remaining > kSmallSize;
+    return is_split(block.pool->is_small || expandable_, request.size, block.size - request.size,
+                    settings_.max_split_size);
 }
 
 // Creates a block of the first `size` bytes; `block` keeps the rest and returns to its pool.

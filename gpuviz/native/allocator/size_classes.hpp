@@ -43,6 +43,13 @@ constexpr std::uint64_t round_size(std::uint64_t size, const RoundupDivisions& d
     return (size + kMinBlockSize - 1) & ~(kMinBlockSize - 1);
 }
 
+// Whether a block of `size` bytes is split from a free block that has `rest` bytes more. Small
+// pools and expandable segments are split finely.
+constexpr bool is_split(bool finely, std::uint64_t size, std::uint64_t rest,
+                        std::uint64_t max_split_size) {
+    return finely ? rest >= kMinBlockSize : rest > kSmallSize && size < max_split_size;
+}
+
 // The size of a new segment for a block of `size` bytes.
 constexpr std::uint64_t segment_size(std::uint64_t size, std::uint64_t large_segment_size) {
     if (size <= kSmallSize) {

@@ -20,11 +20,13 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_packing(m);
     gpuviz::bindings::bind_hazards(m);
     gpuviz::bindings::bind_replay(m);
+    gpuviz::bindings::bind_shared_pool(m);
     gpuviz::bindings::bind_cupy_allocator(m);
     gpuviz::bindings::bind_cupy_observer(m);
     gpuviz::bindings::bind_pinned_allocator(m);
     gpuviz::bindings::bind_simulated_gpu(m);
     gpuviz::bindings::bind_trace(m);
+    gpuviz::bindings::bind_torch_observer(m);
     gpuviz::bindings::bind_torch_snapshot(m);
     gpuviz::bindings::bind_torch_writer(m);
     gpuviz::bindings::bind_holders(m);

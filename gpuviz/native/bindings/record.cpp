@@ -94,14 +94,15 @@ std::uint64_t dropped(const Session& session) {
 
 using Stack = std::vector<std::pair<nb::object, std::int64_t>>;
 
-std::vector<Stack> new_stacks(const StackTable& table, std::uint32_t first_id) {
+std::vector<Stack> new_stacks(Session& session, std::uint32_t first_id) {
     if (first_id == 0) {
         throw std::invalid_argument("Stack ids begin at 1, got first_id 0.");
     }
     std::vector<Stack> stacks;
-    for (std::size_t id = first_id; id <= table.size(); ++id) {
+    const std::size_t settled = session.settle_stacks();
+    for (std::size_t id = first_id; id <= settled; ++id) {
         Stack& stack = stacks.emplace_back();
-        for (const record::StackFrame& frame : table.frames(std::uint32_t(id))) {
+        for (const record::StackFrame& frame : session.stacks().frames(std::uint32_t(id))) {
             auto* code = frame.code == 0 ? Py_None : reinterpret_cast<PyObject*>(frame.code);
             stack.emplace_back(nb::borrow(code), frame.instruction);
         }
@@ -133,12 +134,7 @@ void bind_stack_table(nb::module_& m) {
     nb::class_<StackTable>(m, "StackTable", "The distinct call stacks of a session.")
         .def("__len__", &StackTable::size)
         .def_prop_ro("dropped", &StackTable::dropped,
-                     "Captures that were recorded as stack 0 because the table was full.")
-        .def("new_stacks", &new_stacks, "first_id"_a,
-             nb::sig("def new_stacks(self, first_id: int) -> "
-                     "list[list[tuple[types.CodeType | None, int]]]"),
-             "The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction "
-             "offset in bytes, innermost first; or None and the number of frames left out.");
+                     "Captures that were recorded as stack 0 because the table was full.");
 }
 
 void bind_counters(nb::class_<Session>& session) {
@@ -215,6 +211,12 @@ void bind_record(nb::module_& m) {
              nb::sig("def strings(self, first_id: int) -> list[str]"),
              "Return the texts with the ids `first_id`, `first_id + 1`, ... of the table strings.")
         .def_prop_ro("stacks", &Session::stacks, nb::rv_policy::reference_internal)
+        .def("new_stacks", &new_stacks, "first_id"_a,
+             nb::sig("def new_stacks(self, first_id: int) -> "
+                     "list[list[tuple[types.CodeType | None, int]]]"),
+             "The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction "
+             "offset in bytes, innermost first; or None and the number of frames left out, all of "
+             "them if the stack was captured without the GIL and its thread has left it.")
         .def("abandon_after_fork", &Session::abandon_after_fork,
              "In the child after fork(): collect nothing from now on, and wait for nothing.");
     bind_counters(session);

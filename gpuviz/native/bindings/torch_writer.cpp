@@ -10,7 +10,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
-#include "formats/torch_pool.hpp"
+#include "torch/pool_size.hpp"
 #include "formats/torch_snapshot_writer.hpp"
 #include "record/memory_event.hpp"
 
@@ -129,7 +129,7 @@ nb::object are_large_by_size(const Column<std::int8_t>& actions,
     std::vector<std::uint8_t> are_large;
     are_large.reserve(action.size());
     for (std::size_t row = 0; row < action.size(); ++row) {
-        are_large.push_back(formats::is_large_by_size(record::Action(action[row]),
+        are_large.push_back(torch::is_large_by_size(record::Action(action[row]),
                                                       static_cast<std::uint64_t>(size[row])));
     }
     return to_numpy(std::move(are_large));

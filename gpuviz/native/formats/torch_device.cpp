@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "formats/torch_pool.hpp"
+#include "torch/pool_size.hpp"
 #include "state/device_memory.hpp"
 #include "state/overlap.hpp"
 
@@ -282,7 +282,7 @@ std::uint64_t TorchDevice::end(std::size_t row) const {
 std::uint32_t TorchDevice::pool_of(std::size_t row, std::uint64_t size) const {
     const SegmentKind kind = events_->kind[row];
     const bool is_large = kind == SegmentKind::unknown
-                              ? is_large_by_size(events_->action[row], size)
+                              ? torch::is_large_by_size(events_->action[row], size)
                               : kind == SegmentKind::large;
     return pool_code(events_->pool[row], is_large);
 }

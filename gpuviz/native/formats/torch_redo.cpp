@@ -88,10 +88,9 @@ std::uint64_t TorchDevice::block_size(std::size_t row, Homes::const_iterator hom
     const std::uint64_t rest = limit - address - size;
     const std::int64_t most = -history_->size[row];
     if (most > 0 && limit - address > unsigned_of(most)) return size;
-    const bool is_fine = is_expandable_ || home->second.is_expandable || home->second.pool % 2 == 0;
-    const bool splits = is_fine ? rest >= allocator::kMinBlockSize
-                                : rest > allocator::kSmallSize && size < rounding_->max_split_size;
-    return splits ? size : limit - address;
+    const bool finely = is_expandable_ || home->second.is_expandable || home->second.pool % 2 == 0;
+    return allocator::is_split(finely, size, rest, rounding_->max_split_size) ? size
+                                                                              : limit - address;
 }
 
 void TorchDevice::redo_free(std::size_t row) {

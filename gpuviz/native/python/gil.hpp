@@ -2,6 +2,7 @@
 
 #include <Python.h>
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 namespace gpuviz::python {
@@ -45,5 +46,12 @@ class GilAcquire {
   private:
     PyGILState_STATE state_;
 };
+
+// Whether the calling thread holds the GIL; false once the interpreter has begun to exit. The
+// function is not in the limited API.
+inline bool holds_gil() noexcept {
+    static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+    return check != nullptr && Py_IsInitialized() != 0 && check() != 0;
+}
 
 }  // namespace gpuviz::python

@@ -27,6 +27,12 @@ using Reference = std::unique_ptr<PyObject, Release>;
 
 PyObject* object_at(std::uint64_t address) noexcept { return reinterpret_cast<PyObject*>(address); }
 
+// The limited API lacks this function, which works without the GIL.
+int (*find_has_gil())() {
+    void* const found = dlsym(RTLD_DEFAULT, "PyGILState_Check");
+    return found == nullptr ? [] { return 0; } : reinterpret_cast<int (*)()>(found);
+}
+
 // A finalizing interpreter must not be used. The function is public from 3.13 on and private
 // before.
 int (*find_is_finalizing())() {
@@ -101,10 +107,34 @@ bool finds_the_same(const FrameLayout& layout) {
     return false;
 }
 
+// Whether an address is that of a thread's state now. Requires the GIL. The limited API lacks these
+// functions.
+bool is_thread(const void* state) noexcept {
+    using Head = PyThreadState* (*)(PyInterpreterState*);
+    using Next = PyThreadState* (*)(PyThreadState*);
+    static const auto head =
+        reinterpret_cast<Head>(dlsym(RTLD_DEFAULT, "PyInterpreterState_ThreadHead"));
+    static const auto next = reinterpret_cast<Next>(dlsym(RTLD_DEFAULT, "PyThreadState_Next"));
+    if (head == nullptr || next == nullptr) {
+        return state == PyThreadState_Get();
+    }
+    PyThreadState* thread = head(PyInterpreterState_Get());
+    while (thread != nullptr && thread != state) {
+        thread = next(thread);
+    }
+    return thread != nullptr;
+}
+
+// The walkers that exist, for calls that the interpreter makes later. Requires the GIL.
+std::unordered_set<const void*>& walkers() {
+    static std::unordered_set<const void*> all;
+    return all;
+}
+
 }  // namespace
 
 PythonStackWalker::PythonStackWalker(std::size_t max_depth, std::optional<FrameLayout> layout)
-    : max_depth_(max_depth), is_finalizing_(find_is_finalizing()) {
+    : max_depth_(max_depth), is_finalizing_(find_is_finalizing()), has_gil_(find_has_gil()) {
     if (max_depth == 0 || max_depth > depth_limit) {
         throw std::invalid_argument("The stack depth must be between 1 and " +
                                     std::to_string(depth_limit) + ", got " +
@@ -113,6 +143,7 @@ PythonStackWalker::PythonStackWalker(std::size_t max_depth, std::optional<FrameL
     if (layout && finds_the_same(*layout)) {
         layout_ = layout;
     }
+    walkers().insert(this);
 }
 
 std::optional<FrameLayout> PythonStackWalker::own_layout() noexcept {
@@ -121,11 +152,26 @@ std::optional<FrameLayout> PythonStackWalker::own_layout() noexcept {
 }
 
 PythonStackWalker::~PythonStackWalker() {
+    walkers().erase(this);
     if (!is_finalizing_()) {
         for (const std::uint64_t code : codes_) {
             Py_DecRef(object_at(code));
         }
     }
+}
+
+std::uint32_t PythonStackWalker::find(const void* thread, record::StackTable& table,
+                                      std::span<StackFrame>& frames) noexcept {
+    thread_local record::StackMemo memo;
+    if (const std::uint32_t known = memo.find(*layout_, thread, table)) {
+        return known;
+    }
+    frames = frames.first(record::read_frames(*layout_, thread, frames));
+    const std::uint32_t known = table.find(frames);
+    if (known != 0) {
+        memo.remember(*layout_, thread, table, known, frames.size());
+    }
+    return known;
 }
 
 std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
@@ -134,16 +180,10 @@ std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
     if (thread == nullptr || is_finalizing_()) {
         return 0;
     }
-    thread_local record::StackMemo memo;
-    std::array<StackFrame, depth_limit> buffer;
+    Buffer buffer;
     std::span<StackFrame> frames(buffer.data(), max_depth_);
     if (layout_) {
-        if (const std::uint32_t known = memo.find(*layout_, thread, table)) {
-            return known;
-        }
-        frames = frames.first(record::read_frames(*layout_, thread, frames));
-        if (const std::uint32_t known = table.find(frames)) {
-            memo.remember(*layout_, thread, table, known, frames.size());
+        if (const std::uint32_t known = find(thread, table, frames)) {
             return known;
         }
     }
@@ -151,12 +191,78 @@ std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
     if (!layout_) {
         frames = frames.first(read_frame_objects(frames));
     }
+    const std::uint32_t id = add(table, frames);
+    PyGILState_Release(state);
+    return id;
+}
+
+std::uint32_t PythonStackWalker::capture_without_waiting(record::StackTable& table) noexcept {
+    if (has_gil_()) {
+        return capture(table);
+    }
+    PyThreadState* const thread = PyGILState_GetThisThreadState();
+    if (thread == nullptr || is_finalizing_() || !layout_) {
+        return 0;
+    }
+    Buffer buffer;
+    std::span<StackFrame> frames(buffer.data(), max_depth_);
+    if (const std::uint32_t known = find(thread, table, frames)) {
+        return known;
+    }
+    const std::uint32_t id = table.intern_unowned(frames, thread);
+    own_soon(table);
+    return id;
+}
+
+std::uint32_t PythonStackWalker::add(record::StackTable& table,
+                                     std::span<const StackFrame> frames) noexcept {
     const record::StackTable::Interned stack = table.intern(frames);
     if (stack.is_new) {
         own(frames);
     }
-    PyGILState_Release(state);
     return stack.id;
+}
+
+void PythonStackWalker::own_soon(record::StackTable& table) noexcept {
+    if (waiting_.exchange(&table) == nullptr && Py_AddPendingCall(own_waiting, this) != 0) {
+        waiting_ = nullptr;  // the interpreter's queue is full; the next capture tries again
+    }
+}
+
+int PythonStackWalker::own_waiting(void* walker) noexcept {
+    auto* const self = static_cast<PythonStackWalker*>(walker);
+    if (walkers().contains(self)) {
+        if (record::StackTable* const table = self->waiting_.exchange(nullptr)) {
+            self->own_running(*table);
+        }
+    }
+    return 0;
+}
+
+void PythonStackWalker::own_running(record::StackTable& table) noexcept {
+    try {
+        for (const auto& [id, thread] : table.unowned()) {
+            if (!is_thread(thread)) {
+                continue;
+            }
+            // It has no GIL, or it is this one, so its frames do not change.
+            Buffer buffer;
+            std::span<StackFrame> running(buffer.data(), max_depth_);
+            running = running.first(record::read_frames(*layout_, thread, running));
+            const std::vector<StackFrame> frames = table.frames(id);
+            if (frames.size() > running.size()) {
+                continue;
+            }
+            // The innermost of them has continued since; if it is still there, so are all others.
+            const std::span<const StackFrame> same = running.last(frames.size());
+            if (same.front().code == frames.front().code &&
+                std::equal(frames.begin() + 1, frames.end(), same.begin() + 1)) {
+                add(table, frames);
+            }
+        }
+    } catch (const std::bad_alloc&) {
+        // They stay unowned.
+    }
 }
 
 void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {

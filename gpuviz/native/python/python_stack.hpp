@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,6 +33,9 @@ class PythonStackWalker final : public record::StackWalker {
     ~PythonStackWalker() override;
 
     [[nodiscard]] std::uint32_t capture(record::StackTable& table) noexcept override;
+    [[nodiscard]] std::uint32_t capture_without_waiting(
+        record::StackTable& table) noexcept override;
+    void own_running(record::StackTable& table) noexcept override;
     // "frames": reads CPython's internal frames. "attributes": walks frame objects, which is
     // slower, for a CPython whose layout is unknown or unexpected.
     [[nodiscard]] const char* method() const noexcept override {
@@ -38,12 +43,25 @@ class PythonStackWalker final : public record::StackWalker {
     }
 
   private:
+    using Buffer = std::array<record::StackFrame, depth_limit>;
+
+    // The id of the thread's stack if it is known, else 0 and its frames.
+    [[nodiscard]] std::uint32_t find(const void* thread, record::StackTable& table,
+                                     std::span<record::StackFrame>& frames) noexcept;
+    // Adds a stack, and owns its code. Requires the GIL.
+    std::uint32_t add(record::StackTable& table,
+                      std::span<const record::StackFrame> frames) noexcept;
     void own(std::span<const record::StackFrame> frames) noexcept;
+    // Lets the interpreter call own_waiting() on the main thread soon.
+    void own_soon(record::StackTable& table) noexcept;
+    static int own_waiting(void* walker) noexcept;
 
     std::size_t max_depth_;
     int (*is_finalizing_)();
+    int (*has_gil_)();
     std::optional<record::FrameLayout> layout_;
     std::unordered_set<std::uint64_t> codes_;
+    std::atomic<record::StackTable*> waiting_{nullptr};  // for own_waiting()
 };
 
 }  // namespace gpuviz::python

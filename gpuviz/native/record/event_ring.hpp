@@ -15,6 +15,10 @@ using ActionCounts = std::array<std::uint64_t, action_count>;
 
 // The queue of one device's allocator events to the collector.
 //
+// Several allocators may serve a device, each with a lock of its own, so a push takes a short lock,
+// and events get times that never decrease. A thread that cannot have that lock for 200 ms, as in
+// the child of a fork, drops its event.
+//
 // If the program allocates faster than the collector can run on a busy machine, the ring becomes
 // full. push() then yields the processor for up to 200 ms, once, and counts a dropped event if the
 // ring is still full.
@@ -41,11 +45,16 @@ class EventRing final : public MemoryEventSink {
   private:
     static constexpr std::int64_t patience_ns = 200'000'000;
 
+    [[nodiscard]] bool lock() noexcept;
+    void push_locked(const MemoryEvent& event) noexcept;
     [[nodiscard]] bool push_within_patience(const MemoryEvent& event) noexcept;
+    void drop(const MemoryEvent& event) noexcept;
 
     Ring<MemoryEvent> ring_;
     BlockTouches* touches_;
-    bool collected_ = true;  // the last push succeeded
+    std::atomic<bool> is_locked_{false};
+    std::int64_t last_ns_ = 0;  // of the last event
+    bool collected_ = true;     // the last push succeeded
     std::array<std::atomic<std::uint64_t>, action_count> dropped_{};
 };
 

@@ -93,7 +93,18 @@ class Session {
     [[nodiscard]] std::uint32_t capture_stack() noexcept {
         return walker_ ? walker_->capture(stacks_) : 0;
     }
-    [[nodiscard]] const StackTable& stacks() const noexcept { return stacks_; }
+    // See StackWalker::capture_without_waiting().
+    [[nodiscard]] std::uint32_t capture_stack_without_waiting() noexcept {
+        return walker_ ? walker_->capture_without_waiting(stacks_) : 0;
+    }
+    [[nodiscard]] StackTable& stacks() noexcept { return stacks_; }
+    // Owns the stacks that their threads are still in, and settles the others. Requires the GIL.
+    std::size_t settle_stacks() noexcept {
+        if (walker_) {
+            walker_->own_running(stacks_);
+        }
+        return stacks_.settle();
+    }
     [[nodiscard]] const char* stack_method() const noexcept;
 
     // The number of events in columns.

@@ -7,7 +7,7 @@ namespace gpuviz::record {
 std::uint32_t StackMemo::find(const FrameLayout& layout, const void* thread_state,
                               const StackTable& table) const noexcept {
     std::uint64_t address = innermost_frame(layout, thread_state);
-    if (address == 0) {
+    if (address == 0 || stacks_.empty()) {
         return 0;
     }
     const Stack& stack = stacks_[place_of({address, instruction_of(layout, address)})];
@@ -33,10 +33,13 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
     if (address == 0 || is_interpreters(layout, address) || !has_reached_a_line(layout, address)) {
         return;
     }
-    Stack& stack = stacks_[place_of({address, instruction_of(layout, address)})];
-    stack.table = 0;
-    stack.frames.clear();
     try {
+        if (stacks_.empty()) {
+            stacks_.resize(most_stacks);
+        }
+        Stack& stack = stacks_[place_of({address, instruction_of(layout, address)})];
+        stack.table = 0;
+        stack.frames.clear();
         std::size_t seen = 0;
         for (; address != 0; address = previous_of(layout, address)) {
             if (stack.frames.size() == most_frames) {
@@ -49,17 +52,16 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
             return;
         }
         stack.frames.push_back({0, 0});
+        stack.table = table.number();
+        stack.id = id;
     } catch (const std::exception&) {
         return;
     }
-    stack.table = table.number();
-    stack.id = id;
 }
 
 std::size_t StackMemo::place_of(const Frame& innermost) noexcept {
     constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;  // 2**64 divided by the golden ratio
-    static_assert(most_stacks == std::size_t{1} << 5);
-    return ((innermost.address ^ (innermost.instruction << 1)) * golden) >> (64 - 5);
+    return ((innermost.address ^ (innermost.instruction << 1)) * golden) >> (64 - most_stacks_log2);
 }
 
 }  // namespace gpuviz::record

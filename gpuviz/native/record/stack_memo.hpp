@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,9 +11,9 @@ namespace gpuviz::record {
 
 // The call stacks that one thread captured last, with their ids in a table.
 //
-// Loops capture the same few stacks. The interpreter then has the same frames at the same
-// addresses, at the same instructions; checking that takes a fraction of the time of reading them
-// and searching the table. For the calling thread only.
+// Loops capture the same stacks: a few, or some hundreds in a training step. The interpreter then
+// has the same frames at the same addresses, at the same instructions; checking that takes a
+// fraction of the time of reading them and searching the table. For the calling thread only.
 class StackMemo {
   public:
     // The id of the thread's current stack in `table`; 0 if it is not remembered.
@@ -40,11 +39,12 @@ class StackMemo {
         std::vector<Frame> frames;  // innermost first, the interpreter's own included; ends with 0
     };
 
-    static constexpr std::size_t most_stacks = 32;  // a power of two
+    static constexpr std::size_t most_stacks_log2 = 12;
+    static constexpr std::size_t most_stacks = std::size_t{1} << most_stacks_log2;
 
     [[nodiscard]] static std::size_t place_of(const Frame& innermost) noexcept;
 
-    std::array<Stack, most_stacks> stacks_;
+    std::vector<Stack> stacks_;  // most_stacks, or none before the first one
 };
 
 }  // namespace gpuviz::record

@@ -1,5 +1,6 @@
 #include "record/stack_table.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <new>
@@ -54,20 +55,61 @@ StackTable::StackTable(std::size_t max_stacks)
 }
 
 StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noexcept {
+    const std::lock_guard lock(mutex_);
+    const Interned stack = add(frames);
+    const bool was_unowned =
+        std::erase_if(unowned_, [&](const Unowned& each) { return each.id == stack.id; }) != 0;
+    return {stack.id, stack.is_new || was_unowned};
+}
+
+std::uint32_t StackTable::intern_unowned(std::span<const StackFrame> frames,
+                                         const void* thread) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        unowned_.reserve(unowned_.size() + 1);
+    } catch (const std::bad_alloc&) {
+        ++dropped_;
+        return 0;
+    }
+    const Interned stack = add(frames);
+    if (stack.is_new) {
+        unowned_.push_back({stack.id, thread});
+    }
+    return stack.id;
+}
+
+std::vector<StackTable::Unowned> StackTable::unowned() const {
+    const std::lock_guard lock(mutex_);
+    return unowned_;
+}
+
+// Their slots stay, and match no stack any more.
+std::size_t StackTable::settle() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const Unowned& each : unowned_) {
+        const std::span<StackFrame> frames = frames_of(each.id);
+        const auto count = std::int64_t(frames.size());
+        std::ranges::fill(frames, StackFrame{0, 0});
+        frames.front() = {0, count};
+    }
+    unowned_.clear();
+    return ends_.size() - 1;
+}
+
+StackTable::Interned StackTable::add(std::span<const StackFrame> frames) noexcept {
     if (frames.empty()) {
         return {0, false};
     }
-    const std::lock_guard lock(mutex_);
     const std::uint64_t hash = hash_of(frames);
     std::size_t slot = slot_of(hash, frames);
     if (slots_[slot].id != 0) {
         return {slots_[slot].id, false};
     }
-    if (size() == max_stacks_ || frames_.size() + frames.size() > max_stacks_ * frames_per_stack) {
+    const std::size_t stacks = ends_.size() - 1;
+    if (stacks == max_stacks_ || frames_.size() + frames.size() > max_stacks_ * frames_per_stack) {
         ++dropped_;
         return {0, false};
     }
-    const std::size_t stacks = size();
     try {
         if (2 * (stacks + 1) > slots_.size()) {
             grow();
@@ -80,8 +122,8 @@ StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noex
         ++dropped_;
         return {0, false};
     }
-    slots_[slot] = {hash, std::uint32_t(size())};
-    return {std::uint32_t(size()), true};
+    slots_[slot] = {hash, std::uint32_t(stacks + 1)};
+    return {std::uint32_t(stacks + 1), true};
 }
 
 std::uint32_t StackTable::find(std::span<const StackFrame> frames) noexcept {
@@ -89,16 +131,43 @@ std::uint32_t StackTable::find(std::span<const StackFrame> frames) noexcept {
         return 0;
     }
     const std::lock_guard lock(mutex_);
-    return slots_[slot_of(hash_of(frames), frames)].id;
+    const std::uint32_t id = slots_[slot_of(hash_of(frames), frames)].id;
+    return is_owned(id) ? id : 0;
 }
 
-std::span<const StackFrame> StackTable::frames(std::uint32_t id) const noexcept {
-    return std::span(frames_).subspan(ends_[id - 1], ends_[id] - ends_[id - 1]);
+bool StackTable::is_owned(std::uint32_t id) const noexcept {
+    return std::ranges::none_of(unowned_, [&](const Unowned& each) { return each.id == id; });
+}
+
+std::vector<StackFrame> StackTable::frames(std::uint32_t id) const {
+    const std::lock_guard lock(mutex_);
+    const std::span<const StackFrame> found = frames_of(id);
+    const bool is_forgotten = found.front().code == 0;
+    return {found.begin(), is_forgotten ? found.begin() + 1 : found.end()};
+}
+
+std::size_t StackTable::size() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return ends_.size() - 1;
+}
+
+std::uint64_t StackTable::dropped() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return dropped_;
 }
 
 std::size_t StackTable::bytes() const noexcept {
+    const std::lock_guard lock(mutex_);
     return slots_.capacity() * sizeof(Slot) + ends_.capacity() * sizeof(std::uint64_t) +
            frames_.capacity() * sizeof(StackFrame);
+}
+
+std::span<StackFrame> StackTable::frames_of(std::uint32_t id) noexcept {
+    return std::span(frames_).subspan(ends_[id - 1], ends_[id] - ends_[id - 1]);
+}
+
+std::span<const StackFrame> StackTable::frames_of(std::uint32_t id) const noexcept {
+    return std::span(frames_).subspan(ends_[id - 1], ends_[id] - ends_[id - 1]);
 }
 
 // The slot of the stack, or the free slot for it.
@@ -107,7 +176,7 @@ std::size_t StackTable::slot_of(std::uint64_t hash,
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = hash & mask;
     while (slots_[slot].id != 0 &&
-           (slots_[slot].hash != hash || !same(this->frames(slots_[slot].id), frames))) {
+           (slots_[slot].hash != hash || !same(frames_of(slots_[slot].id), frames))) {
         slot = (slot + 1) & mask;
     }
     return slot;

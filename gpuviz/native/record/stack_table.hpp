@@ -17,33 +17,45 @@ struct StackFrame {
     bool operator==(const StackFrame&) const = default;
 };
 
-// Assigns equal call stacks the same id. All calls except find() require the GIL.
+// Assigns equal call stacks the same id. Thread-safe, without the GIL.
 //
 // Frames are innermost first. The table stores addresses only; the caller owns the code objects, so
-// that an address identifies the same code during the lifetime of the table.
+// that an address identifies the same code during the lifetime of the table. A stack captured by a
+// thread that could not own them is unowned until intern() finds it again, or settle() forgets it.
 class StackTable {
   public:
     struct Interned {
         std::uint32_t id;  // 1, 2, ...; 0: empty, or the table is full
-        bool is_new;
+        bool is_new;       // the caller must own its code objects
     };
 
     // At most `max_stacks` stacks with 32 frames each on average (16 bytes a frame).
     explicit StackTable(std::size_t max_stacks);
 
     [[nodiscard]] Interned intern(std::span<const StackFrame> frames) noexcept;
-    // The id of a known stack; 0 if unknown. Thread-safe, without the GIL.
+    // The id of a stack of a thread, which `thread` identifies, if the caller cannot own its code.
+    [[nodiscard]] std::uint32_t intern_unowned(std::span<const StackFrame> frames,
+                                               const void* thread) noexcept;
+    struct Unowned {
+        std::uint32_t id;
+        const void* thread;
+    };
+    [[nodiscard]] std::vector<Unowned> unowned() const;
+    // Forgets the frames of unowned stacks, of which only their number stays. Returns size(); later
+    // stacks may be unowned again.
+    std::size_t settle() noexcept;
+    // The id of a known stack; 0 if unknown or unowned.
     [[nodiscard]] std::uint32_t find(std::span<const StackFrame> frames) noexcept;
 
     // Identifies the table among all of the process, the deleted ones included; from 1 on.
     [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 
-    // Needs 1 <= id <= size(). Valid until the next intern().
-    [[nodiscard]] std::span<const StackFrame> frames(std::uint32_t id) const noexcept;
+    // Needs 1 <= id <= size().
+    [[nodiscard]] std::vector<StackFrame> frames(std::uint32_t id) const;
 
-    [[nodiscard]] std::size_t size() const noexcept { return ends_.size() - 1; }
+    [[nodiscard]] std::size_t size() const noexcept;
     // The number of captures with id 0 because the table was full.
-    [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
+    [[nodiscard]] std::uint64_t dropped() const noexcept;
     [[nodiscard]] std::size_t bytes() const noexcept;
 
   private:
@@ -52,16 +64,22 @@ class StackTable {
         std::uint32_t id;  // 0: free
     };
 
+    // The functions below need the lock.
+    [[nodiscard]] std::span<StackFrame> frames_of(std::uint32_t id) noexcept;
+    [[nodiscard]] std::span<const StackFrame> frames_of(std::uint32_t id) const noexcept;
     [[nodiscard]] std::size_t slot_of(std::uint64_t hash,
                                       std::span<const StackFrame> frames) const noexcept;
+    [[nodiscard]] Interned add(std::span<const StackFrame> frames) noexcept;
+    [[nodiscard]] bool is_owned(std::uint32_t id) const noexcept;
     void grow();
 
     const std::uint64_t number_;
-    std::mutex mutex_;  // for changes, which also require the GIL, and for find()
+    mutable std::mutex mutex_;
     std::size_t max_stacks_;
     std::vector<Slot> slots_;          // open addressing, a power of two, at most half full
     std::vector<std::uint64_t> ends_;  // stack `id` is frames_[ends_[id - 1], ends_[id])
     std::vector<StackFrame> frames_;
+    std::vector<Unowned> unowned_;  // few: nobody waits long to own its frames
     std::uint64_t dropped_ = 0;
 };
 

@@ -17,6 +17,12 @@ class StackWalker {
     // The id of the stack in `table`; 0 if there is none or it cannot be captured now. Any thread,
     // with or without the GIL; a new stack acquires the GIL.
     [[nodiscard]] virtual std::uint32_t capture(StackTable& table) noexcept = 0;
+    // The same without ever waiting for the GIL, for callers that hold a lock which a thread with
+    // the GIL may wait for. A new stack is unowned unless the caller holds the GIL; most are owned
+    // as soon as the caller runs Python code or captures again.
+    [[nodiscard]] virtual std::uint32_t capture_without_waiting(StackTable& table) noexcept = 0;
+    // Owns the unowned stacks that their threads are still in. Requires the GIL.
+    virtual void own_running(StackTable& table) noexcept = 0;
     // The method of reading the stack, for status displays.
     [[nodiscard]] virtual const char* method() const noexcept = 0;
 };

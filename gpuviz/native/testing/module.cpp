@@ -126,6 +126,17 @@ NB_MODULE(_testing, m) {
         "A session on a Python whose frames have no known layout, or another than the known.");
     m.def("capture_stack", &gpuviz::record::Session::capture_stack, "session"_a);
     m.def(
+        "capture_stack_without_waiting",
+        [](gpuviz::record::Session& session, bool with_gil) {
+            if (with_gil) {
+                return session.capture_stack_without_waiting();
+            }
+            const nb::gil_scoped_release unlocked;
+            return session.capture_stack_without_waiting();
+        },
+        "session"_a, "with_gil"_a,
+        "The stack's id, as an allocator of another framework captures it under its lock.");
+    m.def(
         "capture_ns",
         [](gpuviz::record::Session& session, std::int64_t count) {
             return mean_ns(count,

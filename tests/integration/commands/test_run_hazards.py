@@ -133,7 +133,7 @@ def test_the_program_s_own_failure_comes_first(folder, end, code):
 @pytest.mark.parametrize(
     ("program", "said_of_it"),
     [
-        ("print('nothing')", "nothing was recorded: the program did not import CuPy"),
+        ("print('nothing')", "nothing was recorded: the program did not import CuPy or Numba"),
         ("import gpuviz.simulation.gpu", "nothing was recorded: the program created no"),
         (f"{PROGRAM}os._exit(0)", ""),
         (
@@ -181,6 +181,7 @@ def test_a_signal_ends_a_judged_program_like_any_other(folder, sent):
         (["--record-stream", "auto", "--observe"], "--record-stream contradicts --observe."),
         (["--poison", "--no-streams"], "--poison contradicts --no-streams."),
         (["--quarantine", "1MiB", "--observe"], "--quarantine contradicts --observe."),
+        (["--shared-pool", "--observe"], "--shared-pool contradicts --observe."),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(folder, options, sentence):

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import gpuviz
-from gpuviz.frameworks.cupy_start import has_driver
+from gpuviz.frameworks.shared_pool import has_driver
 from tests.integration.commands.programs import GPUVIZ, PYTHON, SIMULATED, outcome, run, said
 
 WITH_CUPY = (
@@ -272,7 +272,7 @@ def test_children_of_the_program_are_not_recorded(folder):
 @pytest.mark.parametrize(
     ("program", "sentence"),
     [
-        ("pass", "nothing was recorded: the program did not import CuPy"),
+        ("pass", "nothing was recorded: the program did not import CuPy or Numba"),
         (
             "import gpuviz.simulation.gpu",
             "nothing was recorded: the program created no SimulatedGPU",

@@ -98,7 +98,7 @@ def test_events_carry_the_line_that_allocated(client, allocator):
     session.stop()
 
     chunk = session.take(flush=True)[0]
-    stacks = session.stacks.new_stacks(1)
+    stacks = session.new_stacks(1)
     assert list(chunk["requested_size"]) == [0, 1234, 1234, 1234]
     functions = [stacks[stack - 1][0][0].co_name for stack in chunk["stack"]]
     assert functions == ["test_events_carry_the_line_that_allocated"] * 4

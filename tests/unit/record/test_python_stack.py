@@ -11,7 +11,7 @@ from tests.examples import share_of
 
 def captured(session):
     """Return the stack of the caller's caller from gpuviz and from Python."""
-    stack = session.stacks.new_stacks(_testing.capture_stack(session))[0][1:]
+    stack = session.new_stacks(_testing.capture_stack(session))[0][1:]
     frame, expected = sys._getframe(1), []
     while frame:
         expected.append((frame.f_code, frame.f_lasti))
@@ -101,6 +101,42 @@ def test_frames_of_generators_comprehensions_classes_and_coroutines_are_found():
         assert stack == expected
 
 
+def test_a_stack_captured_without_the_gil_is_owned_when_python_code_runs_again():
+    session = _core.Session(stack_depth=256)
+
+    def captured_below():
+        return _testing.capture_stack_without_waiting(session, with_gil=False)
+
+    namespace = {"below": captured_below}
+    exec("def once():\n    return below()\nnumber = once()\ndel once", namespace)  # noqa: S102
+
+    (stack,) = session.new_stacks(1)
+    assert namespace["number"] == 1
+    assert [code.co_name for code, _ in stack[:3]] == ["captured_below", "once", "<module>"]
+
+
+def test_a_stack_of_a_thread_that_has_left_it_loses_its_frames_unless_captured_with_the_gil():
+    session = _core.Session(stack_depth=256)
+    ids = []
+
+    def capture(with_gil):
+        ids.append(_testing.capture_stack_without_waiting(session, with_gil=with_gil))
+
+    def both():
+        for with_gil in (False, True):
+            capture(with_gil)
+
+    for work in (both, lambda: capture(with_gil=False)):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    same, unowned = session.new_stacks(1)
+    assert ids == [1, 1, 2]
+    assert [code.co_name for code, _ in same[:2]] == ["capture", "both"]
+    assert unowned == [(None, len(same))]
+
+
 def test_the_same_line_is_one_stack_and_another_line_another():
     session = _core.Session()
 
@@ -162,7 +198,7 @@ def test_very_short_stacks_have_the_innermost_frames_only():
 
     nested(10, lambda: _testing.capture_stack(session))
 
-    names = [code.co_name for code, _ in session.stacks.new_stacks(1)[0]]
+    names = [code.co_name for code, _ in session.new_stacks(1)[0]]
     assert names == ["<lambda>", "nested", "nested"]
 
 
@@ -178,7 +214,7 @@ def test_a_capture_in_a_deallocation_leaves_the_exception_that_is_passing():
     with pytest.raises(KeyError, match="1234"):
         unwind()
 
-    [stack] = session.stacks.new_stacks(1)
+    [stack] = session.new_stacks(1)
     assert stack[0][0].co_name == "unwind"
 
 
@@ -223,7 +259,7 @@ def test_code_that_is_gone_stays_readable_until_the_session_ends():
     references = sys.getrefcount(code)
 
     namespace.clear()
-    names = [code.co_name for code, _ in session.stacks.new_stacks(1)[0]]
+    names = [code.co_name for code, _ in session.new_stacks(1)[0]]
 
     assert names[0] == "gone"
     assert sys.getrefcount(code) == references - 1
@@ -249,7 +285,7 @@ def test_without_depth_nothing_is_captured():
 
 def test_stack_ids_begin_at_one():
     with pytest.raises(ValueError, match="begin at 1, got first_id 0"):
-        _core.Session().stacks.new_stacks(0)
+        _core.Session().new_stacks(0)
 
 
 def test_thread_ids_are_those_of_the_operating_system():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuviz.frameworks.cupy_start import has_driver
+from gpuviz.frameworks.shared_pool import has_driver
 from gpuviz.recorder import nvml
 from gpuviz.recorder.nvml import Gpu
 

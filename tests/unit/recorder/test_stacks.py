@@ -25,7 +25,7 @@ session, resolver = _core.Session(stack_depth=256), FrameResolver()
 frames = {}
 def capture():
     _testing.capture_stack(session)
-    stacks, new = resolver.resolve(session.stacks.new_stacks(resolver.next_stack))
+    stacks, new = resolver.resolve(session.new_stacks(resolver.next_stack))
     frames.update((row["id"], row) for row in new)
     return [
         [frames[i][key] for key in ("name", "filename", "line", "cell", "source")]
@@ -36,7 +36,7 @@ def capture():
 
 def resolved(session, resolver, rows):
     """Return the newest stack as rows of frames without ids."""
-    stacks, new = resolver.resolve(session.stacks.new_stacks(resolver.next_stack))
+    stacks, new = resolver.resolve(session.new_stacks(resolver.next_stack))
     rows.update((row["id"], row) for row in new)
     return [
         tuple(rows[frame][key] for key in ("name", "filename", "line", "cell", "source"))
@@ -112,9 +112,9 @@ def test_each_frame_is_one_row_however_often_it_is_met():
         _testing.capture_stack(session)
 
     one()
-    stacks, first = resolver.resolve(session.stacks.new_stacks(1))
+    stacks, first = resolver.resolve(session.new_stacks(1))
     one()
-    later, second = resolver.resolve(session.stacks.new_stacks(resolver.next_stack))
+    later, second = resolver.resolve(session.new_stacks(resolver.next_stack))
 
     assert [row["id"] for row in stacks + later] == [1, 2, 3, 4]
     assert [row["id"] for row in first + second] == list(range(1, len(first + second) + 1))

@@ -5,10 +5,10 @@
 #include "allocator/size_classes.hpp"
 #include "record/memory_event.hpp"
 
-namespace gpuviz::formats {
+namespace gpuviz::torch {
 
-// Whether an event of a snapshot is of a large pool, inferred from its size: by torch's rules for
-// blocks and segments; pages of a large pool have 20 MiB.
+// Whether an event of torch's trace is of a large pool, inferred from its size: by torch's rules
+// for blocks and segments; pages of a large pool have 20 MiB.
 [[nodiscard]] constexpr bool is_large_by_size(record::Action action, std::uint64_t size) noexcept {
     switch (action) {
         case record::Action::segment_alloc:
@@ -22,4 +22,4 @@ namespace gpuviz::formats {
     }
 }
 
-}  // namespace gpuviz::formats
+}  // namespace gpuviz::torch

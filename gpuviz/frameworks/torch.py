@@ -1,0 +1,82 @@
+"""PyTorch on gpuviz's caching allocator; the only file that imports torch."""
+
+import ctypes
+import os
+import threading
+import warnings
+
+from gpuviz import _core
+from gpuviz.allocator.memory import SETTINGS_VARIABLE
+from gpuviz.errors import DeviceUnavailableError, InstallationError
+from gpuviz.frameworks.shared_pool import import_library, shared_pool
+
+# Both names are in use since torch 2.10.
+_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+_TOO_LATE = (
+    "torch has already used CUDA, and cannot change its allocator any more. Call "
+    "gpuviz.allocators.torch.install() before the first CUDA tensor, right after `import torch`."
+)
+
+
+class _Process:
+    lock = threading.Lock()
+    is_installed = False
+
+
+def install() -> None:
+    """Let torch allocate GPU memory from gpuviz's caching allocator, as CuPy does.
+
+    Call it before torch first uses CUDA. It holds until the process ends, and does nothing the
+    second time. Warns with ``RuntimeWarning`` of torch's allocator settings, which lose their
+    effect.
+
+    Raises:
+        InstallationError: torch has already used CUDA.
+        DeviceUnavailableError: torch is missing or built without CUDA, or a usable driver is
+            missing.
+    """
+    with _Process.lock:
+        if not _Process.is_installed:
+            _install()
+            _Process.is_installed = True
+            _warn_of_settings()
+
+
+def is_installed() -> bool:
+    """Return whether torch allocates from gpuviz's caching allocator."""
+    return _Process.is_installed
+
+
+def _install() -> None:
+    torch = import_library("torch", "torch")
+    if torch.version.cuda is None:
+        raise DeviceUnavailableError(f"torch {torch.__version__} is built without CUDA.")
+    shared_pool().serve_torch()
+    memory = torch.cuda.memory
+    library = str(_core.__file__)
+    allocator = memory.CUDAPluggableAllocator(library, "gpuviz_torch_malloc", "gpuviz_torch_free")
+    functions, setters = ctypes.CDLL(library), allocator.allocator()
+    setters.set_record_stream_fn(_address(functions.gpuviz_torch_record_stream))
+    setters.set_reset_fn(_address(functions.gpuviz_torch_empty_cache))
+    setters.set_memory_fraction_fn(_address(functions.gpuviz_torch_set_memory_fraction))
+    try:
+        memory.change_current_allocator(allocator)
+    except RuntimeError as error:
+        raise InstallationError(_TOO_LATE) from error
+
+
+def _warn_of_settings() -> None:
+    for variable in _VARIABLES:
+        if os.environ.get(variable):
+            warnings.warn(
+                f"{variable}={os.environ[variable]} has no effect on gpuviz's caching allocator; "
+                f"its settings are in {SETTINGS_VARIABLE}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _address(function: object) -> int:
+    address = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
+    assert address is not None  # noqa: S101
+    return address

@@ -1,0 +1,283 @@
+"""Recording of PyTorch's own caching allocator beside CuPy's; it never imports torch."""
+
+import ctypes
+import os
+import re
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from gpuviz import _core
+from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
+from gpuviz.frameworks.torch import is_installed as shared_with_torch
+from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
+from gpuviz.out_of_memory.failure_report import FailureReport, explanation_of
+from gpuviz.recording.manifest import NOT_LIMITED
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gpuviz.recorder.source import Source
+
+_NATIVE = "native"
+_IN_USE = "active_awaiting_free"
+# A comma outside the brackets of a list.
+_SEPARATOR = re.compile(r",(?![^\[]*\])")
+
+
+@dataclass
+class _Process:
+    """What is attached to torch in this process, where it stays until the end."""
+
+    observer: "_core.TorchObserver | None" = None
+    library: ctypes.CDLL | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    observes_failures: bool = False
+    recording: "TorchTrace | None" = None
+
+
+_process = _Process()
+
+
+def _abandon() -> None:
+    _process.lock = threading.RLock()
+    _process.recording = None
+    if _process.observer is not None:
+        _process.observer.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon)
+
+
+class TorchTrace:
+    """The trace of torch's allocator during one recording, from its first use of the GPU.
+
+    Args:
+        stacks: Whether events have call stacks.
+    """
+
+    def __init__(self, *, stacks: bool) -> None:
+        self._stacks = stacks
+        self._session: _core.Session | None = None
+        self._is_awaited = True
+        self._note = ""
+
+    def begin(self, session: _core.Session) -> None:
+        """Push what torch's allocator holds, and record what it does from now on."""
+        with _process.lock:
+            self._session = session
+            _process.recording = self
+        self.poll()
+
+    def poll(self) -> None:
+        """Begin as soon as torch has been imported and uses the GPU; called repeatedly."""
+        torch = sys.modules.get("torch")
+        # Its modules are imported one by one.
+        if not self._is_awaited or not hasattr(getattr(torch, "cuda", None), "_lazy_call"):
+            return
+        self._is_awaited = False
+        assert torch is not None  # noqa: S101
+        with suppress(Exception):
+            if torch.cuda.is_available():
+                self._prepare(torch)
+                torch.cuda._lazy_call(self._start)  # noqa: SLF001 - there is no public way
+
+    def _prepare(self, torch: ModuleType) -> None:
+        with _process.lock:
+            if _process.library is None:
+                try:
+                    _process.library = tracker(torch)
+                except TrackerUnavailableError as error:
+                    self._note = (
+                        f"PyTorch's memory is not recorded: its tracker cannot be built ({error})."
+                    )
+
+    def _start(self) -> None:
+        """Start recording; called by torch once its allocator exists, or now if it does."""
+        try:
+            with _process.lock:
+                if _process.recording is self and not self._note:
+                    self._note = self._attach(sys.modules["torch"])
+        except Exception as error:  # noqa: BLE001 - the program must continue
+            self._note = f"PyTorch's memory is not recorded ({type(error).__name__}: {error})."
+
+    def _attach(self, torch: ModuleType) -> str:
+        if shared_with_torch():
+            return ""  # gpuviz's own allocator records its events itself
+        if torch.cuda.get_allocator_backend() != _NATIVE:
+            return (
+                "PyTorch's memory is not recorded: only its own caching allocator has a trace, not "
+                f"the backend {torch.cuda.get_allocator_backend()}."
+            )
+        if _process.observer is None:
+            observer = _core.TorchObserver(_settings())
+            attach = _library().gpuviz_attach
+            attach.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+            if attach(_core.TorchObserver.function(), observer.address):
+                return "PyTorch's memory is not recorded: its allocator accepts no tracker."
+            _process.observer = observer
+            self._observe_failures(torch)
+        _process.observer.set_session(self._session, stacks=self._stacks)
+        _process.observer.describe(*_state(torch.cuda.memory_snapshot()))
+        return ""
+
+    @staticmethod
+    def _observe_failures(torch: ModuleType) -> None:
+        # A private function, which torch's own examples use.
+        attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)  # noqa: SLF001
+        if attach is not None:
+            attach(_explain_failure)
+
+    def end(self) -> tuple[str, ...]:
+        """Stop recording, and return messages for the user, in sentences."""
+        with _process.lock:
+            if _process.recording is self:
+                _process.recording = None
+                if _process.observer is not None:
+                    _process.observer.set_session(None)
+        return (self._note,) if self._note else ()
+
+    def devices(self) -> list[int]:
+        """Return the devices that torch has used."""
+        observer = _process.observer
+        return [] if observer is None or _process.recording is not self else observer.devices()
+
+
+def _library() -> ctypes.CDLL:
+    assert _process.library is not None  # noqa: S101
+    return _process.library
+
+
+def _settings() -> _core.AllocatorSettings:
+    """Return what determines the sizes of blocks; torch itself rejects errors."""
+    text = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
+    chosen = _core.AllocatorSettings.parse("")
+    for item in _SEPARATOR.split(text):
+        with suppress(ValueError):
+            chosen = chosen.updated(item)
+    return chosen
+
+
+Segments = list[tuple[int, int, int, int, int, int, bool, bool]]
+Blocks = list[tuple[int, int, int, int, bool]]
+
+
+def _state(snapshot: list[dict[str, Any]]) -> tuple[Segments, Blocks]:
+    """Return the segments and the live blocks of ``torch.cuda.memory_snapshot()``."""
+    segments: Segments = []
+    blocks: Blocks = []
+    for segment in snapshot:
+        device, address = segment["device"], segment["address"]
+        pool = segment.get("segment_pool_id", (0, 0))
+        segments.append(
+            (
+                device,
+                address,
+                segment["total_size"],
+                segment["stream"],
+                *pool,
+                segment["segment_type"] == "large",
+                bool(segment.get("is_expandable")),
+            )
+        )
+        at = address
+        for block in segment["blocks"]:
+            at = block.get("address", at)
+            if block["state"] != "inactive":
+                requested = block.get("requested_size", block["size"])
+                blocks.append((device, at, block["size"], requested, block["state"] == _IN_USE))
+            at += block["size"]
+    return segments, blocks
+
+
+def _explain_failure(device: int, segment_size: int, allowed: int, free: int) -> None:
+    """Print what the recording knows; torch's exception does not exist yet."""
+    if _process.recording is None:
+        return
+    with suppress(Exception):
+        total = total_memory(device)
+        details = {
+            "segment_size": segment_size,
+            "limit": NOT_LIMITED if allowed >= total else allowed,
+            "device_free": free,
+            "device_total": total,
+        }
+        report = FailureReport(device, threading.get_native_id(), None, details)
+        explanation = explanation_of(report)
+        if explanation and sys.stderr is not None:
+            sys.stderr.write(f"gpuviz: {explanation}\n")
+
+
+class WithTorch:
+    """A source of CuPy's events, and with it the trace of torch's allocator."""
+
+    def __init__(self, source: "Source", *, stacks: bool) -> None:
+        self._source = source
+        self._torch = TorchTrace(stacks=stacks)
+        self._used: list[int] = []
+
+    @property
+    def allocator(self) -> str:
+        """That of CuPy's events; this and the rest as in `Source`."""
+        return self._source.allocator
+
+    @property
+    def allocator_name(self) -> str:
+        """The name of CuPy's allocator."""
+        return self._source.allocator_name
+
+    @property
+    def framework(self) -> str:
+        """The framework of CuPy's events."""
+        return self._source.framework
+
+    @property
+    def memory(self) -> str:
+        """The kind of CuPy's memory."""
+        return self._source.memory
+
+    def tables(self) -> "dict[str, pa.Table]":
+        """Return the tables known before the recording."""
+        return self._source.tables()
+
+    def describe(self, session: _core.Session) -> None:
+        """Push what both allocators hold; torch's is recorded from here on."""
+        self._source.describe(session)
+        self._torch.begin(session)
+
+    def begin(self, session: _core.Session) -> None:
+        """Start sending CuPy's events."""
+        self._source.begin(session)
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return the devices that either has used."""
+        known = self._source.devices()
+        return [*known, *device_rows(self._others([row["id"] for row in known]))]
+
+    def _others(self, known: list[int]) -> list[int]:
+        self._used = self._torch.devices() or self._used
+        return [device for device in self._used if device not in known]
+
+    def sample(self) -> list[tuple[int, int]]:
+        """Return the used bytes of these devices."""
+        self._torch.poll()
+        known = self._source.sample()
+        return [*known, *used_bytes(self._others([device for device, _ in known]))]
+
+    def now_ns(self) -> int | None:
+        """Return the time on the clock of the events."""
+        return self._source.now_ns()
+
+    def end(self) -> tuple[str, ...]:
+        """Stop both."""
+        self._others([])
+        notes = self._torch.end()
+        return (*self._source.end(), *notes)
+
+    def manifest_fields(self) -> Mapping[str, Any]:
+        """Return settings, versions and statistics of CuPy's allocator."""
+        return self._source.manifest_fields()

@@ -1,0 +1,182 @@
+"""What a recording knows of torch's allocator, beside what torch itself says."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import gpuviz
+from tests.gpu import torch_program
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.gpu
+MIB = 1 << 20
+
+
+def of_torch(recording):
+    """Return the rows of torch's pools after the initial ones."""
+    rows = recording.table("memory_events").to_pylist()[recording.manifest.initial_events :]
+    pools = recording.table("pools").to_pylist()
+    torchs = {pool["id"] for pool in pools if pool["framework"] == "torch"}
+    return [row for row in rows if row["pool"] in torchs]
+
+
+def of_cupy(recording):
+    torchs = {id(row) for row in of_torch(recording)}
+    rows = recording.table("memory_events").to_pylist()[recording.manifest.initial_events :]
+    pools = {row["id"]: row["framework"] for row in recording.table("pools").to_pylist()}
+    return [row for row in rows if pools[row["pool"]] == "cupy"] if torchs else rows
+
+
+def essence(row):
+    return row["action"], row["address"], row["size"], row["requested_size"], row["pool"] % 2
+
+
+def ragged():
+    """Use batches of varying lengths, a private pool, and two streams that share blocks."""
+    torch.manual_seed(0)
+    embedding = torch.nn.Embedding(1000, 64).cuda()
+    side = torch.cuda.Stream()
+    pool = torch.cuda.MemPool()
+    for step in range(30):
+        batch = torch.randint(1000, (8, 10 + step * 37 % 400), device="cuda")
+        found = embedding(batch)
+        with torch.cuda.stream(side):
+            mean = found.mean()
+            found.record_stream(side)
+        del found
+        with torch.cuda.use_mem_pool(pool):
+            kept = torch.empty(3 * MIB + step, dtype=torch.uint8, device="cuda")
+        mean.backward()
+        if step % 10 == 9:
+            torch.cuda.empty_cache()
+    del kept
+
+
+@pytest.mark.parametrize(
+    "program",
+    [torch_program.transformer, torch_program.convolutions, ragged],
+    ids=lambda p: p.__name__,
+)
+def test_events_are_those_of_torchs_own_snapshot(program, tmp_path):
+    torch.ones(1, device="cuda")
+    path = tmp_path / "torch.pickle"
+    with gpuviz.record() as recorder:
+        torch.cuda.memory._record_memory_history(context=None, max_entries=10_000_000)
+        program()
+        torch.cuda.synchronize()
+        torch.cuda.memory._dump_snapshot(str(path))
+        torch.cuda.memory._record_memory_history(enabled=None)
+
+    recording = recorder.recording
+    assert recording.manifest.dropped == 0
+    expected = gpuviz.load(path)
+    rows = expected.table("memory_events").to_pylist()[expected.manifest.initial_events :]
+    found = of_torch(recording)
+    assert len(found) > 100
+    assert [essence(row) for row in found] == [essence(row) for row in rows]
+    owners = {}
+    for row, known in zip(found, rows, strict=True):
+        assert owners.setdefault(row["pool"] // 2, known["pool"] // 2) == known["pool"] // 2
+    assert [row["time"] for row in found] == sorted(row["time"] for row in found)
+
+
+def test_blocks_that_existed_before_are_known():
+    kept = torch.empty(33 * MIB, dtype=torch.uint8, device="cuda")
+    with gpuviz.record() as recorder:
+        del kept
+
+    recording = recorder.recording
+    assert [row["action"] for row in of_torch(recording)] == ["free_requested", "free_completed"]
+    initial = recording.table("memory_events").to_pylist()[: recording.manifest.initial_events]
+    assert 33 * MIB in {row["requested_size"] for row in initial if row["action"] == "alloc"}
+
+
+def test_lines_of_torch_and_cupy_are_in_one_recording():
+    import cupy
+
+    with gpuviz.record() as recorder:
+        model = torch.nn.Linear(512, 512).cuda()
+        batch = cupy.ones((64, 512), cupy.float32)
+        result = model(torch.from_dlpack(batch))
+        torch.cuda.synchronize()
+
+    recording = recorder.recording
+    assert result.shape == (64, 512)
+    frames = {row["id"]: row for row in recording.table("frames").to_pylist()}
+    stacks = {row["id"]: row["user_frame"] for row in recording.table("stacks").to_pylist()}
+
+    def sources(rows):
+        found = (stacks.get(row["stack"], 0) for row in rows if row["action"] == "alloc")
+        return [frames[frame]["source"] if frame else "" for frame in found]
+
+    assert sources(of_cupy(recording)) == ["batch = cupy.ones((64, 512), cupy.float32)"]
+    lines = sources(of_torch(recording))
+    assert lines[:2] == ["model = torch.nn.Linear(512, 512).cuda()"] * 2
+    assert set(lines[2:]) == {"result = model(torch.from_dlpack(batch))"}
+    with pytest.raises(ValueError, match="PyTorch"):
+        recording.what_if()
+
+
+PROGRAM = """
+import sys
+import gpuviz
+with gpuviz.record(sys.argv[1], streams=sys.argv[2] == "streams"):
+    import torch
+    layers = [torch.nn.Linear(64, 64).cuda() for _ in range(3)]
+    data = torch.ones(8, 64, device="cuda")
+    for layer in layers:
+        data = layer(data).relu()
+    data.sum().backward()
+    del data
+print(torch.cuda.memory_allocated())
+"""
+
+
+@pytest.mark.parametrize("streams", ["streams", "memory"])
+def test_a_torch_imported_during_the_recording_is_recorded_from_its_first_allocation(
+    streams, tmp_path
+):
+    program, path = tmp_path / "program.py", tmp_path / "run.gpuviz"
+    program.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, str(program), str(path), streams],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    recording = gpuviz.load(path)
+    assert recording.manifest.notes == ()
+    assert recording.memory_stats()["allocated_bytes.all.current"] == int(done.stdout)
+    allocated = [row for row in of_torch(recording) if row["action"] == "alloc"]
+    assert len(allocated) > 10
+    known = {row["id"] for row in recording.table("stacks").to_pylist() if row["user_frame"]}
+    forward = [row for row in allocated if row["thread"] == allocated[0]["thread"]]
+    assert all(row["stack"] in known for row in forward)
+
+
+def test_a_failed_request_of_torch_is_explained(capfd):
+    most = torch.cuda.get_device_properties(0).total_memory - (1 << 29)
+    with gpuviz.record() as recorder:
+        kept = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(most, dtype=torch.uint8, device="cuda")
+        del kept
+
+    (failed,) = [row for row in of_torch(recorder.recording) if row["action"] == "oom"]
+    assert failed["requested_size"] >= most
+    printed = capfd.readouterr().err
+    assert "gpuviz: " in printed
+    assert "kept = torch.empty(1 << 30" in printed
+
+
+def test_a_forked_child_records_nothing_and_continues():
+    with gpuviz.record():
+        torch.ones(10, device="cuda")
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        torch.ones(10, device="cuda")

@@ -1,0 +1,229 @@
+"""Recording what torch's allocator does, on a library with its C++ interface."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from gpuviz import _core
+from gpuviz.frameworks import torch_trace as observed
+from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
+from tests.unit.frameworks import fake_torch
+from tests.unit.frameworks.torch_trace import Entry, rows_of
+
+MIB = 1 << 20
+SEGMENT, BLOCK = 0x1000000, 0x2000000
+EVENTS = [Entry(3, 0, BLOCK, 20 * MIB, 0x70), Entry(0, 0, BLOCK, 3 * MIB, 0x70)]
+STATE = {
+    "device": 0,
+    "address": SEGMENT,
+    "total_size": 2 * MIB,
+    "stream": 0,
+    "segment_type": "small",
+    "segment_pool_id": (0, 0),
+    "is_expandable": False,
+    "blocks": [
+        {"size": 1024, "state": "inactive"},
+        {"size": 512, "requested_size": 300, "state": "active_allocated"},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A folder with the package, its library, and a cache for the tracker."""
+    root = tmp_path_factory.mktemp("site")
+    package, library = fake_torch.build(root)
+    return SimpleNamespace(package=package, library=library, cache=root / "cache")
+
+
+@pytest.fixture
+def torch(built, monkeypatch):
+    """A torch that has not used the GPU yet, and no recording before."""
+    made = fake_torch.Torch(built.package, built.library)
+    monkeypatch.setitem(sys.modules, "torch", made)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(built.cache))
+    monkeypatch.setattr(observed, "_process", observed._Process())
+    return made
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "gpuviz"
+
+
+class Recorded:
+    """A recording of torch's trace."""
+
+    def __init__(self):
+        self.session = _core.Session()
+        self.session.start()
+        self.trace = observed.TorchTrace(stacks=False)
+        self.trace.begin(self.session)
+
+    def end(self):
+        """Return the events and the messages for the user."""
+        notes = self.trace.end()
+        self.session.stop()
+        return rows_of(self.session), notes
+
+
+def names(events):
+    return [action for action, *_ in events]
+
+
+def test_a_torch_that_uses_the_gpu_is_recorded_from_its_state_on(torch):
+    torch.is_initialized, torch.state = True, [STATE]
+    recorded = Recorded()
+    torch.trace([*EVENTS, Entry(1, 0, SEGMENT + 1024, 300, 0), Entry(2, 0, SEGMENT + 1024, 300, 0)])
+
+    events, notes = recorded.end()
+
+    assert notes == ()
+    assert events == [
+        ("segment_alloc", SEGMENT, 2 * MIB, 0, 0),
+        ("alloc", SEGMENT + 1024, 512, 300, 0),
+        ("segment_alloc", BLOCK, 20 * MIB, 0, 1),
+        ("alloc", BLOCK, 3 * MIB, 3 * MIB, 1),
+        ("free_requested", SEGMENT + 1024, 512, 300, 0),
+        ("free_completed", SEGMENT + 1024, 512, 300, 0),
+    ]
+
+
+def test_a_torch_that_begins_later_is_recorded_from_its_beginning(torch, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch")
+    recorded = Recorded()
+    recorded.trace.poll()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    recorded.trace.poll()
+    torch.initialize()
+    torch.trace(EVENTS)
+
+    assert names(recorded.end()[0]) == ["segment_alloc", "alloc"]
+
+
+def test_recordings_follow_each_other_and_nothing_is_recorded_between_them(torch):
+    torch.is_initialized = True
+    first = Recorded()
+    torch.trace(EVENTS[:1])
+    assert names(first.end()[0]) == ["segment_alloc"]
+    torch.trace(EVENTS[1:])
+    second = Recorded()
+    torch.trace([Entry(4, 0, BLOCK, 20 * MIB, 0x70)])
+
+    assert second.end() == ([], ())
+
+
+def test_a_recording_that_ended_before_torch_began_records_nothing(torch):
+    recorded = Recorded()
+    assert recorded.end() == ([], ())
+    torch.initialize()
+    torch.trace(EVENTS)
+
+
+def test_the_tracker_is_compiled_once_for_a_version(torch, cache):
+    tracker(torch)
+    (built,) = cache.glob("*.so")
+    before = built.stat().st_mtime_ns
+
+    tracker(torch)
+    assert built.stat().st_mtime_ns == before
+
+    torch.__version__ = "0.1"
+    tracker(torch)
+    assert len(list(cache.glob("*.so"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"CXX": "/bin/false"}, "the C++ compiler failed"),
+        ({"CXX": "/nowhere/c++"}, "No such file"),
+        ({"CXX": "", "PATH": ""}, "there is no C++ compiler"),
+        ({}, "CUDACachingAllocator.h"),
+    ],
+)
+def test_without_what_the_tracker_needs_a_note_says_so_and_the_program_continues(
+    environment, reason, torch, cache, monkeypatch
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    if not environment:
+        torch.__file__ = str(cache / "torch" / "__init__.py")
+    recorded = Recorded()
+    torch.initialize()
+
+    events, (note,) = recorded.end()
+
+    assert events == []
+    assert not list(cache.glob("*.so"))
+    assert note.startswith("PyTorch's memory is not recorded: its tracker cannot be built (")
+    assert reason in note
+    with pytest.raises(TrackerUnavailableError):
+        tracker(torch)
+
+
+@pytest.mark.parametrize("backend", ["cudaMallocAsync", "pluggable"])
+def test_another_allocator_in_torch_is_not_recorded_and_a_note_says_so(backend, torch):
+    torch.backend, torch.is_initialized = backend, True
+
+    events, (note,) = Recorded().end()
+
+    assert events == []
+    assert f"not the backend {backend}." in note
+
+
+def test_an_allocator_that_accepts_no_tracker_is_noted(torch):
+    torch.is_initialized = True
+    torch.library.refuse(1)
+    try:
+        events, notes = Recorded().end()
+    finally:
+        torch.library.refuse(0)
+
+    assert events == []
+    assert notes == ("PyTorch's memory is not recorded: its allocator accepts no tracker.",)
+
+
+def test_a_torch_without_a_gpu_is_left_alone(torch, cache):
+    torch.cuda.is_available = lambda: False
+
+    assert Recorded().end() == ([], ())
+    assert torch.waiting == []
+    assert not cache.exists()
+
+
+def test_a_failed_request_is_explained_on_stderr(torch, capsys, monkeypatch):
+    from gpuviz.out_of_memory.failure_report import set_failure_listener
+
+    torch.is_initialized = True
+    monkeypatch.setattr(observed, "total_memory", {0: 80 * MIB}.get)
+    recorded = Recorded()
+    (explain,) = torch.observers
+    set_failure_listener(lambda report: f"{report.requested}, {report.details}")
+    try:
+        explain(0, 5 * MIB, 70 * MIB, MIB)
+        recorded.end()
+        explain(0, 5 * MIB, 70 * MIB, MIB)
+    finally:
+        set_failure_listener(None)
+
+    details = {
+        "segment_size": 5 * MIB,
+        "limit": 70 * MIB,
+        "device_free": MIB,
+        "device_total": 80 * MIB,
+    }
+    assert capsys.readouterr().err == f"gpuviz: None, {details}\n"
+
+
+def test_a_torch_that_fails_does_not_stop_the_program(torch):
+    torch.is_initialized = True
+    torch.cuda.memory_snapshot = lambda: [{}]
+
+    assert Recorded().end() == (
+        [],
+        ("PyTorch's memory is not recorded (KeyError: 'device').",),
+    )
