@@ -1079,6 +1079,12 @@ class PinnedAllocator:
     def abandon(self) -> None: ...
 
     @property
+    def is_direct(self) -> bool:
+        """
+        Whether CuPy's pointers are written directly; its constructor is slower.
+        """
+
+    @property
     def lost_frees(self) -> int:
         """Frees that failed and were abandoned."""
 

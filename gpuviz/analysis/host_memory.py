@@ -74,7 +74,7 @@ class HostMemory:
     def as_device(self) -> "Recording":
         """A recording whose only memory is this, as memory of device 0."""
         tables = {name: self._recording.tables[name] for name in _SITES}
-        events = tables[_EVENTS] = _as_memory_events(self._recording.tables[TABLE])
+        events = tables[_EVENTS] = as_memory_events(self._recording.tables[TABLE])
         start = self._recording.time_range[0]
         before = int((plain(events["time"]) <= start).sum())
         manifest = replace(
@@ -110,7 +110,8 @@ def window_of(recording: "Recording", start: int, end: int) -> "pa.Table":
     return pa.concat_tables([before, inside.select(before.schema.names)]).unify_dictionaries()
 
 
-def _as_memory_events(events: "pa.Table") -> "pa.Table":
+def as_memory_events(events: "pa.Table") -> "pa.Table":
+    """Return ``host_memory_events`` as ``memory_events`` of device 0."""
     import numpy as np
     import pyarrow as pa
 

@@ -79,6 +79,7 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
             for each in recording.processes
         ],
         "devices": [_device(recording, row) for row in recording.table("devices").to_pylist()],
+        "host_memory": _host_memory(recording),
         "activities": _activities(recording),
         "rows": {name: table.num_rows for name, table in sorted(recording.tables.items())},
     }
@@ -94,12 +95,24 @@ def _actions(recording: "Recording") -> dict[str, int]:
 
 def _device(recording: "Recording", row: dict[str, Any]) -> dict[str, Any]:
     stats = recording.memory_stats(device=row["id"])
-    levels = {
+    label = device_names(recording).get(row["id"], f"Device {row['id']}")
+    return {**row, **_levels(stats), "num_ooms": stats["num_ooms"], "label": label}
+
+
+def _host_memory(recording: "Recording") -> dict[str, Any]:
+    """Return the levels of pinned memory; empty if none was recorded."""
+    memory = recording.host_memory
+    if not memory.is_recorded:
+        return {}
+    stats = memory.as_device.memory_stats()
+    return {**_levels(stats), "num_ooms": stats["num_ooms"]}
+
+
+def _levels(stats: dict[str, int]) -> dict[str, dict[str, int]]:
+    return {
         name: {"peak": stats[f"{name}.all.peak"], "end": stats[f"{name}.all.current"]}
         for name in _LEVELS
     }
-    label = device_names(recording).get(row["id"], f"Device {row['id']}")
-    return {**row, **levels, "num_ooms": stats["num_ooms"], "label": label}
 
 
 def _activities(recording: "Recording") -> dict[str, Any]:
@@ -145,7 +158,10 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
         "  " + ", ".join(f"{format_count(n)} {name}" for name, n in facts["actions"].items())
     )
     for device in facts["devices"]:
-        yield _levels(device)
+        memory = format_bytes(device["total_memory"] or 0)
+        yield _levels_table(f"{device['label']}: {device['name']}, {memory}", device)
+    if facts["host_memory"]:
+        yield _levels_table("Pinned host memory", facts["host_memory"])
     labels = {device["id"]: device["label"] for device in facts["devices"]}
     for line in _lines_of(facts["activities"], labels):
         yield Text(line)
@@ -167,24 +183,26 @@ def _origin(facts: dict[str, Any]) -> "RenderableType":
     return grid
 
 
-def _levels(device: dict[str, Any]) -> "RenderableType":
+def _levels_table(title: str, levels: dict[str, Any]) -> "RenderableType":
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    memory = format_bytes(device["total_memory"] or 0)
-    title = Text(f"{device['label']}: {device['name']}, {memory}", "bold")
     table = Table(
-        title=title, box=box.SIMPLE_HEAD, show_edge=False, title_justify="left", title_style="bold"
+        title=Text(title, "bold"),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        title_justify="left",
+        title_style="bold",
     )
     table.add_column("")
     for heading in ("peak", "at the end"):
         table.add_column(heading, justify="right")
     for name in _LEVELS:
-        peak, end = (format_bytes(device[name][when]) for when in ("peak", "end"))
+        peak, end = (format_bytes(levels[name][when]) for when in ("peak", "end"))
         table.add_row(name.removesuffix("_bytes"), peak, end)
-    if device["num_ooms"]:
-        table.add_row("out of memory", format_counted(device["num_ooms"], "time"), "")
+    if levels["num_ooms"]:
+        table.add_row("out of memory", format_counted(levels["num_ooms"], "time"), "")
     return table
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
+from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
+from gpuviz.analysis.host_memory import as_memory_events, events_before
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.state import memory_columns
 from gpuviz.errors import RecordingExistsError, SpoolError
@@ -30,12 +32,12 @@ class Store:
     """The batches of a recording in progress; thread-safe.
 
     Without a path, and after a disk failure, the newest ``max_events`` events and about as many
-    rows of each table of activities are kept in memory. Initial events replace the discarded ones,
-    so that every later state can still be reconstructed.
+    rows of each table of activities are kept in memory. Initial events replace the discarded
+    events, of devices and of pinned memory, so that every later state can still be reconstructed.
 
     Attributes:
-        dropped_oldest: Number of discarded events.
-        dropped_oldest_activities: Number of discarded rows of activities and CUDA calls.
+        dropped_oldest_activities: Number of discarded rows of activities, CUDA calls and pinned
+            memory.
         bytes_in_memory: Bytes of the batches in memory.
         failure: Why nothing more is written to disk; None without a failure.
 
@@ -53,15 +55,18 @@ class Store:
         self._part = None if path is None else PartWriter(path, manifest)
         self._max_events = max_events
         self._batches: dict[str, deque[pa.RecordBatch]] = {}
-        self._events_in_memory = 0
         self._rows_in_memory: dict[str, int] = {}
-        self._state_before = _core.MemoryState()
+        self._before = {EVENTS: _Before(), HOST_EVENTS: _HostBefore()}
         self._finished: Recording | Path | None = None
         self._lock = threading.RLock()
-        self.dropped_oldest = 0
         self.dropped_oldest_activities = 0
         self.bytes_in_memory = 0
         self.failure: str | None = None
+
+    @property
+    def dropped_oldest(self) -> int:
+        """Number of discarded events."""
+        return self._before[EVENTS].rows
 
     @property
     def bytes_on_disk(self) -> int:
@@ -83,11 +88,8 @@ class Store:
                 return
             self._batches.setdefault(table, deque()).append(batch)
             self.bytes_in_memory += batch.get_total_buffer_size()
-            if table == EVENTS:
-                self._events_in_memory += batch.num_rows
-                self._drop_oldest()
-            elif table in ACTIVITY_TABLES:
-                self._drop_oldest_rows(table, batch.num_rows)
+            if table in self._before or table in ACTIVITY_TABLES:
+                self._drop_oldest(table, batch.num_rows)
 
     def flush(self) -> None:
         """Write appended rows, so that they survive a kill of this process; note disk failures."""
@@ -174,16 +176,16 @@ class Store:
             if finished is not None:
                 return finished.tables, finished.manifest.initial_events
             spooled = self._spooled(leave_out)
-            before = self._events_before()
+            before = {name: each.events() for name, each in self._before.items() if each.rows}
             tables = {
                 name: _concatenated(
-                    [before if name == EVENTS else None, spooled.get(name)],
+                    [before.get(name), spooled.get(name)],
                     () if name in leave_out else self._batches.get(name, ()),
                     schema,
                 )
                 for name, schema in schemas().items()
             }
-            return tables, None if before is None else before.num_rows
+            return tables, before[EVENTS].num_rows if EVENTS in before else None
 
     def _in_memory(self, manifest: "Manifest", leave_out: "Collection[str]" = ()) -> Recording:
         tables, initial_events = self.contents(leave_out)
@@ -204,42 +206,68 @@ class Store:
             return {}
         self.flush()
         tables = self._part.tables(leave_out)
-        if self.dropped_oldest:
-            tables.pop(EVENTS, None)
+        for name, before in self._before.items():
+            if before.rows:
+                tables.pop(name, None)
         return tables
 
-    def _drop_oldest(self) -> None:
-        batches = self._batches[EVENTS]
-        while self._events_in_memory > self._max_events and len(batches) > 1:
-            if self.dropped_oldest == 0:
-                # Events on disk are older than those in memory, so they are discarded first.
-                for spooled in self._spooled().get(EVENTS, _no_events()).to_batches():
-                    self._drop(spooled)
-            oldest = batches.popleft()
-            self._events_in_memory -= oldest.num_rows
-            self.bytes_in_memory -= oldest.get_total_buffer_size()
-            self._drop(oldest)
-
-    def _drop_oldest_rows(self, table: str, new: int) -> None:
+    def _drop_oldest(self, table: str, new: int) -> None:
         batches = self._batches[table]
         rows = self._rows_in_memory.get(table, 0) + new
         while rows > self._max_events and len(batches) > 1:
             oldest = batches.popleft()
             rows -= oldest.num_rows
             self.bytes_in_memory -= oldest.get_total_buffer_size()
-            self.dropped_oldest_activities += oldest.num_rows
+            self._drop(table, oldest)
         self._rows_in_memory[table] = rows
 
-    def _drop(self, batch: "pa.RecordBatch") -> None:
+    def _drop(self, table: str, batch: "pa.RecordBatch") -> None:
+        before = self._before.get(table)
+        dropped = batch.num_rows
+        if before is not None:
+            already = before.rows
+            if already == 0:
+                # Events on disk are older than those in memory, so they are discarded first.
+                for spooled in self._spooled().get(table, _no_rows(table)).to_batches():
+                    before.add(spooled)
+            before.add(batch)
+            dropped = before.rows - already
+        if table != EVENTS:
+            self.dropped_oldest_activities += dropped
+
+
+class _Before:
+    """The state of memory after the discarded events of a table.
+
+    Attributes:
+        rows: Number of these events.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._state = _core.MemoryState()
+
+    def add(self, batch: "pa.RecordBatch") -> None:
+        """Discard rows of the table, which follow those before."""
         import pyarrow as pa
 
-        self.dropped_oldest += batch.num_rows
-        self._state_before.apply(memory_columns(pa.Table.from_batches([batch])))
+        self.rows += batch.num_rows
+        self._state.apply(memory_columns(self._as_events(pa.Table.from_batches([batch]))))
 
-    def _events_before(self) -> "pa.Table | None":
-        if self.dropped_oldest == 0:
-            return None
-        return initial_events(self._state_before)
+    def _as_events(self, table: "pa.Table") -> "pa.Table":
+        return table
+
+    def events(self) -> "pa.Table":
+        """Return rows of the table that recreate the state."""
+        return initial_events(self._state)
+
+
+class _HostBefore(_Before):
+    def _as_events(self, table: "pa.Table") -> "pa.Table":
+        return as_memory_events(table)
+
+    def events(self) -> "pa.Table":
+        return events_before(self._state, 0)
 
 
 def _is_folder(path: Path) -> bool:
@@ -254,8 +282,8 @@ def _own(path: Path) -> Recording:
     return gpuviz.read(path, limit=LoadLimit(path, sys.maxsize))
 
 
-def _no_events() -> "pa.Table":
-    return schemas()[EVENTS].empty_table()
+def _no_rows(table: str) -> "pa.Table":
+    return schemas()[table].empty_table()
 
 
 def _concatenated(

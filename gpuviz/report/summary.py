@@ -132,7 +132,7 @@ def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
 
 def headline(recording: "Recording", summary: DeviceSummary) -> list[Number]:
     """Return the headline numbers of a device, formatted."""
-    return [*_memory(summary), *_activity(recording, summary.device)]
+    return [*_memory(summary), *_pinned(recording), *_activity(recording, summary.device)]
 
 
 def _memory(summary: DeviceSummary) -> list[Number]:
@@ -184,6 +184,16 @@ def _free(summary: DeviceSummary) -> tuple[Number, ...]:
             "of the free bytes are outside the largest free block",
         ),
     )
+
+
+def _pinned(recording: "Recording") -> tuple[Number, ...]:
+    """Return the peak of pinned memory; nothing if none was recorded."""
+    if not recording.host_memory.is_recorded:
+        return ()
+    peak = recording.host_memory.peak()
+    reserved = f"of {format_bytes(peak.reserved_bytes)} reserved"
+    when = f"first at {format_duration(peak.time_ns)}"
+    return (Number("Peak of pinned memory", format_bytes(peak.bytes), f"{reserved}, {when}"),)
 
 
 def _activity(recording: "Recording", device: int) -> "Iterator[Number]":

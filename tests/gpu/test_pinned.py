@@ -118,6 +118,25 @@ def test_a_refusal_is_cupys_error():
         cupyx.empty_pinned(1 << 44, np.uint8)
 
 
+def test_a_recording_has_its_events_with_their_lines():
+    kept = cupyx.empty_pinned(1 << 20, np.uint8)
+    array = cupy.zeros(3 << 20, cupy.uint8)
+    with gpuviz.record() as recorder:
+        host = cupyx.empty_pinned(3 << 20, np.uint8)
+        array.set(host)
+        del host
+        cupy.cuda.Device().synchronize()
+        stats = gpuviz.host_memory_stats()
+    memory = recorder.recording.host_memory
+
+    last = memory.memory_levels.slice(memory.memory_levels.num_rows - 1).to_pylist()[0]
+    assert last["active"] == stats["active_bytes.current"]
+    assert last["reserved"] == stats["allocated_bytes.current"]
+    assert kept.nbytes == 1 << 20
+    lines = memory.sites("line", at="end")["source"].to_pylist()
+    assert "host = cupyx.empty_pinned(3 << 20, np.uint8)" in lines
+
+
 def test_the_statistics_count_driver_calls():
     before = gpuviz.host_memory_stats()["num_host_alloc"] if gpuviz.host_memory_stats() else 0
     host = cupyx.empty_pinned(3 << 20, np.uint8)

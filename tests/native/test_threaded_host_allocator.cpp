@@ -1,12 +1,16 @@
 // Threads share one allocator of pinned memory and one device with the allocator of device memory:
-// no block is handed out twice or while a copy uses it, and at the end all memory is returned.
+// no block is handed out twice or while a copy uses it, and at the end all memory is returned. What
+// is recorded meanwhile adds up.
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <span>
+#include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "allocator/caching_allocator.hpp"
@@ -22,6 +26,8 @@ using gpuviz::allocator::HostAllocator;
 using gpuviz::allocator::Settings;
 using gpuviz::device::Address;
 using gpuviz::device::StreamHandle;
+using gpuviz::record::Action;
+using gpuviz::record::ActivityLog;
 using gpuviz::record::CopyKind;
 using gpuviz::simulation::ScheduledDevice;
 using gpuviz::simulation::SimulatedGpu;
@@ -64,14 +70,20 @@ void copy_and_free(Machine& machine, int thread) {
     StreamHandle stream = machine.gpu.create_stream(true, 0, {});
     std::vector<Address> held;
     const auto free_newest = [&] {
-        machine.blocks.remove(held.back());
-        machine.host.free(held.back());
+        const Address address = held.back();
         held.pop_back();
+        machine.blocks.remove(address);
+        if (address % 8192 == 0) {
+            machine.host.free_after(address, machine.device, {stream, StreamHandle{0}});
+        } else {
+            machine.host.free(address);
+        }
     };
     for (int step = 0; step < steps; ++step) {
         if (held.size() < 4 || (held.size() < 16 && random() % 2 == 0)) {
             const std::uint64_t size = 1 + random() % (std::uint64_t{1} << random() % 22);
-            held.push_back(machine.host.allocate(size));
+            const std::optional<Address> cached = machine.host.try_allocate(size);
+            held.push_back(cached ? *cached : machine.host.allocate(size));
             machine.blocks.add(held.back(), size);
             const Address array = machine.memory.allocate(size, stream, {});
             machine.gpu.copy(
@@ -104,8 +116,37 @@ void query_until(HostAllocator& allocator, const std::atomic<bool>& done) {
     }
 }
 
+// Applies every row, and checks that no level becomes negative or exceeds the next.
+void check_levels(ActivityLog& log) {
+    std::map<Action, std::int64_t> bytes;
+    for (const auto& rows : log.host_memory_events.take(true)) {
+        const Action* actions = nullptr;
+        const std::int64_t* sizes = nullptr;
+        rows.for_each_column([&](std::string_view name, const auto* values) {
+            if constexpr (std::is_same_v<decltype(values), const Action*>) {
+                actions = values;
+            } else if constexpr (std::is_same_v<decltype(values), const std::int64_t*>) {
+                sizes = name == "size" ? values : sizes;
+            }
+        });
+        for (std::size_t row = 0; row < rows.rows(); ++row) {
+            bytes[actions[row]] += sizes[row];
+            const std::int64_t active = bytes[Action::alloc] - bytes[Action::free_completed];
+            const std::int64_t reserved =
+                bytes[Action::segment_alloc] - bytes[Action::segment_free];
+            CHECK_EQUAL(bytes[Action::free_completed] <= bytes[Action::free_requested], true);
+            CHECK_EQUAL(active >= 0 && active <= reserved, true);
+        }
+    }
+    CHECK_EQUAL(bytes[Action::alloc] > 0, true);
+    CHECK_EQUAL(bytes[Action::alloc], bytes[Action::free_completed]);
+    CHECK_EQUAL(bytes[Action::segment_alloc], bytes[Action::segment_free]);
+}
+
 void threads_share_pinned_memory() {
     Machine machine;
+    ActivityLog log;
+    machine.host.record_into(log);
     std::atomic<bool> done{false};
     std::thread query([&] { query_until(machine.host, done); });
     std::vector<std::thread> threads;
@@ -121,6 +162,8 @@ void threads_share_pinned_memory() {
     machine.host.empty_cache();
     CHECK_EQUAL(machine.host.statistics().active_requests.current, 0);
     CHECK_EQUAL(machine.device.host_used(), 0u);
+    machine.host.stop_recording();
+    check_levels(log);
 }
 
 // A device whose stream `capturing` captures.

@@ -48,6 +48,8 @@ void bind_pinned_allocator(nb::module_& m) {
             "`context_device` is as for CupyAllocator.")
         .def("set_session", &PinnedAllocator::set_session, "session"_a.none(), "stacks"_a = true)
         .def("abandon", &PinnedAllocator::abandon)
+        .def_prop_ro("is_direct", &PinnedAllocator::is_direct,
+                     "Whether CuPy's pointers are written directly; its constructor is slower.")
         .def_prop_ro("lost_frees", &PinnedAllocator::lost_frees,
                      "Frees that failed and were abandoned.");
 

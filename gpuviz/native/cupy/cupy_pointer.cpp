@@ -1,6 +1,6 @@
 #include "cupy/cupy_pointer.hpp"
 
-#include <cstring>
+#include "cupy/object_fields.hpp"
 
 namespace nb = nanobind;
 
@@ -14,34 +14,6 @@ constexpr std::uint64_t kSize = 0x0dec'af15'badd'ecaf;
 constexpr std::uint64_t kOwner = 0x5ca1'ab1e'0ddb'a115;
 constexpr std::uint64_t kOffset = 0x1600;
 constexpr std::int32_t kDevice = 0x2bad'1dea;
-
-template <typename T>
-void write(PyObject* object, std::size_t offset, T value) noexcept {
-    std::memcpy(reinterpret_cast<char*>(object) + offset, &value, sizeof(T));
-}
-
-template <typename T>
-T read(PyObject* object, std::size_t offset) noexcept {
-    T value;
-    std::memcpy(&value, reinterpret_cast<const char*>(object) + offset, sizeof(T));
-    return value;
-}
-
-// The offset of the only field of `object` with this value.
-template <typename T>
-std::optional<std::size_t> find_field(nb::handle object, T value) {
-    const auto bytes = nb::cast<std::size_t>(object.type().attr("__basicsize__"));
-    std::optional<std::size_t> found;
-    for (std::size_t offset = sizeof(PyObject); offset + sizeof(T) <= bytes; offset += sizeof(T)) {
-        if (std::memcmp(reinterpret_cast<char*>(object.ptr()) + offset, &value, sizeof(T)) == 0) {
-            if (found) {
-                return std::nullopt;
-            }
-            found = offset;
-        }
-    }
-    return found;
-}
 
 void ignore_free(void* /*owner*/, void* /*address*/, int /*device*/) {}
 
@@ -61,10 +33,8 @@ CupyPointer::CupyPointer(nb::handle memory_module, void* owner, Malloc malloc, F
                                               as_integer(malloc), as_integer(free), nb::none())
                   .attr("malloc")),
       no_arguments_(nb::steal(PyTuple_New(0))),
-      new_memory_(reinterpret_cast<newfunc>(
-          PyType_GetSlot(reinterpret_cast<PyTypeObject*>(memory_type_.ptr()), Py_tp_new))),
-      new_pointer_(reinterpret_cast<newfunc>(
-          PyType_GetSlot(reinterpret_cast<PyTypeObject*>(pointer_type_.ptr()), Py_tp_new))),
+      new_memory_(new_function(memory_type_)),
+      new_pointer_(new_function(pointer_type_)),
       owner_(owner),
       free_(free),
       layout_(find_layout(memory_module)) {}
@@ -116,17 +86,14 @@ PyObject* CupyPointer::make(std::uint64_t address, std::size_t size, int device)
         Py_DECREF(memory);
         return nullptr;
     }
-    write(memory, layout_->address, address);
-    write(memory, layout_->size, size);
-    write(memory, layout_->device, device);
-    write(memory, layout_->owner, owner_);
-    write(memory, layout_->free, free_);
-    write(pointer, layout_->pointer_address, address);
-    write(pointer, layout_->pointer_device, device);
-    // A new MemoryPointer has None there.
-    auto* const previous = read<PyObject*>(pointer, layout_->pointer_memory);
-    write(pointer, layout_->pointer_memory, memory);
-    Py_XDECREF(previous);
+    write_field(memory, layout_->address, address);
+    write_field(memory, layout_->size, size);
+    write_field(memory, layout_->device, device);
+    write_field(memory, layout_->owner, owner_);
+    write_field(memory, layout_->free, free_);
+    write_field(pointer, layout_->pointer_address, address);
+    write_field(pointer, layout_->pointer_device, device);
+    write_reference(pointer, layout_->pointer_memory, memory);
     return pointer;
 }
 
@@ -139,11 +106,12 @@ bool CupyPointer::has_known_fields(PyObject* memory) const noexcept {
 
 CupyPointer::Target CupyPointer::target_of(nb::handle pointer) const {
     if (layout_ && Py_TYPE(pointer.ptr()) == reinterpret_cast<PyTypeObject*>(pointer_type_.ptr())) {
-        auto* const memory = read<PyObject*>(pointer.ptr(), layout_->pointer_memory);
+        auto* const memory = read_field<PyObject*>(pointer.ptr(), layout_->pointer_memory);
         if (has_known_fields(memory)) {
-            return {read<std::uint64_t>(pointer.ptr(), layout_->pointer_address),
-                    read<std::uint64_t>(memory, layout_->size),
-                    read<std::int32_t>(pointer.ptr(), layout_->pointer_device), nb::borrow(memory)};
+            return {read_field<std::uint64_t>(pointer.ptr(), layout_->pointer_address),
+                    read_field<std::uint64_t>(memory, layout_->size),
+                    read_field<std::int32_t>(pointer.ptr(), layout_->pointer_device),
+                    nb::borrow(memory)};
         }
     }
     const nb::object memory = pointer.attr("mem");

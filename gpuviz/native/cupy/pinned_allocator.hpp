@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "allocator/host_allocator.hpp"
 #include "cupy/cupy_state.hpp"
@@ -75,9 +76,17 @@ class PinnedAllocator {
     // To be called in the child of a fork, where CUDA is unusable.
     void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
 
+    // Whether pointers are written directly, not by CuPy's constructor.
+    [[nodiscard]] bool is_direct() const noexcept { return layout_.has_value(); }
     [[nodiscard]] std::uint64_t lost_frees() const noexcept { return lost_frees_; }
 
   private:
+    // Byte offsets in PinnedMemoryPointer.
+    struct Layout {
+        std::size_t memory, address;
+    };
+    static std::optional<Layout> find_layout(nanobind::handle pointer_type);
+
     [[nodiscard]] allocator::HostAllocator& host_allocator(int device);
     [[nodiscard]] device::Device& device_at(int ordinal);
     [[nodiscard]] record::CallSite call_site() const noexcept;
@@ -86,7 +95,9 @@ class PinnedAllocator {
     [[nodiscard]] PyObject* pointer_to(std::uint64_t address, std::size_t size);
 
     nanobind::object pointer_type_;
-    nanobind::object no_offset_;
+    nanobind::object no_arguments_;
+    newfunc new_pointer_;
+    std::optional<Layout> layout_;
     CupyState state_;
     nanobind::callable open_host_;
     nanobind::callable open_device_;

@@ -12,6 +12,7 @@ from gpuviz import _core
 from gpuviz.allocator import memory
 from gpuviz.frameworks import cupy as framework
 from gpuviz.recording.tables import ACTIONS
+from tests.unit.frameworks.simulated_cupy import state
 
 MIB = 1 << 20
 STREAM = 0x1000
@@ -61,6 +62,38 @@ def test_cupy_allocates_with_it_once_installed(malloc_pinned):
     assert isinstance(pointer, cupy.cuda.PinnedMemoryPointer)
     assert (pointer.ptr, pointer.size()) == (pointer.mem.ptr, 3 * MIB)
     assert active() == 4 * MIB
+
+
+def test_its_pointers_are_those_that_cupy_would_have_made(process, malloc_pinned):
+    pointer = malloc_pinned(1234)
+    made = cupy.cuda.PinnedMemoryPointer(pointer.mem, 0)
+
+    assert process.allocator.is_direct
+    assert (pointer.mem, pointer.ptr, pointer.size()) == (made.mem, made.ptr, made.size())
+    assert (int(pointer), (pointer + 34).size()) == (made.ptr, 1200)
+
+
+class Wrapped:
+    """A class without CuPy's fields, such as another version may have."""
+
+    def __init__(self, mem, offset):
+        self.mem, self.ptr = mem, mem.ptr + offset
+
+
+def test_without_the_fields_of_cupys_class_its_constructor_is_called(process):
+    allocator = _core.PinnedAllocator(
+        pointer_type=Wrapped,
+        **state(),
+        open_host=memory.host_allocator,
+        open_device=memory.caching_allocator,
+        refused=MemoryError,
+    )
+
+    pointer = _core.cupy_malloc_pinned(lambda: allocator)(MIB)
+
+    assert not allocator.is_direct
+    assert (pointer.ptr, pointer.mem.size) == (pointer.mem.ptr, MIB)
+    assert list(process.devices) == [0]
 
 
 def test_memory_is_freed_with_the_last_reference_to_it(malloc_pinned):

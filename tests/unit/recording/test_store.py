@@ -4,6 +4,7 @@ import errno
 import os
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from gpuviz.recorder.store import Store
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import schemas
 from tests.examples import examples
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 from tests.unit.recording.test_memory_state import any_events
@@ -88,3 +90,43 @@ def test_after_the_disk_is_full_memory_is_bounded_and_the_end_is_known(
     assert recording.dropped == len(rows) - len(times)
     assert (recording.dropped > 0) == (most < 1000)
     assert recording.memory_snapshot() == whole(rows).memory_snapshot()
+
+
+def pinned_program(count):
+    """Return pinned blocks that replace each other, the last of which wait for copies."""
+    names = ("time", "action", "address", "size", "requested_size", "stack", "thread", "range")
+    rows = []
+    for n in range(count):
+        address, free = 4096 * (n % 7), "free_requested" if n > count - 5 else "free_completed"
+        for action in (
+            "segment_alloc",
+            "alloc",
+            free,
+            *(["segment_free"] if n < count - 4 else []),
+        ):
+            values = (len(rows) + 1, action, address, 4096, 4000, 0, 0, 0)
+            rows.append(dict(zip(names, values, strict=True)))
+    return rows
+
+
+def pinned_table(rows):
+    return pa.Table.from_pylist(rows, schema=schemas()["host_memory_events"])
+
+
+@pytest.mark.parametrize("most", [3, 10, 1000])
+@pytest.mark.parametrize("size", [1, 4])
+def test_of_pinned_memory_the_newest_events_and_the_state_before_them_are_kept(most, size):
+    store = Store(None, Manifest(), most)
+    rows = pinned_program(30)
+
+    for first in range(0, len(rows), size):
+        store.append("host_memory_events", pinned_table(rows[first : first + size]).to_batches()[0])
+    recording = store.so_far(Manifest())
+
+    kept = recording.host_memory.events
+    assert kept <= max(most, size)
+    assert store.dropped_oldest_activities == len(rows) - kept
+    assert store.dropped_oldest == 0
+    whole = Recording({"host_memory_events": pinned_table(rows)}, Manifest())
+    levels = whole.host_memory.memory_levels.to_pylist()
+    assert recording.host_memory.memory_levels.to_pylist()[-kept:] == levels[-kept:]
