@@ -47,7 +47,8 @@ def merge(sources: "Source | Iterable[Source]") -> Recording:
     Raises:
         FileNotFoundError: A file does not exist.
         FormatError: A file is damaged, or no recording.
-        GpuvizError: There is no recording, or one is merged or a part of a longer one.
+        GpuvizError: There is no recording, or one is merged, a part of a longer one, or has
+            impossible times.
     """
     given = [sources] if isinstance(sources, Recording | str | os.PathLike) else list(sources)
     found: list[tuple[str, Recording]] = []
