@@ -25,12 +25,13 @@ CPP = {
     "allocator": {"device", "record", "hazards"},
     "cupti": {"device", "record"},
     "nvtx": {"record"},
+    "nccl": {"record"},
     "simulation": {"device", "record"},
     "replay": {"device", "record", "allocator"},
     "formats": {"record", "state", "allocator"},
     "python": {"record", "allocator"},
     "cupy": {"device", "record", "allocator", "python"},
-    "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx"}
+    "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx", "nccl"}
     | {"packing", "hazards", "simulation", "replay", "formats", "python", "cupy"},
     "testing": {"record", "cupti", "python"},
 }

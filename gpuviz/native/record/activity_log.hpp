@@ -25,6 +25,7 @@ class ActivityLog {
     ColumnLog<GraphCallRow> graph_calls;
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
+    ColumnLog<CollectiveRow> collectives;
     ColumnLog<RangeRow> ranges;
     StringTable strings;
     StreamTable streams;
@@ -55,6 +56,7 @@ class ActivityLog {
         visit("graph_calls", self.graph_calls);
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
+        visit("collectives", self.collectives);
     }
 
   private:
