@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY_STEP = 1024
@@ -58,6 +58,14 @@ def format_count(count: int) -> str:
 def format_counted(count: int, noun: str, plural: str = "") -> str:
     """Return a count and its noun: ``1 block``, ``52,864 blocks``; the default plural adds an s."""
     return f"{format_count(count)} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_names(names: "Sequence[str]", most: int = 8) -> str:
+    """Return names in a sentence, such as ``a, b and c``; of very many, ``a, b and 12 others``."""
+    shown = list(names[:most])
+    if len(names) > most:
+        shown = [*shown[:-1], f"{format_count(len(names) - most + 1)} others"]
+    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
 def format_share(share: float) -> str:

@@ -2,9 +2,12 @@ import {
   columnFromArray,
   dictionary,
   float64,
+  list,
   tableFromColumns,
   tableToIPC,
+  uint32,
   utf8,
+  type DataType,
 } from "@uwdata/flechette";
 
 import { ArrowTable } from "../src/wire/arrow.ts";
@@ -28,20 +31,30 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   memory_events: "time action address size requested_size device stream pool stack".split(" "),
   strings: ["id", "text"],
   threads: ["id", "name"],
+  processes: ["id", "name", "devices", "ordinals", "threads"],
 };
 const TEXTS = new Set(["copy_kind", "source", "destination", "mode"]);
+
+type Value = number | string | null | readonly number[];
+
+function typeOf(value: Value | undefined): DataType {
+  if (Array.isArray(value)) {
+    return list(uint32());
+  }
+  return typeof value === "string" ? dictionary(utf8()) : float64();
+}
 
 /** A table in the form of a recording's; missing columns are 0 or empty texts. */
 export function tableOf(
   name: string,
-  columns: Readonly<Record<string, readonly (number | string | null)[]>>,
+  columns: Readonly<Record<string, readonly Value[]>>,
   replaceFromNs?: number,
 ): ArrowTable {
   const rows = Math.max(0, ...Object.values(columns).map((values) => values.length));
   const whole = (COLUMNS[name] ?? []).map((column) => {
     const isText = TEXTS.has(column);
     const values = columns[column] ?? Array.from({ length: rows }, () => (isText ? "" : 0));
-    const type = typeof values[0] === "string" ? dictionary(utf8()) : float64();
+    const type = typeOf(values[0]);
     return [column, columnFromArray([...values], type)] as const;
   });
   const stream = tableToIPC(tableFromColumns(Object.fromEntries(whole)), { format: "stream" });

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.findings import findings
 from gpuviz.advice.scale import Scale
 from gpuviz.analysis.processes import device_names
+from gpuviz.quantities import format_names
 from gpuviz.recording.derived import schemas as derived_schemas
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Evidence, Finding
     from gpuviz.analysis.processes import Process
     from gpuviz.recording.recording import Recording
-
-_MOST_NAMED = 8
 
 
 def findings_of_processes(recording: "Recording", *, small: bool) -> "tuple[Finding, ...]":
@@ -39,7 +38,7 @@ def findings_of_processes(recording: "Recording", *, small: bool) -> "tuple[Find
         alike.sort(key=scale.share, reverse=True)
         where = names.get(alike[0].device, "")
         others = [names.get(each.device, "") for each in alike[1:]]
-        also = f", and likewise in {_listed(others)}" if others else ""
+        also = f", and likewise in {format_names(others)}" if others else ""
         shown.append(replace(alike[0], reason=f"In {where}{also}. {alike[0].reason}"))
     # What may make results wrong comes before everything that saves something.
     shown.sort(key=lambda each: (each.rule != "R40", -scale.share(each)))
@@ -71,10 +70,3 @@ def _evidence(
     if evidence.table in first:
         return replace(evidence, rows=tuple(row + first[evidence.table] for row in evidence.rows))
     return evidence
-
-
-def _listed(names: "list[str]") -> str:
-    shown = names[:_MOST_NAMED]
-    if len(names) > _MOST_NAMED:
-        shown = [*shown[:-1], f"{len(names) - len(shown) + 1} others"]
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

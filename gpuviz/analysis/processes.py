@@ -188,7 +188,7 @@ def _manifest(
     failures = {
         place: told
         for place, told in whole.failures.items()
-        if int(place.partition(":")[0]) in devices
+        if place.partition(":")[0] in map(str, devices)
     }
     return replace(
         own,

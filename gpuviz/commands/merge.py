@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuviz.analysis.processes import device_names
-from gpuviz.commands.progress import reading, writing
+from gpuviz.commands.progress import reading_all, writing
 from gpuviz.formats.output_path import check_output
-from gpuviz.merging.merge import files, merged
+from gpuviz.merging.merge import files, loaded, merged
 from gpuviz.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def run(sources: tuple[Path, ...], *, output: Path, force: bool) -> None:
         OSError: A file cannot be read.
     """
     check_output(output, force=force)
-    paths = (path for source in sources for path in files(source))
-    recording = merged((str(path), reading(path)) for path in paths)
+    paths = [path for source in sources for path in files(source)]
+    recording = merged(reading_all(loaded(paths), len(paths)))
     with writing(output):
         recording.save(output, overwrite=force)
     for line in _lines(recording):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuviz.analysis.processes import device_names
 from gpuviz.commands.devices import chosen_devices
 from gpuviz.commands.progress import reading
 from gpuviz.quantities import format_bytes, format_duration
@@ -31,9 +32,10 @@ def run(file: Path, device: int | None, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(levels, indent=1))
         return
+    names = device_names(recording)
     for each, rows in levels.items():
         if len(levels) > 1:
-            click.echo(f"Device {each}")
+            click.echo(names.get(each, f"Device {each}"))
         for row in rows:
             click.echo(_line(row))
         _echo_holders(recording, each)

@@ -1,7 +1,7 @@
 """Progress bars for long work, on terminals only."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,16 @@ def reading(file: Path) -> "Recording":
 
     with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})") as report:
         return read(file, report)
+
+
+def reading_all(
+    recordings: "Iterable[tuple[str, Recording]]", count: int
+) -> "Iterator[tuple[str, Recording]]":
+    """Yield recordings as they are read, and show how many of ``count`` are."""
+    with _shown(f"Reading {count} recordings") as report:
+        for done, each in enumerate(recordings, 1):
+            report(done, count)
+            yield each
 
 
 @contextmanager

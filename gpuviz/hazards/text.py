@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.processes import device_names
 from gpuviz.hazards.fix import shown_stream
 from gpuviz.hazards.hazards import unknown
 from gpuviz.quantities import format_bytes, format_counted
@@ -43,8 +44,10 @@ def hazards_text(recording: "Recording", found: "Sequence[Hazard]") -> str:
     """Return hazards as text, or why there are none."""
     if not found:
         return unknown(recording) or NOTHING_FOUND
+    names = device_names(recording)
     return "\n\n".join(
-        "\n".join(_lines(number, hazard)) for number, hazard in enumerate(found, start=1)
+        "\n".join(_lines(number, hazard, names.get(hazard.device, "")))
+        for number, hazard in enumerate(found, start=1)
     )
 
 
@@ -58,8 +61,10 @@ def title(hazard: "Hazard") -> str:
     return f"{tier} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
 
 
-def _lines(number: int, hazard: "Hazard") -> "Iterator[str]":
+def _lines(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
     yield f"{number}. {title(hazard)}"
+    if device:
+        yield f"   in {device}"
     yield from _operation("first ", hazard.first)
     yield from _operation("second", hazard.second)
     yield f"   allocated in {hazard.allocated}"

@@ -2,6 +2,7 @@
 
 import glob
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +15,11 @@ from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     Source = Recording | str | os.PathLike[str]
 
+_MOST_THREADS = 4
 _SUFFIXES = (".gpuviz", ".gpuviz.part")
 # Facts that are kept where all processes agree.
 _COMMON = (
@@ -45,7 +47,8 @@ def merge(sources: "Source | Iterable[Source]") -> Recording:
     Raises:
         FileNotFoundError: A file does not exist.
         FormatError: A file is damaged, or no recording.
-        GpuvizError: There is no recording, or one is merged or a part of a longer one.
+        GpuvizError: There is no recording, or one is merged, a part of a longer one, or has
+            impossible times.
     """
     given = [sources] if isinstance(sources, Recording | str | os.PathLike) else list(sources)
     found: list[tuple[str, Recording]] = []
@@ -53,8 +56,20 @@ def merge(sources: "Source | Iterable[Source]") -> Recording:
         if isinstance(each, Recording):
             found.append((f"recording {len(found) + 1}", each))
         else:
-            found += [(str(path), load(path)) for path in files(Path(each))]
+            found += loaded(files(Path(each)))
     return merged(found)
+
+
+def loaded(paths: "Sequence[Path]") -> "Iterator[tuple[str, Recording]]":
+    """Yield the recordings in files with their paths; several are read at once.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        FormatError: A file is damaged, or no recording.
+    """
+    # Most of the time is decompression, which runs without Python's lock.
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
+        yield from zip(map(str, paths), threads.map(load, paths), strict=True)
 
 
 def files(path: Path) -> list[Path]:

@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.columns import plain
+from gpuviz.errors import GpuvizError
 from gpuviz.merging.clocks import UNKNOWN, Alignment, HostClock, Snapshot, Step, align
 
 if TYPE_CHECKING:
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
     Named = tuple[str, Recording]
+
+
+_MOST_RANKS = 2**31
+# Some 70 years; hosts are not up for longer, and sums of times of damaged files must not overflow.
+_MOST_NS = 2**61
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ class Placement:
     @property
     def rank(self) -> int:
         """The rank of the process; -1 if unknown."""
-        return self.recording.manifest.launch.get("rank", -1)
+        return _rank(self.recording)
 
     @property
     def start(self) -> int:
@@ -63,7 +70,12 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
     """Return recordings by rank, then in the order of their starts, with their times aligned.
 
     The reference is the host of the first.
+
+    Raises:
+        GpuvizError: The times of a recording are not possible.
     """
+    for name, recording in given:
+        _check_times(name, recording)
     ordered = sorted(given, key=_order)
     hosts: dict[str, list[Recording]] = {}
     for name, recording in ordered:
@@ -80,6 +92,16 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
         replace(each, alignment=replace(each.alignment, shift=each.alignment.shift - zero))
         for each in placed
     ]
+
+
+def _check_times(name: str, recording: "Recording") -> None:
+    clocks = recording.tables["clock_snapshots"]
+    manifest = recording.manifest
+    times = [manifest.start_monotonic_ns, manifest.start_unix_ns, recording.duration_ns]
+    for column in ("time", "wall", "uncertainty"):
+        times += [int(each) for each in plain(clocks[column])]
+    if max(map(abs, times)) > _MOST_NS:
+        raise GpuvizError(f"{name} cannot be merged: its clocks have times that are not possible.")
 
 
 def process_names(placed: "Sequence[Placement]") -> list[str]:
@@ -110,9 +132,13 @@ def _alignment(
 
 
 def _order(named: "Named") -> tuple[bool, int, int, str]:
-    manifest = named[1].manifest
-    rank = manifest.launch.get("rank", -1)
-    return rank < 0, rank, manifest.start_unix_ns, named[0]
+    rank = _rank(named[1])
+    return rank < 0, rank, named[1].manifest.start_unix_ns, named[0]
+
+
+def _rank(recording: "Recording") -> int:
+    rank = recording.manifest.launch.get("rank", -1)
+    return rank if 0 <= rank < _MOST_RANKS else -1
 
 
 def _host(name: str, recording: "Recording") -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.merging.placement import process_names
-from gpuviz.quantities import format_counted, format_duration
+from gpuviz.quantities import format_duration, format_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
     Named = tuple[str, Recording]
-
-_MOST_NAMED = 8
 
 
 def without_duplicates(given: "Sequence[Named]") -> "tuple[list[Named], list[str]]":
@@ -73,8 +71,8 @@ def _alignments(placed: "Sequence[Placement]") -> "Iterator[str]":
     unknown = [each.source for each in placed if each.alignment.error < 0]
     if unknown:
         yield (
-            f"The clocks of {_listed(unknown)} were not recorded; their times are aligned by the "
-            "starts of the recordings, with an unknown error."
+            f"The clocks of {format_names(unknown)} were not recorded; their times are aligned by "
+            "the starts of the recordings, with an unknown error."
         )
 
 
@@ -89,7 +87,7 @@ def _ranks(placed: "Sequence[Placement]") -> "Iterator[str]":
         if missing:
             ranks = "rank" if len(missing) == 1 else "ranks"
             yield (
-                f"There is no recording of {ranks} {_listed(list(map(str, missing)))} of "
+                f"There is no recording of {ranks} {format_names(list(map(str, missing)))} of "
                 f"{sizes[0]}."
             )
     twice = [rank for rank, count in Counter(each.rank for each in placed).items() if count > 1]
@@ -107,14 +105,14 @@ def _programs(placed: "Sequence[Placement]") -> "Iterator[str]":
     )
     if len(programs) > 1:
         named = [f"{name} ({count})" for name, count in programs.most_common()]
-        yield f"The recordings are of {len(programs)} programs: {_listed(named)}."
+        yield f"The recordings are of {len(programs)} programs: {format_names(named)}."
 
 
 def _versions(placed: "Sequence[Placement]") -> "Iterator[str]":
     for field, title in (("gpuviz_version", "gpuviz"), ("cupy", "CuPy"), ("driver", "the driver")):
         found = sorted({getattr(each.recording.manifest, field) for each in placed} - {""})
         if len(found) > 1:
-            yield f"The processes had different versions of {title}: {_listed(found)}."
+            yield f"The processes had different versions of {title}: {format_names(found)}."
 
 
 def _apart(placed: "Sequence[Placement]") -> "Iterator[str]":
@@ -153,11 +151,4 @@ def _parts(placed: "Sequence[Placement]") -> "Iterator[str]":
             if note != each.recording.manifest.label:
                 names.setdefault(note, []).append(name)
     for note, told in names.items():
-        yield note if len(told) == len(placed) else f"{_listed(told)}: {note}"
-
-
-def _listed(names: "Sequence[str]") -> str:
-    shown = list(names[:_MOST_NAMED])
-    if len(names) > _MOST_NAMED:
-        shown = [*shown[:-1], format_counted(len(names) - len(shown) + 1, "other")]
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+        yield note if len(told) == len(placed) else f"{format_names(told)}: {note}"

@@ -45,6 +45,7 @@ _ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
 _SHIFT = 1 << 40
+_MOST_THREADS = 2**32 - 1
 _IDS = {
     ("activities", "launch"): "launch",
     ("api_calls", "stack"): "stack",
@@ -76,7 +77,10 @@ class _Shared:
 
     def free_thread(self, wanted: int) -> int:
         """Return the system's id of a thread, or another if a thread before has it."""
-        return wanted if wanted not in self.threads else max(self.threads) + 1
+        free = wanted
+        while free in self.threads:
+            free = free % _MOST_THREADS + 1
+        return free
 
     def address_shift(self, lowest: int, highest: int) -> int:
         """Return a multiple of 1 TiB that moves addresses away from those before."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import durations
-from gpuviz.analysis.processes import device_names
+from gpuviz.analysis.processes import device_names, part_of_device
 from gpuviz.analysis.retries import succeeded_on_retry
 from gpuviz.quantities import (
     format_bytes,
@@ -216,7 +216,7 @@ def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
 
 def host_blocked_ns(recording: "Recording", device: int) -> int:
     """Return for how long the host waited for a device, in ns; waits for none known count too."""
-    waits = recording.derived["host_waits"]
+    waits = part_of_device(recording, device).derived["host_waits"]
     devices = plain(waits["device"])
     return int(durations(waits)[(devices == device) | (devices < 0)].sum())
 

@@ -6,6 +6,7 @@ from gpuviz.quantities import (
     format_bytes,
     format_count,
     format_duration,
+    format_names,
     format_share,
     parse_bytes,
 )
@@ -77,3 +78,18 @@ def test_shares_are_percentages_and_counts_have_their_thousands_apart():
 )
 def test_sizes_are_read_with_decimal_and_binary_units(text, size):
     assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, ""),
+        (1, "n1"),
+        (2, "n1 and n2"),
+        (3, "n1, n2 and n3"),
+        (4, "n1, n2 and 2 others"),
+        (1003, "n1, n2 and 1,001 others"),
+    ],
+)
+def test_names_are_listed_in_a_sentence(count, text):
+    assert format_names([f"n{number}" for number in range(1, count + 1)], 3) == text

@@ -101,7 +101,9 @@ export class RecordingView {
     const { devices } = this.#recording;
     if (devices.length !== this.#devices.options.length) {
       const { value } = this.#devices;
-      const name = (device: number): string => this.#words.__("Device %1", device);
+      const { processes } = this.#recording.gpu;
+      const name = (device: number): string =>
+        processes.deviceName(device) ?? this.#words.__("Device %1", device);
       this.#devices.replaceChildren(...devices.map((id) => new Option(name(id), String(id))));
       this.#devices.value =
         devices.includes(Number(value)) && value !== "" ? value : String(devices[0]);

@@ -5,6 +5,7 @@ import { ApiCalls, HostWaits, Overheads, StreamWaits, Synchronizations } from ".
 import { IdleGaps } from "./idle_gaps.ts";
 import { LaunchConfigurations } from "./launch_configurations.ts";
 import { MemoryOperations } from "./memory_operations.ts";
+import { Processes } from "./processes.ts";
 import { Ranges } from "./ranges.ts";
 import { Texts } from "./texts.ts";
 
@@ -27,6 +28,7 @@ export class GpuActivities {
   readonly hostWaits = new HostWaits();
   readonly idleGaps = new IdleGaps();
   readonly streamWaits = new StreamWaits();
+  readonly processes = new Processes();
   /** Whether a file was read that has no derived tables: why nothing ran is unknown. */
   lacksDerived = false;
   /** The window of a longer recording that this is; undefined if it is whole. */
@@ -72,6 +74,7 @@ export class GpuActivities {
     stream_waits: this.streamWaits,
     strings: this.strings,
     threads: this.threads,
+    processes: this.processes,
   };
 
   /** The tables that are taken. */

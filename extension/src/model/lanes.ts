@@ -11,6 +11,10 @@ export interface Lane {
   /** The id of its stream, undefined for a thread. */
   readonly stream: number | undefined;
   readonly stack: Pick<SpanStack, "rows" | "count">;
+  /** The thread's id, undefined for a stream. */
+  readonly thread?: number;
+  /** What the process and the device are called, where there are several processes. */
+  readonly group?: string;
 }
 
 export interface StreamLane extends Lane {
@@ -44,6 +48,16 @@ export class Lanes {
     return [...this.#streams.values()]
       .filter((lane) => lane.device === device)
       .sort((left, right) => left.stream - right.stream);
+  }
+
+  /** The device of a stream, if its id is that of no other, as in merged recordings. */
+  deviceOf(stream: number): number | undefined {
+    for (const lane of this.#streams.values()) {
+      if (lane.stream === stream) {
+        return lane.device;
+      }
+    }
+    return undefined;
   }
 
   get threads(): readonly Lane[] {

@@ -125,6 +125,7 @@ export class ThreadLanes {
         return thread === HOST ? "host" : name === "" ? `thread ${thread}` : name;
       },
       stream: undefined,
+      thread,
       stack: new SpanStack(),
       added: new SpanList(),
     };

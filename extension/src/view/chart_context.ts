@@ -13,6 +13,7 @@ import { Divisions } from "../model/divisions.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
+import { processLanes } from "../model/process_lanes.ts";
 import { selectedTimes } from "../model/selected_times.ts";
 import type { RelatedContents } from "../model/related.ts";
 import type { Stacks } from "../model/stacks.ts";
@@ -34,11 +35,12 @@ class Derived {
   readonly describeGpu: GpuDescriptions;
   readonly divisions: Divisions;
 
-  constructor({ timeline, gpu, stacks, names }: DeviceContents) {
+  constructor({ device, timeline, gpu, stacks, names }: DeviceContents) {
     this.links = new Links(timeline, gpu);
     this.describe = new Descriptions(timeline, stacks, names);
     this.describeGpu = new GpuDescriptions(gpu, stacks, names);
-    this.divisions = new Divisions(gpu.ranges);
+    const isOwn = (thread: number): boolean => gpu.processes.isThreadOf(thread, device);
+    this.divisions = new Divisions(gpu.ranges, isOwn);
   }
 }
 
@@ -122,10 +124,19 @@ export class ChartContext implements RelatedContents {
     return this.#contents.names;
   }
 
+  /** The lanes of the device, its process and the other processes. */
   get lanes(): readonly Lane[] {
     const { lanes, device, gpu } = this.#contents;
+    if (gpu.processes.all.length > 0) {
+      return processLanes(this.#contents);
+    }
     const memory = gpu.memoryOperations.laneOf(device);
     return [...lanes.threads, ...(memory === undefined ? [] : [memory]), ...lanes.ofDevice(device)];
+  }
+
+  /** The lanes of the device's streams. */
+  get ownStreams(): readonly Lane[] {
+    return this.#contents.lanes.ofDevice(this.device);
   }
 
   get links(): Links {
@@ -160,7 +171,9 @@ export class ChartContext implements RelatedContents {
 
   /** When a stream had nothing to do, or all of the device. */
   idleOf(stream = 0): IdleLane | undefined {
-    return this.gpu.idleGaps.of(this.device, stream);
+    const isMerged = this.gpu.processes.all.length > 0 && stream !== 0;
+    const device = isMerged ? this.#contents.lanes.deviceOf(stream) : this.device;
+    return device === undefined ? undefined : this.gpu.idleGaps.of(device, stream);
   }
 
   timesOf(selected: Selected): TimeRange {

@@ -1,4 +1,4 @@
-import type { LaneLayout } from "./lane_layout.ts";
+import { HEADING_PX, type LaneLayout } from "./lane_layout.ts";
 import type { Drawing } from "./plot.ts";
 
 const TITLE_INSET_PX = 8;
@@ -28,6 +28,17 @@ export function drawLaneTitles({ context, area, theme }: Drawing, layout: LaneLa
     lines.forEach((line, place) =>
       context.fillText(line, area.left - TITLE_INSET_PX, middle + place * LINE_PX),
     );
+  }
+}
+
+/** The names of groups of lanes, each above the first of its lanes. */
+export function drawHeadings({ context, area, theme }: Drawing, layout: LaneLayout): void {
+  context.font = "600 11px system-ui, sans-serif";
+  context.fillStyle = theme.text;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  for (const { title, topPx } of layout.headings) {
+    context.fillText(title, area.left, area.top + topPx + HEADING_PX / 2);
   }
 }
 

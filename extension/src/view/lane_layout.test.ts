@@ -41,3 +41,23 @@ test("as many lanes as there is room for are all laid out", () => {
 
   assert.equal(layOutLanes(lanes).lanes.length, 300);
 });
+
+test("each group of lanes has one heading, above the first of its lanes", () => {
+  const group = (name: string, lane: Lane): Lane => ({ ...lane, group: name });
+  const lanes = [
+    group("rank 0", laneOf("thread", 1)),
+    group("rank 0", laneOf("stream", 1, 1)),
+    group("rank 1", laneOf("thread", 1)),
+  ];
+
+  const { headings, lanes: placed, heightPx } = layOutLanes(lanes);
+
+  assert.deepEqual(
+    headings.map(({ title }) => title),
+    ["rank 0", "rank 1"],
+  );
+  const [first, second] = headings.map(({ topPx }) => topPx);
+  assert.ok((first ?? 0) < (placed[0]?.topPx ?? 0));
+  assert.ok((placed[1]?.topPx ?? 0) < (second ?? 0) && (second ?? 0) < (placed[2]?.topPx ?? 0));
+  assert.ok(heightPx > layOutLanes(lanes.map(({ group: _, ...lane }) => lane)).heightPx);
+});

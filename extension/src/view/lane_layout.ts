@@ -17,8 +17,15 @@ export interface PlacedLane {
   readonly rows: readonly PlacedRow[];
 }
 
+/** The heading of a group of lanes, above the first of them. */
+export interface LaneHeading {
+  readonly title: string;
+  readonly topPx: number;
+}
+
 export interface LaneLayout {
   readonly lanes: readonly PlacedLane[];
+  readonly headings: readonly LaneHeading[];
   readonly heightPx: number;
 }
 
@@ -46,6 +53,7 @@ const DENSE: Measures = {
 };
 const COMFORTABLE_PX = 520;
 const ROW_GAP_PX = 1;
+export const HEADING_PX = 15;
 
 /** With more a drawing is higher than browsers can make one. */
 export const MOST_LANES = 300;
@@ -97,17 +105,25 @@ type GapsOf = (stream?: number) => SpanRow | undefined;
 /** With a lane above the streams that shows when none of them had anything to do. */
 function withDevice(lanes: readonly Lane[], gaps: SpanRow | undefined): readonly Lane[] {
   const first = lanes.findIndex((lane) => lane.stream !== undefined);
-  if (gaps === undefined || lanes.filter((lane) => lane.stream !== undefined).length < 2) {
+  const { group } = lanes[first] ?? {};
+  const streams = lanes.filter((lane) => lane.stream !== undefined && lane.group === group);
+  if (gaps === undefined || streams.length < 2) {
     return lanes;
   }
   const stack = { rows: [gaps], count: gaps.count };
-  return lanes.toSpliced(first, 0, { title: "all streams idle", stream: undefined, stack });
+  const idle = { title: "all streams idle", stream: undefined, stack };
+  return lanes.toSpliced(first, 0, group === undefined ? idle : { ...idle, group });
 }
 
 function stackLanes(lanes: readonly Lane[], measures: Measures, gapsOf: GapsOf): LaneLayout {
   let topPx = measures.gap / 2;
   let firstId = 0;
+  const headings: LaneHeading[] = [];
   const placed = lanes.map((lane) => {
+    if (lane.group !== undefined && lane.group !== headings.at(-1)?.title) {
+      headings.push({ title: lane.group, topPx });
+      topPx += HEADING_PX;
+    }
     const shown = lane.stack.rows.filter((row) => row.count > 0);
     const rowPx = measures.row(shown.length);
     const heightPx = Math.max(rowPx * shown.length, measures.leastLane);
@@ -126,7 +142,7 @@ function stackLanes(lanes: readonly Lane[], measures: Measures, gapsOf: GapsOf):
     topPx += heightPx + measures.gap;
     return result;
   });
-  return { lanes: placed, heightPx: Math.max(topPx, measures.leastLane) };
+  return { lanes: placed, headings, heightPx: Math.max(topPx, measures.leastLane) };
 }
 
 /** The span with an id of the raster, without the 1 that ids are larger by. */

@@ -13,7 +13,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawArrows } from "./lane_arrows.ts";
-import { drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
+import { drawHeadings, drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
 import {
   layOutLanes,
   MOST_LANES,
@@ -70,6 +70,7 @@ export function lanesView(
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeGpu, (stream) => chart.idleOf(stream));
     drawLaneTitles(drawing, layout);
+    drawHeadings(drawing, layout);
     hazardAt = drawArrows(drawing, layout, time, chart);
   };
   const plot = timePlot(scope, parent, chart, options, {
@@ -143,7 +144,8 @@ function listLanes(list: HTMLElement, layout: LaneLayout, top: number): void {
   list.replaceChildren();
   for (const { lane, topPx, heightPx } of layout.lanes) {
     const count = lane.stack.count;
-    const item = element("li", "", `${lane.title}: ${formatCount(count)} spans`);
+    const title = lane.group === undefined ? lane.title : `${lane.group}, ${lane.title}`;
+    const item = element("li", "", `${title}: ${formatCount(count)} spans`);
     item.dataset["lane"] = lane.title;
     item.dataset["middlePx"] = String(top + topPx + heightPx / 2);
     list.append(item);

@@ -21,7 +21,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
     panel.hidden = measured.value === undefined;
     if (measured.value !== undefined) {
       const { fromNs, toNs } = measured.value;
-      const found = measure(chart.timeline, chart.lanes, fromNs, toNs);
+      const found = measure(chart.timeline, chart.ownStreams, fromNs, toNs);
       panel.dataset["fromNs"] = String(fromNs);
       panel.dataset["toNs"] = String(toNs);
       const digits = (toNs - fromNs) / 1000;

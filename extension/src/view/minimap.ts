@@ -63,9 +63,9 @@ function drawMemory(drawing: Drawing, { timeline }: ChartContext, time: Scale): 
 }
 
 /** How busy the device was: for each column the stream that was busiest. */
-function drawBusy(drawing: Drawing, { lanes }: ChartContext, time: Scale): void {
+function drawBusy(drawing: Drawing, { ownStreams }: ChartContext, time: Scale): void {
   const { context, area, theme } = drawing;
-  const rows = lanes.filter((lane) => lane.stream !== undefined).flatMap((lane) => lane.stack.rows);
+  const rows = ownStreams.flatMap((lane) => lane.stack.rows);
   if (rows.length === 0) {
     return;
   }

@@ -101,7 +101,9 @@ export class LiveView {
     const shown = [...this.#devices.options].map((option) => Number(option.value));
     if (shown.join() !== devices.join()) {
       const chosen = this.#devices.value;
-      const options = devices.map((device) => new Option(`GPU ${device}`, String(device)));
+      const { processes } = this.#session.follower.recording.gpu;
+      const name = (device: number): string => processes.deviceName(device) ?? `GPU ${device}`;
+      const options = devices.map((device) => new Option(name(device), String(device)));
       this.#devices.replaceChildren(...options);
       this.#devices.value = devices.includes(Number(chosen)) ? chosen : String(devices[0] ?? "");
       this.#devices.hidden = devices.length < 2;

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import gpuviz
 from gpuviz.analysis.columns import plain
 from gpuviz.errors import GpuvizError
+from gpuviz.hazards.text import hazards_text
 from gpuviz.merging.ids import SPACES
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
@@ -188,6 +189,7 @@ def test_hazards_are_those_of_each_process():
     assert [len(part.hazards()) for part in parts][::2] == [1, 1]
     found = merged.conclusions.hazards(merged).to_pylist()
     assert sum(len(part.hazards()) for part in parts) == len(found)
+    assert "   in node0 1002 GPU 0" in hazards_text(merged, merged.hazards())
     texts = {row["id"]: row["text"] for row in merged.table("strings").to_pylist()}
     launched = merged.table("activities")["name"].to_pylist()
     for row in found:
@@ -292,6 +294,24 @@ def test_memory_that_existed_before_comes_first(parts):
     assert merged.manifest.initial_events == initial > 0
     times = plain(merged.table("memory_events")["time"])[initial:]
     assert (np.diff(times) >= 0).all()
+
+
+def test_threads_keep_their_ids_unless_another_process_has_them(parts, merged):
+    system = [row["id"] for row in parts[0].table("threads").to_pylist() if row["id"]]
+    ids = [row["threads"] for row in merged.table("processes").to_pylist()]
+
+    assert ids[0] == system
+    assert len({thread for each in ids for thread in each}) == 4 * len(system)
+
+
+def test_64_processes_are_merged():
+    parts = [process(program(number % 4), number, ranks=64, start=number) for number in range(64)]
+
+    merged = gpuviz.merge(parts)
+
+    assert merged.devices == tuple(range(64))
+    assert [each.rank for each in merged.processes] == list(range(64))
+    assert all(merged.peak(each).bytes == parts[each].peak(0).bytes for each in merged.devices)
 
 
 def test_a_merged_recording_cannot_be_merged_again(merged):

@@ -134,6 +134,20 @@ def test_files_are_found_by_folder_and_by_pattern(recording, tmp_path):
     assert len(gpuviz.merge([tmp_path / "0.gpuviz", tmp_path / "2.gpuviz"]).processes) == 2
 
 
+@pytest.mark.parametrize("field", ["start_monotonic_ns", "start_unix_ns", "duration_ns"])
+def test_impossible_times_are_refused(recording, field):
+    damaged = process(recording, 1, **{field: 2**62})
+
+    with pytest.raises(GpuvizError, match="recording 2 cannot be merged: its clocks have times"):
+        gpuviz.merge([process(recording, 0), damaged])
+
+
+def test_an_impossible_rank_counts_as_none(recording):
+    merged = gpuviz.merge([process(recording, 0, launch={"rank": 2**40})])
+
+    assert merged.processes[0].rank == -1
+
+
 def test_nothing_to_merge_is_an_error(tmp_path):
     with pytest.raises(GpuvizError, match="has no recordings"):
         gpuviz.merge(tmp_path)

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { tableOf } from "../../testing/table_of.ts";
+import { GrowingRecording } from "./growing_recording.ts";
+import { processLanes } from "./process_lanes.ts";
+
+function merged(): GrowingRecording {
+  const recording = new GrowingRecording();
+  recording.append(
+    tableOf("processes", {
+      id: [1, 2],
+      name: ["rank 0", "rank 1"],
+      devices: [[0], [1, 2]],
+      ordinals: [[0], [0, 1]],
+      threads: [[11], [12]],
+    }),
+  );
+  recording.append(tableOf("threads", { id: [11, 12], name: ["one", "two"] }));
+  recording.append(
+    tableOf("ranges", {
+      id: [1, 2],
+      time: [0, 5],
+      end: [10, 20],
+      thread: [11, 12],
+      kind: ["range", "range"],
+    }),
+  );
+  recording.append(
+    tableOf("activities", {
+      kind: ["kernel", "kernel", "kernel"],
+      time: [1, 6, 7],
+      end: [2, 8, 9],
+      device: [0, 1, 2],
+      stream: [1, 2, 3],
+    }),
+  );
+  return recording;
+}
+
+function shown(device: number): [group: string | undefined, title: string][] {
+  const recording = merged();
+  const { gpu } = recording;
+  const contents = recording.contentsOf(device);
+  assert.equal(gpu.processes.all.length, 2);
+  return processLanes(contents).map(({ group, title }) => [group, title]);
+}
+
+test("each process and device has a group of lanes, that of the shown device first", () => {
+  assert.deepEqual(shown(0), [
+    ["rank 0 GPU 0", "one"],
+    ["rank 0 GPU 0", "stream 1"],
+    ["rank 1", "two"],
+    ["rank 1 GPU 0", "stream 2"],
+    ["rank 1 GPU 1", "stream 3"],
+  ]);
+  assert.deepEqual(shown(2), [
+    ["rank 1", "two"],
+    ["rank 1 GPU 1", "stream 3"],
+    ["rank 1 GPU 0", "stream 2"],
+    ["rank 0 GPU 0", "one"],
+    ["rank 0 GPU 0", "stream 1"],
+  ]);
+});
+
+test("a device is called after its process, and a thread belongs to one", () => {
+  const { processes } = merged().gpu;
+
+  assert.equal(processes.deviceName(2), "rank 1 GPU 1");
+  assert.equal(processes.deviceName(7), undefined);
+  assert.equal(processes.isThreadOf(12, 1), true);
+  assert.equal(processes.isThreadOf(11, 1), false);
+  assert.equal(processes.isThreadOf(11, 7), true);
+});
