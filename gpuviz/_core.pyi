@@ -306,6 +306,19 @@ def add_stream_range(session: Session, name: bytes, device: int, handle: int, ti
 def name_stream(session: Session, device: int, handle: int, name: str) -> int:
     """Name the stream that has this handle now, and return its id."""
 
+def record_nccl(session: Session) -> None:
+    """
+    Send the collectives of NCCL to a session, which must live until ignore_nccl().
+    """
+
+def ignore_nccl() -> None:
+    """
+    Send collectives nowhere; returns when no thread is within the session for them.
+    """
+
+def abandon_nccl_after_fork() -> None:
+    """Do the same in the child process after fork(), without waiting."""
+
 def record_nvtx(session: Session) -> None:
     """Send NVTX ranges to a session, which must live until ignore_nvtx()."""
 

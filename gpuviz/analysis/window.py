@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Chosen = dict[str, NDArray[Any]]
 
 _INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "ranges")
-_MOMENTS = ("device_memory", "memory_operations")
+_MOMENTS = ("device_memory", "memory_operations", "collectives")
 _EVENTS = "memory_events"
 
 
@@ -110,10 +110,11 @@ def _choose_ranges(tables: "Tables", chosen: "Chosen") -> None:
     """Choose the ranges of chosen calls and events, and the ranges around those."""
     import numpy as np
 
-    calls = plain(tables["api_calls"]["range"])[chosen["api_calls"]]
+    users = ("api_calls", "collectives")
+    calls = [plain(tables[name]["range"])[chosen[name]] for name in users]
     parents, found = plain(tables["ranges"]["parent"]), chosen["ranges"]
     events = (plain(tables[name]["range"]) for name in (_EVENTS, HOST_EVENTS))
-    wanted = np.concatenate([calls, *events, parents[found]])
+    wanted = np.concatenate([*calls, *events, parents[found]])
     while wanted.size:
         new = _is_one_of(tables["ranges"]["id"], wanted) & ~found
         found |= new

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributed.diagnostics.plugin import WorkerPlugin
 
+from gpuviz.dask.memory_metric import MemoryMetric
 from gpuviz.dask.task_ranges import TaskRanges
 from gpuviz.dask.worker_files import RecordingLock, new_path, run_folder
 from gpuviz.recorder.record import record
@@ -58,6 +59,7 @@ class RecordingPlugin(WorkerPlugin):
         self._recorder: Recorder | None = None
         self._lock: RecordingLock | None = None
         self._tasks: TaskRanges | None = None
+        self._memory: MemoryMetric | None = None
 
     def is_wanted(self, worker: "Worker") -> bool:
         """Return whether a worker is to be recorded."""
@@ -74,12 +76,15 @@ class RecordingPlugin(WorkerPlugin):
             self._report(worker, "not recorded", error)
             return
         self._tasks = TaskRanges.install(worker)
+        self._memory = MemoryMetric(worker, self._recorder)
         self._log(worker, path=str(path))
 
     async def teardown(self, worker: "Worker") -> None:
         """Stop recording the worker."""
         if self._tasks is not None:
             self._tasks.uninstall(worker)
+        if self._memory is not None:
+            self._memory.uninstall(worker)
         if self._recorder is not None and self._recorder.is_recording:
             try:
                 await asyncio.to_thread(self._recorder.stop)

@@ -20,7 +20,7 @@ SPACES = {
     "stream": (
         *(("streams", "id"), ("memory_events", "stream"), ("activities", "stream")),
         *(("synchronizations", "stream"), ("graph_calls", "stream")),
-        ("memory_operations", "stream"),
+        *(("memory_operations", "stream"), ("collectives", "stream")),
     ),
     "correlation": (
         *(("activities", "correlation"), ("api_calls", "correlation")),
@@ -30,7 +30,7 @@ SPACES = {
     ),
     "range": (
         *(("ranges", "id"), ("ranges", "parent"), ("memory_events", "range")),
-        ("api_calls", "range"),
+        *(("api_calls", "range"), ("collectives", "range")),
     ),
     "context": (("activities", "context"), ("synchronizations", "context")),
     "graph": (("activities", "graph"), ("graph_calls", "graph")),

@@ -27,6 +27,7 @@ _TIMES = {
     "synchronizations": ("time", "end"),
     "memory_operations": ("time",),
     "overheads": ("time", "end"),
+    "collectives": ("time",),
     "ranges": ("time", "end"),
     "streams": ("created", "destroyed"),
 }
@@ -40,6 +41,7 @@ _UNTIMED = {
 }
 _ADDRESSES = {(_EVENTS, "address"), ("launch_blocks", "block"), ("launch_blocks", "address")}
 _ADDRESSES |= {("memory_operations", "address")}
+_ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
 _SHIFT = 1 << 40
@@ -49,7 +51,10 @@ _IDS = {
     ("api_calls", "stack"): "stack",
     (_EVENTS, "stack"): "stack",
     (_EVENTS, "pool"): "pool",
-    **{(table, "thread"): "thread" for table in (_EVENTS, "api_calls", "overheads", "ranges")},
+    **{
+        (table, "thread"): "thread"
+        for table in (_EVENTS, "api_calls", "overheads", "collectives", "ranges")
+    },
     **{(table, "name"): "string" for table in ("activities", "api_calls", "graph_calls")},
     ("ranges", "name"): "string",
     ("memory_operations", "source"): "string",

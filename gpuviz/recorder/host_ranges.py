@@ -1,10 +1,11 @@
-"""All sources of host ranges of a session."""
+"""All sources of host ranges of a session, and of collectives, which refer to them."""
 
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.frameworks.ipython import CellRanges
 from gpuviz.recorder import ranges, stream_names
+from gpuviz.recorder.nccl import NcclCollectives
 from gpuviz.recorder.nvtx import NvtxRanges
 from gpuviz.recorder.stream_ranges import StreamEvents, StreamRange, StreamRanges
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class HostRanges:
-    """Sends the ranges of this process to one session, between `begin` and `end`.
+    """Sends the ranges and collectives of this process to one session, between `begin` and `end`.
 
     Ranges on streams are measured only if the tracer does not record the streams.
     """
@@ -24,17 +25,19 @@ class HostRanges:
         self._on_streams = StreamRanges(session, _cupy_events)
         self._cells = CellRanges(session)
         self._nvtx = NvtxRanges(session)
+        self._collectives = NcclCollectives(session)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Messages for the user, in sentences."""
-        return (*self._nvtx.notes, *self._on_streams.notes)
+        return (*self._nvtx.notes, *self._collectives.notes, *self._on_streams.notes)
 
     def begin(self) -> None:
-        """Start recording ranges."""
+        """Start recording ranges and collectives."""
         ranges.record_into(self._session, self._begin_on_stream)
         stream_names.names.begin(self._session)
         self._nvtx.begin()
+        self._collectives.begin()
 
     def begin_cells(self) -> None:
         """Start recording cells with the one that runs; once the session has its clock."""
@@ -46,6 +49,7 @@ class HostRanges:
 
     def end(self) -> None:
         """Stop recording; open ranges end with the session."""
+        self._collectives.end()
         self._nvtx.end()
         self._cells.end()
         stream_names.names.end()
@@ -55,6 +59,7 @@ class HostRanges:
     def abandon_after_fork(self) -> None:
         """Deactivate in the child of a fork."""
         _core.abandon_nvtx_after_fork()
+        _core.abandon_nccl_after_fork()
         self._cells.end()
         stream_names.names.abandon_after_fork()
         ranges.record_into(None, None)

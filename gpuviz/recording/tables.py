@@ -76,6 +76,45 @@ DICTIONARIES = {
         "jit_load_cached",
         "jit_compile",
     ),
+    ("collectives", "function"): (
+        "unknown",
+        "all_reduce",
+        "all_gather",
+        "reduce_scatter",
+        "broadcast",
+        "reduce",
+        "send",
+        "receive",
+        "all_to_all",
+        "gather",
+        "scatter",
+    ),
+    ("collectives", "element"): (
+        "unknown",
+        "int8",
+        "uint8",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "float8_e4m3",
+        "float8_e5m2",
+    ),
+    ("collectives", "algorithm"): (
+        "unknown",
+        "tree",
+        "ring",
+        "collnet_direct",
+        "collnet_chain",
+        "nvls",
+        "nvls_tree",
+        "pat",
+    ),
+    ("collectives", "protocol"): ("unknown", "ll", "ll128", "simple"),
     ("pools", "framework"): ("", "cupy", "torch", "numba", "cuda_core", "rmm"),
     ("pools", "memory"): ("", "device", "pinned", "managed"),
     ("ranges", "kind"): ("range", "cell", "nvtx", "load", "compile"),
@@ -94,6 +133,7 @@ ACTIVITY_TABLES = (
     "graph_calls",
     "memory_operations",
     "overheads",
+    "collectives",
 )
 
 # Values of columns that an older file lacks.
@@ -190,6 +230,13 @@ def schemas() -> "dict[str, pa.Schema]":
       0 if the call is no launch. ``name`` is the
       kernel's, an id of ``strings``. ``event`` is the handle of a recorded or awaited event.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
+    - ``collectives``: a collective, or one side of a transfer between two ranks, at the ``time``
+      when NCCL prepares its launch. ``communicator`` is the same number in all its ``ranks``, and
+      ``sequence`` counts the calls of a ``function`` in a communicator, so that they find the rows
+      of one collective; it is 0 for ``send`` and ``receive``. ``peer`` is the root or the other
+      rank, -1 for none. ``bytes`` are those of ``count`` elements; ``source`` and ``destination``
+      are addresses, 0 for none. ``stream`` is 0 if unknown. ``range`` is the innermost range on the
+      ``thread``.
     - ``ranges``: a notebook cell, a ``gpuviz.range`` or an NVTX range on a host thread; ``end`` is
       -1 while it is open. ``parent`` is the range around it. ``name`` is an id of ``strings``.
 
@@ -391,6 +438,26 @@ _COLUMNS = {
         "kind": "enum",
         "thread": "uint32",
         "correlation": "uint32",
+    },
+    "collectives": {
+        "time": "int64",
+        "function": "enum",
+        "communicator": "uint64",
+        "rank": "int32",
+        "ranks": "int32",
+        "sequence": "uint64",
+        "peer": "int32",
+        "count": "uint64",
+        "element": "enum",
+        "bytes": "int64",
+        "source": "uint64",
+        "destination": "uint64",
+        "stream": "uint32",
+        "algorithm": "enum",
+        "protocol": "enum",
+        "channels": "int32",
+        "thread": "uint32",
+        "range": "uint32",
     },
     "ranges": {
         "id": "uint32",

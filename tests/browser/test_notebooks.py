@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 # They have no dashboard; the first one fails on purpose.
-WITHOUT_DASHBOARD = {"why_is_memory_not_freed", "before_and_after"}
+WITHOUT_DASHBOARD = {"why_is_memory_not_freed", "before_and_after", "cluster"}
 NOTEBOOKS = sorted(each for each in FOLDER.glob("*.ipynb") if each.stem not in WITHOUT_DASHBOARD)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 

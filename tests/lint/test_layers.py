@@ -25,6 +25,7 @@ CPP = {
     "allocator": {"device", "record", "hazards"},
     "cupti": {"device", "record"},
     "nvtx": {"record"},
+    "nccl": {"record"},
     "simulation": {"device", "record"},
     "replay": {"device", "record", "allocator"},
     "formats": {"record", "state", "allocator", "torch"},
@@ -32,8 +33,18 @@ CPP = {
     "clients": {"device", "record", "allocator"},
     "python": {"record", "allocator"},
     "cupy": {"device", "record", "allocator", "python"},
-    "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx", "torch"}
-    | {"packing", "hazards", "simulation", "replay", "formats", "clients", "python", "cupy"},
+    "bindings": {"device", "record", "state", "analysis", "allocator", "cupti", "nvtx", "nccl"}
+    | {
+        "packing",
+        "hazards",
+        "simulation",
+        "replay",
+        "formats",
+        "clients",
+        "python",
+        "cupy",
+        "torch",
+    },
     "testing": {"record", "cupti", "python"},
 }
 # Layers that may include the headers of Python and nanobind.

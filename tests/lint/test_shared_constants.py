@@ -45,6 +45,16 @@ ENUMERATIONS = {
         "memory_operations", "operation"
     ],
     ("record/activity_rows.hpp", "GraphCallKind"): tables.DICTIONARIES["graph_calls", "kind"],
+    ("record/activity_rows.hpp", "CollectiveFunction"): tables.DICTIONARIES[
+        "collectives", "function"
+    ],
+    ("record/activity_rows.hpp", "ElementType"): tables.DICTIONARIES["collectives", "element"],
+    ("record/activity_rows.hpp", "CollectiveAlgorithm"): tables.DICTIONARIES[
+        "collectives", "algorithm"
+    ],
+    ("record/activity_rows.hpp", "CollectiveProtocol"): tables.DICTIONARIES[
+        "collectives", "protocol"
+    ],
     ("record/activity_rows.hpp", "OverheadKind"): tables.DICTIONARIES["overheads", "kind"],
     ("record/activity_rows.hpp", "RangeKind"): tables.DICTIONARIES["ranges", "kind"],
     ("record/stream_table.hpp", "StreamKind"): tables.DICTIONARIES["streams", "kind"],

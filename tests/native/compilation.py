@@ -17,7 +17,7 @@ NATIVE = Path(__file__).parents[2] / "gpuviz" / "native"
 COMPILER = os.environ.get("CXX", "g++")
 # Rooms that need neither Python's nor CUDA's headers, except the files with these prefixes.
 CORE = ("device", "record", "state", "analysis", "packing", "hazards", "allocator", "cupti", "nvtx")
-CORE += ("simulation", "replay", "formats", "clients")
+CORE += ("nccl", "simulation", "replay", "formats", "clients", "torch")
 NEEDS_CUDA = ("cuda_", "cupti_")
 
 

@@ -11,6 +11,7 @@ void bind_cuda(nanobind::module_& m);
 void bind_sink(nanobind::module_& m);
 void bind_record(nanobind::module_& m);
 void bind_ranges(nanobind::module_& m);
+void bind_nccl(nanobind::module_& m);
 void bind_nvtx(nanobind::module_& m);
 void bind_allocator(nanobind::module_& m);
 void bind_host_allocator(nanobind::module_& m);

@@ -6,10 +6,10 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_set>
 
 #include "nvtx/nvtx_abi.hpp"
+#include "record/callback_target.hpp"
 
 namespace gpuviz::nvtx {
 
@@ -19,9 +19,8 @@ namespace {
 
 // The global state of the process, because NVTX calls a tool without user data.
 struct Listener {
-    std::atomic<Ranges*> ranges{nullptr};
+    record::CallbackTarget<Ranges> ranges;
     std::atomic<std::uint32_t> recording{0};  // counts recordings, for the ids of start/end ranges
-    std::atomic<int> inside{0};               // calls that may use `ranges`
     std::mutex mutex;                         // guards texts
     std::unordered_set<std::string> texts;    // registered strings and domains; handles point there
 };
@@ -31,32 +30,11 @@ Listener& listener() noexcept {
     return process;
 }
 
-// Keeps `ranges` valid during a call.
-class Call {
+class Call : public record::CallbackTarget<Ranges>::Use {
   public:
-    Call() noexcept : listener_(listener()) {
-        if (listener_.ranges.load(std::memory_order_relaxed) != nullptr) {
-            is_inside_ = true;
-            ++listener_.inside;
-            ranges_ = listener_.ranges;
-        }
-    }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-    ~Call() {
-        if (is_inside_) {
-            --listener_.inside;
-        }
-    }
+    Call() noexcept : Use(listener().ranges) {}
 
-    explicit operator bool() const noexcept { return ranges_ != nullptr; }
-    Ranges* operator->() const noexcept { return ranges_; }
-    [[nodiscard]] std::uint32_t recording() const noexcept { return listener_.recording; }
-
-  private:
-    Listener& listener_;
-    bool is_inside_ = false;
-    Ranges* ranges_ = nullptr;
+    [[nodiscard]] std::uint32_t recording() const noexcept { return listener().recording; }
 };
 
 constexpr std::uint64_t default_domain = 1;
@@ -214,19 +192,13 @@ void set_callbacks(const Callbacks& callbacks) noexcept {
 
 void record_nvtx(Ranges& ranges) noexcept {
     ++listener().recording;
-    listener().ranges = &ranges;
+    listener().ranges.set(ranges);
 }
 
-void ignore_nvtx() noexcept {
-    listener().ranges = nullptr;
-    while (listener().inside != 0) {
-        std::this_thread::yield();
-    }
-}
+void ignore_nvtx() noexcept { listener().ranges.clear(); }
 
 void abandon_nvtx_after_fork() noexcept {
-    listener().ranges = nullptr;
-    listener().inside = 0;
+    listener().ranges.abandon_after_fork();
     new (&listener().mutex) std::mutex;
 }
 

@@ -26,6 +26,7 @@ class ActivityLog {
     ColumnLog<HostMemoryEventRow> host_memory_events;
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
+    ColumnLog<CollectiveRow> collectives;
     ColumnLog<RangeRow> ranges;
     StringTable strings;
     StreamTable streams;
@@ -62,6 +63,7 @@ class ActivityLog {
         visit("host_memory_events", self.host_memory_events);
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
+        visit("collectives", self.collectives);
     }
 
   private:

@@ -42,6 +42,49 @@ enum class GraphCallKind : std::int8_t {
     launch,
 };
 
+enum class CollectiveFunction : std::int8_t {
+    unknown,
+    all_reduce,
+    all_gather,
+    reduce_scatter,
+    broadcast,
+    reduce,
+    send,
+    receive,
+    all_to_all,
+    gather,
+    scatter,
+};
+
+enum class ElementType : std::int8_t {
+    unknown,
+    int8,
+    uint8,
+    int32,
+    uint32,
+    int64,
+    uint64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    float8_e4m3,
+    float8_e5m2,
+};
+
+enum class CollectiveAlgorithm : std::int8_t {
+    unknown,
+    tree,
+    ring,
+    collnet_direct,
+    collnet_chain,
+    nvls,
+    nvls_tree,
+    pat,
+};
+
+enum class CollectiveProtocol : std::int8_t { unknown, ll, ll128, simple };
+
 enum class MemoryOperation : std::int8_t { allocation, release };
 
 enum class OverheadKind : std::int8_t {
@@ -255,6 +298,49 @@ struct OverheadRow {
         return std::tuple{Field{"time", &OverheadRow::time}, Field{"end", &OverheadRow::end},
                           Field{"kind", &OverheadRow::kind}, Field{"thread", &OverheadRow::thread},
                           Field{"correlation", &OverheadRow::correlation}};
+    }
+};
+
+struct CollectiveRow {
+    std::int64_t time;
+    CollectiveFunction function;
+    std::uint64_t communicator;
+    std::int32_t rank;
+    std::int32_t ranks;
+    std::uint64_t sequence;  // 0 for send and receive
+    std::int32_t peer;       // -1: none
+    std::uint64_t count;
+    ElementType element;
+    std::int64_t bytes;    // of `count` elements; 0: unknown
+    std::uint64_t source;  // addresses; 0: none
+    std::uint64_t destination;
+    std::uint32_t stream;
+    CollectiveAlgorithm algorithm;
+    CollectiveProtocol protocol;
+    std::int32_t channels;
+    std::uint32_t thread;
+    std::uint32_t range;
+
+    static constexpr auto fields() {
+        using Self = CollectiveRow;
+        return std::tuple{Field{"time", &Self::time},
+                          Field{"function", &Self::function},
+                          Field{"communicator", &Self::communicator},
+                          Field{"rank", &Self::rank},
+                          Field{"ranks", &Self::ranks},
+                          Field{"sequence", &Self::sequence},
+                          Field{"peer", &Self::peer},
+                          Field{"count", &Self::count},
+                          Field{"element", &Self::element},
+                          Field{"bytes", &Self::bytes},
+                          Field{"source", &Self::source},
+                          Field{"destination", &Self::destination},
+                          Field{"stream", &Self::stream},
+                          Field{"algorithm", &Self::algorithm},
+                          Field{"protocol", &Self::protocol},
+                          Field{"channels", &Self::channels},
+                          Field{"thread", &Self::thread},
+                          Field{"range", &Self::range}};
     }
 };
 

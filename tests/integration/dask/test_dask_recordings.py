@@ -112,6 +112,22 @@ def test_workers_have_their_own_thread_table_again_after_a_recording(client, tmp
     assert set(client.run(table).values()) == {"dict"}
 
 
+def test_the_metrics_of_workers_have_the_memory_of_the_recorded_pool(client, tmp_path):
+    def has_metric(dask_worker):
+        return "rmm" in dask_worker.metrics
+
+    address = next(iter(client.scheduler_info()["workers"]))
+
+    def reported():
+        return client.scheduler_info()["workers"][address]["metrics"].get("rmm", {})
+
+    with gpuviz.dask.record(tmp_path, device=gpu_tasks.gpu):
+        client.submit(gpu_tasks.scale, 1, workers=[address]).result()
+        wait_until(lambda: reported() == {"rmm-used": 0, "rmm-total": 2 * gpu_tasks.MIB})
+
+    assert set(client.run(has_metric).values()) == {False}
+
+
 def test_only_chosen_workers_are_recorded(client, tmp_path):
     address = next(
         address

@@ -22,7 +22,9 @@ NOTEBOOKS = {
 KEPT_ALIVE = "why_is_memory_not_freed"
 # It shows differences instead of recordings.
 COMPARED = "before_and_after"
-RECORDED_NOTEBOOKS = sorted(NOTEBOOKS.keys() - {KEPT_ALIVE, COMPARED})
+# It records the workers of a cluster, not its own process.
+CLUSTER = "cluster"
+RECORDED_NOTEBOOKS = sorted(NOTEBOOKS.keys() - {KEPT_ALIVE, COMPARED, CLUSTER})
 WORKLOAD_NOTEBOOKS = sorted({*RECORDED_NOTEBOOKS} - {"tour"})
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
@@ -72,6 +74,23 @@ def test_what_a_change_did_is_said_by_line_and_by_kernel(saved):
     assert "`sharpen` takes 16.0 ms more (new)." in printed
     assert "peak -88%" in printed
     assert "-384 MiB  edited" in compared
+
+
+def test_a_cluster_is_one_recording_and_a_killed_worker_leaves_its_part(saved):
+    notebook = saved(CLUSTER).notebook
+    bundles = [output.data for _, output in outputs(notebook) if "data" in output]
+    kinds = {output.output_type for _, output in outputs(notebook)}
+    loud = [output.text for _, output in outputs(notebook) if output.get("name") == "stderr"]
+    files = cell_with(notebook, "signal.SIGKILL").splitlines()
+
+    assert "error" not in kinds
+    assert loud == []
+    assert cell_with(notebook, 'record("run",') == "1024 MiB; ['0.gpuviz', '1.gpuviz'] {}\n"
+    assert '<img class="gpuviz-picture"' in bundles[0]["text/html"]
+    assert "blur: 64.0 ms on the GPUs\n" in cell_with(notebook, "busy_ns = Counter()")
+    assert len(cell_with(notebook, "in recording.processes").splitlines()) == 2
+    assert len(files) == 3
+    assert [name for name in files if name.endswith(".gpuviz.part")] != []
 
 
 def outputs(notebook):
