@@ -584,6 +584,6 @@ def release_caches(*, plans: bool, pool: bool) -> None:
     """Clear CuPy's cache of FFT plans or the default pool's cached memory."""
     cupy = import_cupy()
     if plans:
-        cupy.fft.config.clear_plan_cache()
+        cupy.fft.config.get_plan_cache().clear()
     if pool:
         cupy.get_default_memory_pool().free_all_blocks()

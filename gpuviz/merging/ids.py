@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import distinct, plain
+from gpuviz.analysis.pools import TORCH_OWNER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,7 @@ SPACES = {
     ),
     "range": (
         *(("ranges", "id"), ("ranges", "parent"), ("memory_events", "range")),
-        *(("api_calls", "range"), ("collectives", "range")),
+        *(("host_memory_events", "range"), ("api_calls", "range"), ("collectives", "range")),
     ),
     "context": (("activities", "context"), ("synchronizations", "context")),
     "graph": (("activities", "graph"), ("graph_calls", "graph")),
@@ -153,10 +154,12 @@ class Pools:
         owners = {row["owner"] for row in known.values()}
         numbers = {}
         for old in sorted({each // 2 for each in ids} | owners):
-            is_shared = old == 0 and all(
-                self._rows.get(each, row) == row for each, row in known.items() if each // 2 == 0
+            # torch's own pools stay those of torch.
+            default = TORCH_OWNER if old >= TORCH_OWNER else 0
+            is_shared = old == default and all(
+                self._rows.get(each, row) == row for each, row in known.items() if each // 2 == old
             )
-            numbers[old] = 0 if is_shared else self._next
+            numbers[old] = default + (0 if is_shared else self._next)
             self._next += not is_shared
         new = {old: 2 * numbers[old // 2] + old % 2 for old in ids}
         for old, row in known.items():

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, distinct, plain, rows_at
+from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.merging.ids import SPACES, Joined, Lookup, Pools, Shifted
 from gpuviz.merging.placement import process_names
 from gpuviz.recording.arrays import batch_of, numbers
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _EVENTS = "memory_events"
 _TIMES = {
     _EVENTS: ("time",),
+    HOST_EVENTS: ("time",),
     "device_memory": ("time",),
     "clock_snapshots": ("time",),
     "activities": ("time", "end"),
@@ -40,7 +42,7 @@ _UNTIMED = {
     ("streams", "destroyed"),
 }
 _ADDRESSES = {(_EVENTS, "address"), ("launch_blocks", "block"), ("launch_blocks", "address")}
-_ADDRESSES |= {("memory_operations", "address")}
+_ADDRESSES |= {("memory_operations", "address"), (HOST_EVENTS, "address")}
 _ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
@@ -50,10 +52,11 @@ _IDS = {
     ("activities", "launch"): "launch",
     ("api_calls", "stack"): "stack",
     (_EVENTS, "stack"): "stack",
+    (HOST_EVENTS, "stack"): "stack",
     (_EVENTS, "pool"): "pool",
     **{
         (table, "thread"): "thread"
-        for table in (_EVENTS, "api_calls", "overheads", "collectives", "ranges")
+        for table in (_EVENTS, HOST_EVENTS, "api_calls", "overheads", "collectives", "ranges")
     },
     **{(table, "name"): "string" for table in ("activities", "api_calls", "graph_calls")},
     ("ranges", "name"): "string",
@@ -121,7 +124,8 @@ class Merged:
         made["clock_snapshots"] = self._joined(
             "clock_snapshots", [each for each in self._parts if each.placed.alignment is reference]
         )
-        made[_EVENTS] = self._events()
+        made[_EVENTS] = self._by_time(_EVENTS)
+        made[HOST_EVENTS] = self._by_time(HOST_EVENTS)
         rows: dict[str, Iterable[dict[str, Any]]] = {
             "strings": shared.strings.rows,
             "frames": shared.frames.rows,
@@ -150,22 +154,25 @@ class Merged:
         tables = [each.table(name) for each in (self._parts if parts is None else parts)]
         return pa.concat_tables([schemas()[name].empty_table(), *tables]).unify_dictionaries()
 
-    def _events(self) -> "pa.Table":
-        """Return the memory events: first those of existing memory, then by time.
+    def _by_time(self, name: str) -> "pa.Table":
+        """Return memory events: first those of existing memory of devices, then by time.
 
         The order within a process stays.
         """
         import numpy as np
         import pyarrow as pa
 
-        parts = [each.table(_EVENTS) for each in self._parts]
+        parts = [each.table(name) for each in self._parts]
         keys = []
         for part, events in zip(self._parts, parts, strict=True):
-            initial = part.placed.recording.manifest.initial_events
+            manifest = part.placed.recording.manifest
+            initial = manifest.initial_events if name == _EVENTS else 0
             times = np.maximum.accumulate(plain(events["time"]))
             times[:initial] = np.iinfo(np.int64).min
             keys.append(times)
         whole = pa.concat_tables(parts).unify_dictionaries()
+        if not whole.num_rows:
+            return schemas()[name].empty_table()
         order = np.argsort(np.concatenate(keys), kind="stable")
         return rows_at(whole, order)
 
@@ -344,7 +351,7 @@ class _Part:
     def _add_threads(self, shared: _Shared) -> Lookup:
         names = {row["id"]: row["name"] for row in self._tables["threads"].to_pylist()}
         used = set(names)
-        for table in (_EVENTS, "api_calls", "overheads", "ranges"):
+        for table in (_EVENTS, HOST_EVENTS, "api_calls", "overheads", "collectives", "ranges"):
             used.update(distinct(plain(self._tables[table]["thread"])).tolist())
         pairs = []
         for old in sorted(used - {0}):

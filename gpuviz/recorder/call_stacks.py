@@ -154,9 +154,8 @@ class FrameResolver:
             own = user_frame(frames, self._installed.__contains__)
             stack_rows.append(StackRow(id=self.next_stack, frames=frames, user_frame=own))
             self.next_stack += 1
-            if any(code is None for code, _ in stack):
-                self.cut_stacks += len(stack) > 1
-                self.lost_stacks += len(stack) == 1
+            self.lost_stacks += len(stack) == 1 and stack[0][0] is None
+            self.cut_stacks += any(code is None for code, _ in stack[1:])
         return stack_rows, frame_rows
 
     @property

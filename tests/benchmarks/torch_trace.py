@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from tests.benchmarks.recording import Row
 
 NEEDS_GPU = True
-ROUNDS = 7
-STEPS = 40
+ROUNDS = 5
+STEPS = 150
 MOST = 1.05
 
 

@@ -65,8 +65,14 @@ void an_unowned_stack_is_known_once_it_is_owned_or_loses_its_frames() {
     CHECK_EQUAL(table.frames(first) == one, true);
     CHECK_EQUAL(table.frames(second) == (std::vector<StackFrame>{{0, 2}}), true);
     CHECK_EQUAL(table.find(two), 0u);
-    CHECK_EQUAL(table.intern(two).id, 3u);
-    CHECK_EQUAL(table.frames(3) == two, true);
+    const std::vector<StackFrame> deep{{16, 8}, {48, 2}, {32, 4}};
+    const std::uint32_t third = table.intern_unowned(deep, &thread);
+    table.forget_inner(third, 2);
+    CHECK_EQUAL(table.unowned().size(), 0u);
+    CHECK_EQUAL(table.frames(third) == (std::vector<StackFrame>{{0, 2}, {32, 4}}), true);
+    CHECK_EQUAL(table.find(deep), 0u);
+    CHECK_EQUAL(table.intern(two).id, 4u);
+    CHECK_EQUAL(table.frames(4) == two, true);
 }
 
 void a_full_table_still_finds_what_it_has() {

@@ -125,6 +125,23 @@ bool is_thread(const void* state) noexcept {
     return thread != nullptr;
 }
 
+// How many of a stack's outermost frames its thread is still in.
+std::size_t still_running(std::span<const StackFrame> stack,
+                          std::span<const StackFrame> running) noexcept {
+    const std::size_t most = std::min(stack.size(), running.size());
+    for (std::size_t count = 0; count < most; ++count) {
+        const StackFrame& before = stack[stack.size() - 1 - count];
+        const StackFrame& now = running[running.size() - 1 - count];
+        if (before.code != now.code) {
+            return count;
+        }
+        if (before.instruction != now.instruction) {
+            return count + 1;  // it has continued since, so what it called then has returned
+        }
+    }
+    return most;
+}
+
 // The walkers that exist, for calls that the interpreter makes later. Requires the GIL.
 std::unordered_set<const void*>& walkers() {
     static std::unordered_set<const void*> all;
@@ -250,14 +267,12 @@ void PythonStackWalker::own_running(record::StackTable& table) noexcept {
             std::span<StackFrame> running(buffer.data(), max_depth_);
             running = running.first(record::read_frames(*layout_, thread, running));
             const std::vector<StackFrame> frames = table.frames(id);
-            if (frames.size() > running.size()) {
-                continue;
-            }
-            // The innermost of them has continued since; if it is still there, so are all others.
-            const std::span<const StackFrame> same = running.last(frames.size());
-            if (same.front().code == frames.front().code &&
-                std::equal(frames.begin() + 1, frames.end(), same.begin() + 1)) {
+            const std::size_t count = still_running(frames, running);
+            if (count == frames.size()) {
                 add(table, frames);
+            } else if (count != 0) {
+                own(std::span(frames).last(count));
+                table.forget_inner(id, frames.size() - count);
             }
         }
     } catch (const std::bad_alloc&) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::size_t first_slots = 1024;
 constexpr std::size_t frames_per_stack = 32;
+// In place of a forgotten frame, after the number of all of them.
+constexpr StackFrame nothing{0, 0};
 
 std::uint64_t next_number() noexcept {
     static std::atomic<std::uint64_t> numbers{0};
@@ -83,17 +86,26 @@ std::vector<StackTable::Unowned> StackTable::unowned() const {
     return unowned_;
 }
 
-// Their slots stay, and match no stack any more.
+void StackTable::forget_inner(std::uint32_t id, std::size_t count) noexcept {
+    const std::lock_guard lock(mutex_);
+    forget_inner_frames(id, count);
+    std::erase_if(unowned_, [&](const Unowned& each) { return each.id == id; });
+}
+
 std::size_t StackTable::settle() noexcept {
     const std::lock_guard lock(mutex_);
     for (const Unowned& each : unowned_) {
-        const std::span<StackFrame> frames = frames_of(each.id);
-        const auto count = std::int64_t(frames.size());
-        std::ranges::fill(frames, StackFrame{0, 0});
-        frames.front() = {0, count};
+        forget_inner_frames(each.id, frames_of(each.id).size());
     }
     unowned_.clear();
     return ends_.size() - 1;
+}
+
+// The slot of the stack stays, and matches no stack any more.
+void StackTable::forget_inner_frames(std::uint32_t id, std::size_t count) noexcept {
+    const std::span<StackFrame> inner = frames_of(id).first(count);
+    std::ranges::fill(inner, nothing);
+    inner.front() = {0, std::int64_t(count)};
 }
 
 StackTable::Interned StackTable::add(std::span<const StackFrame> frames) noexcept {
@@ -141,9 +153,10 @@ bool StackTable::is_owned(std::uint32_t id) const noexcept {
 
 std::vector<StackFrame> StackTable::frames(std::uint32_t id) const {
     const std::lock_guard lock(mutex_);
-    const std::span<const StackFrame> found = frames_of(id);
-    const bool is_forgotten = found.front().code == 0;
-    return {found.begin(), is_forgotten ? found.begin() + 1 : found.end()};
+    std::vector<StackFrame> found;
+    std::ranges::copy_if(frames_of(id), std::back_inserter(found),
+                         [](const StackFrame& frame) { return frame != nothing; });
+    return found;
 }
 
 std::size_t StackTable::size() const noexcept {

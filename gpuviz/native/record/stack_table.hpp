@@ -41,6 +41,9 @@ class StackTable {
         const void* thread;
     };
     [[nodiscard]] std::vector<Unowned> unowned() const;
+    // Forgets the innermost `count` frames of an unowned stack, of which only the number stays; the
+    // caller must own the code of the others.
+    void forget_inner(std::uint32_t id, std::size_t count) noexcept;
     // Forgets the frames of unowned stacks, of which only their number stays. Returns size(); later
     // stacks may be unowned again.
     std::size_t settle() noexcept;
@@ -65,6 +68,7 @@ class StackTable {
     };
 
     // The functions below need the lock.
+    void forget_inner_frames(std::uint32_t id, std::size_t count) noexcept;
     [[nodiscard]] std::span<StackFrame> frames_of(std::uint32_t id) noexcept;
     [[nodiscard]] std::span<const StackFrame> frames_of(std::uint32_t id) const noexcept;
     [[nodiscard]] std::size_t slot_of(std::uint64_t hash,

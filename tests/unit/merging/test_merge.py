@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.pools import TORCH_OWNER, has_torch_beside, private_pools
 from gpuviz.errors import GpuvizError
 from gpuviz.hazards.text import hazards_text
 from gpuviz.merging.ids import SPACES
@@ -17,6 +18,7 @@ from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
 from tests.unit.merging.processes_of_a_run import process, program, rows
 from tests.unit.recording.any_timeline import any_timeline
+from tests.unit.recording.from_activities import rows_of
 
 HAPPENED = ("activities", "api_calls", "synchronizations", "launch_blocks", "memory_events")
 
@@ -267,8 +269,6 @@ def test_private_pools_of_two_processes_are_apart_and_default_pools_together():
                 for pool in (0, 3)
             ]
         }
-        from tests.unit.recording.from_activities import rows_of
-
         pools = [
             {"id": 0, "owner": 0, "segment_type": "small"},
             {"id": 3, "owner": 1, "segment_type": "large"},
@@ -284,6 +284,48 @@ def test_private_pools_of_two_processes_are_apart_and_default_pools_together():
         (3, 1),
         (5, 2),
     ]
+
+
+def test_torchs_own_pools_stay_torchs():
+    def pooled(number):
+        rows = [{"id": 0, "owner": 0}, {"id": 2 * TORCH_OWNER + 1, "owner": TORCH_OWNER}]
+        rows.append({"id": 2 * TORCH_OWNER + 2, "owner": TORCH_OWNER + 1})
+        tables = {"pools": rows_of("pools", rows), "memory_events": rows_of("memory_events", [])}
+        return process(Recording(tables, Manifest()), number)
+
+    merged = gpuviz.merge([pooled(0), pooled(1)])
+
+    assert has_torch_beside(merged.tables)
+    owners = sorted(set(merged.table("pools")["owner"].to_pylist()))
+    assert owners == [0, TORCH_OWNER, TORCH_OWNER + 1, TORCH_OWNER + 2]
+    assert len(private_pools(merged.tables)) == 2
+
+
+def test_pinned_memory_of_two_processes_adds_up():
+    def pinned(number):
+        gpu = gpuviz.SimulatedGPU(1 << 30, real_time=False)
+        kept = [gpu.empty_pinned(3 << 20)]
+        with gpuviz.record(device=gpu) as recorder, gpuviz.range(f"step {number}"):
+            kept.append(gpu.empty_pinned((number + 1) << 20))
+            gpu.work_on_host(1e-3)
+            kept.pop()
+        kept.clear()
+        return process(recorder.recording, number)
+
+    parts = [pinned(0), pinned(1)]
+    merged = gpuviz.merge(parts)
+
+    assert merged.host_memory.is_recorded
+    peaks = [part.host_memory.as_device.memory_stats()["reserved_bytes.all.peak"] for part in parts]
+    stats = merged.host_memory.as_device.memory_stats()
+    assert stats["reserved_bytes.all.peak"] == sum(peaks)
+    for part, of_merged in zip(parts, merged.processes, strict=True):
+        own = part.host_memory.as_device.memory_stats()
+        assert of_merged.recording.host_memory.as_device.memory_stats() == own
+    names = {row["id"]: row["name"] for row in merged.table("ranges").to_pylist()}
+    texts = {row["id"]: row["text"] for row in merged.table("strings").to_pylist()}
+    used = set(merged.table("host_memory_events")["range"].to_pylist()) - {0}
+    assert {texts[names[number]] for number in used} == {"step 0", "step 1"}
 
 
 def test_memory_that_existed_before_comes_first(parts):
