@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
-# Dask releases it when the client that holds it has been gone for some seconds.
+# Dask releases it when the client that holds it has been gone for half a minute.
 _LOCK = "gpuviz-recording"
 
 
@@ -60,8 +60,8 @@ class ClusterRecording:
         self.directory.mkdir(parents=True, exist_ok=True)
         if not self._lock.acquire(blocking=False):
             raise RecorderError(
-                "Another client is recording this cluster with gpuviz, or was until it "
-                "disconnected a few seconds ago"
+                "Another client is recording this cluster with gpuviz. If that client is gone, try "
+                "again in half a minute"
             )
         try:
             # It replaces the plugin of a client that is gone, which ends those recordings.

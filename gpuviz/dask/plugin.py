@@ -67,8 +67,17 @@ class RecordingPlugin(WorkerPlugin):
 
     async def setup(self, worker: "Worker") -> None:
         """Start recording the worker, if it is to be recorded."""
-        if not self.is_wanted(worker):
-            return
+        self._changing = asyncio.Lock()
+        if self.is_wanted(worker):
+            async with self._changing:
+                await self._begin(worker)
+
+    async def teardown(self, worker: "Worker") -> None:
+        """Stop recording the worker, once its recording has started."""
+        async with self._changing:
+            await self._end(worker)
+
+    async def _begin(self, worker: "Worker") -> None:
         path = new_path(self._folder or run_folder(worker, self._run), worker)
         try:
             self._recorder = await asyncio.to_thread(self._start, path)
@@ -79,8 +88,7 @@ class RecordingPlugin(WorkerPlugin):
         self._memory = MemoryMetric(worker, self._recorder)
         self._log(worker, path=str(path))
 
-    async def teardown(self, worker: "Worker") -> None:
-        """Stop recording the worker."""
+    async def _end(self, worker: "Worker") -> None:
         if self._tasks is not None:
             self._tasks.uninstall(worker)
         if self._memory is not None:

@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING
 from urllib.parse import quote
 
 from gpuviz.formats.output_path import part_of
@@ -84,18 +84,13 @@ class RecordingLock:
     def __init__(self, path: Path) -> None:
         self._path = _lock_of(path)
         self._file: IO[bytes] = self._path.open("wb")
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A client that lists the recordings may hold it for a moment.
+        fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def release(self) -> None:
         """Mark the recording as complete; may be called repeatedly."""
         self._path.unlink(missing_ok=True)
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 def ended(run: str | None, dask_worker: "Worker") -> list[Entry]:
