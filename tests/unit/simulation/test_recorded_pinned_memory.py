@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 import gpuviz
@@ -169,3 +171,20 @@ def test_without_pinned_memory_there_is_none(recorded):
         0,
         0,
     )
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_uses_its_copy_without_recording():
+    gpu = gpuviz.SimulatedGPU(1 << 30)
+    with gpuviz.record(device=gpu) as recorder:
+        kept = gpu.empty_pinned(MIB)
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                del kept
+                gpu.empty_pinned(2 * MIB)
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+    assert recorder.recording.host_memory.peak().bytes == MIB
+    assert kept.nbytes == MIB
