@@ -61,6 +61,18 @@ def test_a_refusal_is_recorded_with_what_was_released_before(recorded):
     assert rows_of(recording)[-2:] == [("segment_free", 1, 0), ("oom", 2, 2)]
 
 
+def test_the_release_of_cached_memory_has_its_line(recorded):
+    def program(gpu):
+        gpu.empty_pinned(MIB)
+        gpu._host_allocator.empty_cache()
+
+    recording = recorded(program)
+
+    last = recording.table("host_memory_events").to_pylist()[-1]
+    _, source = recording.call_stacks.call_site(last["stack"])
+    assert (last["action"], source) == ("segment_free", "gpu._host_allocator.empty_cache()")
+
+
 def test_memory_from_before_the_recording_is_its_initial_state(gpu, recorded):
     kept, freed = gpu.empty_pinned(MIB), gpu.empty_pinned(2 * MIB)
     array, copied = gpu.empty(4 * MIB), gpu.empty_pinned(4 * MIB)
