@@ -569,7 +569,9 @@ class HostAllocator:
         """Call it before the stream is destroyed."""
 
     def empty_cache(self) -> None:
-        """Return all cached blocks to the driver."""
+        """
+        Return all cached blocks to the driver, recorded with the caller's stack.
+        """
 
     def apply_settings(self, settings: AllocatorSettings) -> None: ...
 

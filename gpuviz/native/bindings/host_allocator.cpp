@@ -6,6 +6,7 @@
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
 #include "record/session.hpp"
+#include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,6 +40,23 @@ void stop_recording(nb::handle_t<HostAllocator> self) {
     self.attr(held_session) = nb::none();
 }
 
+// The caller's, if a session records.
+record::CallSite call_site(nb::handle self) {
+    const nb::object held = nb::getattr(self, held_session, nb::none());
+    if (held.is_none()) {
+        return {};
+    }
+    auto& session = nb::cast<record::Session&>(held);
+    return {session.capture_stack(), record::current_thread_id(), session.current_range()};
+}
+
+void empty_cache(nb::handle_t<HostAllocator> self) {
+    const record::CallSite site = call_site(self);
+    auto& allocator = nb::cast<HostAllocator&>(self);
+    const GilRelease unlocked;
+    allocator.empty_cache(site);
+}
+
 }  // namespace
 
 void bind_host_allocator(nb::module_& m) {
@@ -70,9 +88,8 @@ void bind_host_allocator(nb::module_& m) {
         .def("stop_recording", &stop_recording)
         .def("end_stream", &HostAllocator::end_stream, "device"_a, "stream"_a,
              nb::call_guard<GilRelease>(), "Call it before the stream is destroyed.")
-        .def(
-            "empty_cache", [](HostAllocator& self) { self.empty_cache(); },
-            nb::call_guard<GilRelease>(), "Return all cached blocks to the driver.")
+        .def("empty_cache", &empty_cache,
+             "Return all cached blocks to the driver, recorded with the caller's stack.")
         .def("apply_settings", &HostAllocator::apply_settings, "settings"_a,
              nb::call_guard<GilRelease>())
         .def(

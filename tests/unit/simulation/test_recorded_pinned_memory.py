@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 import gpuviz
@@ -57,6 +59,18 @@ def test_a_refusal_is_recorded_with_what_was_released_before(recorded):
     recording = recorded(program)
 
     assert rows_of(recording)[-2:] == [("segment_free", 1, 0), ("oom", 2, 2)]
+
+
+def test_the_release_of_cached_memory_has_its_line(recorded):
+    def program(gpu):
+        gpu.empty_pinned(MIB)
+        gpu._host_allocator.empty_cache()
+
+    recording = recorded(program)
+
+    last = recording.table("host_memory_events").to_pylist()[-1]
+    _, source = recording.call_stacks.call_site(last["stack"])
+    assert (last["action"], source) == ("segment_free", "gpu._host_allocator.empty_cache()")
 
 
 def test_memory_from_before_the_recording_is_its_initial_state(gpu, recorded):
@@ -169,3 +183,20 @@ def test_without_pinned_memory_there_is_none(recorded):
         0,
         0,
     )
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_uses_its_copy_without_recording():
+    gpu = gpuviz.SimulatedGPU(1 << 30)
+    with gpuviz.record(device=gpu) as recorder:
+        kept = gpu.empty_pinned(MIB)
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                del kept
+                gpu.empty_pinned(2 * MIB)
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+    assert recorder.recording.host_memory.peak().bytes == MIB
+    assert kept.nbytes == MIB
