@@ -25,11 +25,13 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   stacks: ["id"],
   launch_blocks: ["correlation", "block", "mode"],
   ranges: "id time end name kind thread parent".split(" "),
-  memory_events: "time action address size requested_size device stream pool stack".split(" "),
+  memory_events: "time action address size requested_size device stream pool stack framework".split(
+    " ",
+  ),
   strings: ["id", "text"],
   threads: ["id", "name"],
 };
-const TEXTS = new Set(["copy_kind", "source", "destination", "mode"]);
+const TEXTS = new Set(["copy_kind", "source", "destination", "mode", "framework"]);
 
 /** A table in the form of a recording's; missing columns are 0 or empty texts. */
 export function tableOf(
