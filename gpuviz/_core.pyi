@@ -114,6 +114,21 @@ class CudaDriver:
 class CudaDevice(Device):
     def __init__(self, driver: CudaDriver, ordinal: int) -> None: ...
 
+class Framework(enum.Enum):
+    """Whose memory it is."""
+
+    none = 0
+
+    cupy = 1
+
+    torch = 2
+
+    numba = 3
+
+    cuda_core = 4
+
+    rmm = 5
+
 class MemoryEventSink:
     """Receives the events of an allocator."""
 
@@ -585,7 +600,7 @@ class HostAllocator:
 class MemoryColumns:
     """The columns of `memory_events`, used without copying."""
 
-    def __init__(self, *, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], action: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], address: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], requested_size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], device: Annotated[NDArray[numpy.int16], dict(shape=(None,), order='C', device='cpu', writable=False)], stream: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], stack: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], thread: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, *, time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], action: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], address: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], requested_size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], device: Annotated[NDArray[numpy.int16], dict(shape=(None,), order='C', device='cpu', writable=False)], stream: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], stack: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], thread: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], framework: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def __len__(self) -> int: ...
 
@@ -1007,7 +1022,7 @@ class SharedPool:
     def __init__(self, open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], str]) -> None:
         """`out_of_memory(error)` returns the text of an OutOfMemoryError."""
 
-    def allocate(self, size: int, device: int, stream: int) -> int: ...
+    def allocate(self, size: int, device: int, stream: int, framework: Framework = Framework.none) -> int: ...
 
     def free(self, address: int, device: int) -> None: ...
 

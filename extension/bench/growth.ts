@@ -26,6 +26,7 @@ const columns = {
   stream: new Uint32Array(MOST),
   pool: new Uint32Array(MOST),
   stack: new Uint32Array(MOST),
+  framework: new Uint8Array(MOST),
 };
 for (let row = 0; row < MOST; row += 1) {
   const slot = Math.floor(random() * SLOTS);
@@ -45,7 +46,7 @@ function grow(from: number, to: number): void {
   const events = Object.fromEntries(
     Object.entries(columns).map(([name, values]) => [name, values.subarray(0, to)]),
   ) as unknown as typeof columns;
-  timeline.extend({ ...events, count: to, initialCount: 0 }, to * STEP_NS);
+  timeline.extend({ ...events, count: to, initialCount: 0, isShared: false }, to * STEP_NS);
   const fromNs = columns.timeNs.subarray(from, to);
   const toNs = fromNs.map((time) => time + STEP_NS / 2);
   const kind = new Uint8Array(fromNs.length);

@@ -9,6 +9,7 @@ export interface EventRow {
   readonly requestedSize?: number;
   readonly stream?: number;
   readonly stack?: number;
+  readonly framework?: number;
 }
 
 export function eventsOf(rows: readonly EventRow[], initialCount = 0): MemoryEvents {
@@ -25,6 +26,8 @@ export function eventsOf(rows: readonly EventRow[], initialCount = 0): MemoryEve
     stream: Uint32Array.from(rows, (row) => row.stream ?? 1),
     pool: Uint32Array.from(rows, () => 1),
     stack: Uint32Array.from(rows, (row) => row.stack ?? 0),
+    framework: Uint8Array.from(rows, (row) => row.framework ?? 0),
+    isShared: new Set(rows.map((row) => row.framework ?? 0)).size > 1,
   };
 }
 

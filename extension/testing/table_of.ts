@@ -29,12 +29,14 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   launch_blocks: ["correlation", "block", "mode"],
   ranges: "id time end name kind thread parent".split(" "),
   host_memory_events: "time action address size requested_size stack".split(" "),
-  memory_events: "time action address size requested_size device stream pool stack".split(" "),
+  memory_events: "time action address size requested_size device stream pool stack framework".split(
+    " ",
+  ),
   strings: ["id", "text"],
   threads: ["id", "name"],
   processes: ["id", "name", "devices", "ordinals", "threads"],
 };
-const TEXTS = new Set(["copy_kind", "source", "destination", "mode"]);
+const TEXTS = new Set(["copy_kind", "source", "destination", "mode", "framework"]);
 
 type Value = number | string | null | readonly number[];
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import CUPY, allocator_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.recording.tables import ACTIONS, schemas
+from gpuviz.recording.tables import ACTIONS, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -208,8 +208,10 @@ def _recorded_events(
     import numpy as np
 
     table = recording.table("memory_events")
-    names = [field.name for field in schemas()["memory_events"] if field.name != "action"]
+    texts = {"action", "framework"}
+    names = [field.name for field in schemas()["memory_events"] if field.name not in texts]
     columns = {name: plain(table[name]) for name in names}
+    columns["framework"] = codes(table["framework"], FRAMEWORKS)
     if change:
         columns = {name: values[rows] for name, values in columns.items()}
     if change == "largest_first":

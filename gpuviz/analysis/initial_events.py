@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.state import NUMBER_COLUMNS, PENDING_FREE
-from gpuviz.recording.tables import ACTIONS, schemas
+from gpuviz.recording.arrays import coded
+from gpuviz.recording.tables import ACTIONS, DICTIONARIES, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,8 +40,8 @@ def initial_events(state: "MemoryState") -> "pa.Table":
     schema = schemas()["memory_events"]
     return pa.table(
         [
-            pa.DictionaryArray.from_arrays(pa.array(columns["action"][order]), pa.array(ACTIONS))
-            if field.name == "action"
+            coded(columns[field.name][order], DICTIONARIES["memory_events", field.name])
+            if ("memory_events", field.name) in DICTIONARIES
             else pa.array(columns[field.name][order], field.type)
             for field in schema
         ],
@@ -62,6 +63,7 @@ def _segment_events(segments: dict[str, Any]) -> dict[str, Any]:
         "stack": segments["stack"],
         "thread": nothing,
         "range": nothing,
+        "framework": nothing.astype(np.int8),
     }
 
 
@@ -75,6 +77,7 @@ def _limit_events(limits: dict[int, int]) -> dict[str, Any]:
         "device": np.array(list(limits), np.int16),
         "address": nothing.astype(np.uint64),
         "size": np.array(list(limits.values()), np.int64),
+        "framework": nothing.astype(np.int8),
     }
 
 
@@ -86,4 +89,5 @@ def _block_events(blocks: dict[str, Any], chosen: Any, action: str) -> dict[str,
     return columns | {
         "action": np.full(count, _ACTION[action], np.int8),
         "range": np.zeros(count, np.int64),
+        "framework": blocks["framework"][chosen],
     }

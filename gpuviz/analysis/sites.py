@@ -7,7 +7,7 @@ from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import check_by
 from gpuviz.analysis.state import ALLOCATED, state_at
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.recording.tables import ACTIONS, FRAMEWORKS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +26,7 @@ class _Site:
     total_bytes: int = 0
     total_count: int = 0
     largest: int = 0
+    frameworks: str = ""
 
 
 def sites(
@@ -40,7 +41,8 @@ def sites(
     line's text), ``stack`` (its id; by line, one of the line's stacks), ``live_bytes`` and
     ``live_count`` (allocated at the moment ``at``), ``total_bytes`` and ``total_count`` (allocated
     during the recording, without initial events), and ``largest`` (bytes of the largest single
-    allocation). Sizes are rounded block sizes.
+    allocation), and ``frameworks`` (the libraries that own them, such as ``cupy`` or
+    ``cupy, torch``; empty if unknown). Sizes are rounded block sizes.
 
     Raises:
         ValueError: ``by`` is neither ``stack`` nor ``line``, or there is no such device.
@@ -52,19 +54,19 @@ def sites(
         recording.device_or_first(device)
     found: dict[Any, _Site] = {}
     for row in _live(recording, at, device):
-        site = _site(recording, found, by, row["stack"])
+        site = _site(recording, found, by, row)
         site.live_bytes += row["size_sum"]
         site.live_count += row["size_count"]
         site.largest = max(site.largest, row["size_max"])
     for row in _total(recording, device):
-        site = _site(recording, found, by, row["stack"])
+        site = _site(recording, found, by, row)
         site.total_bytes += row["size_sum"]
         site.total_count += row["size_count"]
         site.largest = max(site.largest, row["size_max"])
     names = list(_Site.__slots__)
     ordered = sorted(found.values(), key=_most_first)
     columns = [[getattr(site, name) for site in ordered] for name in names]
-    kinds = [pa.utf8(), pa.utf8(), pa.uint32(), *[pa.int64()] * 5]
+    kinds = [pa.utf8(), pa.utf8(), pa.uint32(), *[pa.int64()] * 5, pa.utf8()]
     return pa.table([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names=names)
 
 
@@ -76,12 +78,16 @@ def _site(
     recording: "Recording",
     found: dict[Any, _Site],
     by: str,
-    stack: int,
+    row: dict[str, Any],
 ) -> _Site:
+    """Return the site of a row, which is added to its frameworks."""
+    stack, framework = row["stack"], FRAMEWORKS[max(row["framework"], 0)]
     site, source = recording.call_stacks.call_site(stack)
     key = stack if by == "stack" else site
     if key not in found:
         found[key] = _Site(site, source, stack)
+    known = set(filter(None, (*found[key].frameworks.split(", "), framework)))
+    found[key].frameworks = ", ".join(sorted(known))
     return found[key]
 
 
@@ -90,7 +96,8 @@ def _live(recording: "Recording", at: "Moment", device: int | None) -> list[dict
     chosen = blocks["state"] == ALLOCATED
     if device is not None:
         chosen &= blocks["device"] == device
-    return _by_stack(blocks["stack"][chosen], blocks["size"][chosen].astype("int64"))
+    allocated = blocks["size"][chosen].astype("int64")
+    return _by_stack(blocks["stack"][chosen], blocks["framework"][chosen], allocated)
 
 
 def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
@@ -98,15 +105,19 @@ def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
     chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     if device is not None:
         chosen &= plain(events["device"]) == device
-    return _by_stack(plain(events["stack"])[chosen], plain(events["size"])[chosen])
+    owners = codes(events["framework"], FRAMEWORKS)[chosen]
+    return _by_stack(plain(events["stack"])[chosen], owners, plain(events["size"])[chosen])
 
 
-def _by_stack(stacks: "NDArray[Any]", allocated: "NDArray[Any]") -> list[dict[str, Any]]:
-    """Return the allocations of each stack, in the order in which stacks appear."""
-    groups = Groups([stacks])
+def _by_stack(
+    stacks: "NDArray[Any]", frameworks: "NDArray[Any]", allocated: "NDArray[Any]"
+) -> list[dict[str, Any]]:
+    """Return the allocations of each stack and framework, in the order in which they appear."""
+    groups = Groups([stacks, frameworks])
     sizes = groups.totals(allocated)
     columns = {
         "stack": stacks[groups.first_rows],
+        "framework": frameworks[groups.first_rows],
         "size_sum": sizes["sum"],
         "size_count": groups.counts,
         "size_max": sizes["greatest"],

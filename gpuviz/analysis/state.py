@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.moments import as_ns
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.recording.tables import ACTIONS, FRAMEWORKS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz.recording.recording import Moment, Recording
 
-# Of `memory_events`; what the state of memory follows from, but for ``action``.
+# Of `memory_events`; what the state of memory follows from, but for ``action`` and ``framework``.
 NUMBER_COLUMNS = (
     "time",
     "address",
@@ -31,7 +31,11 @@ PENDING_FREE = 2
 def memory_columns(events: "pa.Table") -> MemoryColumns:
     """Return the columns of ``memory_events`` for the native core; one chunk is not copied."""
     numbers = {name: plain(events[name]) for name in NUMBER_COLUMNS}
-    return MemoryColumns(action=codes(events["action"], ACTIONS), **numbers)
+    return MemoryColumns(
+        action=codes(events["action"], ACTIONS),
+        framework=codes(events["framework"], FRAMEWORKS),
+        **numbers,
+    )
 
 
 def state_at(recording: "Recording", at: "Moment" = None, device: int | None = None) -> MemoryState:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, schemas
+from gpuviz.recording.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,9 +92,11 @@ class LogRows:
         arrays = {
             field.name: pa.array(columns.get(field.name, nothing), field.type)
             for field in schema
-            if field.name != "action"
+            if ("memory_events", field.name) not in DICTIONARIES
         }
         arrays["action"] = pa.DictionaryArray.from_arrays(actions, pa.array(ACTIONS))
+        owners = pa.array(nothing + FRAMEWORKS.index("rmm"), pa.int8())
+        arrays["framework"] = pa.DictionaryArray.from_arrays(owners, pa.array(FRAMEWORKS))
         rows = {
             "streams": [
                 stream_row(number, self._device, handle)

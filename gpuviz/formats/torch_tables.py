@@ -9,7 +9,7 @@ from gpuviz.formats.torch_ranges import SnapshotRanges
 from gpuviz.formats.torch_times import event_times
 from gpuviz.recording.implied_columns import is_installed
 from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, schemas
+from gpuviz.recording.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,10 +141,16 @@ def _event_table(columns: dict[str, Any]) -> "pa.Table":
     import pyarrow as pa
 
     schema = schemas()["memory_events"]
-    columns = columns | {"thread": np.zeros(len(columns["action"]), np.uint32)}
+    count = len(columns["action"])
+    columns = columns | {
+        "thread": np.zeros(count, np.uint32),
+        "framework": np.full(count, FRAMEWORKS.index("torch"), np.int8),
+    }
     arrays = [
-        pa.DictionaryArray.from_arrays(pa.array(columns["action"]), pa.array(ACTIONS))
-        if field.name == "action"
+        pa.DictionaryArray.from_arrays(
+            pa.array(columns[field.name]), pa.array(DICTIONARIES["memory_events", field.name])
+        )
+        if ("memory_events", field.name) in DICTIONARIES
         else pa.array(columns[field.name], field.type)
         for field in schema
     ]

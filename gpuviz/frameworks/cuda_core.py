@@ -6,6 +6,7 @@ import threading
 from functools import cache
 from typing import Any
 
+from gpuviz import _core
 from gpuviz.allocator.arguments import integer
 from gpuviz.allocator.memory import cuda_driver
 from gpuviz.frameworks.shared_pool import explained, handle_of, import_library, shared_pool
@@ -168,7 +169,9 @@ def _resource_class() -> type:
             if isinstance(stream, builder):
                 raise RuntimeError(_IN_GRAPH)  # noqa: TRY004 - the wrong moment
             try:
-                address = pool.allocate(size, self._device, handle_of(stream))
+                address = pool.allocate(
+                    size, self._device, handle_of(stream), _core.Framework.cuda_core
+                )
             except MemoryError as error:
                 raise out_of_memory(explained(error)) from None
             try:

@@ -8,6 +8,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from gpuviz import _core
 from gpuviz.allocator.memory import caching_allocator
 from gpuviz.errors import InstallationError
 from gpuviz.frameworks.shared_pool import LEGACY, explained, import_library, shared_pool
@@ -118,13 +119,13 @@ def _manager_of(driver: Any) -> type:
         def _allocated(self, size: int, device: int) -> int:
             pool = shared_pool()
             try:
-                return pool.allocate(size, device, 0)
+                return pool.allocate(size, device, 0, _core.Framework.numba)
             except MemoryError as error:
                 if not len(self.deallocations):
                     raise self._out_of_memory(error) from None
             self.deallocations.clear()
             try:
-                return pool.allocate(size, device, 0)
+                return pool.allocate(size, device, 0, _core.Framework.numba)
             except MemoryError as error:
                 raise self._out_of_memory(error) from None
 

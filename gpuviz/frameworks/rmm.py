@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gpuviz import _core
 from gpuviz.allocator.memory import cuda_driver
 from gpuviz.frameworks.shared_pool import explained, handle_of, import_library, shared_pool
 
@@ -70,7 +71,7 @@ def _resource(resources: Any, device: int) -> Any:
 
     def allocate(size: int, stream: Any) -> int:
         try:
-            return pool.allocate(size, device, handle_of(stream))
+            return pool.allocate(size, device, handle_of(stream), _core.Framework.rmm)
         except MemoryError as error:
             raise MemoryError(explained(error)) from None
 

@@ -30,7 +30,7 @@ MARK_NS = 100_000_000
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _ON_DEVICE = [DICTIONARIES["activities", "copy_kind"].index(kind) for kind in ON_DEVICE]
-_EVENT_COLUMNS = ("action", *NUMBER_COLUMNS)
+_EVENT_COLUMNS = ("action", "framework", *NUMBER_COLUMNS)
 
 
 _ACTIVITY_COLUMNS = ("time", "end", "kind", "copy_kind", "device")

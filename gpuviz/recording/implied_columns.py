@@ -1,4 +1,4 @@
-"""Columns computed from other columns: what a line assigns to, a copy's host memory."""
+"""Columns computed from others: names that a line assigns, a copy's host memory, block owners."""
 
 import re
 from functools import lru_cache
@@ -7,7 +7,7 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.recording.arrays import coded
-from gpuviz.recording.tables import DICTIONARIES, schemas
+from gpuviz.recording.tables import DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -125,6 +125,20 @@ def with_host_memories(activities: "pa.Table") -> "pa.Table":
     )
     memories = coded(host_memories(*places), _HOST_MEMORIES)
     return _with_column(activities, "activities", "host_memory", memories)
+
+
+def with_frameworks(events: "pa.Table", pools: "pa.Table") -> "pa.Table":
+    """Return ``memory_events`` with the column ``framework`` of each event's pool."""
+    import numpy as np
+
+    from gpuviz.analysis.columns import codes, plain
+
+    ids, of_pool = plain(pools["id"]), codes(pools["framework"], FRAMEWORKS)
+    of_id = np.zeros(int(ids.max(initial=0)) + 1, np.int8)
+    of_id[ids] = np.maximum(of_pool, 0)
+    known = np.minimum(plain(events["pool"]), len(of_id) - 1)
+    found = np.where(plain(events["pool"]) == known, of_id[known], 0).astype(np.int8)
+    return _with_column(events, "memory_events", "framework", coded(found, FRAMEWORKS))
 
 
 def host_memories(

@@ -27,6 +27,9 @@ ACTIONS = (
     "memory_limit",
 )
 
+# The libraries that own memory: Framework in native/record/memory_event.hpp. Empty: unknown.
+FRAMEWORKS = ("", "cupy", "torch", "numba", "cuda_core", "rmm")
+
 DICTIONARIES = {
     ("memory_events", "action"): ACTIONS,
     ("host_memory_events", "action"): ACTIONS,
@@ -115,7 +118,8 @@ DICTIONARIES = {
         "pat",
     ),
     ("collectives", "protocol"): ("unknown", "ll", "ll128", "simple"),
-    ("pools", "framework"): ("", "cupy", "torch", "numba", "cuda_core", "rmm"),
+    ("memory_events", "framework"): FRAMEWORKS,
+    ("pools", "framework"): FRAMEWORKS,
     ("pools", "memory"): ("", "device", "pinned", "managed"),
     ("ranges", "kind"): ("range", "cell", "nvtx", "load", "compile"),
     ("streams", "kind"): ("unknown", "default", "per_thread_default", "blocking", "non_blocking"),
@@ -157,6 +161,7 @@ IMPLIED = (
     ("frames", "assigned"),
     ("stacks", "user_frame"),
     ("activities", "host_memory"),
+    ("memory_events", "framework"),
 )
 
 # Columns of ids, and the table that each id other than 0 refers to.
@@ -189,8 +194,9 @@ def schemas() -> "dict[str, pa.Schema]":
       device's free memory. For ``record_stream``, ``stream`` is the stream that uses the block. For
       ``empty_cache``, ``size`` is the bytes it released, in the ``segment_free`` and
       ``segment_unmap`` rows before it; releases without it are retries and garbage collection.
-      For ``memory_limit``, ``size`` is the most bytes that the allocator may reserve from then on:
-      the device's memory if it has no limit.
+      ``framework`` is the library that owns the block, or that asked for the segment; empty if
+      unknown. For ``memory_limit``, ``size`` is the most bytes that the allocator may reserve from
+      then on: the device's memory if it has no limit.
     - ``host_memory_events``: one row for each event of gpuviz's allocator of pinned host memory, in
       order, with the columns and the actions of ``memory_events``. Memory of no device and no pool:
       a segment is one block, which copies of any stream may use. ``free_requested`` is the free,
@@ -251,8 +257,8 @@ def schemas() -> "dict[str, pa.Schema]":
       ``destroyed`` is -1 if no end was recorded.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (another allocator's).
-      ``framework`` owns the blocks with this pool id, and ``memory`` is their kind; both are empty
-      if unknown. Frameworks that share a pool have separate ids in it, with one ``owner``.
+      ``memory`` is the kind of its blocks, and ``framework`` the library whose pool it is; both are
+      empty if unknown. The blocks of a pool that libraries share have theirs in ``memory_events``.
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
       outside installed packages, else the innermost of all, 0 if there is none.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
@@ -298,6 +304,7 @@ _COLUMNS = {
         "stack": "uint32",
         "thread": "uint32",
         "range": "uint32",
+        "framework": "enum",
     },
     "host_memory_events": {
         "time": "int64",

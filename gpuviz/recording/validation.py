@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.recording.arrays import empty
 from gpuviz.recording.implied_columns import (
     with_assigned,
+    with_frameworks,
     with_host_memories,
     with_installed,
     with_user_frames,
@@ -60,6 +61,10 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
         conforming["stacks"] = with_user_frames(conforming["stacks"], conforming["frames"])
     if "host_memory" not in conforming["activities"].schema.names:
         conforming["activities"] = with_host_memories(conforming["activities"])
+    if "framework" not in conforming["memory_events"].schema.names:
+        conforming["memory_events"] = with_frameworks(
+            conforming["memory_events"], conforming["pools"]
+        )
     return conforming | {name: table for name, table in tables.items() if name not in conforming}
 
 

@@ -54,6 +54,7 @@ class Program:
             correlation=self.correlation,
             stack=stack,
             range=0,
+            framework="",
         )
         return self.correlation
 

@@ -528,6 +528,11 @@ def allocated_sizes(recording):
     return [row["requested_size"] for row in events if row["action"] == "alloc"]
 
 
+def owners(recording):
+    events = recording.table("memory_events").to_pylist()
+    return [row["framework"] for row in events if row["action"] == "alloc"]
+
+
 @needs("numba")
 def test_a_program_of_numba_alone_is_recorded(tmp_path):
     recording, err = gpuviz_run(
@@ -563,6 +568,7 @@ def test_libraries_of_a_recorded_program_share_cupys_pool(tmp_path):
     )
 
     assert allocated_sizes(recording) == [111, 222, 333]
+    assert owners(recording) == ["cupy", "numba", "cuda_core"]
     assert "not recorded" not in err
 
 
@@ -594,6 +600,7 @@ def test_gpuviz_run_puts_torch_on_the_shared_pool(tmp_path):
     )
 
     assert allocated_sizes(recording) == [111, 222]
+    assert owners(recording) == ["torch", "cupy"]
     assert "not recorded" not in err
 
 

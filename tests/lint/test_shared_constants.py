@@ -21,6 +21,7 @@ WORDS = {
     ("model/activities.ts", "HOST_MEMORIES"): tables.DICTIONARIES["activities", "host_memory"],
     ("model/activities.ts", "ACCESS_MODES"): tables.DICTIONARIES["launch_blocks", "mode"],
     ("model/events.ts", "ACTIONS"): tables.ACTIONS,
+    ("model/events.ts", "FRAMEWORKS"): tables.FRAMEWORKS,
     ("model/host_calls.ts", "SYNCHRONIZATION_KINDS"): tables.DICTIONARIES[
         "synchronizations", "kind"
     ],
@@ -34,6 +35,7 @@ WORDS = {
 }
 ENUMERATIONS = {
     ("record/memory_event.hpp", "Action"): tables.ACTIONS,
+    ("record/memory_event.hpp", "Framework"): tables.FRAMEWORKS,
     ("record/activity_rows.hpp", "ActivityKind"): tables.DICTIONARIES["activities", "kind"],
     ("record/activity_rows.hpp", "CopyKind"): tables.DICTIONARIES["activities", "copy_kind"],
     ("record/activity_rows.hpp", "MemoryKind"): tables.DICTIONARIES["activities", "source"],

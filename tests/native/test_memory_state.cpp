@@ -22,6 +22,7 @@ struct Table {
     std::vector<std::uint64_t> address;
     std::vector<std::int16_t> device;
     std::vector<std::uint32_t> stream, pool, stack, thread;
+    std::vector<std::int8_t> framework;
 
     [[nodiscard]] gpuviz::state::MemoryColumns columns() const {
         return {.time = time,
@@ -33,7 +34,8 @@ struct Table {
                 .stream = stream,
                 .pool = pool,
                 .stack = stack,
-                .thread = thread};
+                .thread = thread,
+                .framework = framework};
     }
 };
 
@@ -68,6 +70,7 @@ Table events(std::uint64_t seed, int count) {
         table.pool.push_back(static_cast<std::uint32_t>(below(3)));
         table.stack.push_back(static_cast<std::uint32_t>(row));
         table.thread.push_back(0);
+        table.framework.push_back(static_cast<std::int8_t>(random()));
     }
     return table;
 }

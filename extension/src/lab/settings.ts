@@ -5,7 +5,15 @@ import { type JSONObject, Token } from "@lumino/coreutils";
 import type { GroupedBy } from "../model/block_groups.ts";
 
 const ID = "gpuviz:settings";
-const COLOURS: readonly GroupedBy[] = ["stack", "function", "stream", "pool", "size", "age"];
+const COLOURS: readonly GroupedBy[] = [
+  "stack",
+  "function",
+  "stream",
+  "pool",
+  "framework",
+  "size",
+  "age",
+];
 
 /** The user's settings of gpuviz; the schema describes them and their defaults. */
 export interface Settings {

@@ -1,6 +1,7 @@
 import { formatAddress, formatBytes, formatDuration, formatExactBytes } from "../base/format.ts";
 import { NO_EVENT, originOf } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
+import { nameFramework } from "./events.ts";
 import type { Names } from "./names.ts";
 import { describeFrame, describeLine, type Stacks } from "./stacks.ts";
 
@@ -83,6 +84,7 @@ export class Descriptions {
       `address: ${formatAddress(address)}`,
       `stream: ${this.#names.stream(events.stream[row] ?? 0)}`,
       `pool: ${this.#names.pool(events.pool[row] ?? 0)}`,
+      ...(events.isShared ? [`library: ${nameFramework(events.framework[row] ?? 0)}`] : []),
     ];
   }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { seeded } from "../../testing/seeded.ts";
 import { EventLog } from "./event_log.ts";
-import { ACTIONS } from "./events.ts";
+import { ACTIONS, nameFramework } from "./events.ts";
 import { tableOf } from "../../testing/table_of.ts";
 
 test("the events of a device are the same in whatever batches they come", () => {
@@ -51,4 +51,37 @@ test("the events of a device are the same in whatever batches they come", () => 
       own.map((_, at) => Math.max(...own.slice(0, at + 1).map((row) => row.time))),
     );
   }
+});
+
+test("memory is shared once blocks of two frameworks were allocated on a device", () => {
+  const log = new EventLog(0);
+  const append = (action: string, framework: string, device: number): void => {
+    const [time, address] = [[0], [0]];
+    log.append(
+      tableOf("memory_events", {
+        time,
+        action: [action],
+        address,
+        device: [device],
+        framework: [framework],
+      }),
+    );
+  };
+
+  append("alloc", "cupy", 0);
+  append("segment_alloc", "torch", 0);
+  append("alloc", "torch", 1);
+  const before = [0, 1].map((device) => log.ofDevice(device).isShared);
+  append("alloc", "torch", 0);
+
+  assert.deepEqual(before, [false, false]);
+  assert.deepEqual(
+    [0, 1].map((device) => log.ofDevice(device).isShared),
+    [true, false],
+  );
+  assert.deepEqual([...log.ofDevice(0).framework].map(nameFramework), [
+    "CuPy",
+    "PyTorch",
+    "PyTorch",
+  ]);
 });

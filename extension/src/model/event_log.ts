@@ -1,8 +1,17 @@
 import { columnsOf } from "../base/growing.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
-import { ACTIONS, type MemoryEvents } from "./events.ts";
+import { Action, ACTIONS, FRAMEWORKS, type MemoryEvents } from "./events.ts";
 
-const COPIED = ["action", "address", "size", "requestedSize", "stream", "pool", "stack"] as const;
+const COPIED = [
+  "action",
+  "address",
+  "size",
+  "requestedSize",
+  "stream",
+  "pool",
+  "stack",
+  "framework",
+] as const;
 
 /** Rows of `memory_events` in columns. */
 type Rows = ReturnType<typeof readRows>;
@@ -17,6 +26,10 @@ function readRows(table: ArrowTable) {
     stream: table.numbers("stream"),
     pool: table.numbers("pool"),
     stack: table.numbers("stack"),
+    // Older files lack it.
+    framework: table.has("framework")
+      ? table.codes("framework", FRAMEWORKS)
+      : new Uint8Array(table.rows),
   };
 }
 
@@ -103,8 +116,11 @@ export class DeviceEvents extends columnsOf({
   stream: "whole",
   pool: "whole",
   stack: "whole",
+  framework: "byte",
 }) {
   initialCount = 0;
+  isShared = false;
+  #framework: number | undefined;
   #latestNs = -Infinity;
 
   /** Takes the rows in [first, last), of which the leading `initial` were there before. */
@@ -120,6 +136,12 @@ export class DeviceEvents extends columnsOf({
       this.columns[name].append(rows[name].subarray(first, last));
     }
     this.initialCount += initial;
+    for (let row = first; row < last && !this.isShared; row += 1) {
+      if (rows.action[row] === Action.alloc) {
+        this.#framework ??= rows.framework[row];
+        this.isShared = this.#framework !== rows.framework[row];
+      }
+    }
   }
 
   view(): MemoryEvents {

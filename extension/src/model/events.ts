@@ -20,6 +20,14 @@ export const ACTIONS = [
 
 export const Action = codesOf(ACTIONS);
 
+/** In the order of `FRAMEWORKS` in gpuviz/recording/tables.py. */
+export const FRAMEWORKS = ["", "cupy", "torch", "numba", "cuda_core", "rmm"] as const;
+
+/** What a reader calls them. */
+const FRAMEWORK_NAMES = ["", "CuPy", "PyTorch", "Numba", "cuda.core", "RMM"];
+
+export const nameFramework = (code: number): string => FRAMEWORK_NAMES[code] || "unknown";
+
 export type Floats = Float64Array<ArrayBuffer>;
 export type Bytes = Uint8Array<ArrayBuffer>;
 export type Indices = Int32Array<ArrayBuffer>;
@@ -37,4 +45,7 @@ export interface MemoryEvents {
   readonly stream: Wholes;
   readonly pool: Wholes;
   readonly stack: Wholes;
+  readonly framework: Bytes;
+  /** Whether blocks of more than one framework were allocated. */
+  readonly isShared: boolean;
 }

@@ -13,6 +13,7 @@ import {
 import { CategoryLevels } from "../model/category_levels.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import { nameFramework } from "../model/events.ts";
 import type { Names } from "../model/names.ts";
 import type { Stacks } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -78,6 +79,8 @@ export class Grouping {
         return categorize(groups, names.stream, "other streams");
       case "pool":
         return categorize(groups, names.pool, "other pools");
+      case "framework":
+        return categorize(groups, nameFramework, "other libraries");
       case "size":
         return grade(groups, steps(SIZE_LIMITS.map(formatBytes)));
       case "age":
@@ -134,6 +137,7 @@ const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
   ["function", "function"],
   ["stream", "stream"],
   ["pool", "pool"],
+  ["framework", "library"],
   ["size", "size class"],
   ["age", "lifetime"],
 ];
@@ -185,14 +189,23 @@ export function segmentsLegend(parent: HTMLElement): void {
 export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
   const label = element("label", "gpuviz-controls", "Colour by ");
   const choice = element("select", "gpuviz-select");
-  choice.append(...WAYS.map(([by, text]) => new Option(text, by)));
   label.append(choice);
   parent.append(label);
-  scope.follow(() => {
-    choice.value = chart.grouping.by;
-  }, chart.grouping.categories);
+  scope.follow(
+    () => {
+      const { by: chosen } = chart.grouping;
+      const { isShared } = chart.timeline.events;
+      const ways = WAYS.filter(([by]) => by !== "framework" || by === chosen || isShared);
+      if (ways.length !== choice.options.length) {
+        choice.replaceChildren(...ways.map(([by, text]) => new Option(text, by)));
+      }
+      choice.value = chosen;
+    },
+    chart.grouping.categories,
+    chart.revision,
+  );
   scope.listen(choice, "change", () => {
-    const [by] = WAYS[choice.selectedIndex] ?? WAYS[0] ?? [];
+    const [by] = WAYS.find(([each]) => each === choice.value) ?? WAYS[0] ?? [];
     chart.grouping.choose(by ?? "stack", chart.contents);
   });
 }

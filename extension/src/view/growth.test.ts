@@ -56,7 +56,8 @@ test("a peak of one event among ten million is seen when all of them are shown",
   bytes.fill(512, at, at + 2);
   const ids = new Uint32Array(count);
   const columns = { timeNs, action, address: bytes, size: bytes, requestedSize: bytes };
-  const events = { count, initialCount: 0, ...columns, stream: ids, pool: ids, stack: ids };
+  const of = { stream: ids, pool: ids, stack: ids, framework: new Uint8Array(count) };
+  const events = { count, initialCount: 0, isShared: false, ...columns, ...of };
   const timeline = new DeviceTimeline(events);
   const groups = new BlockGroups(timeline, "stack");
   groups.extend();

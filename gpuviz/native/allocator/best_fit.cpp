@@ -117,6 +117,7 @@ device::Address CachingAllocator::give(Block* block, std::uint64_t requested_siz
     block->allocated = true;
     block->requested_size = requested_size;
     block->stack = site.stack;
+    block->framework = site.framework;
     allocated_.insert(block);
     trace(record::Action::alloc, *block, block->size, requested_size, site);
     statistics_.allocation.increase(small, 1);

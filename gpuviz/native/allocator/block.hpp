@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "record/memory_event.hpp"
 
 namespace gpuviz::allocator {
 
@@ -38,8 +39,9 @@ struct Block {
     std::uint32_t event_count;
     bool allocated;
     bool mapped;
-    bool exists;   // false: in the arena's list of unused blocks
-    bool pending;  // free was requested, but a stream may still use it
+    bool exists;                  // false: in the arena's list of unused blocks
+    bool pending;                 // free was requested, but a stream may still use it
+    record::Framework framework;  // of its last allocation
 
     [[nodiscard]] bool is_split() const noexcept { return previous != nullptr || next != nullptr; }
     [[nodiscard]] bool is_free() const noexcept { return !allocated && !pending; }

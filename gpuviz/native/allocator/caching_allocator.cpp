@@ -208,6 +208,8 @@ record::MemoryEvent CachingAllocator::event_of(Action action, const Block& block
                                                std::uint64_t size, std::uint64_t requested_size,
                                                const CallSite& site) const {
     const std::uint64_t pool = block.pool->owner == nullptr ? 0 : block.pool->owner->number;
+    const bool is_of_block = action == Action::alloc || action == Action::free_requested ||
+                             action == Action::free_completed;
     return {.time_ns = record::now_ns(),
             .address = block.address,
             .size = size,
@@ -218,7 +220,8 @@ record::MemoryEvent CachingAllocator::event_of(Action action, const Block& block
             .thread = site.thread,
             .range = site.range,
             .device = ordinal_,
-            .action = action};
+            .action = action,
+            .framework = is_of_block ? block.framework : site.framework};
 }
 
 void CachingAllocator::empty_cache(const CallSite& site) {

@@ -209,6 +209,7 @@ void CupyPool::trace(Action action, const Block& block, std::uint64_t size,
     event.stack = site.stack;
     event.thread = site.thread;
     event.range = site.range;
+    event.framework = site.framework;
     event.device = static_cast<std::uint16_t>(device_.ordinal());
     event.action = action;
     event.completed = completed;

@@ -116,6 +116,8 @@ Columns blocks_dict(const state::MemoryState& state) {
     columns["pool"] = to_numpy(rows, [](const BlockRow& r) { return r.block.pool; });
     columns["stack"] = to_numpy(rows, [](const BlockRow& r) { return r.block.stack; });
     columns["thread"] = to_numpy(rows, [](const BlockRow& r) { return r.block.thread; });
+    columns["framework"] = to_numpy(
+        rows, [](const BlockRow& r) { return static_cast<std::int8_t>(r.block.framework); });
     columns["time"] = to_numpy(rows, [](const BlockRow& r) { return r.block.time_ns; });
     return columns;
 }
@@ -166,7 +168,8 @@ void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std
                        Column<std::uint64_t> address, Column<std::int64_t> size,
                        Column<std::int64_t> requested_size, Column<std::int16_t> device,
                        Column<std::uint32_t> stream, Column<std::uint32_t> pool,
-                       Column<std::uint32_t> stack, Column<std::uint32_t> thread) {
+                       Column<std::uint32_t> stack, Column<std::uint32_t> thread,
+                       Column<std::int8_t> framework) {
     EventColumns events;
     state::MemoryColumns& columns = events.columns;
     events.views.take("time", time, columns.time)
@@ -178,7 +181,8 @@ void construct_columns(EventColumns* self, Column<std::int64_t> time, Column<std
         .take("stream", stream, columns.stream)
         .take("pool", pool, columns.pool)
         .take("stack", stack, columns.stack)
-        .take("thread", thread, columns.thread);
+        .take("thread", thread, columns.thread)
+        .take("framework", framework, columns.framework);
     new (self) EventColumns(std::move(events));
 }
 
@@ -203,7 +207,8 @@ void bind_memory_state(nb::module_& m) {
         .def("__init__", &construct_columns, nb::kw_only(), "time"_a.noconvert(),
              "action"_a.noconvert(), "address"_a.noconvert(), "size"_a.noconvert(),
              "requested_size"_a.noconvert(), "device"_a.noconvert(), "stream"_a.noconvert(),
-             "pool"_a.noconvert(), "stack"_a.noconvert(), "thread"_a.noconvert())
+             "pool"_a.noconvert(), "stack"_a.noconvert(), "thread"_a.noconvert(),
+             "framework"_a.noconvert())
         .def("__len__", [](const EventColumns& self) { return self.columns.count(); });
 
     nb::class_<state::MemoryState>(m, "MemoryState",

@@ -47,6 +47,8 @@ nb::dict columns_of(const EventLog& log) {
     columns["pool"] = to_numpy(events, [](const MemoryEvent& e) { return e.pool; });
     columns["thread"] = to_numpy(events, [](const MemoryEvent& e) { return e.thread; });
     columns["range"] = to_numpy(events, [](const MemoryEvent& e) { return e.range; });
+    columns["framework"] = to_numpy(
+        events, [](const MemoryEvent& e) { return static_cast<std::int8_t>(e.framework); });
     columns["device"] = to_numpy(events, [](const MemoryEvent& e) { return e.device; });
     return columns;
 }
@@ -99,7 +101,8 @@ void make_events(EventsOfDevice* self, Columns columns, std::int16_t device,
         .take("pool", events.pool)
         .take("stack", events.stack)
         .take("thread", events.thread)
-        .take("range", events.range);
+        .take("range", events.range)
+        .take("framework", events.framework);
     std::span<const std::uint32_t> ids;
     std::span<const std::uint64_t> handles;
     ColumnViews streams;
@@ -135,6 +138,7 @@ nb::dict take_columns(replay::ReplayLog& log) {
     columns["stack"] = to_numpy(std::move(log.stack));
     columns["thread"] = to_numpy(std::move(log.thread));
     columns["range"] = to_numpy(std::move(log.range));
+    columns["framework"] = to_numpy(std::move(log.framework));
     columns["origin"] = to_numpy(std::move(log.origin));
     return columns;
 }

@@ -74,7 +74,8 @@ void bind_shared_pool(nb::module_& m) {
             nb::sig("def __init__(self, open_device: typing.Callable[[int], CachingAllocator], "
                     "out_of_memory: typing.Callable[[typing.Any], str]) -> None"),
             "`out_of_memory(error)` returns the text of an OutOfMemoryError.")
-        .def("allocate", &SharedPool::allocate, "size"_a, "device"_a, "stream"_a)
+        .def("allocate", &SharedPool::allocate, "size"_a, "device"_a, "stream"_a,
+             "framework"_a = record::Framework::none)
         .def("free", &SharedPool::free, "address"_a, "device"_a)
         .def("free_after", &SharedPool::free_after, "address"_a, "device"_a, "last"_a,
              "Free memory that was used until now on the stream `last`.")

@@ -16,7 +16,8 @@ using record::CallSite;
 // Keeps the session alive during a call, and captures the call's origin.
 class SharedPool::Call {
   public:
-    explicit Call(SharedPool& pool) noexcept : pool_(pool) {
+    explicit Call(SharedPool& pool, record::Framework framework = record::Framework::none) noexcept
+        : pool_(pool), site_{.framework = framework} {
         if (pool.session_.load(std::memory_order_relaxed) == nullptr) {
             return;
         }
@@ -26,7 +27,8 @@ class SharedPool::Call {
         if (record::Session* const session = pool.session_.load()) {
             site_ = {.stack = pool.stacks_.load() ? session->capture_stack() : 0,
                      .thread = record::current_thread_id(),
-                     .range = session->current_range()};
+                     .range = session->current_range(),
+                     .framework = framework};
         }
     }
     Call(const Call&) = delete;
@@ -65,12 +67,13 @@ CachingAllocator* SharedPool::known(int device) const noexcept {
                : allocators_[static_cast<std::size_t>(device)].load(std::memory_order_acquire);
 }
 
-Address SharedPool::allocate(std::uint64_t size, int device, StreamHandle stream) {
+Address SharedPool::allocate(std::uint64_t size, int device, StreamHandle stream,
+                             record::Framework framework) {
     if (abandoned_.load(std::memory_order_relaxed)) {
         throw std::runtime_error("CUDA cannot be used in a forked child process.");
     }
     CachingAllocator& owner = opened(device);
-    const Call call(*this);
+    const Call call(*this, framework);
     if (const auto cached = owner.try_allocate(size, stream, call.site())) {
         return *cached;
     }

@@ -34,7 +34,8 @@ class SharedPool {
 
     // Throws OutOfMemory, DeviceError, or std::out_of_range for an impossible device.
     [[nodiscard]] device::Address allocate(std::uint64_t size, int device,
-                                           device::StreamHandle stream);
+                                           device::StreamHandle stream,
+                                           record::Framework framework);
     // What fails is counted, and the memory stays allocated.
     void free(device::Address address, int device) noexcept;
     // The same, for memory that was used until now on `last`, which may be another stream than that

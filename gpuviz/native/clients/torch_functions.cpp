@@ -33,7 +33,8 @@ extern "C" {
 void* gpuviz_torch_malloc(std::size_t size, int device, void* stream) {
     SharedPool& pool = served_pool();
     try {
-        return reinterpret_cast<void*>(pool.allocate(size, device, number(stream)));
+        return reinterpret_cast<void*>(
+            pool.allocate(size, device, number(stream), record::Framework::torch));
     } catch (const allocator::OutOfMemory& error) {
         throw_torch_out_of_memory(pool.describe(error));
     }

@@ -40,10 +40,10 @@ CachingAllocator& CupyAllocator::allocator(int device) {
 
 CallSite CupyAllocator::call_site() const noexcept {
     if (session_ == nullptr) {
-        return {};
+        return {.framework = record::Framework::cupy};
     }
     return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
-            session_->current_range()};
+            session_->current_range(), record::Framework::cupy};
 }
 
 PyObject* CupyAllocator::malloc(PyObject* size) noexcept {

@@ -43,10 +43,10 @@ std::uint64_t CupyObserver::total_bytes(const nb::object& of_device) const {
 
 record::CallSite CupyObserver::call_site() const noexcept {
     if (session_ == nullptr) {
-        return {};
+        return {.framework = record::Framework::cupy};
     }
     return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
-            session_->current_range()};
+            session_->current_range(), record::Framework::cupy};
 }
 
 PyObject* CupyObserver::malloc(PyObject* size) noexcept {

@@ -17,7 +17,8 @@ MemoryEventRow row_of(const MemoryEvent& event, std::int64_t start_ns, std::uint
             .pool = event.pool,
             .stack = event.stack,
             .thread = event.thread,
-            .range = event.range};
+            .range = event.range,
+            .framework = event.framework};
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct MemoryEventRow {
     std::uint32_t stack;
     std::uint32_t thread;
     std::uint32_t range;
+    Framework framework;
 
     static constexpr auto fields() {
         using Self = MemoryEventRow;
@@ -34,7 +35,8 @@ struct MemoryEventRow {
                           Field{"pool", &Self::pool},
                           Field{"stack", &Self::stack},
                           Field{"thread", &Self::thread},
-                          Field{"range", &Self::range}};
+                          Field{"range", &Self::range},
+                          Field{"framework", &Self::framework}};
     }
 };
 

@@ -33,14 +33,19 @@ inline constexpr std::array<std::string_view, action_count> action_names = {
     "memory_limit",
 };
 
+// Whose memory it is. The order is the dictionary of the `framework` column; see
+// gpuviz/recording/tables.py.
+enum class Framework : std::int8_t { none, cupy, torch, numba, cuda_core, rmm };
+
 // A row of the table `memory_events`.
 //
 // alloc, free_*: `size` is the block's (rounded) size, `requested_size` the caller's.
 // segment_*: `size` is what was allocated, freed, mapped or unmapped; `requested_size` is 0.
 // oom: `address` is the device's free memory, `size` the rounded size, `requested_size` the
-// caller's. record_stream: `stream` is the stream that uses the block. empty_cache: `size` is the
-// bytes released by the segment_free and segment_unmap before it. memory_limit: `size` is the most
-// bytes that may be reserved from now on, the device's memory if there is no limit.
+// caller's. `framework` is the block's owner; of segments, who asked for memory. record_stream:
+// `stream` is the stream that uses the block. empty_cache: `size` is the bytes released by the
+// segment_free and segment_unmap before it. memory_limit: `size` is the most bytes that may be
+// reserved from now on, the device's memory if there is no limit.
 struct alignas(64) MemoryEvent {  // one cache line
     std::int64_t time_ns;         // of clock.hpp
     std::uint64_t address;
@@ -55,7 +60,8 @@ struct alignas(64) MemoryEvent {  // one cache line
     std::uint16_t device;
     Action action;
     bool completed = false;  // of a free_requested: the record also stands for its free_completed
-    std::uint8_t reserved[4] = {};
+    Framework framework = Framework::none;
+    std::uint8_t reserved[3] = {};
 };
 static_assert(sizeof(MemoryEvent) == 64);
 
@@ -99,6 +105,7 @@ struct CallSite {
     std::uint32_t stack = 0;
     std::uint32_t thread = 0;
     std::uint32_t range = 0;
+    Framework framework = Framework::none;
 };
 
 }  // namespace gpuviz::record

@@ -24,6 +24,7 @@ void ObservedPool::push(Action action, const Allocation& allocation, const CallS
     event.stack = site.stack;
     event.thread = site.thread;
     event.range = site.range;
+    event.framework = site.framework;
     event.device = device_;
     event.action = action;
     event.completed = completed;

@@ -87,6 +87,7 @@ class Builder {
         program.stream.push_back(stream);
         program.stack.push_back(events_.stack[row]);
         program.thread.push_back(events_.thread[row]);
+        program.framework.push_back(events_.framework[row]);
         program.time_ns.push_back(events_.time[row]);
         program.origin.push_back(static_cast<std::int64_t>(row));
     }
@@ -100,6 +101,7 @@ class Builder {
         program.stream.reserve(rows);
         program.stack.reserve(rows);
         program.thread.reserve(rows);
+        program.framework.reserve(rows);
         program.time_ns.reserve(rows);
         program.origin.reserve(rows);
     }

@@ -26,6 +26,7 @@ struct RecordedEvents {
     std::span<const std::uint32_t> stack;
     std::span<const std::uint32_t> thread;
     std::span<const std::uint32_t> range;
+    std::span<const std::int8_t> framework;
     std::int16_t device_id = 0;
 
     [[nodiscard]] std::size_t count() const noexcept { return time.size(); }

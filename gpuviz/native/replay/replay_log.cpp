@@ -27,6 +27,7 @@ void ReplayLog::reserve(std::size_t rows) {
     stack.reserve(rows);
     thread.reserve(rows);
     range.reserve(rows);
+    framework.reserve(rows);
     origin.reserve(rows);
 }
 
@@ -51,6 +52,7 @@ void ReplayLog::push(const record::MemoryEvent& event) noexcept {
         stack.push_back(row.stack);
         thread.push_back(row.thread);
         range.push_back(range_);
+        framework.push_back(static_cast<std::int8_t>(row.framework));
         origin.push_back(origin_);
     });
 }

@@ -39,6 +39,7 @@ class ReplayLog final : public ReplaySink {
     std::vector<std::uint32_t> stack;
     std::vector<std::uint32_t> thread;
     std::vector<std::uint32_t> range;
+    std::vector<std::int8_t> framework;
     std::vector<std::int64_t> origin;  // the row whose repetition caused the event
 
   private:

@@ -45,8 +45,9 @@ struct ReplayProgram {
     std::vector<std::uint32_t> id;
     std::vector<std::uint64_t> argument;
     std::vector<device::StreamHandle> stream;
-    std::vector<std::uint32_t> stack;   // empty: 0 for all
-    std::vector<std::uint32_t> thread;  // empty: 0 for all
+    std::vector<std::uint32_t> stack;         // empty: 0 for all
+    std::vector<std::uint32_t> thread;        // empty: 0 for all
+    std::vector<std::int8_t> framework = {};  // empty: unknown for all
     std::vector<std::int64_t> time_ns;  // since the first operation, ascending; empty: untimed
     std::vector<std::string> settings;
     std::vector<std::int64_t>

@@ -141,9 +141,15 @@ void Replayer::set_expandable(bool on) {
     allocator_.apply_settings(settings);
 }
 
+record::Framework Replayer::framework_of(std::size_t row) const noexcept {
+    return program_.framework.empty() ? record::Framework::none
+                                      : static_cast<record::Framework>(program_.framework[row]);
+}
+
 void Replayer::carry_out(std::size_t row, ReplayResult& result) {
     const record::CallSite site{.stack = program_.stack.empty() ? 0 : program_.stack[row],
-                                .thread = program_.thread.empty() ? 0 : program_.thread[row]};
+                                .thread = program_.thread.empty() ? 0 : program_.thread[row],
+                                .framework = framework_of(row)};
     const std::uint64_t argument = program_.argument[row];
     switch (static_cast<Operation>(program_.operation[row])) {
         case Operation::malloc:

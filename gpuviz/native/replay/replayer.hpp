@@ -38,6 +38,7 @@ class Replayer {
     void stop();
 
   private:
+    [[nodiscard]] record::Framework framework_of(std::size_t row) const noexcept;
     void carry_out(std::size_t row, ReplayResult& result);
     void allocate(std::size_t row, const record::CallSite& site, ReplayResult& result);
     [[nodiscard]] device::Address try_allocate(std::uint64_t size, device::StreamHandle stream,

@@ -25,8 +25,17 @@ bool can_merge(const Block& left, std::uint64_t left_address, const Block& right
 }
 
 Block inactive_block(std::uint64_t size, const Segment& home, const Segment* segment) noexcept {
-    return {size, 0, home.time_ns,         segment,           home.stream, home.pool,
-            0,    0, BlockState::inactive, home.is_expandable};
+    return {size,
+            0,
+            home.time_ns,
+            segment,
+            home.stream,
+            home.pool,
+            0,
+            0,
+            record::Framework::none,
+            BlockState::inactive,
+            home.is_expandable};
 }
 
 }  // namespace
@@ -164,9 +173,11 @@ void DeviceMemory::take(Blocks::iterator home, const DeviceEvent& event) {
     const std::uint64_t before = event.address - home->first;
     const std::uint64_t after = free.size - before - event.size;
     uncount_free_block(free);
-    const Block taken{event.size,        event.requested_size, event.time_ns,
-                      free.segment,      event.stream,         event.pool,
-                      event.stack,       event.thread,         BlockState::active_allocated,
+    const Block taken{event.size,        event.requested_size,
+                      event.time_ns,     free.segment,
+                      event.stream,      event.pool,
+                      event.stack,       event.thread,
+                      event.framework,   BlockState::active_allocated,
                       free.is_expandable};
     auto block = home;
     if (before > 0) {
@@ -194,12 +205,13 @@ void DeviceMemory::take(Blocks::iterator home, const DeviceEvent& event) {
 // Conflicting free blocks mean that the range extends beyond a known segment; the new event wins.
 void DeviceMemory::add_outside(const DeviceEvent& event) {
     evict_segments(event.address, event.end());
-    last_found_ = blocks_
-                      .insert_or_assign(event.address,
-                                        Block{event.size, event.requested_size, event.time_ns,
-                                              nullptr, event.stream, event.pool, event.stack,
-                                              event.thread, BlockState::active_allocated, false})
-                      .first;
+    last_found_ =
+        blocks_
+            .insert_or_assign(event.address,
+                              Block{event.size, event.requested_size, event.time_ns, nullptr,
+                                    event.stream, event.pool, event.stack, event.thread,
+                                    event.framework, BlockState::active_allocated, false})
+            .first;
     ++live_outside_;
     outside_bytes_ += bytes(event.size);
     seen_outside_ = true;

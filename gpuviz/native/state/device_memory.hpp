@@ -31,6 +31,7 @@ struct Block {
     std::uint32_t pool;
     std::uint32_t stack;
     std::uint32_t thread;
+    record::Framework framework;
     BlockState state;
     bool is_expandable;
 
@@ -62,6 +63,7 @@ struct DeviceEvent {
     std::uint32_t pool;
     std::uint32_t stack;
     std::uint32_t thread;
+    record::Framework framework;
     record::Action action;
 
     [[nodiscard]] std::uint64_t end() const noexcept { return address + size; }

@@ -59,6 +59,7 @@ std::optional<DeviceEvent> event_of(const MemoryColumns& events, std::size_t row
         .pool = events.pool[row],
         .stack = events.stack[row],
         .thread = events.thread[row],
+        .framework = static_cast<record::Framework>(events.framework[row]),
         .action = static_cast<record::Action>(action),
     };
 }

@@ -24,6 +24,7 @@ struct MemoryColumns {
     std::span<const std::uint32_t> pool;
     std::span<const std::uint32_t> stack;
     std::span<const std::uint32_t> thread;
+    std::span<const std::int8_t> framework;
 
     [[nodiscard]] std::size_t count() const noexcept { return time.size(); }
 };

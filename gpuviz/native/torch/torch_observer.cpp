@@ -42,6 +42,7 @@ MemoryEvent TorchObserver::new_event(Action action, int device) const noexcept {
     event.time_ns = record::now_ns();
     event.action = action;
     event.device = static_cast<std::uint16_t>(device);
+    event.framework = record::Framework::torch;
     return event;
 }
 

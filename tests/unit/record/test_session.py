@@ -15,7 +15,9 @@ from gpuviz.recording import tables
 from tests.examples import examples, share_of
 
 COLUMN_TYPES = {
-    field.name: np.dtype(np.int8 if field.name == "action" else field.type.to_pandas_dtype())
+    field.name: np.dtype(
+        np.int8 if field.name in {"action", "framework"} else field.type.to_pandas_dtype()
+    )
     for field in tables.schemas()["memory_events"]
 }
 
@@ -44,7 +46,8 @@ def test_columns_hold_what_was_pushed_in_the_types_of_the_table():
 
     assert {name: column.dtype for name, column in chunk.items()} == COLUMN_TYPES
     row = {name: column.tolist() for name, column in chunk.items()}
-    assert row == {name: [value] for name, value in (event | {"time": 77, "stream": 1}).items()}
+    expected = event | {"time": 77, "stream": 1, "framework": 0}
+    assert row == {name: [value] for name, value in expected.items()}
     session.stop()
 
 

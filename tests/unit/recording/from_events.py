@@ -7,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
+from gpuviz.recording.arrays import coded
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, schemas
+from gpuviz.recording.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
 
 # Statistics of both the live allocator and the events of a recording.
 COUNTED = (
@@ -28,11 +29,11 @@ COUNTERS = ("num_ooms", "num_device_alloc", "num_device_free")
 
 
 def event_table(columns: Mapping[str, Any]) -> pa.Table:
-    """Return ``memory_events`` from columns; actions are codes."""
+    """Return ``memory_events`` from columns; actions and frameworks are codes."""
     schema = schemas()["memory_events"]
     arrays = [
-        pa.DictionaryArray.from_arrays(pa.array(columns["action"], pa.int8()), pa.array(ACTIONS))
-        if field.name == "action"
+        coded(np.asarray(columns[field.name], np.int8), DICTIONARIES["memory_events", field.name])
+        if ("memory_events", field.name) in DICTIONARIES
         else pa.array(columns[field.name], field.type)
         for field in schema
     ]
@@ -46,6 +47,7 @@ def rows_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
         name: [row.get(name, 0) for row in rows] for name in schemas()["memory_events"].names
     }
     columns["action"] = [ACTIONS.index(row["action"]) for row in rows]
+    columns["framework"] = [FRAMEWORKS.index(row.get("framework", "")) for row in rows]
     return event_table(columns)
 
 

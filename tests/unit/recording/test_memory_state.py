@@ -230,6 +230,7 @@ def test_columns_of_different_lengths_are_refused():
             **dict.fromkeys(("time", "size", "requested_size"), np.int64),
             **dict.fromkeys(("stream", "pool", "stack", "thread"), np.uint32),
             "action": np.int8,
+            "framework": np.int8,
             "address": np.uint64,
             "device": np.int16,
         }.items()

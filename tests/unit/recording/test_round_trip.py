@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def event(time, action, address, size, requested_size=0):
-    return (time, action, address, size, requested_size, 0, 0, 1, 0, 1, 0)
+    return (time, action, address, size, requested_size, 0, 0, 1, 0, 1, 0, "")
 
 
 EVENTS = [

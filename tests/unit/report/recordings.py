@@ -31,6 +31,7 @@ class Events:
             "stack": 1,
             "thread": 1,
             "range": 0,
+            "framework": "",
         }
         row = {"action": action, "address": address, "size": size}
         self.rows.append(defaults | row | columns)
