@@ -30,7 +30,7 @@ SPACES = {
     ),
     "range": (
         *(("ranges", "id"), ("ranges", "parent"), ("memory_events", "range")),
-        *(("api_calls", "range"), ("collectives", "range")),
+        *(("host_memory_events", "range"), ("api_calls", "range"), ("collectives", "range")),
     ),
     "context": (("activities", "context"), ("synchronizations", "context")),
     "graph": (("activities", "graph"), ("graph_calls", "graph")),

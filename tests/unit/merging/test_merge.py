@@ -18,7 +18,10 @@ from gpuviz.recording.recording import Recording
 from tests.unit.merging.processes_of_a_run import process, program, rows
 from tests.unit.recording.any_timeline import any_timeline
 
-HAPPENED = ("activities", "api_calls", "synchronizations", "launch_blocks", "memory_events")
+HAPPENED = (
+    *("activities", "api_calls", "synchronizations", "launch_blocks", "memory_events"),
+    "host_memory_events",
+)
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +287,17 @@ def test_private_pools_of_two_processes_are_apart_and_default_pools_together():
         (3, 1),
         (5, 2),
     ]
+
+
+def test_pinned_memory_is_that_of_all_processes_and_of_each(parts, merged):
+    ends = [plain(part.host_memory.memory_levels["allocated"])[-1] for part in parts]
+
+    assert min(ends) > 0
+    assert plain(merged.host_memory.memory_levels["allocated"])[-1] == sum(ends)
+    for part, each in zip(parts, merged.processes, strict=True):
+        ours = each.recording.host_memory.memory_levels
+        for name in ("requested", "allocated", "reserved"):
+            assert ours[name].to_pylist() == part.host_memory.memory_levels[name].to_pylist()
 
 
 def test_memory_that_existed_before_comes_first(parts):
