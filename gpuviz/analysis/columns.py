@@ -36,6 +36,8 @@ def rows_at(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
     """Return some rows of a table, by number."""
     import pyarrow as pa
 
+    if not len(rows):
+        return table.slice(0, 0)
     columns = [_values_at(column, rows) for column in table.columns]
     return pa.table(columns, schema=table.schema)
 

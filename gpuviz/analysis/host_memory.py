@@ -115,12 +115,16 @@ def as_memory_events(events: "pa.Table") -> "pa.Table":
     import numpy as np
     import pyarrow as pa
 
-    nothing = np.zeros(events.num_rows, np.int64)
+    def nothing(kind: pa.DataType) -> pa.Array:
+        if pa.types.is_dictionary(kind):
+            # No library is the owner.
+            codes = pa.array(np.zeros(events.num_rows, np.int8))
+            return pa.DictionaryArray.from_arrays(codes, pa.array([""]))
+        return pa.array(np.zeros(events.num_rows, str(kind)), kind)
+
     schema = schemas()[_EVENTS]
+    known = set(events.schema.names)
     columns = [
-        events[field.name]
-        if field.name in events.schema.names
-        else pa.array(nothing.astype(str(field.type)), field.type)
-        for field in schema
+        events[field.name] if field.name in known else nothing(field.type) for field in schema
     ]
     return pa.table(columns, schema=schema)

@@ -139,9 +139,7 @@ def _taken(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
     from gpuviz.analysis.columns import rows_at
 
     count = len(rows)
-    if not count:
-        return table.schema.empty_table()
-    if rows[-1] - rows[0] == count - 1:
+    if count and rows[-1] - rows[0] == count - 1:
         return table.slice(int(rows[0]), count)
     return rows_at(table, rows)
 
@@ -159,6 +157,11 @@ def _rows(name: str, table: "pa.Table", process: Mapping[str, Any]) -> "NDArray[
         return np.flatnonzero(has("id", process["devices"]))
     if name == "threads":
         return np.flatnonzero(has("id", process["threads"]))
+    if name == "host_memory_events":
+        # What existed before has no thread.
+        addresses = plain(table["address"])
+        inside = (addresses >= process["first_address"]) & (addresses <= process["last_address"])
+        return np.flatnonzero(inside | has("thread", process["threads"]))
     columns = table.schema.names
     chosen = np.zeros(table.num_rows, bool)
     if "device" in columns:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, distinct, plain, rows_at
-from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.merging.ids import SPACES, Joined, Lookup, Pools, Shifted
 from gpuviz.merging.placement import process_names
 from gpuviz.recording.arrays import batch_of, numbers
@@ -19,9 +18,10 @@ if TYPE_CHECKING:
     from gpuviz.merging.placement import Placement
 
 _EVENTS = "memory_events"
+_HOST_EVENTS = "host_memory_events"
 _TIMES = {
     _EVENTS: ("time",),
-    HOST_EVENTS: ("time",),
+    _HOST_EVENTS: ("time",),
     "device_memory": ("time",),
     "clock_snapshots": ("time",),
     "activities": ("time", "end"),
@@ -42,22 +42,20 @@ _UNTIMED = {
     ("streams", "destroyed"),
 }
 _ADDRESSES = {(_EVENTS, "address"), ("launch_blocks", "block"), ("launch_blocks", "address")}
-_ADDRESSES |= {("memory_operations", "address"), (HOST_EVENTS, "address")}
+_ADDRESSES |= {("memory_operations", "address"), (_HOST_EVENTS, "address")}
 _ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
 _SHIFT = 1 << 40
 _MOST_THREADS = 2**32 - 1
+_OF_THREADS = (_EVENTS, _HOST_EVENTS, "api_calls", "overheads", "collectives", "ranges")
 _IDS = {
     ("activities", "launch"): "launch",
     ("api_calls", "stack"): "stack",
     (_EVENTS, "stack"): "stack",
-    (HOST_EVENTS, "stack"): "stack",
+    (_HOST_EVENTS, "stack"): "stack",
     (_EVENTS, "pool"): "pool",
-    **{
-        (table, "thread"): "thread"
-        for table in (_EVENTS, HOST_EVENTS, "api_calls", "overheads", "collectives", "ranges")
-    },
+    **{(table, "thread"): "thread" for table in _OF_THREADS},
     **{(table, "name"): "string" for table in ("activities", "api_calls", "graph_calls")},
     ("ranges", "name"): "string",
     ("memory_operations", "source"): "string",
@@ -118,14 +116,13 @@ class Merged:
         made = {
             name: self._joined(name)
             for name in schemas()
-            if name not in {_EVENTS, "processes", "clock_snapshots", *_JOINED}
+            if name not in {_EVENTS, _HOST_EVENTS, "processes", "clock_snapshots", *_JOINED}
         }
         reference = self._parts[0].placed.alignment
         made["clock_snapshots"] = self._joined(
             "clock_snapshots", [each for each in self._parts if each.placed.alignment is reference]
         )
-        made[_EVENTS] = self._by_time(_EVENTS)
-        made[HOST_EVENTS] = self._by_time(HOST_EVENTS)
+        made |= {name: self._events(name) for name in (_EVENTS, _HOST_EVENTS)}
         rows: dict[str, Iterable[dict[str, Any]]] = {
             "strings": shared.strings.rows,
             "frames": shared.frames.rows,
@@ -154,8 +151,8 @@ class Merged:
         tables = [each.table(name) for each in (self._parts if parts is None else parts)]
         return pa.concat_tables([schemas()[name].empty_table(), *tables]).unify_dictionaries()
 
-    def _by_time(self, name: str) -> "pa.Table":
-        """Return memory events: first those of existing memory of devices, then by time.
+    def _events(self, name: str) -> "pa.Table":
+        """Return events of memory: first those of existing memory, then by time.
 
         The order within a process stays.
         """
@@ -165,10 +162,8 @@ class Merged:
         parts = [each.table(name) for each in self._parts]
         keys = []
         for part, events in zip(self._parts, parts, strict=True):
-            manifest = part.placed.recording.manifest
-            initial = manifest.initial_events if name == _EVENTS else 0
             times = np.maximum.accumulate(plain(events["time"]))
-            times[:initial] = np.iinfo(np.int64).min
+            times[: part.initial(name)] = np.iinfo(np.int64).min
             keys.append(times)
         whole = pa.concat_tables(parts).unify_dictionaries()
         if not whole.num_rows:
@@ -200,7 +195,9 @@ class _Part:
         )
         self._ids["thread"] = self._add_threads(shared)
         self._ids["stack"] = self._add_stacks(shared)
-        self._address_shift = shared.address_shift(*self._address_range())
+        addresses = self._address_range()
+        self._address_shift = shared.address_shift(*addresses)
+        self._addresses = [each + self._address_shift for each in addresses]
 
     def row(self) -> dict[str, Any]:
         """Return the row of ``processes``."""
@@ -220,6 +217,8 @@ class _Part:
             "first_correlation": self._before["correlation"],
             "last_correlation": self._next["correlation"] - 1,
             "address_shift": self._address_shift,
+            "first_address": self._addresses[0],
+            "last_address": self._addresses[1],
             "clock_error": self.placed.alignment.error,
             "manifest": manifest.to_json(),
         }
@@ -231,6 +230,12 @@ class _Part:
         table, schema = self._tables[name], schemas()[name]
         columns = [self._column(name, field.name, table) for field in schema]
         return pa.table(columns, schema=schema)
+
+    def initial(self, name: str) -> int:
+        """Return how many leading events of a table describe memory that existed before."""
+        if name == _EVENTS:
+            return self.placed.recording.manifest.initial_events
+        return int((plain(self._tables[name]["time"]) <= 0).sum())
 
     def facts(self) -> dict[str, dict[Any, Any]]:
         """Return the manifest's facts about devices, by the devices of the merged recording."""
@@ -302,9 +307,9 @@ class _Part:
         moved = self.placed.aligned(times)
         if (table, column) in _UNTIMED:
             moved = np.where(times > 0, moved, times)
-        if table == _EVENTS:
+        if table in {_EVENTS, _HOST_EVENTS}:
             # Memory that existed before is shown from the start.
-            initial = self.placed.recording.manifest.initial_events
+            initial = self.initial(table)
             moved[:initial] = np.minimum(moved[:initial], 0)
         return moved
 
@@ -313,7 +318,7 @@ class _Part:
 
         addresses = plain(rows[column])
         moved: NDArray[Any] = addresses + np.uint64(self._address_shift)
-        if table == _EVENTS:
+        if table in {_EVENTS, _HOST_EVENTS}:
             return np.where(self._has_address(rows), moved, addresses)
         return np.where(addresses, moved, addresses)
 
@@ -324,15 +329,17 @@ class _Part:
         return ~np.isin(codes(events["action"], ACTIONS), _NO_ADDRESS)
 
     def _address_range(self) -> tuple[int, int]:
-        events = self._tables[_EVENTS]
-        found = [plain(events["address"])[self._has_address(events)]]
-        found += [
-            plain(self._tables[table][column]) for table, column in _ADDRESSES if table != _EVENTS
-        ]
-        largest = [int(each.max()) for each in found if each.any()]
-        smallest = [int(each[each != 0].min()) for each in found if each.any()]
-        ends = max(plain(events["size"]).max(initial=0), 1)
-        return min(smallest, default=0), max(largest, default=0) + int(ends)
+        found, sizes = [], [1]
+        for table, column in sorted(_ADDRESSES):
+            rows = self._tables[table]
+            addresses = plain(rows[column])
+            if table in {_EVENTS, _HOST_EVENTS}:
+                addresses = addresses[self._has_address(rows)]
+                sizes.append(int(plain(rows["size"]).max(initial=0)))
+            found.append(addresses[addresses != 0])
+        largest = [int(each.max()) for each in found if len(each)]
+        smallest = [int(each.min()) for each in found if len(each)]
+        return min(smallest, default=0), max(largest, default=0) + max(sizes)
 
     def _add_devices(self, shared: _Shared) -> dict[int, int]:
         known = {row["id"]: row for row in self._tables["devices"].to_pylist()}
@@ -351,7 +358,7 @@ class _Part:
     def _add_threads(self, shared: _Shared) -> Lookup:
         names = {row["id"]: row["name"] for row in self._tables["threads"].to_pylist()}
         used = set(names)
-        for table in (_EVENTS, HOST_EVENTS, "api_calls", "overheads", "collectives", "ranges"):
+        for table in _OF_THREADS:
             used.update(distinct(plain(self._tables[table]["thread"])).tolist())
         pairs = []
         for old in sorted(used - {0}):

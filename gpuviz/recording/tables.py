@@ -277,7 +277,8 @@ def schemas() -> "dict[str, pa.Schema]":
       alone; two rows of ``devices`` with one ``uuid`` are one GPU. ``ordinals`` are their ordinals
       in the process. ``threads`` are ids of ``threads``. Its CUDA calls have the correlation ids
       from ``first_correlation`` to ``last_correlation``. Its addresses are ``address_shift`` higher
-      than they were, so that those of two processes differ. ``clock_error`` is the bound of the
+      than they were, so that those of two processes differ: they lie from ``first_address`` to
+      ``last_address``. ``clock_error`` is the bound of the
       error of its times in ns, as far as the wall clocks of the hosts agree: 0 on the host of the
       first process, -1 if unknown. ``manifest`` is the manifest of its own recording, as JSON.
     """
@@ -491,6 +492,8 @@ _COLUMNS = {
         "first_correlation": "uint32",
         "last_correlation": "uint32",
         "address_shift": "int64",
+        "first_address": "uint64",
+        "last_address": "uint64",
         "clock_error": "int64",
         "manifest": "utf8",
     },

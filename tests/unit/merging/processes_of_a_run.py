@@ -15,6 +15,7 @@ def program(seed):
     draw = random.Random(seed)
     gpu = gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)
     before = [gpu.empty(draw.randrange(1, 1 << 20)) for _ in range(draw.randrange(3))]
+    pinned = [gpu.empty_pinned(draw.randrange(1, 1 << 20))]
     with gpuviz.record(device=gpu) as recorder:
         streams = [gpu.null_stream, gpu.Stream(), gpu.Stream(non_blocking=True)]
         arrays = list(before)
@@ -25,6 +26,8 @@ def program(seed):
                 gpu.launch(f"kernel {step % 4}", writes=used, duration=draw.uniform(1e-6, 1e-4))
                 if draw.random() < 0.3:
                     gpu.copy_to_host(arrays[-1])
+                if draw.random() < 0.3:
+                    pinned.append(gpu.empty_pinned(draw.randrange(1, 1 << 20)))
                 if draw.random() < 0.3:
                     stream.synchronize()
                 if draw.random() < 0.4:
