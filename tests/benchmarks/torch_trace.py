@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from tests.benchmarks.recording import Row
 
 NEEDS_GPU = True
-ROUNDS = 5
-STEPS = 150
+ROUNDS = 3
+STEPS = 100
 MOST = 1.05
 
 

@@ -45,6 +45,7 @@ export function hostRows(table: ArrowTable): Rows {
     stream: nothing,
     pool: nothing,
     stack: table.numbers("stack"),
+    framework: new Uint8Array(table.rows),
   };
 }
 
