@@ -12,6 +12,7 @@ from gpuviz.frameworks.shared_pool import import_library, shared_pool
 
 # Both names are in use since torch 2.10.
 _VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+_NATIVE = "backend:native"
 _TOO_LATE = (
     "torch has already used CUDA, and cannot change its allocator any more. Call "
     "gpuviz.allocators.torch.install() before the first CUDA tensor, right after `import torch`."
@@ -31,7 +32,8 @@ def install() -> None:
     effect.
 
     Raises:
-        InstallationError: torch has already used CUDA.
+        InstallationError: torch has already used CUDA, or ``PYTORCH_CUDA_ALLOC_CONF`` chooses
+            another backend than ``native``.
         DeviceUnavailableError: torch is missing or built without CUDA, or a usable driver is
             missing.
     """
@@ -48,6 +50,7 @@ def is_installed() -> bool:
 
 
 def _install() -> None:
+    _check_backend()
     torch = import_library("torch", "torch")
     if torch.version.cuda is None:
         raise DeviceUnavailableError(f"torch {torch.__version__} is built without CUDA.")
@@ -63,6 +66,17 @@ def _install() -> None:
         memory.change_current_allocator(allocator)
     except RuntimeError as error:
         raise InstallationError(_TOO_LATE) from error
+
+
+def _check_backend() -> None:
+    for variable in _VARIABLES:
+        items = os.environ.get(variable, "").replace(" ", "").split(",")
+        chosen = next((item for item in items if item.startswith("backend:")), _NATIVE)
+        if chosen != _NATIVE:
+            raise InstallationError(
+                f"{variable} contains {chosen}, with which torch accepts no other allocator. "
+                "Remove it before the program starts."
+            )
 
 
 def _warn_of_settings() -> None:

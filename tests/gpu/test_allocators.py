@@ -28,6 +28,22 @@ def needs(name):
     return pytest.mark.skipif(not has(MODULES[name]), reason=f"no {MODULES[name]}")
 
 
+def numba_compiles():
+    """Return whether the installed numba-cuda and NumPy work together."""
+    import numpy as np
+
+    found = importlib.util.find_spec("numba_cuda") if has("numba_cuda") else None
+    if found is None or found.origin is None or hasattr(np, "row_stack"):
+        return True
+    arrays = Path(found.origin).parent / "numba" / "cuda" / "np" / "arrayobj.py"
+    return "np.row_stack" not in arrays.read_text()
+
+
+COMPILES = pytest.mark.skipif(
+    not numba_compiles(), reason="numba-cuda needs numpy.row_stack, which NumPy has removed"
+)
+
+
 def frameworks(*names):
     return pytest.mark.parametrize("name", [pytest.param(n, marks=needs(n)) for n in names])
 
@@ -149,8 +165,26 @@ def test_torch_is_told_that_it_is_too_late():
 
 
 @needs("torch")
-@pytest.mark.parametrize("settings", ["expandable_segments:True", "backend:cudaMallocAsync"])
-def test_torchs_own_settings_lose_their_effect_with_a_warning(settings):
+def test_with_torchs_asynchronous_allocator_it_refuses_and_torch_works():
+    out, _ = run(
+        """
+        import gpuviz, torch
+        try:
+            gpuviz.allocators.torch.install()
+        except gpuviz.errors.InstallationError as error:
+            print(error)
+        print(float(torch.ones(1000, device="cuda").sum()))
+        """,
+        PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync",
+    )
+
+    refusal, total = out.splitlines()
+    assert "PYTORCH_CUDA_ALLOC_CONF contains backend:cudaMallocAsync" in refusal
+    assert total == "1000.0"
+
+
+@needs("torch")
+def test_torchs_own_settings_lose_their_effect_with_a_warning():
     out, err = run(
         """
         import gpuviz, torch
@@ -159,7 +193,7 @@ def test_torchs_own_settings_lose_their_effect_with_a_warning(settings):
         kept = torch.ones(1000, device="cuda")
         print(float(kept.sum()), gpuviz.memory_allocated(0))
         """,
-        PYTORCH_CUDA_ALLOC_CONF=settings,
+        PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
     )
 
     assert out == "1000.0 4096"
@@ -324,6 +358,7 @@ def test_numba_is_told_that_it_is_too_late():
 
 
 @needs("numba")
+@COMPILES
 def test_numba_kernels_and_pinned_arrays_work():
     out, err = run("""
         import numpy
@@ -360,6 +395,7 @@ def test_numba_kernels_and_pinned_arrays_work():
 
 
 @needs("numba")
+@COMPILES
 def test_numba_arrays_are_not_reused_while_another_stream_uses_them():
     out, _ = run("""
         import numpy

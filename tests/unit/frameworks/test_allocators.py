@@ -164,12 +164,24 @@ def test_a_torch_without_cuda_is_named(monkeypatch):
 @pytest.mark.parametrize("variable", ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"])
 def test_settings_of_torchs_allocator_that_lose_their_effect_are_named(monkeypatch, variable):
     add_torch(monkeypatch, TorchMemory())
-    monkeypatch.setenv(variable, "backend:cudaMallocAsync")
+    monkeypatch.setenv(variable, "backend:native,expandable_segments:True")
 
-    with pytest.warns(RuntimeWarning, match=f"{variable}=backend:cudaMallocAsync has no effect"):
+    with pytest.warns(RuntimeWarning, match=f"{variable}=backend:native,.* has no effect"):
         gpuviz.allocators.torch.install()
 
     assert gpuviz.allocators.torch.is_installed()
+
+
+@pytest.mark.parametrize("variable", ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"])
+def test_another_backend_of_torch_is_refused(monkeypatch, variable):
+    memory = TorchMemory()
+    add_torch(monkeypatch, memory)
+    monkeypatch.setenv(variable, "max_split_size_mb:200, backend:cudaMallocAsync")
+
+    with pytest.raises(InstallationError, match=f"{variable} contains backend:cudaMallocAsync"):
+        gpuviz.allocators.torch.install()
+
+    assert not gpuviz.allocators.torch.is_installed()
 
 
 class Pointer:
