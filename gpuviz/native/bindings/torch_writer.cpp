@@ -10,9 +10,9 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
-#include "torch/pool_size.hpp"
 #include "formats/torch_snapshot_writer.hpp"
 #include "record/memory_event.hpp"
+#include "torch/pool_size.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -130,7 +130,7 @@ nb::object are_large_by_size(const Column<std::int8_t>& actions,
     are_large.reserve(action.size());
     for (std::size_t row = 0; row < action.size(); ++row) {
         are_large.push_back(torch::is_large_by_size(record::Action(action[row]),
-                                                      static_cast<std::uint64_t>(size[row])));
+                                                    static_cast<std::uint64_t>(size[row])));
     }
     return to_numpy(std::move(are_large));
 }

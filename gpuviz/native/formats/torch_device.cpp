@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "torch/pool_size.hpp"
 #include "state/device_memory.hpp"
 #include "state/overlap.hpp"
+#include "torch/pool_size.hpp"
 
 namespace gpuviz::formats {
 
