@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from tests.benchmarks.recording import Row
 
 NEEDS_GPU = True
-ROUNDS = 4
-STEPS = 80
+ROUNDS = 3
+STEPS = 40
 MOST = 1.05
 TIMEOUT_S = 120
 HISTORY = "torch's own history with Python stacks"

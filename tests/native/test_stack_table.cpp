@@ -47,32 +47,47 @@ void an_unowned_stack_is_known_once_it_is_owned_or_loses_its_frames() {
     StackTable table(100);
     const std::vector<StackFrame> one{{16, 2}, {32, 4}};
     const std::vector<StackFrame> two{{48, 2}, {32, 4}};
+    const std::vector<StackFrame> three{{16, 8}, {48, 2}, {32, 4}};
     const int thread = 0;
-    const std::uint32_t first = table.intern_unowned(one, &thread);
-    const std::uint32_t second = table.intern_unowned(two, &thread);
-    CHECK_EQUAL(table.intern_unowned(one, &thread), first);
+    const auto unowned = [&](const std::vector<StackFrame>& stack, std::uint32_t id, bool is_new) {
+        const StackTable::Interned found = table.intern_unowned(stack, &thread);
+        CHECK_EQUAL(found.id, id);
+        CHECK_EQUAL(found.is_new, is_new);
+    };
+    const auto is = [&](std::uint32_t id, const std::vector<StackFrame>& frames) {
+        CHECK_EQUAL(table.frames(id) == frames, true);
+    };
+    unowned(one, 1, true);
+    unowned(two, 2, true);
+    unowned(three, 3, true);
+    unowned(one, 1, true);
     CHECK_EQUAL(table.find(one), 0u);
-    CHECK_EQUAL(table.unowned().size(), 2u);
+    CHECK_EQUAL(table.unowned().size(), 3u);
     CHECK_EQUAL(table.unowned()[1].thread == &thread, true);
 
     const StackTable::Interned owned = table.intern(one);
-    CHECK_EQUAL(owned.id, first);
+    CHECK_EQUAL(owned.id, 1u);
     CHECK_EQUAL(owned.is_new, true);
     CHECK_EQUAL(table.intern(one).is_new, false);
-    CHECK_EQUAL(table.find(one), first);
+    CHECK_EQUAL(table.find(one), 1u);
+    unowned(one, 1, false);
 
-    CHECK_EQUAL(table.settle(), 2u);
-    CHECK_EQUAL(table.frames(first) == one, true);
-    CHECK_EQUAL(table.frames(second) == (std::vector<StackFrame>{{0, 2}}), true);
-    CHECK_EQUAL(table.find(two), 0u);
-    const std::vector<StackFrame> deep{{16, 8}, {48, 2}, {32, 4}};
-    const std::uint32_t third = table.intern_unowned(deep, &thread);
-    table.forget_inner(third, 2);
+    table.forget_inner(3, 2);
+    CHECK_EQUAL(table.settle(), 3u);
     CHECK_EQUAL(table.unowned().size(), 0u);
-    CHECK_EQUAL(table.frames(third) == (std::vector<StackFrame>{{0, 2}, {32, 4}}), true);
-    CHECK_EQUAL(table.find(deep), 0u);
-    CHECK_EQUAL(table.intern(two).id, 4u);
-    CHECK_EQUAL(table.frames(4) == two, true);
+    is(1, one);
+    is(2, {{0, 2}});
+    is(3, {{0, 2}, {32, 4}});
+    unowned(two, 2, false);
+    unowned(three, 3, false);
+    CHECK_EQUAL(table.find(two), 0u);
+
+    const StackTable::Interned again = table.intern(two);
+    CHECK_EQUAL(again.id, 4u);
+    CHECK_EQUAL(again.is_new, true);
+    CHECK_EQUAL(table.find(two), 4u);
+    is(4, two);
+    CHECK_EQUAL(table.size(), 4u);
 }
 
 void a_full_table_still_finds_what_it_has() {

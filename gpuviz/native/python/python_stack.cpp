@@ -226,9 +226,11 @@ std::uint32_t PythonStackWalker::capture_without_waiting(record::StackTable& tab
     if (const std::uint32_t known = find(thread, table, frames)) {
         return known;
     }
-    const std::uint32_t id = table.intern_unowned(frames, thread);
-    own_soon(table);
-    return id;
+    const record::StackTable::Interned stack = table.intern_unowned(frames, thread);
+    if (stack.is_new) {
+        own_soon(table);
+    }
+    return stack.id;
 }
 
 std::uint32_t PythonStackWalker::add(record::StackTable& table,

@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::size_t first_slots = 1024;
 constexpr std::size_t frames_per_stack = 32;
-// In place of a forgotten frame, after the number of all of them.
-constexpr StackFrame nothing{0, 0};
 
 std::uint64_t next_number() noexcept {
     static std::atomic<std::uint64_t> numbers{0};
@@ -59,26 +57,28 @@ StackTable::StackTable(std::size_t max_stacks)
 
 StackTable::Interned StackTable::intern(std::span<const StackFrame> frames) noexcept {
     const std::lock_guard lock(mutex_);
-    const Interned stack = add(frames);
+    const Interned stack = add(frames, Forgotten::skip);
     const bool was_unowned =
         std::erase_if(unowned_, [&](const Unowned& each) { return each.id == stack.id; }) != 0;
     return {stack.id, stack.is_new || was_unowned};
 }
 
-std::uint32_t StackTable::intern_unowned(std::span<const StackFrame> frames,
-                                         const void* thread) noexcept {
+StackTable::Interned StackTable::intern_unowned(std::span<const StackFrame> frames,
+                                                const void* thread) noexcept {
     const std::lock_guard lock(mutex_);
     try {
+        // Also so that forget() needs no memory.
         unowned_.reserve(unowned_.size() + 1);
+        forgotten_.reserve(forgotten_.size() + unowned_.size() + 1);
     } catch (const std::bad_alloc&) {
         ++dropped_;
-        return 0;
+        return {0, false};
     }
-    const Interned stack = add(frames);
+    const Interned stack = add(frames, Forgotten::find);
     if (stack.is_new) {
         unowned_.push_back({stack.id, thread});
     }
-    return stack.id;
+    return {stack.id, !is_owned(stack.id)};
 }
 
 std::vector<StackTable::Unowned> StackTable::unowned() const {
@@ -88,32 +88,35 @@ std::vector<StackTable::Unowned> StackTable::unowned() const {
 
 void StackTable::forget_inner(std::uint32_t id, std::size_t count) noexcept {
     const std::lock_guard lock(mutex_);
-    forget_inner_frames(id, count);
+    forget(id, count);
     std::erase_if(unowned_, [&](const Unowned& each) { return each.id == id; });
 }
 
 std::size_t StackTable::settle() noexcept {
     const std::lock_guard lock(mutex_);
     for (const Unowned& each : unowned_) {
-        forget_inner_frames(each.id, frames_of(each.id).size());
+        forget(each.id, frames_of(each.id).size());
     }
     unowned_.clear();
     return ends_.size() - 1;
 }
 
-// The slot of the stack stays, and matches no stack any more.
-void StackTable::forget_inner_frames(std::uint32_t id, std::size_t count) noexcept {
-    const std::span<StackFrame> inner = frames_of(id).first(count);
-    std::ranges::fill(inner, nothing);
-    inner.front() = {0, std::int64_t(count)};
+void StackTable::forget(std::uint32_t id, std::size_t count) noexcept {
+    try {
+        forgotten_.emplace(id, count);
+    } catch (const std::bad_alloc&) {
+        // Nobody may see the addresses.
+        std::ranges::fill(std::span(frames_).subspan(ends_[id - 1], count), StackFrame{0, 0});
+    }
 }
 
-StackTable::Interned StackTable::add(std::span<const StackFrame> frames) noexcept {
+StackTable::Interned StackTable::add(std::span<const StackFrame> frames,
+                                     Forgotten forgotten) noexcept {
     if (frames.empty()) {
         return {0, false};
     }
     const std::uint64_t hash = hash_of(frames);
-    std::size_t slot = slot_of(hash, frames);
+    std::size_t slot = slot_of(hash, frames, forgotten);
     if (slots_[slot].id != 0) {
         return {slots_[slot].id, false};
     }
@@ -125,7 +128,7 @@ StackTable::Interned StackTable::add(std::span<const StackFrame> frames) noexcep
     try {
         if (2 * (stacks + 1) > slots_.size()) {
             grow();
-            slot = slot_of(hash, frames);
+            slot = slot_of(hash, frames, forgotten);
         }
         ends_.push_back(frames_.size() + frames.size());
         frames_.insert(frames_.end(), frames.begin(), frames.end());
@@ -143,7 +146,7 @@ std::uint32_t StackTable::find(std::span<const StackFrame> frames) noexcept {
         return 0;
     }
     const std::lock_guard lock(mutex_);
-    const std::uint32_t id = slots_[slot_of(hash_of(frames), frames)].id;
+    const std::uint32_t id = slots_[slot_of(hash_of(frames), frames, Forgotten::skip)].id;
     return is_owned(id) ? id : 0;
 }
 
@@ -153,9 +156,13 @@ bool StackTable::is_owned(std::uint32_t id) const noexcept {
 
 std::vector<StackFrame> StackTable::frames(std::uint32_t id) const {
     const std::lock_guard lock(mutex_);
-    std::vector<StackFrame> found;
-    std::ranges::copy_if(frames_of(id), std::back_inserter(found),
-                         [](const StackFrame& frame) { return frame != nothing; });
+    const std::span<const StackFrame> all = frames_of(id);
+    const auto cut = forgotten_.find(id);
+    if (cut == forgotten_.end()) {
+        return {all.begin(), all.end()};
+    }
+    std::vector<StackFrame> found{{0, std::int64_t(cut->second)}};
+    std::ranges::copy(all.subspan(cut->second), std::back_inserter(found));
     return found;
 }
 
@@ -175,21 +182,20 @@ std::size_t StackTable::bytes() const noexcept {
            frames_.capacity() * sizeof(StackFrame);
 }
 
-std::span<StackFrame> StackTable::frames_of(std::uint32_t id) noexcept {
-    return std::span(frames_).subspan(ends_[id - 1], ends_[id] - ends_[id - 1]);
-}
-
 std::span<const StackFrame> StackTable::frames_of(std::uint32_t id) const noexcept {
     return std::span(frames_).subspan(ends_[id - 1], ends_[id] - ends_[id - 1]);
 }
 
 // The slot of the stack, or the free slot for it.
-std::size_t StackTable::slot_of(std::uint64_t hash,
-                                std::span<const StackFrame> frames) const noexcept {
+std::size_t StackTable::slot_of(std::uint64_t hash, std::span<const StackFrame> frames,
+                                Forgotten forgotten) const noexcept {
+    const auto is_it = [&](const Slot& slot) {
+        return slot.hash == hash && same(frames_of(slot.id), frames) &&
+               (forgotten == Forgotten::find || !forgotten_.contains(slot.id));
+    };
     const std::size_t mask = slots_.size() - 1;
     std::size_t slot = hash & mask;
-    while (slots_[slot].id != 0 &&
-           (slots_[slot].hash != hash || !same(frames_of(slots_[slot].id), frames))) {
+    while (slots_[slot].id != 0 && !is_it(slots_[slot])) {
         slot = (slot + 1) & mask;
     }
     return slot;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace gpuviz::record {
@@ -21,7 +22,8 @@ struct StackFrame {
 //
 // Frames are innermost first. The table stores addresses only; the caller owns the code objects, so
 // that an address identifies the same code during the lifetime of the table. A stack captured by a
-// thread that could not own them is unowned until intern() finds it again, or settle() forgets it.
+// thread that could not own them is unowned until intern() finds it again, or its frames are
+// forgotten. Then only intern_unowned() finds it, so that a loop does not add it each time.
 class StackTable {
   public:
     struct Interned {
@@ -33,9 +35,10 @@ class StackTable {
     explicit StackTable(std::size_t max_stacks);
 
     [[nodiscard]] Interned intern(std::span<const StackFrame> frames) noexcept;
-    // The id of a stack of a thread, which `thread` identifies, if the caller cannot own its code.
-    [[nodiscard]] std::uint32_t intern_unowned(std::span<const StackFrame> frames,
-                                               const void* thread) noexcept;
+    // For a caller that cannot own the code of the stack of a thread, which `thread` identifies.
+    // `is_new`: somebody should own it soon.
+    [[nodiscard]] Interned intern_unowned(std::span<const StackFrame> frames,
+                                          const void* thread) noexcept;
     struct Unowned {
         std::uint32_t id;
         const void* thread;
@@ -68,12 +71,12 @@ class StackTable {
     };
 
     // The functions below need the lock.
-    void forget_inner_frames(std::uint32_t id, std::size_t count) noexcept;
-    [[nodiscard]] std::span<StackFrame> frames_of(std::uint32_t id) noexcept;
+    void forget(std::uint32_t id, std::size_t count) noexcept;
     [[nodiscard]] std::span<const StackFrame> frames_of(std::uint32_t id) const noexcept;
-    [[nodiscard]] std::size_t slot_of(std::uint64_t hash,
-                                      std::span<const StackFrame> frames) const noexcept;
-    [[nodiscard]] Interned add(std::span<const StackFrame> frames) noexcept;
+    enum class Forgotten : bool { skip, find };
+    [[nodiscard]] std::size_t slot_of(std::uint64_t hash, std::span<const StackFrame> frames,
+                                      Forgotten forgotten) const noexcept;
+    [[nodiscard]] Interned add(std::span<const StackFrame> frames, Forgotten forgotten) noexcept;
     [[nodiscard]] bool is_owned(std::uint32_t id) const noexcept;
     void grow();
 
@@ -84,6 +87,7 @@ class StackTable {
     std::vector<std::uint64_t> ends_;  // stack `id` is frames_[ends_[id - 1], ends_[id])
     std::vector<StackFrame> frames_;
     std::vector<Unowned> unowned_;  // few: nobody waits long to own its frames
+    std::unordered_map<std::uint32_t, std::size_t> forgotten_;  // innermost frames, by stack
     std::uint64_t dropped_ = 0;
 };
 

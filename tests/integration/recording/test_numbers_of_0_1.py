@@ -20,7 +20,7 @@ from tests.integration.recording.numbers_of import numbers_of
 FOLDER = Path(__file__).parent / "numbers_0_1"
 OF_DEMO = Path(gpuviz.__file__).parent / "commands" / "recordings"
 # Version 0.1 did not separate waiting for earlier work from the transfer, and had one launch site.
-NEW_COLUMNS = {"waiting_ns", "transfer_ns", "sites"}
+NEW_COLUMNS = {"waiting_ns", "transfer_ns", "sites", "frameworks"}
 # It called these causes of idle time unknown.
 NEW_CAUSES = ("idle_gpu_busy_ns", "idle_unrecorded_event_ns")
 IN_REPORT = "007"
@@ -47,7 +47,7 @@ def as_of_0_1(numbers: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     """Return numbers without columns that are new, and with the old meaning of the others."""
     plain = json.loads(json.dumps(numbers))
     for name, table in plain.items():
-        if name.split()[0] in {"synchronizations", "kernels", "copies"}:
+        if name.split()[0] in {"synchronizations", "kernels", "copies", "sites"}:
             plain[name] = {key: table[key] for key in table if key not in NEW_COLUMNS}
     for overlap, of_old in zip(plain["overlap"], old["overlap"], strict=True):
         for lanes in ("devices", "streams"):
