@@ -532,6 +532,8 @@ class Recording:
     @cached_property
     def processes(self) -> "tuple[Process, ...]":
         """The processes of a merged recording (`gpuviz.merge`); none of a recording of one."""
+        if not self.tables["processes"].num_rows:
+            return ()
         from gpuviz.analysis.processes import processes
 
         return processes(self)

@@ -101,6 +101,9 @@ def _is_known(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether each id is 0 or known."""
     import numpy as np
 
+    if not ids.size:
+        # np.isin() would import numpy.ma.
+        return np.ones(0, bool)
     last = int(known.max(initial=0))
     if last > _DENSE * len(known) or ids.max(initial=0) > last:
         return np.isin(ids, np.append(known, 0))

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 import gpuviz
-from tests.gpu import torch_program
 
 torch = pytest.importorskip("torch")
+torch_program = pytest.importorskip("tests.gpu.torch_program")
 pytestmark = pytest.mark.gpu
 MIB = 1 << 20
 
