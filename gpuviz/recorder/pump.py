@@ -8,8 +8,8 @@ from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gpuviz import _core
 from gpuviz.analysis.columns import distinct
+from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.host_clocks import clock_snapshot
 from gpuviz.recording.arrays import batch_of, numbers, texts
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from gpuviz import _core
     from gpuviz.recorder.feed import Feed
     from gpuviz.recorder.live_statistics import LiveStatistics
     from gpuviz.recorder.source import Source
@@ -241,11 +242,11 @@ class Pump:
         self._statistics.take("memory_events", chunk)
 
     def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
-        torch = [number for number in ids if number // 2 >= _core.torch_pool_owner()]
-        own = [number for number in ids if number not in torch]
+        own = [pool for pool in ids if pool // 2 < TORCH_OWNER]
+        of_torch = [pool for pool in ids if pool // 2 >= TORCH_OWNER]
         return [
             *pool_rows(own, self._source.framework, self._source.memory),
-            *pool_rows(torch, "torch", "device"),
+            *pool_rows(of_torch, "torch", "device"),
         ]
 
     def _append_tables(self, tables: "dict[str, list[dict[str, Any]]]") -> None:

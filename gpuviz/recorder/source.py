@@ -13,7 +13,8 @@ class Source(Protocol):
     """Produces the memory events of one recording; used once.
 
     The recorder calls `tables`, `describe`, `begin` and `end` in this order, and the other methods
-    at any time, from any thread. If `begin` raises an exception, `end` is still called to undo it.
+    at any time, from any thread. If `describe`, `begin` or anything between them raises an
+    exception, `end` is still called to undo them.
     """
 
     @property
