@@ -35,7 +35,7 @@ def test_a_free_is_completed_when_the_copy_is_done(recorded):
     def program(gpu):
         array, staging = gpu.empty(8 * MIB), gpu.empty_pinned(8 * MIB)
         with gpu.Stream(non_blocking=True) as stream:
-            gpu.launch("spin", duration=5e-3)
+            gpu.launch("spin", duration=1.0)
             gpu.copy_to_device(array, host=staging)
         del staging
         stream.synchronize()
@@ -77,7 +77,7 @@ def test_memory_from_before_the_recording_is_its_initial_state(gpu, recorded):
     kept, freed = gpu.empty_pinned(MIB), gpu.empty_pinned(2 * MIB)
     array, copied = gpu.empty(4 * MIB), gpu.empty_pinned(4 * MIB)
     with gpu.Stream(non_blocking=True):
-        gpu.launch("spin", duration=5e-3)
+        gpu.launch("spin", duration=1.0)
         gpu.copy_to_device(array, host=copied)
     del freed, copied
 
