@@ -16,36 +16,22 @@ const COPIED = [
 /** Rows of `memory_events` in columns. */
 type Rows = ReturnType<typeof readRows>;
 
-function readRows(table: ArrowTable) {
+/** Rows of `host_memory_events` have no stream and no pool, those of older files no framework. */
+export function readRows(table: ArrowTable) {
+  const numbersOf = (column: string) =>
+    table.has(column) ? table.numbers(column) : new Float64Array(table.rows);
   return {
     timeNs: table.numbers("time"),
     action: table.codes("action", ACTIONS),
     address: table.numbers("address"),
     size: table.numbers("size"),
     requestedSize: table.numbers("requested_size"),
-    stream: table.numbers("stream"),
-    pool: table.numbers("pool"),
+    stream: numbersOf("stream"),
+    pool: numbersOf("pool"),
     stack: table.numbers("stack"),
-    // Older files lack it.
     framework: table.has("framework")
       ? table.codes("framework", FRAMEWORKS)
       : new Uint8Array(table.rows),
-  };
-}
-
-/** Rows of `host_memory_events`, as if they were of one device. */
-export function hostRows(table: ArrowTable): Rows {
-  const nothing = new Float64Array(table.rows);
-  return {
-    timeNs: table.numbers("time"),
-    action: table.codes("action", ACTIONS),
-    address: table.numbers("address"),
-    size: table.numbers("size"),
-    requestedSize: table.numbers("requested_size"),
-    stream: nothing,
-    pool: nothing,
-    stack: table.numbers("stack"),
-    framework: new Uint8Array(table.rows),
   };
 }
 

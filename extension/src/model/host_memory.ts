@@ -1,7 +1,7 @@
 import type { ArrowTable } from "../wire/arrow.ts";
 import { countAtMost } from "../base/search.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
-import { DeviceEvents, hostRows } from "./event_log.ts";
+import { DeviceEvents, readRows } from "./event_log.ts";
 import { LEVEL_NAMES, type LevelName } from "./levels.ts";
 
 /** Pinned host memory, which belongs to no device. */
@@ -11,7 +11,7 @@ export class HostMemory {
 
   /** Takes more rows of `host_memory_events`; those until the start describe what existed then. */
   append(table: ArrowTable, startNs: number): void {
-    const rows = hostRows(table);
+    const rows = readRows(table);
     const initial = countAtMost(rows.timeNs, startNs);
     this.#events.append(rows, 0, table.rows, initial);
   }

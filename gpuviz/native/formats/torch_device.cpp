@@ -5,6 +5,7 @@
 
 #include "state/device_memory.hpp"
 #include "state/overlap.hpp"
+#include "torch/homes.hpp"
 #include "torch/pool_size.hpp"
 
 namespace gpuviz::formats {
@@ -110,7 +111,7 @@ void TorchDevice::undo_free(std::size_t row, bool completed) {
         ++history_->contradictions;
         return;
     }
-    const auto home = home_of(address);
+    const auto home = torch::home_at(homes_, address);
     const auto next = lives_.lower_bound(address);
     const std::uint64_t limit = next == lives_.end() ? ~std::uint64_t{0} >> 1 : next->first;
     const std::uint32_t pool = home != homes_.end() ? home->second.pool : pool_of(row, size);
@@ -141,7 +142,7 @@ bool TorchDevice::make_room(std::uint64_t address, std::uint64_t end) {
 // block before it. A request of at least max_split_size gets a whole block.
 void TorchDevice::settle(Lives::iterator block) {
     if (block->second.is_exact) return;
-    const auto home = home_of(block->first);
+    const auto home = torch::home_at(homes_, block->first);
     if (home == homes_.end() || home->second.is_expandable || home->second.pool % 2 == 0) return;
     const auto next = std::next(block);
     const std::uint64_t home_end = home->first + home->second.size;
@@ -177,11 +178,11 @@ void TorchDevice::undo_segment_free(std::size_t row) {
 }
 
 void TorchDevice::undo_map(std::size_t row) {
-    const auto home = home_of(events_->address[row]);
+    const auto home = torch::home_at(homes_, events_->address[row]);
     history_->pool[row] =
         home != homes_.end() && home->second.is_expandable ? home->second.pool : run_pool(row);
     forget_live(events_->address[row], end(row));
-    if (!cut_run(events_->address[row], end(row))) ++history_->contradictions;
+    if (!torch::cut_run(homes_, events_->address[row], end(row))) ++history_->contradictions;
 }
 
 void TorchDevice::undo_unmap(std::size_t row) {
@@ -191,8 +192,8 @@ void TorchDevice::undo_unmap(std::size_t row) {
         ++history_->contradictions;
         return;
     }
-    add_run(events_->address[row],
-            {unsigned_of(events_->size[row]), events_->stream[row], pool, 0, true});
+    const Home run{unsigned_of(events_->size[row]), events_->stream[row], pool, 0, true};
+    torch::add_run(homes_, events_->address[row], run);
 }
 
 // The pool of the run that the range touches; without one, the pool for its size.
@@ -204,17 +205,10 @@ std::uint32_t TorchDevice::run_pool(std::size_t row) {
     const auto right = homes_.find(end(row));
     if (fits(right)) return right->second.pool;
     if (events_->address[row] > 0) {
-        const auto left = home_of(events_->address[row] - 1);
+        const auto left = torch::home_at(homes_, events_->address[row] - 1);
         if (fits(left)) return left->second.pool;
     }
     return pool_of(row, unsigned_of(events_->size[row]));
-}
-
-TorchDevice::Homes::iterator TorchDevice::home_of(std::uint64_t address) {
-    const auto next = homes_.upper_bound(address);
-    if (next == homes_.begin()) return homes_.end();
-    const auto home = std::prev(next);
-    return home->first + home->second.size > address ? home : homes_.end();
 }
 
 bool TorchDevice::is_taken(std::uint64_t address, std::uint64_t end) {
@@ -233,41 +227,6 @@ void TorchDevice::forget_live(std::uint64_t address, std::uint64_t end) {
         ++history_->contradictions;
         block = lives_.erase(block);
     }
-}
-
-void TorchDevice::add_run(std::uint64_t address, Home run) {
-    const auto touches = [&](const Home& other) {
-        return other.is_expandable && other.stream == run.stream && other.pool == run.pool;
-    };
-    const auto next = homes_.find(address + run.size);
-    if (next != homes_.end() && touches(next->second)) {
-        run.size += next->second.size;
-        homes_.erase(next);
-    }
-    const auto previous = address > 0 ? home_of(address - 1) : homes_.end();
-    if (previous != homes_.end() && touches(previous->second)) {
-        previous->second.size += run.size;
-    } else {
-        homes_.insert_or_assign(address, run);
-    }
-}
-
-bool TorchDevice::cut_run(std::uint64_t address, std::uint64_t end) {
-    const auto run = home_of(address);
-    if (run == homes_.end() || !run->second.is_expandable || end <= address) return false;
-    const std::uint64_t run_end = run->first + run->second.size;
-    if (run_end < end) return false;
-    Home rest = run->second;
-    if (address > run->first) {
-        run->second.size = address - run->first;
-    } else {
-        homes_.erase(run);
-    }
-    if (end < run_end) {
-        rest.size = run_end - end;
-        homes_.emplace(end, rest);
-    }
-    return true;
 }
 
 std::uint64_t TorchDevice::rounded(std::size_t row) const {

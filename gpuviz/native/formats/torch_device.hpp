@@ -73,12 +73,9 @@ class TorchDevice {
     [[nodiscard]] std::uint64_t block_size(std::size_t row, Homes::const_iterator home) const;
     void notice_setting(std::size_t row);
 
-    [[nodiscard]] Homes::iterator home_of(std::uint64_t address);
     [[nodiscard]] bool is_taken(std::uint64_t address, std::uint64_t end);
     [[nodiscard]] bool is_reserved(std::uint64_t address, std::uint64_t end);
     void forget_live(std::uint64_t address, std::uint64_t end);
-    void add_run(std::uint64_t address, Home run);
-    bool cut_run(std::uint64_t address, std::uint64_t end);
 
     [[nodiscard]] std::uint64_t rounded(std::size_t row) const;
     [[nodiscard]] std::uint64_t end(std::size_t row) const;

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "formats/torch_device.hpp"
+#include "torch/homes.hpp"
 
 namespace gpuviz::formats {
 
@@ -31,7 +32,8 @@ void TorchDevice::redo(std::size_t first, std::size_t last) {
                 if (home.size > 0) homes_.insert_or_assign(address, home);
                 break;
             case Action::segment_map:
-                if (home.size > 0 && !is_reserved(address, end(row))) add_run(address, home);
+                if (home.size > 0 && !is_reserved(address, end(row)))
+                    torch::add_run(homes_, address, home);
                 break;
             case Action::segment_free: {
                 const auto known = homes_.find(address);
@@ -41,7 +43,7 @@ void TorchDevice::redo(std::size_t first, std::size_t last) {
                 break;
             }
             case Action::segment_unmap:
-                if (cut_run(address, end(row))) forget_live(address, end(row));
+                if (torch::cut_run(homes_, address, end(row))) forget_live(address, end(row));
                 break;
             default:
                 break;
@@ -51,7 +53,7 @@ void TorchDevice::redo(std::size_t first, std::size_t last) {
 
 void TorchDevice::redo_alloc(std::size_t row) {
     const std::uint64_t address = events_->address[row];
-    const auto home = home_of(address);
+    const auto home = torch::home_at(homes_, address);
     const bool is_exact = history_->size[row] > 0;
     std::uint64_t size = is_exact ? unsigned_of(history_->size[row]) : rounded(row);
     forget_live(address, address + std::max<std::uint64_t>(size, 1));
@@ -72,7 +74,7 @@ void TorchDevice::notice_setting(std::size_t row) {
     if (action == Action::segment_map) is_expandable_ = true;
     if (action == Action::segment_alloc) is_expandable_ = false;
     if (action != Action::alloc || is_expandable_) return;
-    const auto home = home_of(events_->address[row]);
+    const auto home = torch::home_at(homes_, events_->address[row]);
     is_expandable_ = home != homes_.end() && home->second.is_expandable;
 }
 
@@ -84,13 +86,10 @@ std::uint64_t TorchDevice::block_size(std::size_t row, Homes::const_iterator hom
     const auto next = lives_.upper_bound(address);
     const std::uint64_t home_end = home->first + home->second.size;
     const std::uint64_t limit = next == lives_.end() ? home_end : std::min(home_end, next->first);
-    if (limit - address <= size) return size;
-    const std::uint64_t rest = limit - address - size;
     const std::int64_t most = -history_->size[row];
     if (most > 0 && limit - address > unsigned_of(most)) return size;
     const bool finely = is_expandable_ || home->second.is_expandable || home->second.pool % 2 == 0;
-    return allocator::is_split(finely, size, rest, rounding_->max_split_size) ? size
-                                                                              : limit - address;
+    return torch::block_size(limit - address, size, finely, rounding_->max_split_size);
 }
 
 void TorchDevice::redo_free(std::size_t row) {
@@ -117,7 +116,7 @@ void TorchDevice::describe_before() {
 void TorchDevice::describe_after() {
     std::vector<TorchRow>& rows = history_->after;
     const auto stays = [&](std::uint64_t address) {
-        const auto home = home_of(address);
+        const auto home = torch::home_at(homes_, address);
         if (home == homes_.end()) return true;
         const auto last = last_homes_.find(home->first);
         return last != last_homes_.end() && last->second == home->second;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "python/gil.hpp"
 #include "record/outer_frames.hpp"
 #include "record/stack_memo.hpp"
 
@@ -26,12 +27,6 @@ struct Release {
 using Reference = std::unique_ptr<PyObject, Release>;
 
 PyObject* object_at(std::uint64_t address) noexcept { return reinterpret_cast<PyObject*>(address); }
-
-// The limited API lacks this function, which works without the GIL.
-int (*find_has_gil())() {
-    void* const found = dlsym(RTLD_DEFAULT, "PyGILState_Check");
-    return found == nullptr ? [] { return 0; } : reinterpret_cast<int (*)()>(found);
-}
 
 // A finalizing interpreter must not be used. The function is public from 3.13 on and private
 // before.
@@ -151,7 +146,7 @@ std::unordered_set<const void*>& walkers() {
 }  // namespace
 
 PythonStackWalker::PythonStackWalker(std::size_t max_depth, std::optional<FrameLayout> layout)
-    : max_depth_(max_depth), is_finalizing_(find_is_finalizing()), has_gil_(find_has_gil()) {
+    : max_depth_(max_depth), is_finalizing_(find_is_finalizing()) {
     if (max_depth == 0 || max_depth > depth_limit) {
         throw std::invalid_argument("The stack depth must be between 1 and " +
                                     std::to_string(depth_limit) + ", got " +
@@ -214,7 +209,7 @@ std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
 }
 
 std::uint32_t PythonStackWalker::capture_without_waiting(record::StackTable& table) noexcept {
-    if (has_gil_()) {
+    if (holds_gil()) {
         return capture(table);
     }
     PyThreadState* const thread = PyGILState_GetThisThreadState();

@@ -58,7 +58,6 @@ class PythonStackWalker final : public record::StackWalker {
 
     std::size_t max_depth_;
     int (*is_finalizing_)();
-    int (*has_gil_)();
     std::optional<record::FrameLayout> layout_;
     std::unordered_set<std::uint64_t> codes_;
     std::atomic<record::StackTable*> waiting_{nullptr};  // for own_waiting()

@@ -1,11 +1,11 @@
 #include "torch/torch_observer.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <new>
 
 #include "record/clock.hpp"
 #include "record/thread_id.hpp"
+#include "torch/homes.hpp"
 #include "torch/pool_size.hpp"
 
 namespace gpuviz::torch {
@@ -64,7 +64,6 @@ void TorchObserver::take(const TraceEntry& entry) noexcept {
     try {
         Device& device = devices_[entry.device];
         const std::uint32_t owner = owner_of({entry.pool[0], entry.pool[1]});
-        const bool is_page = event.action == Action::segment_map;
         event.pool = 2 * owner + (is_large_by_size(event.action, event.size) ? 1 : 0);
         switch (event.action) {
             case Action::alloc:
@@ -76,16 +75,12 @@ void TorchObserver::take(const TraceEntry& entry) noexcept {
                 break;
             case Action::segment_alloc:
             case Action::segment_map:
-                mapped(device, event.address, {event.size, event.stream, event.pool, is_page});
+                mapped(device, event);
                 break;
             case Action::segment_free:
-            case Action::segment_unmap: {
-                const auto home = home_of(device, event.address);
-                if (home == device.homes.end()) return;
-                event.pool = home->second.pool;
-                unmapped(device, event.address, event.size);
+            case Action::segment_unmap:
+                if (!unmapped(device, event)) return;
                 break;
-            }
             case Action::oom:
                 event.requested_size = event.size;
                 break;
@@ -99,14 +94,37 @@ void TorchObserver::take(const TraceEntry& entry) noexcept {
 }
 
 void TorchObserver::allocated(Device& device, const TraceEntry& entry, MemoryEvent& event) {
-    const auto home = home_of(device, entry.address);
+    const auto home = home_at(device.homes, entry.address);
     event.requested_size = entry.size;
     event.size = allocator::round_size(std::max<std::uint64_t>(entry.size, 1), divisions_);
     if (home != device.homes.end()) {
         event.pool = home->second.pool;
-        event.size = block_size(device, entry.address, event.size);
+        event.size = size_in(device, *home, entry.address, event.size);
     }
     device.lives.insert_or_assign(entry.address, Live{event.size, entry.size, event.pool});
+}
+
+void TorchObserver::mapped(Device& device, const MemoryEvent& event) {
+    const bool is_expandable = event.action == Action::segment_map;
+    const Home home{event.size, event.stream, event.pool, is_expandable};
+    if (is_expandable) {
+        add_run(device.homes, event.address, home);
+    } else {
+        device.homes.insert_or_assign(event.address, home);
+    }
+}
+
+bool TorchObserver::unmapped(Device& device, MemoryEvent& event) {
+    const auto home = home_at(device.homes, event.address);
+    if (home == device.homes.end()) {
+        return false;  // it was mapped before the state was known
+    }
+    event.pool = home->second.pool;
+    if (event.action == Action::segment_free) {
+        device.homes.erase(home);
+        return true;
+    }
+    return cut_run(device.homes, event.address, event.address + event.size);
 }
 
 bool TorchObserver::freed(Device& device, MemoryEvent& event) {
@@ -123,64 +141,15 @@ bool TorchObserver::freed(Device& device, MemoryEvent& event) {
     return true;
 }
 
-// Pages next to others of the same stream and pool are one run.
-void TorchObserver::mapped(Device& device, std::uint64_t address, Home home) {
-    if (home.is_expandable) {
-        const auto touches = [&](const Home& other) {
-            return other.is_expandable && other.stream == home.stream && other.pool == home.pool;
-        };
-        const auto next = device.homes.find(address + home.size);
-        if (next != device.homes.end() && touches(next->second)) {
-            home.size += next->second.size;
-            device.homes.erase(next);
-        }
-        const auto previous = address == 0 ? device.homes.end() : home_of(device, address - 1);
-        if (previous != device.homes.end() && touches(previous->second)) {
-            previous->second.size += home.size;
-            return;
-        }
-    }
-    device.homes.insert_or_assign(address, home);
-}
-
-void TorchObserver::unmapped(Device& device, std::uint64_t address, std::uint64_t size) {
-    const auto home = home_of(device, address);
-    const std::uint64_t end = home->first + home->second.size;
-    Home rest = home->second;
-    if (address > home->first) {
-        home->second.size = address - home->first;
-    } else {
-        device.homes.erase(home);
-    }
-    if (address + size < end) {
-        rest.size = end - (address + size);
-        device.homes.emplace(address + size, rest);
-    }
-}
-
-std::map<std::uint64_t, TorchObserver::Home>::iterator TorchObserver::home_of(
-    Device& device, std::uint64_t address) {
-    const auto after = device.homes.upper_bound(address);
-    if (after == device.homes.begin()) {
-        return device.homes.end();
-    }
-    const auto home = std::prev(after);
-    return address < home->first + home->second.size ? home : device.homes.end();
-}
-
 // By torch's rule for splitting the free block at the address, which ends at the next live one.
-std::uint64_t TorchObserver::block_size(Device& device, std::uint64_t address, std::uint64_t size) {
-    const auto home = home_of(device, address);
-    const std::uint64_t home_end = home->first + home->second.size;
+std::uint64_t TorchObserver::size_in(const Device& device, const Homes::value_type& home,
+                                     std::uint64_t address, std::uint64_t size) const {
     const auto next = device.lives.upper_bound(address);
+    const std::uint64_t home_end = home.first + home.second.size;
     const std::uint64_t end =
         next == device.lives.end() ? home_end : std::min(home_end, next->first);
-    if (end - address <= size) {
-        return size;
-    }
-    const bool finely = home->second.is_expandable || home->second.pool % 2 == 0;
-    return allocator::is_split(finely, size, end - address - size, max_split_size_) ? size
-                                                                                    : end - address;
+    const bool finely = home.second.is_expandable || home.second.pool % 2 == 0;
+    return block_size(end - address, size, finely, max_split_size_);
 }
 
 std::uint32_t TorchObserver::owner_of(const Pool& pool) {
@@ -199,7 +168,7 @@ void TorchObserver::describe(const std::vector<Segment>& segments,
     }
     for (const Segment& each : segments) {
         Device& device = devices_[each.device];
-        if (home_of(device, each.address) != device.homes.end()) {
+        if (home_at(device.homes, each.address) != device.homes.end()) {
             continue;
         }
         MemoryEvent event = new_event(
@@ -208,12 +177,12 @@ void TorchObserver::describe(const std::vector<Segment>& segments,
         event.size = each.size;
         event.stream = each.stream;
         event.pool = 2 * owner_of(each.pool) + (each.is_large ? 1 : 0);
-        mapped(device, each.address, {each.size, each.stream, event.pool, each.is_expandable});
+        mapped(device, event);
         push(event);
     }
     for (const Block& each : blocks) {
         Device& device = devices_[each.device];
-        const auto home = home_of(device, each.address);
+        const auto home = home_at(device.homes, each.address);
         if (home == device.homes.end() || device.lives.contains(each.address)) {
             continue;
         }

@@ -88,20 +88,19 @@ class TorchObserver {
         std::uint64_t requested_size;
         std::uint32_t pool;
     };
+    using Homes = std::map<std::uint64_t, Home>;
     struct Device {
-        std::map<std::uint64_t, Home> homes;
+        Homes homes;
         std::map<std::uint64_t, Live> lives;
     };
 
     void take(const TraceEntry& entry) noexcept;
     void allocated(Device& device, const TraceEntry& entry, record::MemoryEvent& event);
-    [[nodiscard]] bool freed(Device& device, record::MemoryEvent& event);
-    void mapped(Device& device, std::uint64_t address, Home home);
-    void unmapped(Device& device, std::uint64_t address, std::uint64_t size);
-    [[nodiscard]] std::map<std::uint64_t, Home>::iterator home_of(Device& device,
-                                                                  std::uint64_t address);
-    [[nodiscard]] std::uint64_t block_size(Device& device, std::uint64_t address,
-                                           std::uint64_t size);
+    [[nodiscard]] static bool freed(Device& device, record::MemoryEvent& event);
+    static void mapped(Device& device, const record::MemoryEvent& event);
+    [[nodiscard]] static bool unmapped(Device& device, record::MemoryEvent& event);
+    [[nodiscard]] std::uint64_t size_in(const Device& device, const Homes::value_type& home,
+                                        std::uint64_t address, std::uint64_t size) const;
     [[nodiscard]] std::uint32_t owner_of(const Pool& pool);
     [[nodiscard]] record::MemoryEvent new_event(record::Action action, int device) const noexcept;
     void push(const record::MemoryEvent& event) noexcept;
