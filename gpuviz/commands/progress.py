@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import format_bytes
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
+Item = TypeVar("Item")
 ProgressCallback = Callable[[int, int], None]
 """Called with the amount done and the total, in any unit."""
 
@@ -31,9 +32,7 @@ def reading(file: Path) -> "Recording":
         return read(file, report)
 
 
-def reading_all(
-    recordings: "Iterable[tuple[str, Recording]]", count: int
-) -> "Iterator[tuple[str, Recording]]":
+def reading_all(recordings: Iterable[Item], count: int) -> Iterator[Item]:
     """Yield recordings as they are read, and show how many of ``count`` are."""
     with _shown(f"Reading {count} recordings") as report:
         for done, each in enumerate(recordings, 1):

@@ -3,11 +3,11 @@
 import glob
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuviz.errors import GpuvizError
+from gpuviz.errors import FormatError, GpuvizError
 from gpuviz.merging.placement import Placement, placements
 from gpuviz.merging.problems import notes_of, without_duplicates
 from gpuviz.merging.rows import Merged
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     Source = Recording | str | os.PathLike[str]
+    # The name of a recording, and it, or why it cannot be read.
+    Read = tuple[str, Recording | FormatError]
 
 _MOST_THREADS = 4
 _SUFFIXES = (".gpuviz", ".gpuviz.part")
@@ -42,16 +44,17 @@ def merge(sources: "Source | Iterable[Source]") -> Recording:
 
     Args:
         sources: Recordings, files that `gpuviz.load` reads, patterns such as ``"ranks/*.gpuviz"``,
-            or folders of recordings.
+            or folders of recordings. Damaged files of a pattern or a folder are left out, with a
+            note.
 
     Raises:
         FileNotFoundError: A file does not exist.
-        FormatError: A file is damaged, or no recording.
+        FormatError: A file, or each file of a pattern or a folder, is damaged or no recording.
         GpuvizError: There is no recording, or one is merged, a part of a longer one, or has
             impossible times.
     """
     given = [sources] if isinstance(sources, Recording | str | os.PathLike) else list(sources)
-    found: list[tuple[str, Recording]] = []
+    found: list[Read] = []
     for each in given:
         if isinstance(each, Recording):
             found.append((f"recording {len(found) + 1}", each))
@@ -60,41 +63,68 @@ def merge(sources: "Source | Iterable[Source]") -> Recording:
     return merged(found)
 
 
-def loaded(paths: "Sequence[Path]") -> "Iterator[tuple[str, Recording]]":
-    """Yield the recordings in files with their paths; several are read at once.
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to merge, and whether it was found by a pattern or in a folder."""
+
+    path: Path
+    is_found: bool
+
+
+def loaded(chosen: "Sequence[File]") -> "Iterator[Read]":
+    """Yield the recordings in files with their paths, or why those found cannot be read.
+
+    Several are read at once.
 
     Raises:
         FileNotFoundError: A file does not exist.
-        FormatError: A file is damaged, or no recording.
+        FormatError: A file that was named is damaged, or no recording.
     """
     # Most of the time is decompression, which runs without Python's lock.
     with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
-        yield from zip(map(str, paths), threads.map(load, paths), strict=True)
+        yield from threads.map(_read, chosen)
 
 
-def files(path: Path) -> list[Path]:
+def _read(file: File) -> "Read":
+    try:
+        return str(file.path), load(file.path)
+    except FormatError as error:
+        if not file.is_found:
+            raise
+        return str(file.path), error
+
+
+def files(path: Path) -> list[File]:
     """Return the recordings that a path or a pattern names, by name.
 
     Raises:
-        FileNotFoundError: There is no such file.
         GpuvizError: A folder has no recordings.
     """
     if path.is_dir() and not (path / "manifest.json").exists():
         found = sorted(each for each in path.iterdir() if each.name.endswith(_SUFFIXES))
         if not found:
             raise GpuvizError(f"{path} has no recordings (*.gpuviz or *.gpuviz.part).")
-        return found
+        return [File(each, is_found=True) for each in found]
     matching = [] if path.exists() else sorted(map(Path, glob.glob(str(path))))  # noqa: PTH207
-    return matching or [path]
+    return [File(each, is_found=True) for each in matching] or [File(path, is_found=False)]
 
 
-def merged(named: "Iterable[tuple[str, Recording]]") -> Recording:
+def merged(read: "Iterable[Read]") -> Recording:
     """Return recordings as one; their names are used in errors and notes.
 
     Raises:
+        FormatError: None could be read.
         GpuvizError: There is none, or one is merged or a part of a longer one.
     """
-    given = list(named)
+    given: list[tuple[str, Recording]] = []
+    unreadable: list[FormatError] = []
+    for name, each in read:
+        if isinstance(each, Recording):
+            given.append((name, each))
+        else:
+            unreadable.append(each)
+    if unreadable and not given:
+        raise unreadable[0]
     if not given:
         raise GpuvizError("There are no recordings to merge.")
     for name, each in given:
@@ -102,10 +132,11 @@ def merged(named: "Iterable[tuple[str, Recording]]") -> Recording:
             raise GpuvizError(f"{name} is a merged recording; merge those that it was made of.")
         if each.bounds is not None:
             raise GpuvizError(f"{name} is a part of a recording; merge whole ones.")
-    kept, duplicates = without_duplicates(given)
+    kept, left_out = without_duplicates(given)
+    left_out += [f"A file was left out: {str(error).rstrip('.')}." for error in unreadable]
     placed = placements(kept)
     rows = Merged(placed)
-    return Recording(rows.tables(), _manifest(placed, rows, notes_of(placed, duplicates)))
+    return Recording(rows.tables(), _manifest(placed, rows, notes_of(placed, left_out)))
 
 
 def _manifest(placed: "list[Placement]", rows: Merged, notes: tuple[str, ...]) -> Manifest:

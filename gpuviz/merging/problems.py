@@ -33,11 +33,11 @@ def without_duplicates(given: "Sequence[Named]") -> "tuple[list[Named], list[str
     return list(kept.values()), sentences
 
 
-def notes_of(placed: "Sequence[Placement]", duplicates: "Sequence[str]") -> tuple[str, ...]:
+def notes_of(placed: "Sequence[Placement]", left_out: "Sequence[str]") -> tuple[str, ...]:
     """Return what readers of the merged recording must know."""
     return (
         *_alignments(placed),
-        *duplicates,
+        *left_out,
         *_ranks(placed),
         *_programs(placed),
         *_versions(placed),

@@ -120,8 +120,23 @@ def test_a_truncated_file_is_named(recording, tmp_path):
     path = process(recording, 0).save(tmp_path / "run.gpuviz")
     path.write_bytes(path.read_bytes()[:-100])
 
-    with pytest.raises(FormatError, match=r"run\.gpuviz"):
-        gpuviz.merge(tmp_path)
+    for source in (path, tmp_path, tmp_path / "*.gpuviz"):
+        with pytest.raises(FormatError, match=r"run\.gpuviz"):
+            gpuviz.merge(source)
+
+
+def test_a_truncated_file_among_others_is_left_out_unless_it_was_named(recording, tmp_path):
+    whole = process(recording, 0).save(tmp_path / "0.gpuviz")
+    damaged = process(recording, 1, ranks=2).save(tmp_path / "1.gpuviz")
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+
+    for source in (tmp_path, str(tmp_path / "*.gpuviz")):
+        merged = gpuviz.merge(source)
+        assert len(merged.processes) == 1
+        (note,) = (note for note in merged.notes if note.startswith("A file was left out: "))
+        assert str(damaged) in note
+    with pytest.raises(FormatError, match=r"1\.gpuviz"):
+        gpuviz.merge([whole, damaged])
 
 
 def test_files_are_found_by_folder_and_by_pattern(recording, tmp_path):
