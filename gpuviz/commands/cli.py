@@ -113,7 +113,7 @@ def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **optio
     """Run a program like `python` and record it.
 
     Arguments, output, tracebacks and exit code are the program's own. Recording starts at the
-    first allocation of CuPy or Numba, or of torch with --shared-pool.
+    first allocation of CuPy or Numba, or when PyTorch first uses the GPU.
     """
     from gpuviz.commands import run as command
     from gpuviz.commands.report import parse_size

@@ -41,7 +41,7 @@ def after_import(name: str, options: str, folder: str) -> None:
     if name == "cupy":
         run.await_cupy()
     elif name == "torch":
-        run.share_pool_with_torch()
+        run.await_torch()
     elif name in NUMBA:
         run.await_numba()
     else:
@@ -60,7 +60,7 @@ def finish() -> None:
 
 
 class RecordedRun:
-    """Records from CuPy's first allocation, or the first `SimulatedGPU`, to the program's end.
+    """Records from the program's first use of a GPU, or its first `SimulatedGPU`, to its end.
 
     Errors never reach the program; they are printed on stderr.
     """
@@ -96,13 +96,19 @@ class RecordedRun:
         if not numba.programs_choice():
             self._install(numba.install)
 
-    def share_pool_with_torch(self) -> None:
-        """Record from torch's first allocation, if asked to."""
-        if not self._options.shared_pool or not self._has_driver():
+    def await_torch(self) -> None:
+        """Record from torch's first use of the GPU; with gpuviz's allocator in it if asked to."""
+        if not self._has_driver():
             return
-        from gpuviz.frameworks import torch
+        if self._options.shared_pool:
+            from gpuviz.frameworks import torch
 
-        self._install(torch.install)
+            self._install(torch.install)
+        else:
+            from gpuviz.frameworks.torch_trace import call_at_first_use
+
+            self._reason = "the program did not use the GPU"
+            call_at_first_use(self._record_library)
 
     def _install(self, install: "Callable[[], None]") -> None:
         from gpuviz.frameworks.shared_pool import call_before_first_allocation

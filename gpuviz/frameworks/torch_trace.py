@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -84,7 +84,10 @@ class TorchTrace:
         with suppress(Exception):
             if torch.cuda.is_available():
                 self._prepare(torch)
-                torch.cuda._lazy_call(self._start)  # noqa: SLF001 - there is no public way
+                if _is_initializing(torch):
+                    self._start()
+                else:
+                    torch.cuda._lazy_call(self._start)  # noqa: SLF001 - there is no public way
 
     def _prepare(self, torch: ModuleType) -> None:
         with _process.lock:
@@ -145,6 +148,22 @@ class TorchTrace:
         """Return the devices that torch has used."""
         observer = _process.observer
         return [] if observer is None or _process.recording is not self else observer.devices()
+
+
+def call_at_first_use(begin: Callable[[], None]) -> None:
+    """Call a function when torch first uses the GPU, or now if it already does.
+
+    Args:
+        begin: Called on the thread that uses the GPU; it must not raise.
+    """
+    torch = sys.modules["torch"]
+    if hasattr(torch.cuda, "_lazy_call"):
+        torch.cuda._lazy_call(begin)  # noqa: SLF001 - there is no public way
+
+
+def _is_initializing(torch: ModuleType) -> bool:
+    """Return whether this thread is in such a call: torch then holds the lock of the next one."""
+    return hasattr(getattr(torch.cuda, "_tls", None), "is_initializing")
 
 
 def _library() -> ctypes.CDLL:

@@ -653,4 +653,21 @@ def test_without_the_option_torch_keeps_its_own_allocator(tmp_path):
         """,
     )
 
-    assert allocated_sizes(recording) == [222]
+    assert sorted(allocated_sizes(recording)) == [111, 222]
+    assert sorted(owners(recording)) == ["cupy", "torch"]
+
+
+@needs("torch")
+def test_a_program_that_uses_only_torch_is_recorded_from_its_first_allocation(tmp_path):
+    recording, err = gpuviz_run(
+        tmp_path,
+        """
+        import torch
+        x = torch.empty(111, dtype=torch.uint8, device="cuda")
+        y = torch.empty(222, dtype=torch.uint8, device="cuda")
+        """,
+    )
+
+    assert allocated_sizes(recording) == [111, 222]
+    assert owners(recording) == ["torch", "torch"]
+    assert "not recorded" not in err

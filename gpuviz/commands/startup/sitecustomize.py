@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 OPTIONS = "GPUVIZ_RUN"
 PYTHONPATH = "GPUVIZ_RUN_PYTHONPATH"
 NUMBA = ("numba.cuda.cudadrv.driver", "numba_cuda_mlir.numba_cuda.cudadrv.driver")
-WATCHED = ("cupy", "gpuviz.simulation.gpu", *NUMBA)
-NOTHING_IMPORTED = "the program did not import CuPy or Numba"
+WATCHED = ("cupy", "torch", "gpuviz.simulation.gpu", *NUMBA)
+NOTHING_IMPORTED = "the program did not import CuPy, PyTorch or Numba"
 _RECORDING = "gpuviz.commands.recorded_run"
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 
@@ -63,7 +63,7 @@ class ImportWatcher:
 
 
 def begin(options: str, *, folder: str = "") -> None:
-    """Record this process once it has imported CuPy or created a simulated GPU.
+    """Record this process from its first use of a GPU, or of a simulated one.
 
     Args:
         options: `gpuviz.commands.run_options.RunOptions`, as JSON.
@@ -89,12 +89,9 @@ def begin(options: str, *, folder: str = "") -> None:
         if _RECORDING in sys.modules:
             sys.modules[_RECORDING].finish()
         elif not is_quiet and sys.stderr:
-            sys.stderr.write(
-                "gpuviz: nothing was recorded: the program did not import CuPy or Numba\n"
-            )
+            sys.stderr.write(f"gpuviz: nothing was recorded: {NOTHING_IMPORTED}\n")
 
-    watched = (*WATCHED, "torch") if '"shared_pool": true' in options else WATCHED
-    sys.meta_path.insert(0, ImportWatcher(watched, after_import))
+    sys.meta_path.insert(0, ImportWatcher(WATCHED, after_import))
     atexit.register(end)
 
 

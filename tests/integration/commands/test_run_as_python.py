@@ -159,7 +159,9 @@ def test_a_cupy_that_cannot_be_imported_has_its_own_traceback(folder, body):
     recorded = run([GPUVIZ, "run", "script.py"], folder)
 
     assert outcome(recorded) == outcome(plain)
-    assert said(recorded) == ["nothing was recorded: the program did not import CuPy or Numba"]
+    assert said(recorded) == [
+        "nothing was recorded: the program did not import CuPy, PyTorch or Numba"
+    ]
 
 
 def test_what_comes_before_the_program_loads_no_library(folder):

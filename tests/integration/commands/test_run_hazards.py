@@ -133,7 +133,10 @@ def test_the_program_s_own_failure_comes_first(folder, end, code):
 @pytest.mark.parametrize(
     ("program", "said_of_it"),
     [
-        ("print('nothing')", "nothing was recorded: the program did not import CuPy or Numba"),
+        (
+            "print('nothing')",
+            "nothing was recorded: the program did not import CuPy, PyTorch or Numba",
+        ),
         ("import gpuviz.simulation.gpu", "nothing was recorded: the program created no"),
         (f"{PROGRAM}os._exit(0)", ""),
         (

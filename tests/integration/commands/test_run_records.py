@@ -272,7 +272,7 @@ def test_children_of_the_program_are_not_recorded(folder):
 @pytest.mark.parametrize(
     ("program", "sentence"),
     [
-        ("pass", "nothing was recorded: the program did not import CuPy or Numba"),
+        ("pass", "nothing was recorded: the program did not import CuPy, PyTorch or Numba"),
         (
             "import gpuviz.simulation.gpu",
             "nothing was recorded: the program created no SimulatedGPU",
@@ -287,6 +287,36 @@ def test_a_program_that_uses_no_gpu_is_told_why_nothing_was_recorded(folder, pro
     assert outcome(done) == (3, "5\n", "")
     assert said(done) == [sentence]
     assert names(folder) == []
+
+
+TORCH = """
+from types import SimpleNamespace
+waiting = []
+cuda = SimpleNamespace(_lazy_call=waiting.append)
+def use_gpu():
+    for call in waiting:
+        call()
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "sentence"),
+    [
+        ("", "nothing was recorded: the program did not use the GPU"),
+        # Recording fails then, since the driver has no functions.
+        ("torch.use_gpu()", "not recorded: "),
+    ],
+)
+def test_a_program_that_uses_only_torch_is_recorded_when_it_uses_the_gpu(folder, use, sentence):
+    driver = ["cc", "-shared", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1"]
+    subprocess.run([*driver, "-xc", "/dev/null"], check=True)
+    (folder / "torch.py").write_text(TORCH)
+    (folder / "script.py").write_text(f"import torch\n{use}\nprint(5)")
+    done = run([GPUVIZ, "run", "script.py"], folder, environment={"LD_LIBRARY_PATH": str(folder)})
+
+    assert outcome(done) == (0, "5\n", "")
+    (told,) = said(done)
+    assert told.startswith(sentence)
 
 
 def test_cupy_fails_with_its_own_traceback(folder):

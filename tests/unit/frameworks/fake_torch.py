@@ -2,6 +2,7 @@
 
 import ctypes
 import subprocess
+import threading
 from types import SimpleNamespace
 
 from gpuviz.recording.tables import ACTIONS
@@ -92,19 +93,28 @@ class Torch:
             get_allocator_backend=lambda: self.backend,
             memory_snapshot=lambda: self.state,
             _lazy_call=self._lazy_call,
+            _tls=threading.local(),
         )
+        self._lock = threading.Lock()
 
     def _lazy_call(self, call):
-        if self.is_initialized:
-            call()
-        else:
-            self.waiting.append(call)
+        assert self._lock.acquire(timeout=10), "a call within a call waits for itself"
+        try:
+            if self.is_initialized:
+                call()
+            else:
+                self.waiting.append(call)
+        finally:
+            self._lock.release()
 
     def initialize(self):
         """Use the GPU for the first time."""
-        self.is_initialized = True
-        for call in self.waiting:
-            call()
+        with self._lock:
+            self.cuda._tls.is_initializing = True
+            for call in self.waiting:
+                call()
+            del self.cuda._tls.is_initializing
+            self.is_initialized = True
 
     def trace(self, entries):
         """Let the allocator do what entries of `torch_trace` tell."""

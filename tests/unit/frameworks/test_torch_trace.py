@@ -104,6 +104,17 @@ def test_a_torch_that_begins_later_is_recorded_from_its_beginning(torch, monkeyp
     assert names(recorded.end()[0]) == ["segment_alloc", "alloc"]
 
 
+def test_a_recording_that_begins_with_torchs_first_use_of_the_gpu_has_its_first_events(torch):
+    recordings = []
+    observed.call_at_first_use(lambda: recordings.append(Recorded()))
+    assert recordings == []
+    torch.initialize()
+    torch.trace(EVENTS)
+
+    (recorded,) = recordings
+    assert names(recorded.end()[0]) == ["segment_alloc", "alloc"]
+
+
 def test_recordings_follow_each_other_and_nothing_is_recorded_between_them(torch):
     torch.is_initialized = True
     first = Recorded()
