@@ -493,6 +493,16 @@ class Recording:
 
         return _formatted(compilations(self))
 
+    def collectives(self) -> "pa.Table":
+        """Return the collectives of NCCL, those of all ranks matched, and who came last.
+
+        See `gpuviz.analysis.collectives.collectives`. A recording of one process has the ranks of
+        that process; `gpuviz.merge` joins those of all.
+        """
+        from gpuviz.analysis.collectives import collectives
+
+        return _formatted(collectives(self))
+
     def delayed_frees(self) -> "pa.Table":
         """Return the frees that ``record_stream="auto"`` delayed, or would have delayed.
 
