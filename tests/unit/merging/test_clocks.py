@@ -105,6 +105,17 @@ def test_processes_of_one_host_are_exact_whatever_the_wall_clock_does():
     assert not any("clock" in note for note in merged.notes)
 
 
+def test_readings_of_the_clock_are_those_of_the_first_host():
+    parts = [
+        process(program(1), 0),
+        process(program(2), 1, start=100),
+        process(program(3), 2, boot="other", host="node1"),
+    ]
+
+    readings = [part.table("clock_snapshots").num_rows for part in parts]
+    assert gpuviz.merge(parts).table("clock_snapshots").num_rows == sum(readings[:2])
+
+
 def test_processes_of_another_host_share_one_alignment():
     far = {"boot": "other", "host": "node1"}
     ahead = 5 * S
