@@ -499,6 +499,10 @@ class Recording:
         See `gpuviz.analysis.collectives.collectives`. A recording of one process has the ranks of
         that process; `gpuviz.merge` joins those of all.
         """
+        return self._collectives
+
+    @cached_property
+    def _collectives(self) -> "pa.Table":
         from gpuviz.analysis.collectives import collectives
 
         return _formatted(collectives(self))
