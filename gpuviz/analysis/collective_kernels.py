@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Tables = Mapping[str, pa.Table]
 
+# What the names of its kernels begin with.
+NCCL = "nccl"
 _KINDS = DICTIONARIES["activities", "kind"]
 
 
@@ -73,7 +75,7 @@ def _kernels_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     activity = first_rows(plain(activities["correlation"]), correlation)
     names = plain(activities["name"])
     known = distinct(names)
-    of_nccl = known[[text.startswith("nccl") for text in texts(tables, known)]]
+    of_nccl = known[[text.startswith(NCCL) for text in texts(tables, known)]]
     is_kernel = codes(activities["kind"], _KINDS) == _KINDS.index("kernel")
     is_kernel &= np.isin(names, of_nccl)
     found: NDArray[Any] = np.where(

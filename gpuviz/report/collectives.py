@@ -61,7 +61,8 @@ def unmatched(rows: "Sequence[dict[str, Any]]") -> str:
 def _ranks(rows: "Sequence[dict[str, Any]]") -> str:
     return "\n".join(
         f"<tr><td>{escape(each.name)}</td><td>{format_count(each.count)}</td>"
-        f"<td>{format_duration(each.late_ns)}</td><td>{format_duration(each.waited_ns)}</td></tr>"
+        f"<td>{format_duration(each.late_ns)}</td>"
+        f"<td>{format_duration(each.waited_ns) if each.waited_ns else ''}</td></tr>"
         for each in late_ranks(rows)
     )
 

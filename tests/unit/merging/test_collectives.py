@@ -180,3 +180,15 @@ def test_a_recording_without_collectives_has_no_section(tmp_path):
     assert facts_of(recorder.recording)["collectives"] == {}
     page = recorder.recording.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'data-panel="collectives"' not in page
+
+
+def test_a_redacted_report_has_the_same_collectives(tmp_path):
+    merged = gpuviz.merge(ranks(always_late()))
+
+    page = merged.report(tmp_path / "report.html", redact=True)
+
+    redacted = gpuviz.load(page)
+    assert not any("AllReduce" in text for text in redacted.table("strings")["text"].to_pylist())
+    assert [row["last_process"] for row in rows(redacted)] == ["process 3"] * 5
+    kept = merged.collectives().drop_columns("last_process")
+    assert redacted.collectives().drop_columns("last_process").equals(kept)
