@@ -48,18 +48,22 @@ def refined(found: Alignment, first: int, last: int, met: "Meetings") -> Alignme
     times = _knots(first, last, met, kept)
     low = np.maximum(_reaching(met.end[kept], least[kept], times, rate), -error)
     high = np.minimum(-_reaching(met.begin[kept], -most[kept], times, rate), error)
-    if np.any(low > high) or not np.all(np.isfinite(high - low)):
+    if np.any(low > high):
         return replace(found, rejected=len(kept))
+    if not np.all(np.isfinite(high - low)):
+        # Bounds of one side do not align clocks that were not read.
+        return found
     # Between two times the difference may deviate from what is interpolated.
     bent = rate * float(np.diff(times).max(initial=0)) / 2
-    further, bound = _middle(low, high, bent)
+    further, half = _middle(low, high, bent)
+    # Rounding.
+    bound = int(half) + 3
     if not is_refuted and found.error != UNKNOWN and bound >= found.error:
         return replace(found, rejected=int((~kept).sum()))
     shifts = base.aligned(times) - times + np.rint(further).astype(np.int64)
     return Alignment(
         shift=int(shifts[0]),
-        # Rounding.
-        error=int(bound) + 3,
+        error=bound,
         origin=first,
         times=tuple((times - first).tolist()),
         further=tuple((shifts - shifts[0]).tolist()),

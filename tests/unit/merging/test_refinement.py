@@ -200,9 +200,11 @@ def test_only_what_needs_all_ranks_bounds_both_sides(function, root, is_bounded)
         for number, (part, manifest) in enumerate(zip(parts, far, strict=True))
     ]
 
-    [_, error] = gpuviz.merge(unread).table("processes")["clock_error"].to_pylist()
+    merged = gpuviz.merge(unread)
 
+    [_, error] = merged.table("processes")["clock_error"].to_pylist()
     assert (error >= 0) == is_bounded
+    assert not any("contradicted" in note for note in merged.notes)
 
 
 def test_processes_of_one_host_need_no_collectives():
