@@ -25,6 +25,7 @@ from gpuviz.allocator.memory import (
     set_new_host_allocator_hook,
 )
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.frameworks.cupy_captures import watch_captures
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.libraries import RecordedLibraries
@@ -319,6 +320,19 @@ def _stop_recording_pinned_memory() -> None:
         allocator.stop_recording()
 
 
+# Who wants the graphs that CuPy captures with gpuviz's allocator to keep their memory.
+_keepers: set[str] = set()
+
+
+def _keep_graphs(keeper: str) -> None:
+    watch_captures(import_cupy(), _graphs_are_kept)
+    _keepers.add(keeper)
+
+
+def _graphs_are_kept() -> bool:
+    return bool(_keepers) and is_installed()
+
+
 class _Installed:
     """The installation by `install`, until `uninstall`."""
 
@@ -328,13 +342,15 @@ class _Installed:
 def install() -> None:
     """Let CuPy allocate arrays from gpuviz's caching allocator, in all threads.
 
-    Short for ``cupy.cuda.set_allocator(gpuviz.malloc)``. It does nothing the second time.
+    As ``cupy.cuda.set_allocator(gpuviz.malloc)``, and the graphs that CuPy's streams capture keep
+    their memory, as those of `gpuviz.graph`. It does nothing the second time.
 
     Raises:
         DeviceUnavailableError: CuPy is missing.
     """
     if not is_installed():
         _Installed.now = Installation(malloc)
+    _keep_graphs("install")
 
 
 def uninstall() -> None:
@@ -342,6 +358,7 @@ def uninstall() -> None:
     if _Installed.now is not None:
         _Installed.now.remove()
         _Installed.now = None
+    _keepers.discard("install")
 
 
 def is_installed() -> bool:
@@ -376,6 +393,7 @@ class CachingSource:
 
     def __init__(self, *, stacks: bool, prevention: Prevention = NO_PREVENTION) -> None:
         self._stacks = stacks
+        self._keeps_graphs = prevention.record_stream == "auto"
         self._prevented = PreventedReuse(prevention)
         self._client = cupy_allocator()
         cuda_driver()
@@ -406,6 +424,8 @@ class CachingSource:
         record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
+        if self._keeps_graphs:
+            _keep_graphs("recording")
         self._libraries.begin()
 
     def sample(self) -> list[tuple[int, int]]:
@@ -424,6 +444,7 @@ class CachingSource:
         """Restore the allocators of CuPy and others, and release unused memory to the device."""
         installation = self._installation
         restored = installation is None or installation.remove()
+        _keepers.discard("recording")
         libraries = self._libraries.end()
         self._client.set_session(None)
         record_calls(None)
