@@ -81,6 +81,7 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         "devices": [_device(recording, row) for row in recording.table("devices").to_pylist()],
         "host_memory": _host_memory(recording),
         "activities": _activities(recording),
+        "graph_pools": recording.graph_pools().to_pylist(),
         "rows": {name: table.num_rows for name, table in sorted(recording.tables.items())},
     }
 
@@ -165,8 +166,18 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
     labels = {device["id"]: device["label"] for device in facts["devices"]}
     for line in _lines_of(facts["activities"], labels):
         yield Text(line)
+    for pool in facts["graph_pools"]:
+        yield Text(_graph_pool(pool, labels))
     nouns = ("stream", "pool", "stack", "thread", "range")
     yield Text(", ".join(format_counted(facts["rows"][f"{noun}s"], noun) for noun in nouns))
+
+
+def _graph_pool(pool: dict[str, Any], labels: dict[int, str]) -> str:
+    graphs = format_counted(pool["graphs"], "graph")
+    replays = "" if pool["replays"] is None else f", {format_counted(pool['replays'], 'replay')}"
+    memory = f"{format_bytes(pool['reserved'])} reserved, {format_bytes(pool['allocated'])} in use"
+    device = labels.get(pool["device"], f"Device {pool['device']}")
+    return f"{device}, pool {pool['pool']}: {graphs}{replays}; {memory} at the end"
 
 
 def _origin(facts: dict[str, Any]) -> "RenderableType":

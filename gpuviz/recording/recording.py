@@ -493,6 +493,15 @@ class Recording:
 
         return _formatted(compilations(self))
 
+    def graph_pools(self) -> "pa.Table":
+        """Return the private pools of captured graphs: their memory, graphs and replays.
+
+        See `gpuviz.analysis.graph_pools.graph_pools`.
+        """
+        from gpuviz.analysis.graph_pools import graph_pools
+
+        return _formatted(graph_pools(self))
+
     def delayed_frees(self) -> "pa.Table":
         """Return the frees that ``record_stream="auto"`` delayed, or would have delayed.
 

@@ -8,6 +8,7 @@ from gpuviz.advice.text import NOTHING_FOUND, unknown
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.default_stream import default_stream_section
+from gpuviz.report.graph_pools import graph_pools_section
 from gpuviz.report.hazards import hazard_notices, hazards_section
 from gpuviz.report.iterations import iterations_panel, median_iteration
 from gpuviz.report.markup import panel, with_code
@@ -57,6 +58,7 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 {panel("Findings", every, slug="findings", count=len(shown))}
 {hazards_section(recording, hazards)}
 {default_stream_section(recording, summary.device)}
+{graph_pools_section(recording, summary.device)}
 {what_if_section(recording, summary.device)}
 {panel("Summary", _summary(recording, summary), slug="summary")}"""
 

@@ -326,6 +326,43 @@ def test_graphs_that_run_at_once_need_their_own_pools(gpu, stream, shares, kinds
     assert {each.kind for each in recorded(gpu, program).hazards()} == kinds
 
 
+def of_three_graphs(gpu, stream):
+    first, _, result = captured(gpu, stream)
+    shared, _, _shared_result = captured(gpu, stream, first.pool)
+    alone, _, _other = captured(gpu, stream)
+    del result
+    for graph, replays in ((first, 3), (shared, 1), (alone, 4)):
+        for _ in range(replays):
+            graph.replay()
+    gpu.synchronize()
+
+
+def test_the_pools_of_graphs_are_listed_with_their_memory_and_replays(gpu, stream):
+    rows = recorded(gpu, lambda: of_three_graphs(gpu, stream)).graph_pools().to_pylist()
+
+    # The second graph uses the temporary of the first; both results were alive at once.
+    assert [(row["pool"], row["graphs"], row["replays"]) for row in rows] == [(1, 2, 4), (2, 1, 4)]
+    assert [row["allocated_peak"] for row in rows] == [3 * SIZE, 2 * SIZE]
+    assert [row["allocated"] for row in rows] == [0, 0]
+    assert all(row["reserved_peak"] >= row["allocated_peak"] for row in rows)
+
+
+def test_without_captured_graphs_no_pool_is_listed(gpu, stream):
+    def program():
+        with stream:
+            gpu.launch("use", writes=[gpu.empty(SIZE)], duration=1e-6)
+
+    assert recorded(gpu, program).graph_pools().num_rows == 0
+
+
+@pytest.mark.parametrize("has_graphs", [False, True])
+def test_a_report_has_the_pools_of_graphs(gpu, stream, tmp_path, has_graphs):
+    recording = recorded(gpu, lambda: of_three_graphs(gpu, stream) if has_graphs else None)
+    page = recording.report(tmp_path / "report.html").read_text()
+
+    assert ('data-panel="graphs" data-title="Graphs 2"' in page) == has_graphs
+
+
 @given(
     st.lists(
         st.tuples(
