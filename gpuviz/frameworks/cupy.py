@@ -29,6 +29,7 @@ from gpuviz.frameworks.cupy_captures import watch_captures
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.libraries import RecordedLibraries
+from gpuviz.frameworks.numba_compilation import watch_numba_compilations
 from gpuviz.frameworks.shared_pool import lost_frees, record_calls
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
@@ -98,6 +99,7 @@ def tracing(options: "TracerOptions") -> CuptiTracing:
     cupy = import_cupy()
     watch_kernels(cupy)
     watch_compilations(cupy)
+    watch_numba_compilations()
     return CuptiTracing(cupy.cuda.runtime.runtimeGetVersion() // 1000, options)
 
 

@@ -485,7 +485,7 @@ class Recording:
         return _formatted(copies(self, by))
 
     def compilations(self) -> "pa.Table":
-        """Return the kernels that CuPy compiled or loaded, in order of time, with their lines.
+        """Return the kernels that CuPy and Numba compiled or loaded, with their times and lines.
 
         See `gpuviz.analysis.compilations.compilations`.
         """

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.compilations import NUMBA
 from gpuviz.quantities import format_counted
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.tables import DICTIONARIES, schemas
@@ -194,7 +195,7 @@ class _Pseudonyms:
         return self._id_of[key]
 
     def _pseudonym(self, noun: str, text: str, *, is_call: bool) -> str:
-        if is_call and _CUDA_CALL.fullmatch(text):
+        if (is_call and _CUDA_CALL.fullmatch(text)) or (noun == "compile" and text == NUMBA):
             return text
         self._counts[noun] = self._counts.get(noun, 0) + 1
         return f"{noun} {self._counts[noun]}"
