@@ -493,6 +493,19 @@ class Recording:
 
         return _formatted(compilations(self))
 
+    def other_memory(self, by: Literal["library", "time"] = "library") -> "pa.Table":
+        """Return what was used of devices outside the recorded allocators, in bytes.
+
+        See `gpuviz.analysis.other_memory.other_memory`.
+
+        Args:
+            by: One row for each library that allocated from CUDA itself, or for each sample of the
+                memory that was used of a device.
+        """
+        from gpuviz.analysis.other_memory import other_memory
+
+        return _formatted(other_memory(self, by))
+
     def graph_pools(self) -> "pa.Table":
         """Return the private pools of captured graphs: their memory, graphs and replays.
 

@@ -13,6 +13,7 @@ from gpuviz.report.hazards import hazard_notices, hazards_section
 from gpuviz.report.iterations import iterations_panel, median_iteration
 from gpuviz.report.markup import panel, with_code
 from gpuviz.report.notices import Notice, around, notices, notices_list, show_button
+from gpuviz.report.other_memory import other_memory_section
 from gpuviz.report.summary import DeviceSummary, has_calls, headline, host_blocked_ns, summarize
 from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
@@ -59,6 +60,7 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 {hazards_section(recording, hazards)}
 {default_stream_section(recording, summary.device)}
 {graph_pools_section(recording, summary.device)}
+{other_memory_section(recording, summary.device)}
 {what_if_section(recording, summary.device)}
 {panel("Summary", _summary(recording, summary), slug="summary")}"""
 

@@ -15,6 +15,7 @@ const ORDER = [
   "waits",
   "fragmentation",
   "graphs",
+  "other-memory",
   "findings",
   "hazards",
   "default-stream",
