@@ -188,8 +188,8 @@ class Recording:
 
         Args:
             path: A file; for ``arrow`` and ``parquet`` a folder.
-            format: ``perfetto``, ``chrome_trace``, ``torch_snapshot``, ``arrow`` or ``parquet``;
-                if None, the one with the suffix of ``path``.
+            format: ``perfetto``, ``perfetto_archive``, ``chrome_trace``, ``torch_snapshot``,
+                ``arrow`` or ``parquet``; if None, the one with the suffix of ``path``.
             overwrite: Whether to replace an existing file or folder.
 
         Raises:
