@@ -94,6 +94,11 @@ class CudaDriver:
         Set what the calling thread may do while streams capture, and return what it might.
         """
 
+    def captured_addresses(self, stream: int) -> tuple[list[int], bool]:
+        """
+        Return words that the graph which a stream is capturing uses as addresses, or that may be some, and whether it uses no other memory.
+        """
+
     def device_count(self) -> int: ...
 
     def device_name(self, ordinal: int) -> str: ...
@@ -478,6 +483,19 @@ class CachingAllocator(Allocator):
 
     def release_pool(self, pool: int) -> None:
         """Release the pool's memory to the device as its blocks become free."""
+
+    def hold_allocated(self, except_pool: int) -> int:
+        """
+        Let what is allocated now, except in a private pool, stay so despite its free; return the number of this hold.
+        """
+
+    def keep_used(self, hold: int, used: Sequence[int]) -> None:
+        """Hold the blocks that contain one of these addresses, and no others."""
+
+    def release_hold(self, hold: int) -> None: ...
+
+    def held_bytes(self, hold: int) -> int:
+        """Return the bytes of the blocks of a hold."""
 
     def memory_snapshot(self) -> list[dict[str, Any]]:
         """
@@ -1219,6 +1237,9 @@ class SimulatedGpu:
         """Return the number of a new capture."""
 
     def capture(self, capture: int, kernel: GpuKernel) -> None: ...
+
+    def captured_addresses(self, capture: int) -> list[int]:
+        """Return the addresses that the kernels use."""
 
     def end_capture(self, capture: int) -> int:
         """Return the number of a new graph, whose kernels run one after another."""

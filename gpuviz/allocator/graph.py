@@ -1,11 +1,11 @@
 """`gpuviz.graph`: CUDA graphs whose memory stays theirs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
 
 from gpuviz import _core
-from gpuviz.allocator.memory import caching_allocator, chosen_device
+from gpuviz.allocator.memory import caching_allocator, chosen_device, cuda_driver
 from gpuviz.allocator.non_copyable import NonCopyable
 
 
@@ -65,42 +65,154 @@ class Graph(NonCopyable):
         self.replays = 0
         self._stream = stream
         self._executable: Any = None
+        self._inputs: HeldMemory | None = None
         self._kept: list[Any] = []
         self._ends: dict[int, tuple[Any, Any]] = {}  # stream and last end, by the stream's handle
 
-    def keep(self, *arrays: Any) -> None:
-        """Keep arrays as long as the graph.
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of arrays from before the capture that the graph uses, and that stay with it."""
+        return 0 if self._inputs is None else self._inputs.nbytes
 
-        A graph uses the addresses that it was captured with. Arrays that were allocated before the
-        capture must therefore live as long as the graph is replayed.
+    def keep(self, *objects: Any) -> None:
+        """Keep objects as long as the graph.
+
+        Arrays of gpuviz's allocator that the graph uses stay by themselves. Memory of another
+        allocator, and what kernels reach only through pointers in the GPU's memory, does not.
         """
-        self._kept.extend(arrays)
+        self._kept.extend(objects)
 
     def replay(self, stream: Any = None) -> None:
         """Run the graph on ``stream``, by default on the one that captured it.
 
+        On a stream that captures another graph, it becomes a part of that graph, which keeps it.
+
         Raises:
-            RuntimeError: The capture has not ended or has failed, or ``stream`` is capturing.
+            RuntimeError: The capture has not ended or has failed, or gpuviz does not know what
+                ``stream`` captures.
         """
         if self._executable is None:
             raise RuntimeError("The graph cannot be replayed: its capture has not ended, or failed")
         chosen = self._stream if stream is None else stream
         if chosen.is_capturing():
-            raise RuntimeError("A graph cannot be replayed on a stream that is capturing")
+            # Another stream may have begun the capture that this one takes part in.
+            own = _captures.get(_key(chosen))
+            capturing = list(_captures.values()) if own is None else [own]
+            if not capturing:
+                raise RuntimeError("A graph cannot be replayed on a stream that is capturing")
+            self._executable.launch(chosen)
+            for capture in capturing:
+                capture.graph.keep(self)
+            return
         self._executable.launch(chosen)
         self.replays += 1
         _, end = self._ends.get(chosen.ptr, (None, None))
         self._ends[chosen.ptr] = (chosen, chosen.record(end))
 
-    def capture_ended(self, executable: Any) -> None:
-        """Set what `replay` launches."""
+    def capture_ended(self, executable: Any, inputs: "HeldMemory") -> None:
+        """Set what `replay` launches, and the memory from before that it uses."""
         self._executable = executable
+        self._inputs = inputs
 
     def __del__(self) -> None:
         # Nothing that it used may be reused before it has ended.
         for _, end in getattr(self, "_ends", {}).values():
             with suppress(Exception):  # the device has failed
                 end.synchronize()
+
+
+class HeldMemory(NonCopyable):
+    """What is allocated now outside a pool, kept from reuse after its free, until the deletion."""
+
+    def __init__(self, allocator: _core.CachingAllocator, pool: GraphPool) -> None:
+        self._allocator = allocator
+        self._number = allocator.hold_allocated(pool.id[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the blocks."""
+        return self._allocator.held_bytes(self._number)
+
+    def keep_used(self, addresses: list[int]) -> None:
+        """Keep only the blocks that contain an address, also of those allocated since then."""
+        self._allocator.keep_used(self._number, addresses)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number"):
+            self._allocator.release_hold(self._number)
+
+
+class Capture:
+    """A capture of a graph with its memory, from `begin` to `end` or `abort`.
+
+    Args:
+        stream: The stream that captures, of CuPy or of a `SimulatedGPU`.
+        allocator: That of its device.
+        graph: The graph that it becomes.
+    """
+
+    def __init__(self, stream: Any, allocator: _core.CachingAllocator, graph: Graph) -> None:
+        self.graph = graph
+        self._stream = stream
+        self._key = _key(stream)
+        self._allocator = allocator
+        self._inputs: HeldMemory | None = None
+        self._serving = ExitStack()
+
+    def begin(self, begin_capture: Callable[[], None]) -> None:
+        """Begin it; if that fails, nothing has changed."""
+        # Of a stream that was destroyed while it captured, and had the same handle.
+        stale = _captures.pop(self._key, None)
+        if stale is not None:
+            stale.abort()
+        self._serving.enter_context(self.graph.pool.serving(self._allocator))
+        self._inputs = HeldMemory(self._allocator, self.graph.pool)
+        _captures[self._key] = self
+        try:
+            begin_capture()
+        except BaseException:
+            self.abort()
+            raise
+
+    def end(self, end_capture: Callable[[], Any]) -> None:
+        """End it; if that fails, the memory is released."""
+        try:
+            addresses, are_all = _captured_addresses(self._stream)
+            executable = end_capture()
+            if self._inputs is not None:
+                if are_all:
+                    self._inputs.keep_used(addresses)
+                self.graph.capture_ended(executable, self._inputs)
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Serve no more allocations from the pool, and hold no memory unless the graph does."""
+        _captures.pop(self._key, None)
+        self._inputs = None
+        # Another thread may end a capture; the first one then goes on with the pool.
+        with suppress(ValueError):
+            self._serving.close()
+
+
+# Those that have not ended, by the allocator and the handle of their stream.
+_captures: dict[tuple[int, int], Capture] = {}
+
+
+def _key(stream: Any) -> tuple[int, int]:
+    return id(allocator_of(stream)), stream.ptr
+
+
+def is_ours(stream: Any) -> bool:
+    """Return whether a stream is capturing a graph with its memory, or about to."""
+    return _key(stream) in _captures
+
+
+def _captured_addresses(stream: Any) -> tuple[list[int], bool]:
+    """Return words that may be addresses of what a graph uses, and whether these are all."""
+    if hasattr(stream, "captured_addresses"):
+        return stream.captured_addresses(), True
+    return cuda_driver().captured_addresses(stream.ptr)
 
 
 @contextmanager
@@ -112,14 +224,13 @@ def graph(stream: Any, pool: GraphPool | None = None) -> Iterator[Graph]:
         x = cupy.arange(1 << 20, dtype="f")
         with gpuviz.graph(stream) as graph:
             y = x * 2 + 1
-        graph.keep(x)
         graph.replay()
 
     In the block, ``stream`` is the current one, and the calling thread's allocations on its device
     come from a private pool of gpuviz's allocator, whichever allocator CuPy uses elsewhere. While
-    the graph exists, nothing else gets this memory, so that temporaries of the graph may be freed.
-    `Graph.keep` keeps arrays that were allocated before. If the block raises an exception, the
-    capture ends and its memory is released.
+    the graph exists, nothing else gets this memory, so that temporaries of the graph may be freed;
+    nor does anything get that of arrays from before which the graph uses, if they are of gpuviz's
+    allocator. If the block raises an exception, the capture ends and its memory is released.
 
     Args:
         stream: A ``cupy.cuda.Stream`` other than the default one, or a stream of a `SimulatedGPU`.
@@ -139,30 +250,33 @@ def graph(stream: Any, pool: GraphPool | None = None) -> Iterator[Graph]:
         raise TypeError(f"pool must be the pool of a gpuviz.graph, got {type(pool).__name__}")
     if stream.is_capturing():
         raise RuntimeError("This stream is already capturing")
-    allocator = getattr(stream, "allocator", None)
-    is_cupy = allocator is None
-    if is_cupy:
-        known = getattr(stream, "device_id", -1)
-        allocator = caching_allocator(chosen_device(None if known < 0 else known))
-    allocator = cast("_core.CachingAllocator", allocator)
+    allocator = allocator_of(stream)
     captured = Graph(stream, GraphPool(allocator) if pool is None else pool)
     with ExitStack() as scopes:
-        if is_cupy:
+        if not hasattr(stream, "allocator"):
             from gpuviz.frameworks.cupy import caching_allocator_installed
 
             scopes.enter_context(caching_allocator_installed())
         scopes.enter_context(stream)
-        scopes.enter_context(captured.pool.serving(allocator))
-        stream.begin_capture()
+        capture = Capture(stream, allocator, captured)
+        capture.begin(stream.begin_capture)
         try:
             yield captured
         except BaseException:
             # The error of the block says more than that of a capture which it invalidated.
             with suppress(Exception):
                 stream.end_capture()
+            capture.abort()
             raise
         try:
-            executable = stream.end_capture()
+            capture.end(stream.end_capture)
         except Exception as error:
             raise RuntimeError(f"The capture failed: {error}") from error
-        captured.capture_ended(executable)
+
+
+def allocator_of(stream: Any) -> _core.CachingAllocator:
+    """Return gpuviz's allocator on the device of a stream of CuPy or of a `SimulatedGPU`."""
+    if hasattr(stream, "allocator"):
+        return cast("_core.CachingAllocator", stream.allocator)
+    known = getattr(stream, "device_id", -1)
+    return caching_allocator(chosen_device(None if known < 0 else known))

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _KINDS = DICTIONARIES["ranges", "kind"]
+# The name of the ranges of Numba's compiler; those of CuPy's have the names of the kernels.
+NUMBA = "Numba"
 
 
 def compilations(recording: "Recording") -> "pa.Table":
-    """Return the modules of kernels that CuPy compiled, or loaded from its cache on the disk.
+    """Return the kernels that CuPy and Numba compiled, or loaded from their caches on the disk.
 
-    One row for each, in order of time. Columns: ``kernels`` (names), ``time`` (when it began, in ns
-    since the recording's start), ``duration_ns`` (until it could be launched), ``compile_ns`` (of
-    that, the compiler's time), ``cached`` (whether it was in the cache), ``thread``, ``stack`` (of
+    One row for each module of CuPy or kernel of Numba, in order of time. Columns: ``kernels``
+    (names), ``time`` (when it began, in ns since the recording's start), ``duration_ns`` (until it
+    could be launched), ``compile_ns`` (of that, the compiler's time), ``cached`` (whether it was in
+    the cache), ``compiler`` (``CuPy`` or ``Numba``; empty if it was), ``thread``, ``stack`` (of
     the first CUDA call of that thread from then on; 0 if unknown), and the ``site`` and ``source``
     of its line. A kernel that this process has launched before is not loaded again.
     """
@@ -43,8 +46,10 @@ def compilations(recording: "Recording") -> "pa.Table":
     places = order[np.searchsorted(ids[rows], owner, sorter=order)] if compiled.size else compiled
     compile_ns = np.zeros(len(rows), np.int64)
     np.add.at(compile_ns, places, length[compiled])
-    is_known = np.zeros(len(rows), bool)
-    is_known[places] = True
+    compilers = np.full(len(rows), "", object)
+    compilers[places] = [
+        "Numba" if is_numba else "CuPy" for is_numba in _are_numbas(recording, compiled)
+    ]
     stacks = _stacks(recording, threads[rows], begin[rows])
     lines = [recording.call_stacks.call_site(stack) for stack in stacks.tolist()]
     names = [texts(recording.tables, plain(table["name"])[row : row + 1]) for row in rows.tolist()]
@@ -54,13 +59,20 @@ def compilations(recording: "Recording") -> "pa.Table":
             "time": begin[rows],
             "duration_ns": length[rows],
             "compile_ns": compile_ns,
-            "cached": pa.array((~is_known).tolist(), pa.bool_()),
+            "cached": pa.array((compilers == "").tolist(), pa.bool_()),
+            "compiler": pa.array(compilers.tolist(), pa.utf8()),
             "thread": threads[rows],
             "stack": stacks,
             "site": pa.array([site for site, _ in lines], pa.utf8()),
             "source": pa.array([source for _, source in lines], pa.utf8()),
         }
     )
+
+
+def _are_numbas(recording: "Recording", rows: "NDArray[Any]") -> list[bool]:
+    """Return whether ranges of the compiler are Numba's, which are named after it."""
+    names = plain(recording.tables["ranges"]["name"])[rows]
+    return [name == NUMBA for name in texts(recording.tables, names)]
 
 
 def _stacks(

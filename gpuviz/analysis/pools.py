@@ -24,6 +24,12 @@ def private_pools(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     return ids
 
 
+def is_torchs(pools: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether pools, given by their ids, are torch's own."""
+    of_torch: NDArray[Any] = pools // 2 >= TORCH_OWNER
+    return of_torch
+
+
 def has_torch_beside(tables: "Mapping[str, pa.Table]") -> bool:
     """Return whether torch's own allocator has used a device too."""
     return bool((plain(tables["pools"]["owner"]) >= TORCH_OWNER).any())

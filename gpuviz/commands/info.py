@@ -18,6 +18,7 @@ from gpuviz.quantities import (
     format_duration,
     format_share,
 )
+from gpuviz.report.other_memory import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
+# In the line about memory outside the allocators.
+_MOST_LIBRARIES = 3
 _LEVELS = ("requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes")
 _MOST_RANKS = 8
 _ORIGIN = {
@@ -85,6 +88,8 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         "host_memory": _host_memory(recording),
         "activities": _activities(recording),
         "collectives": _collectives(recording),
+        "other_memory": _other_memory(recording),
+        "graph_pools": recording.graph_pools().to_pylist(),
         "rows": {name: table.num_rows for name, table in sorted(recording.tables.items())},
     }
 
@@ -110,6 +115,12 @@ def _host_memory(recording: "Recording") -> dict[str, Any]:
         return {}
     stats = memory.as_device.memory_stats()
     return {**_levels(stats), "num_ooms": stats["num_ooms"]}
+
+
+def _other_memory(recording: "Recording") -> dict[str, Any]:
+    """Return the last sample of each device, and the libraries that allocated from CUDA."""
+    samples = {row["device"]: row for row in recording.other_memory(by="time").to_pylist()}
+    return {"samples": list(samples.values()), "libraries": recording.other_memory().to_pylist()}
 
 
 def _levels(stats: dict[str, int]) -> dict[str, dict[str, int]]:
@@ -184,8 +195,36 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
         yield Text(line)
     for line in _lines_of_collectives(facts["collectives"]):
         yield Text(line)
+    for line in _lines_of_other_memory(facts["other_memory"], labels):
+        yield Text(line)
+    for pool in facts["graph_pools"]:
+        yield Text(_graph_pool(pool, labels))
     nouns = ("stream", "pool", "stack", "thread", "range")
     yield Text(", ".join(format_counted(facts["rows"][f"{noun}s"], noun) for noun in nouns))
+
+
+def _lines_of_other_memory(other: dict[str, Any], labels: dict[int, str]) -> "Iterator[str]":
+    for row in other["samples"]:
+        libraries = [
+            f"{format_bytes(each['current'])} by {each['library'] or UNKNOWN}"
+            for each in sorted(other["libraries"], key=lambda each: -each["current"])
+            if each["device"] == row["device"] and each["current"]
+        ]
+        parts = [
+            f"{format_bytes(row['recorded'])} by the recorded allocators",
+            *libraries[:_MOST_LIBRARIES],
+            f"{format_bytes(row['rest'])} by CUDA contexts, other processes and what was before",
+        ]
+        label = labels.get(row["device"], f"Device {row['device']}")
+        yield f"{label}: {format_bytes(row['used'])} in use at the end: {', '.join(parts)}"
+
+
+def _graph_pool(pool: dict[str, Any], labels: dict[int, str]) -> str:
+    graphs = format_counted(pool["graphs"], "graph")
+    replays = "" if pool["replays"] is None else f", {format_counted(pool['replays'], 'replay')}"
+    memory = f"{format_bytes(pool['reserved'])} reserved, {format_bytes(pool['allocated'])} in use"
+    device = labels.get(pool["device"], f"Device {pool['device']}")
+    return f"{device}, pool {pool['pool']}: {graphs}{replays}; {memory} at the end"
 
 
 def _origin(facts: dict[str, Any]) -> "RenderableType":

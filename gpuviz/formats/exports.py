@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 # For each format: its module, its function, and the suffixes that select it.
 FORMATS = {
     "perfetto": ("perfetto", "write", (".pftrace", ".perfetto-trace")),
+    "perfetto_archive": ("perfetto_archive", "write", (".zip",)),
     "chrome_trace": ("chrome_trace", "write", (".json",)),
     "torch_snapshot": ("torch_snapshot", "write", (".pickle", ".pkl")),
     "arrow": ("arrow_directory", "write_arrow", (".arrow",)),

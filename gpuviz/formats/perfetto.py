@@ -1,10 +1,10 @@
 """Perfetto's own format: TracePackets with TrackEvents, for ui.perfetto.dev and its SQL."""
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.perfetto_packets import SEQUENCE, clock_packet, text_packets, track_packets
-from gpuviz.formats.trace import build_trace, description, first_time_ns
+from gpuviz.formats.trace import build_trace, description
 from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -27,17 +27,24 @@ def write(recording: "Recording", path: "Path", *, overwrite: bool = False) -> "
     check_free(path, overwrite=overwrite)
     trace = build_trace(recording)
     return write_whole(
-        path, lambda file: _write_packets(recording, trace, file), overwrite=overwrite
+        path, lambda file: write_packets(recording, trace, file), overwrite=overwrite
     )
 
 
-def _write_packets(recording: "Recording", trace: "Trace", file: BinaryIO) -> None:
+def write_packets(recording: "Recording", trace: "Trace", file: "IO[bytes]") -> None:
+    """Write a trace of a recording.
+
+    Args:
+        recording: The recording.
+        trace: Its trace, or that of one of its hosts.
+        file: Where to write.
+    """
     from gpuviz import _core
 
-    zero = -first_time_ns(trace)
+    zero = -trace.first_time_ns
     started = recording.manifest.start_unix_ns
     file.write(clock_packet(started - zero if started else 0))
-    file.writelines(track_packets(trace.tracks, description(recording)))
+    file.writelines(track_packets(trace.shown, description(recording)))
     texts = (trace.names, trace.argument_names, trace.argument_texts)
     file.writelines(text_packets(*(each.all() for each in texts)))
     tables = [table.native() for table in trace.tables]

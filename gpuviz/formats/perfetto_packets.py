@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpuviz.formats.trace_memory import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpuviz.formats.trace_rows import Track
 
@@ -68,14 +68,14 @@ def clock_packet(unix_ns: int) -> bytes:
     )
 
 
-def track_packets(tracks: "Sequence[Track]", description: str) -> "Iterator[bytes]":
+def track_packets(tracks: "Mapping[int, Track]", description: str) -> "Iterator[bytes]":
     """Yield a packet for each track; a track's uuid is its position + 1.
 
     Args:
-        tracks: All tracks, parents first.
+        tracks: Tracks by their positions, parents first.
         description: Shown with each process.
     """
-    for position, track in enumerate(tracks):
+    for position, track in tracks.items():
         fields: list[tuple[int, Value]] = [(1, position + 1)]
         if track.kind == "process":
             fields += [(3, message((1, track.process), (6, track.name)))]

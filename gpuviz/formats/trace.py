@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of
-from gpuviz.analysis.processes import device_names
+from gpuviz.analysis.processes import device_names, part_of_device
 from gpuviz.formats.trace_device import KINDS, add_activities
 from gpuviz.formats.trace_host import HostTracks, add_calls, add_ranges, add_synchronizations
 from gpuviz.formats.trace_lines import Lines
 from gpuviz.formats.trace_memory import add_counters, add_moments
 from gpuviz.formats.trace_rows import Trace, times_of
+from gpuviz.recording.escaping import as_unicode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,13 +41,6 @@ def build_trace(recording: "Recording") -> Trace:
     return trace
 
 
-def first_time_ns(trace: Trace) -> int:
-    """Return the time of the first event or value; 0 if none is negative."""
-    tables = [int(table.time.min()) for table in trace.tables if len(table.time)]
-    counters = [int(counter.time.min()) for counter in trace.counters]
-    return min([0, *tables, *counters])
-
-
 class _Numbers:
     """Process ids of a trace, each of which is used once."""
 
@@ -73,19 +67,25 @@ def _host_processes(
     rows = recording.tables["processes"].to_pylist()
     if not rows:
         program = _program_name(" ".join(recording.manifest.program))
-        return {}, trace.add_process(program, numbers.own(_program_id(recording)))
+        host = _host_name(recording)
+        return {}, trace.add_process(program, numbers.own(_program_id(recording)), host)
     hosts: dict[int, int] = {}
     positions: list[int] = []
-    for row in rows:
+    for row, process in zip(rows, recording.processes, strict=True):
         name = _program_name(f"{row['name']}: {row['program']}".rstrip(": "))
-        positions.append(trace.add_process(name, numbers.own(row["process_id"])))
+        host = _host_name(process.recording)
+        positions.append(trace.add_process(name, numbers.own(row["process_id"]), host))
         hosts |= dict.fromkeys(row["threads"], positions[-1])
     return hosts, positions[0]
 
 
+def _host_name(recording: "Recording") -> str:
+    return as_unicode(recording.manifest.host)
+
+
 def _program_name(program: str) -> str:
     # Undecodable bytes of a command line are lone surrogates.
-    return program.encode(errors="backslashreplace").decode() or "host"
+    return as_unicode(program) or "host"
 
 
 def _program_id(recording: "Recording") -> int:
@@ -105,7 +105,8 @@ def _device_processes(trace: Trace, recording: "Recording", numbers: _Numbers) -
         name = names.get(device, "")
         label = labels.get(device, f"GPU {device}")
         title = f"{label}: {name}" if name else label
-        processes[device] = trace.add_process(title, numbers.free())
+        host = _host_name(part_of_device(recording, device))
+        processes[device] = trace.add_process(title, numbers.free(), host)
     return processes
 
 
@@ -150,4 +151,4 @@ def description(recording: "Recording") -> str:
         "Sizes are bytes.",
         *recording.notes,
     ]
-    return " ".join(sentences).encode(errors="backslashreplace").decode()
+    return as_unicode(" ".join(sentences))

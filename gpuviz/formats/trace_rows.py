@@ -1,6 +1,6 @@
 """Tracks and events of a trace, independent of the viewer's format."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -70,6 +70,24 @@ class EventTable:
     flow_count: "NDArray[Any] | None" = None
     arguments: "list[tuple[int, bool, NDArray[Any]]]" = field(default_factory=list)
 
+    def rows(self, chosen: "NDArray[Any]") -> "EventTable":
+        """Return some of the events, given by a mask."""
+
+        def some(values: "NDArray[Any] | None") -> "NDArray[Any] | None":
+            return None if values is None else values[chosen]
+
+        return replace(
+            self,
+            time=self.time[chosen],
+            end=self.end[chosen],
+            track=self.track[chosen],
+            name=self.name[chosen],
+            flow=some(self.flow),
+            first_flow=some(self.first_flow),
+            flow_count=some(self.flow_count),
+            arguments=[(name, is_text, values[chosen]) for name, is_text, values in self.arguments],
+        )
+
     def native(self) -> "TraceRows":
         """Return the table for the native core."""
         import numpy as np
@@ -116,12 +134,34 @@ class Trace:
         self.argument_texts = Texts()
         self.tables: list[EventTable] = []
         self.counters: list[Counter] = []
+        self.hosts: dict[int, str] = {}  # by the id of a process
         self._last_thread: dict[int, int] = {}
 
-    def add_process(self, name: str, process: int) -> int:
+    def add_process(self, name: str, process: int, host: str) -> int:
         """Return the position of the track of a new process."""
         self.tracks.append(Track(name, "process", process, 0, -1))
+        self.hosts[process] = host
         return len(self.tracks) - 1
+
+    @property
+    def shown(self) -> dict[int, Track]:
+        """The tracks by their positions."""
+        return dict(enumerate(self.tracks))
+
+    @property
+    def first_time_ns(self) -> int:
+        """The time of the first event or value; 0 if none is negative."""
+        tables = [int(table.time.min()) for table in self.tables if len(table.time)]
+        counters = [int(counter.time.min()) for counter in self.counters]
+        return min([0, *tables, *counters])
+
+    def host_of(self, track: Track) -> str:
+        """Return the host of a track."""
+        return self.hosts[track.process]
+
+    def of_host(self, host: str) -> "HostTrace":
+        """Return what is on one host."""
+        return HostTrace(self, host)
 
     def add_track(
         self,
@@ -168,6 +208,32 @@ class Trace:
         original = self.tracks[track]
         parent = track if original.kind == "thread" else original.parent
         return self.add_track(original.name, parent)
+
+
+class HostTrace(Trace):
+    """The part of a trace that is on one host, with the positions and the times of the whole."""
+
+    def __init__(self, whole: Trace, host: str) -> None:
+        import numpy as np
+
+        super().__init__()
+        own = [position for position, track in whole.shown.items() if whole.host_of(track) == host]
+        self.tracks = [whole.tracks[position] for position in own]
+        self.names, self.argument_names = whole.names, whole.argument_names
+        self.argument_texts = whole.argument_texts
+        self.tables = [each.rows(np.isin(each.track, own)) for each in whole.tables]
+        self.counters = [each for each in whole.counters if each.track in own]
+        self._positions, self._first_time_ns = own, whole.first_time_ns
+
+    @property
+    def shown(self) -> dict[int, Track]:
+        """The tracks by their positions in the whole."""
+        return dict(zip(self._positions, self.tracks, strict=True))
+
+    @property
+    def first_time_ns(self) -> int:
+        """That of the whole."""
+        return self._first_time_ns
 
 
 def times_of(table: "pa.Table", column: str = "time") -> "NDArray[Any]":

@@ -25,9 +25,11 @@ from gpuviz.allocator.memory import (
     set_new_host_allocator_hook,
 )
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.frameworks.cupy_captures import watch_captures
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.libraries import RecordedLibraries
+from gpuviz.frameworks.numba_compilation import watch_numba_compilations
 from gpuviz.frameworks.shared_pool import lost_frees, record_calls
 from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
@@ -97,6 +99,7 @@ def tracing(options: "TracerOptions") -> CuptiTracing:
     cupy = import_cupy()
     watch_kernels(cupy)
     watch_compilations(cupy)
+    watch_numba_compilations()
     return CuptiTracing(cupy.cuda.runtime.runtimeGetVersion() // 1000, options)
 
 
@@ -319,6 +322,19 @@ def _stop_recording_pinned_memory() -> None:
         allocator.stop_recording()
 
 
+# Who wants the graphs that CuPy captures with gpuviz's allocator to keep their memory.
+_keepers: set[str] = set()
+
+
+def _keep_graphs(keeper: str) -> None:
+    watch_captures(import_cupy(), _graphs_are_kept)
+    _keepers.add(keeper)
+
+
+def _graphs_are_kept() -> bool:
+    return bool(_keepers) and is_installed()
+
+
 class _Installed:
     """The installation by `install`, until `uninstall`."""
 
@@ -328,13 +344,15 @@ class _Installed:
 def install() -> None:
     """Let CuPy allocate arrays from gpuviz's caching allocator, in all threads.
 
-    Short for ``cupy.cuda.set_allocator(gpuviz.malloc)``. It does nothing the second time.
+    As ``cupy.cuda.set_allocator(gpuviz.malloc)``, and the graphs that CuPy's streams capture keep
+    their memory, as those of `gpuviz.graph`. It does nothing the second time.
 
     Raises:
         DeviceUnavailableError: CuPy is missing.
     """
     if not is_installed():
         _Installed.now = Installation(malloc)
+    _keep_graphs("install")
 
 
 def uninstall() -> None:
@@ -342,6 +360,7 @@ def uninstall() -> None:
     if _Installed.now is not None:
         _Installed.now.remove()
         _Installed.now = None
+    _keepers.discard("install")
 
 
 def is_installed() -> bool:
@@ -376,6 +395,7 @@ class CachingSource:
 
     def __init__(self, *, stacks: bool, prevention: Prevention = NO_PREVENTION) -> None:
         self._stacks = stacks
+        self._keeps_graphs = prevention.record_stream == "auto"
         self._prevented = PreventedReuse(prevention)
         self._client = cupy_allocator()
         cuda_driver()
@@ -406,6 +426,8 @@ class CachingSource:
         record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
+        if self._keeps_graphs:
+            _keep_graphs("recording")
         self._libraries.begin()
 
     def sample(self) -> list[tuple[int, int]]:
@@ -424,6 +446,7 @@ class CachingSource:
         """Restore the allocators of CuPy and others, and release unused memory to the device."""
         installation = self._installation
         restored = installation is None or installation.remove()
+        _keepers.discard("recording")
         libraries = self._libraries.end()
         self._client.set_session(None)
         record_calls(None)

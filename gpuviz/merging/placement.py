@@ -9,6 +9,7 @@ from gpuviz.errors import GpuvizError
 from gpuviz.merging.clocks import UNKNOWN, Alignment, HostClock, Snapshot, Step, align
 from gpuviz.merging.meetings import meetings
 from gpuviz.merging.refinement import refined
+from gpuviz.recording.escaping import as_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -112,7 +113,8 @@ def process_names(placed: "Sequence[Placement]") -> list[str]:
     names = []
     for number, each in enumerate(placed, 1):
         manifest = each.recording.manifest
-        process = f"{manifest.host} {manifest.process_id}".strip() if manifest.process_id else ""
+        host = as_unicode(manifest.host)
+        process = f"{host} {manifest.process_id}".strip() if manifest.process_id else ""
         names.append(f"rank {each.rank}" if each.rank >= 0 else process or f"process {number}")
     counts = Counter(names)
     # A process has the rank of the one that started it.

@@ -7,6 +7,7 @@ from gpuviz.analysis.columns import codes, distinct, plain, rows_at
 from gpuviz.merging.ids import SPACES, Joined, Lookup, Pools, Shifted
 from gpuviz.merging.placement import process_names
 from gpuviz.recording.arrays import batch_of, numbers
+from gpuviz.recording.escaping import as_unicode
 from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
@@ -207,8 +208,8 @@ class _Part:
             "name": self.name,
             "rank": self.placed.rank,
             "process_id": manifest.process_id,
-            "host": manifest.host,
-            "program": " ".join(manifest.program),
+            "host": as_unicode(manifest.host),
+            "program": as_unicode(" ".join(manifest.program)),
             "start": self.placed.start,
             "end": self.placed.end,
             "devices": list(self._devices.values()),

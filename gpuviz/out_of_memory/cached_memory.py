@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.pools import TORCH_OWNER, is_torchs
 from gpuviz.analysis.state import ALLOCATED, PENDING_FREE
 
 if TYPE_CHECKING:
@@ -54,31 +55,56 @@ class Obstacle:
 
 
 class Layout:
-    """The segments and blocks of one device in a state.
+    """The segments and blocks of one allocator on one device in a state.
 
     Attributes:
         reserved: Bytes in segments.
         outside_segments: Bytes of live blocks outside known segments, for allocators that do not
             expose their segments.
+
+    Args:
+        state: The state.
+        device: The ordinal.
+        of_torch: Whether the allocator is torch's own, which others may be recorded beside.
     """
 
-    def __init__(self, state: "MemoryState", device: int) -> None:
+    def __init__(self, state: "MemoryState", device: int, *, of_torch: bool) -> None:
         import numpy as np
 
         all_segments, all_blocks = state.segments(), state.blocks()
-        first = int(np.searchsorted(all_segments["device"], device))
-        self._segments = _of_device(all_segments, device)
-        blocks = _of_device(all_blocks, device)
+
+        def is_own(columns: dict[str, Any]) -> Any:
+            return (columns["device"] == device) & (is_torchs(columns["pool"]) == of_torch)
+
+        own = is_own(all_segments)
+        self._segments = {name: column[own] for name, column in all_segments.items()}
+        chosen = is_own(all_blocks)
+        blocks = {name: column[chosen] for name, column in all_blocks.items()}
         inside = blocks["segment"] >= 0
         self._allocated = blocks["state"] == ALLOCATED
         self._sizes = blocks["size"].astype(np.int64)
         self._all = blocks
         self._blocks = {name: column[inside] for name, column in blocks.items()}
         self._blocks["size"] = self._sizes[inside]
-        self._blocks["segment"] = self._blocks["segment"] - first
+        self._blocks["segment"] = (np.cumsum(own) - 1)[self._blocks["segment"]]
         self._segments["size"] = self._segments["size"].astype(np.int64)
         self.reserved = int(self._segments["size"].sum())
         self.outside_segments = int(self._sizes[~inside].sum())
+
+    @property
+    def idle_segments(self) -> int:
+        """Bytes in segments with no block in use or waiting, which can be released at once."""
+        import numpy as np
+
+        used = np.zeros(len(self._segments["size"]), bool)
+        used[self._blocks["segment"][self._blocks["state"] != INACTIVE]] = True
+        return int(self._segments["size"][~used].sum())
+
+    @property
+    def inactive_split(self) -> int:
+        """Free bytes in segments that are partly in use or waiting."""
+        free = int(self._blocks["size"][self._blocks["state"] == INACTIVE].sum())
+        return free - self.idle_segments
 
     def totals(self) -> dict[str, int]:
         """Return allocated, active, reserved and pending bytes, named as in `OutOfMemory`."""
@@ -104,7 +130,7 @@ class Layout:
         in_use[blocks["segment"][blocks["state"] == ALLOCATED]] = True
         waits = np.zeros(len(segments["size"]), bool)
         waits[blocks["segment"][pending]] = True
-        in_default_pool = segments["pool"] < 2  # noqa: PLR2004 - see `gpuviz.recording.tables`
+        in_default_pool = np.isin(segments["pool"] // 2, (0, TORCH_OWNER))
         return {
             "own_block": _largest(blocks["size"][own & free]),
             "own_run": _largest(runs[run_is_own]),
@@ -187,11 +213,6 @@ def _obstacle(stacks: list[int], addresses: list[int], sizes: list[int]) -> Obst
     most_first = sorted(by_stack.items(), key=lambda item: -item[1])
     places = tuple(zip(addresses, sizes, strict=True))
     return Obstacle(sum(sizes), tuple(most_first), len(sizes), places)
-
-
-def _of_device(columns: dict[str, Any], device: int) -> dict[str, Any]:
-    chosen = columns["device"] == device
-    return {name: column[chosen] for name, column in columns.items()}
 
 
 def _largest(sizes: Any) -> int:

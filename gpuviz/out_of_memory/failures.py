@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import codes
+from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.analysis.state import initial_state
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
 from gpuviz.out_of_memory.request import PoolNames, RequestDetails
@@ -64,7 +65,10 @@ class OutOfMemory:
         device_free: Free memory of the device; None if unknown.
         limit: What the allocator may reserve; None if nothing limits it, or if unknown.
         other_processes: Memory of other processes, from NVML; None if unknown.
-        other_memory: Memory of the device in use outside the allocator; None if unknown.
+        of_torch: Whether torch's own allocator failed, in a recording of another one beside it.
+        beside: Bytes in the segments of the other recorded allocator of this process.
+        cached_beside: Bytes of them in segments that it does not use, and could release.
+        other_memory: Memory of the device in use outside these allocators; None if unknown.
         verdict: Why it failed; see `gpuviz.out_of_memory.verdict.verdict`.
         request: The numbers behind the verdict.
         moment: The failure's place in its recording.
@@ -92,6 +96,9 @@ class OutOfMemory:
     device_free: int | None
     limit: int | None
     other_processes: int | None
+    of_torch: bool
+    beside: int
+    cached_beside: int
     other_memory: int | None
     verdict: Verdict
     request: FailedRequest
@@ -164,10 +171,12 @@ def _failure(
 ) -> OutOfMemory:
     columns = recording.tables["memory_events"]
     event = {name: columns[name][row].as_py() for name in columns.schema.names}
-    details, layout = RequestDetails(recording, event), Layout(state, event["device"])
-    other_memory = _other_memory(details, layout)
-    request = _request(event, details, layout, other_memory or 0)
-    statistics = state.statistics(event["device"])
+    details = RequestDetails(recording, event)
+    of_torch = event["pool"] // 2 >= TORCH_OWNER
+    layout = Layout(state, event["device"], of_torch=of_torch)
+    beside = Layout(state, event["device"], of_torch=not of_torch)
+    other_memory = _other_memory(details, layout, beside)
+    request = _request(event, details, layout, beside, other_memory or 0)
     return OutOfMemory(
         time_ns=event["time"],
         requested=event["requested_size"],
@@ -175,13 +184,16 @@ def _failure(
         pool_and_stream=names.name(event["pool"], event["stream"]),
         **{key: event[key] for key in ("device", "stream", "pool", "thread", "stack", "size")},
         **layout.totals(),
-        inactive_split=statistics["inactive_split_bytes.all.current"],
+        inactive_split=layout.inactive_split,
         free=layout.free_memory(names.name),
         obstacle=layout.least_obstacle(event["pool"], event["stream"], event["size"]),
         device_total=details.device_total,
         device_free=details.device_free,
         limit=details.limit,
         other_processes=details.other_processes,
+        of_torch=of_torch,
+        beside=beside.reserved + beside.outside_segments,
+        cached_beside=beside.idle_segments,
         other_memory=other_memory,
         verdict=verdict(request),
         request=request,
@@ -189,17 +201,18 @@ def _failure(
     )
 
 
-def _other_memory(details: RequestDetails, layout: Layout) -> int | None:
+def _other_memory(details: RequestDetails, *layouts: Layout) -> int | None:
     if details.device_free is None or not details.device_total:
         return None
     used = details.device_total - details.device_free
-    return max(0, used - layout.reserved - layout.outside_segments)
+    return max(0, used - sum(each.reserved + each.outside_segments for each in layouts))
 
 
 def _request(
     event: "Mapping[str, Any]",
     details: RequestDetails,
     layout: Layout,
+    beside: Layout,
     other_memory: int,
 ) -> FailedRequest:
     return FailedRequest(
@@ -213,6 +226,7 @@ def _request(
         reserved=layout.reserved,
         room=details.device_free or 0,
         room_is_known=details.device_free is not None,
+        cached_beside=beside.idle_segments,
         reclaimable_other_memory=reclaimable_other_memory(other_memory, details.other_processes),
         **layout.available_to(event["pool"], event["stream"]),
     )

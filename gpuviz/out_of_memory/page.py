@@ -5,7 +5,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpuviz.out_of_memory.verdict_text import remedies
+from gpuviz.out_of_memory.verdict_text import beside, remedies
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.report.facts import began
 from gpuviz.report.holders import frames_list, holders_table
@@ -89,6 +89,7 @@ def _numbers(failed: "OutOfMemory") -> str:
         ("Waiting for other streams", format_bytes(failed.pending), "freed, not yet reusable"),
         ("Reserved", format_bytes(failed.reserved), limit),
         ("Free on the device", _known(failed.device_free), total),
+        *_beside(failed),
         ("Used outside this allocator", _known(failed.other_memory), _others(failed)),
         (
             "Requested from the device",
@@ -102,6 +103,14 @@ def _numbers(failed: "OutOfMemory") -> str:
         for name, value, detail in numbers
     )
     return f'<dl class="gpuviz-numbers">\n{entries}\n</dl>'
+
+
+def _beside(failed: "OutOfMemory") -> list[tuple[str, str, str]]:
+    """Return what another recorded allocator of the process holds; nothing without one."""
+    if not failed.beside:
+        return []
+    cached = f"{format_bytes(failed.cached_beside)} in segments that it does not use"
+    return [(f"Held by {beside(failed)}", format_bytes(failed.beside), cached)]
 
 
 def _known(size: int | None) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.allocator_settings import allocator_settings
+from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
 
 if TYPE_CHECKING:
@@ -71,10 +72,12 @@ class PoolNames:
     def name(self, pool: int, stream: int) -> str:
         """Return the name of a pool and a stream."""
         stream_name = self._streams.get(stream, "unknown stream")
-        if self._is_observed:
-            return f"the program's allocator, {stream_name}"
         owner, kind = pool // 2, "large" if pool % 2 else "small"
-        pool_name = f"private pool {owner}" if owner else "default pool"
+        library = "PyTorch's " if owner >= TORCH_OWNER else ""
+        if self._is_observed and not library:
+            return f"the program's allocator, {stream_name}"
+        owner -= TORCH_OWNER if library else 0
+        pool_name = f"{library}private pool {owner}" if owner else f"{library}default pool"
         return f"{pool_name} ({kind} blocks), {stream_name}"
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.pools import TORCH_OWNER, is_torchs
 from gpuviz.errors import GpuvizError
+from gpuviz.recording.arrays import numbers
 from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ class Trials:
     def __init__(self, failed: "OutOfMemory", moment: Moment) -> None:
         self._failed = failed
         self._moment = moment
-        items = known_settings(moment.recording)
+        # Those of torch's own allocator beside another one are not recorded.
+        items = [] if failed.of_torch else known_settings(moment.recording)
         self._items = [item for item in items if not item.startswith(_FRACTION)]
         self._room = failed.reserved + (failed.device_free or 0)
 
@@ -92,6 +95,11 @@ class Trials:
         row = {"action": "empty_cache", "stream": 0, "pool": 0}
         return self._succeeds(before=(row,))
 
+    def after_release_beside(self) -> bool:
+        """Return whether it succeeds once the other allocator has released what it does not use."""
+        released = self._failed.cached_beside
+        return released > 0 and self._succeeds(capacity=self._own_capacity_with(released))
+
     def places(self) -> Iterator[str]:
         """Yield the names of other pools and streams in which it succeeds."""
         failed = self._failed
@@ -116,8 +124,12 @@ class Trials:
 
     @property
     def _own_capacity(self) -> int:
+        return self._own_capacity_with(0)
+
+    def _own_capacity_with(self, released: int) -> int:
         limit = self._failed.limit
-        return self._room if limit is None else min(self._room, limit)
+        room = self._room + released
+        return room if limit is None else min(room, limit)
 
     def _succeeds(
         self,
@@ -165,7 +177,8 @@ class Trials:
         recording, device = self._moment.recording, self._failed.device
         events = recording.tables[_EVENTS].slice(0, self._moment.row + 1)
         actions = codes(events["action"], ACTIONS)
-        kept = plain(events["device"]) == device
+        pools = plain(events["pool"])
+        kept = (plain(events["device"]) == device) & (is_torchs(pools) == self._failed.of_torch)
         if _NOT_REPEATED in ACTIONS:
             kept &= actions != ACTIONS.index(_NOT_REPEATED)
         # Earlier failures have no effect beyond what they released, which the replay decides.
@@ -179,6 +192,8 @@ class Trials:
         tables = {name: recording.tables[name] for name in named}
         tables[_EVENTS] = pa.concat_tables([head.cast(added.schema), added]).unify_dictionaries()
         tables["devices"] = _device(device, capacity)
+        if self._failed.of_torch:
+            tables |= _as_gpuvizs(tables[_EVENTS], tables["pools"])
         manifest = replace(
             recording.manifest,
             settings=",".join(self._items),
@@ -190,6 +205,21 @@ class Trials:
             tables={},
         )
         return type(recording)(tables, manifest)
+
+
+def _as_gpuvizs(events: "pa.Table", pools: "pa.Table") -> "dict[str, pa.Table]":
+    """Return tables in which the pools of torch's allocator are those of one like it."""
+
+    def moved(table: "pa.Table", column: str, by: int) -> "pa.Table":
+        place = table.schema.get_field_index(column)
+        field = table.schema.field(place)
+        return table.set_column(place, field, numbers(plain(table[column]) - by, field.type))
+
+    own = pools.filter(is_torchs(plain(pools["id"])))
+    return {
+        _EVENTS: moved(events, "pool", 2 * TORCH_OWNER),
+        "pools": moved(moved(own, "id", 2 * TORCH_OWNER), "owner", TORCH_OWNER),
+    }
 
 
 def _device(device: int, capacity: int) -> "pa.Table":

@@ -9,6 +9,7 @@ Verdict = Literal[
     "refused",
     "pending_frees",
     "cached_elsewhere",
+    "cached_beside",
     "fragmented",
     "other_memory",
     "full",
@@ -44,6 +45,7 @@ class FailedRequest:
         idle_segments: Segments of any pool and stream with no block in use.
         cached: F, all cached blocks.
         pending: P, all pending frees.
+        cached_beside: B, segments that another recorded allocator of the process does not use.
         reclaimable_other_memory: X, memory outside the allocator, without what CUDA contexts need.
     """
 
@@ -64,6 +66,7 @@ class FailedRequest:
     idle_segments: int = 0
     cached: int = 0
     pending: int = 0
+    cached_beside: int = 0
     reclaimable_other_memory: int = 0
 
 
@@ -84,13 +87,15 @@ def verdict(request: FailedRequest) -> Verdict:
                           ``D + pending_segments >= M``.
     ``cached_elsewhere``  Share pools and streams: any of them has a run of n, or
                           ``D + idle_segments >= M``.
-    ``fragmented``        Compact the cached memory: ``F + P + D >= n``.
-    ``other_memory``      Reclaim memory outside the allocator: ``F + P + D + X >= n``.
+    ``cached_beside``     Release what another library caches: ``D + idle_segments + B >= M``.
+    ``fragmented``        Compact the cached memory: ``F + P + D + B >= n``.
+    ``other_memory``      Reclaim memory outside the allocators: ``F + P + D + B + X >= n``.
     ``full``              None of these: the memory is in use.
     ``unknown``           None of these as far as known, but D is unknown.
     ====================  ========================================================================
     """
-    free = request.cached + request.pending + request.room
+    free = request.cached + request.pending + request.room + request.cached_beside
+    released = request.idle_segments + request.cached_beside
     last: Verdict = "full" if request.room_is_known else "unknown"
     rules: tuple[tuple[Verdict, bool], ...] = (
         ("too_large", 0 < request.device_total < request.size),
@@ -98,6 +103,7 @@ def verdict(request: FailedRequest) -> Verdict:
         ("refused", _fits(request, request.own_block, 0)),
         ("pending_frees", _fits(request, request.own_run, request.pending_segments)),
         ("cached_elsewhere", _fits(request, request.any_run, request.idle_segments)),
+        ("cached_beside", request.cached_beside > 0 and _fits(request, 0, released)),
         ("fragmented", free >= request.size),
         ("other_memory", free + request.reclaimable_other_memory >= request.size),
     )

@@ -23,6 +23,7 @@ TITLES = {
     "refused": "Refused by the device",
     "pending_frees": "Waiting for pending frees",
     "cached_elsewhere": "Cached in another pool or stream",
+    "cached_beside": "Cached by another library",
     "fragmented": "Fragmented",
     "other_memory": "Used outside the allocator",
     "full": "Full",
@@ -67,7 +68,7 @@ def _certain(failed: "OutOfMemory") -> "Iterator[str]":
 def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
     """Yield the remedies with which the request succeeds in a replay."""
     manifest = failed.moment.recording.manifest
-    is_torch = manifest.allocator_name == TORCH_ALLOCATOR
+    is_torch = failed.of_torch or manifest.allocator_name == TORCH_ALLOCATOR
     module = "torch.cuda" if is_torch else "gpuviz"
     over_limit = failed.limit is not None and failed.reserved + failed.segment_size > failed.limit
     if (failed.verdict == "capped" and over_limit) or trials.without_limit():
@@ -86,6 +87,8 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
         yield (
             f"After {module}.empty_cache() outside a private pool the request would have succeeded."
         )
+    if trials.after_release_beside():
+        yield f"After {_release_beside(failed)} the request would have succeeded."
     for name in trials.places():
         yield f"In {name} the request would have succeeded; order streams with events."
     if trials.without_obstacle() and failed.obstacle is not None:
@@ -111,6 +114,11 @@ def _numbers(failed: "OutOfMemory") -> list[str]:
         found.append(
             f"{format_bytes(failed.device_free)} of the device's "
             f"{format_bytes(failed.device_total)} were free.",
+        )
+    if failed.beside:
+        found.append(
+            f"{beside(failed)} held {format_bytes(failed.beside)}, of which "
+            f"{format_bytes(failed.cached_beside)} were in segments that it did not use."
         )
     if failed.other_memory:
         found.append(f"{_other_memory(failed)} This includes the CUDA context.")
@@ -182,6 +190,31 @@ def _cached_elsewhere(failed: "OutOfMemory") -> str:
     )
 
 
+def beside(failed: "OutOfMemory") -> str:
+    """Return the name of the other recorded allocator of the process."""
+    if not failed.of_torch:
+        return "PyTorch"
+    manifest = failed.moment.recording.manifest
+    return "CuPy's pool" if manifest.allocator == "observe" else "gpuviz's allocator"
+
+
+def _release_beside(failed: "OutOfMemory") -> str:
+    """Return the call that releases what it does not use."""
+    if not failed.of_torch:
+        return "torch.cuda.empty_cache()"
+    if failed.moment.recording.manifest.allocator == "observe":
+        return "cupy.get_default_memory_pool().free_all_blocks()"
+    return "gpuviz.empty_cache()"
+
+
+def _cached_beside(failed: "OutOfMemory") -> str:
+    return (
+        f"{beside(failed)} caches {format_bytes(failed.cached_beside)} in segments that it does "
+        f"not use; with them there would have been enough for the {format_bytes(failed.size)} "
+        "requested."
+    )
+
+
 def _fragmented(failed: "OutOfMemory") -> str:
     largest = max((each.largest for each in failed.free), default=0)
     spare = failed.request.cached + failed.pending
@@ -228,6 +261,7 @@ _REASONS: "dict[str, Callable[[OutOfMemory], str]]" = {
     "refused": _refused,
     "pending_frees": _pending_frees,
     "cached_elsewhere": _cached_elsewhere,
+    "cached_beside": _cached_beside,
     "fragmented": _fragmented,
     "other_memory": _used_by_others,
     "full": _full,

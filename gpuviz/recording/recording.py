@@ -188,8 +188,8 @@ class Recording:
 
         Args:
             path: A file; for ``arrow`` and ``parquet`` a folder.
-            format: ``perfetto``, ``chrome_trace``, ``torch_snapshot``, ``arrow`` or ``parquet``;
-                if None, the one with the suffix of ``path``.
+            format: ``perfetto``, ``perfetto_archive``, ``chrome_trace``, ``torch_snapshot``,
+                ``arrow`` or ``parquet``; if None, the one with the suffix of ``path``.
             overwrite: Whether to replace an existing file or folder.
 
         Raises:
@@ -485,7 +485,7 @@ class Recording:
         return _formatted(copies(self, by))
 
     def compilations(self) -> "pa.Table":
-        """Return the kernels that CuPy compiled or loaded, in order of time, with their lines.
+        """Return the kernels that CuPy and Numba compiled or loaded, with their times and lines.
 
         See `gpuviz.analysis.compilations.compilations`.
         """
@@ -506,6 +506,28 @@ class Recording:
         from gpuviz.analysis.collectives import collectives
 
         return _formatted(collectives(self))
+
+    def other_memory(self, by: Literal["library", "time"] = "library") -> "pa.Table":
+        """Return what was used of devices outside the recorded allocators, in bytes.
+
+        See `gpuviz.analysis.other_memory.other_memory`.
+
+        Args:
+            by: One row for each library that allocated from CUDA itself, or for each sample of the
+                memory that was used of a device.
+        """
+        from gpuviz.analysis.other_memory import other_memory
+
+        return _formatted(other_memory(self, by))
+
+    def graph_pools(self) -> "pa.Table":
+        """Return the private pools of captured graphs: their memory, graphs and replays.
+
+        See `gpuviz.analysis.graph_pools.graph_pools`.
+        """
+        from gpuviz.analysis.graph_pools import graph_pools
+
+        return _formatted(graph_pools(self))
 
     def delayed_frees(self) -> "pa.Table":
         """Return the frees that ``record_stream="auto"`` delayed, or would have delayed.

@@ -9,10 +9,12 @@ from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.collectives import collectives_section
 from gpuviz.report.default_stream import default_stream_section
+from gpuviz.report.graph_pools import graph_pools_section
 from gpuviz.report.hazards import hazard_notices, hazards_section
 from gpuviz.report.iterations import iterations_panel, median_iteration
 from gpuviz.report.markup import panel, with_code
 from gpuviz.report.notices import Notice, around, notices, notices_list, show_button
+from gpuviz.report.other_memory import other_memory_section
 from gpuviz.report.summary import DeviceSummary, has_calls, headline, host_blocked_ns, summarize
 from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
@@ -59,6 +61,8 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 {hazards_section(recording, hazards)}
 {default_stream_section(recording, summary.device)}
 {collectives_section(recording)}
+{graph_pools_section(recording, summary.device)}
+{other_memory_section(recording, summary.device)}
 {what_if_section(recording, summary.device)}
 {panel("Summary", _summary(recording, summary), slug="summary")}"""
 

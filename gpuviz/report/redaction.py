@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.compilations import NUMBA
 from gpuviz.quantities import format_counted
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.tables import DICTIONARIES, schemas
@@ -197,7 +198,7 @@ class _Pseudonyms:
         return self._id_of[key]
 
     def _pseudonym(self, noun: str, text: str, *, is_call: bool) -> str:
-        if is_call and _CUDA_CALL.fullmatch(text):
+        if (is_call and _CUDA_CALL.fullmatch(text)) or (noun == "compile" and text == NUMBA):
             return text
         if noun == _KERNEL and text.startswith(NCCL):
             noun = f"{NCCL} {noun}"

@@ -155,6 +155,10 @@ class SimulatedStream(NonCopyable):
             raise RuntimeError("This stream is already capturing; call end_capture() first")
         self._capture = self._native.begin_capture(self.ptr)
 
+    def captured_addresses(self) -> list[int]:
+        """Return the addresses that the kernels captured so far use."""
+        return [] if self._capture is None else self._native.captured_addresses(self._capture)
+
     def end_capture(self) -> "SimulatedGraph":
         """End the capture, and return the graph."""
         if self._capture is None:

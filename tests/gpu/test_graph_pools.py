@@ -1,9 +1,12 @@
-"""`gpuviz.graph` with CuPy."""
+"""`gpuviz.graph` with CuPy, and CuPy's own captures with gpuviz's allocator."""
+
+from contextlib import contextmanager
 
 import cupy as cp
 import pytest
 
 import gpuviz
+from tests.gpu import graph_programs
 
 pytestmark = pytest.mark.gpu
 
@@ -25,7 +28,6 @@ def captured(stream, factor=2, pool=None):
     settle()
     with gpuviz.graph(stream, pool) as graph:
         result = x * factor + 1
-    graph.keep(x)
     return graph, result, x * factor + 1
 
 
@@ -52,6 +54,7 @@ def test_an_input_that_the_program_dropped_is_kept(stream):
 
     assert (result == expected).all()
     assert graph.replays == 3
+    assert graph.held_bytes == 4 * COUNT
     assert all((each == 100).all() for each in others)
 
 
@@ -92,3 +95,66 @@ def test_a_capture_that_is_invalidated_says_so(stream):
     graph.replay()
     settle()
     assert (result == expected).all()
+
+
+def test_copies_and_fills_of_a_graph_keep_their_arrays(stream):
+    source, filled, target = (cp.full(COUNT, 3, cp.float32) for _ in range(3))
+    unused = cp.full(COUNT, 3, cp.float32)
+    settle()
+    with gpuviz.graph(stream) as graph:
+        target.data.copy_from_device_async(source.data, source.nbytes)
+        filled.data.memset_async(0, filled.nbytes)
+    addresses = {each.data.ptr for each in (source, filled, target)}
+    free = unused.data.ptr
+    del source, filled, target, unused
+    others = [cp.empty(COUNT, cp.float32) for _ in range(8)]
+
+    assert graph.held_bytes == 3 * 4 * COUNT
+    assert addresses.isdisjoint(each.data.ptr for each in others)
+    assert free in {each.data.ptr for each in others}
+
+
+@contextmanager
+def installed():
+    gpuviz.allocators.cupy.install()
+    try:
+        yield
+    finally:
+        gpuviz.allocators.cupy.uninstall()
+
+
+def recorded():
+    return gpuviz.record(hazards=True, record_stream="auto")
+
+
+@pytest.mark.parametrize("protected", [installed, recorded])
+@pytest.mark.parametrize("name", ["temporary_reused", "input_reused", "temporaries_shared"])
+def test_graphs_of_cupy_keep_their_memory(name, protected):
+    program = getattr(graph_programs, name)
+    program()
+    with protected() as recorder:
+        right = [program() for _ in range(50)]
+
+    assert all(right)
+    if recorder is not None:
+        assert [each.kind for each in recorder.recording.hazards()] == []
+
+
+def test_a_graph_of_cupy_outlives_the_recording_with_its_memory(stream):
+    x = cp.arange(COUNT, dtype=cp.float32)
+    x * 2 + 1
+    settle()
+    with gpuviz.record(record_stream="auto"):
+        kept = x + 0
+        with stream:
+            stream.begin_capture()
+            result = kept * 2 + 1
+            graph = stream.end_capture()
+        del kept
+    others = [cp.full(COUNT, 100, cp.float32) for _ in range(8)]
+    graph.launch(stream)
+    settle()
+
+    assert (result == x * 2 + 1).all()
+    assert all((each == 100).all() for each in others)
+    assert graph.debug_dot_str()

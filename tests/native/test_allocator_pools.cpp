@@ -1,10 +1,12 @@
-// Threads use pools of one allocator on a small device, while another reads its state and changes
-// its settings: allocations never exceed the device's memory, and all of it is returned.
+// Threads use pools of one allocator on a small device and hold what graphs would use, while
+// another reads its state and changes its settings: allocations never exceed the device's memory,
+// and all of it is returned.
 #include <atomic>
 #include <functional>
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocator/caching_allocator.hpp"
@@ -47,6 +49,7 @@ void use(CachingAllocator& allocator, std::uint32_t thread) {
     const CallSite site{.stack = thread, .thread = thread};
     const std::uint64_t pool = allocator.create_pool();
     std::vector<Address> live(kLive, 0);
+    std::vector<std::uint64_t> holds;
     for (int operation = 0; operation < kOperations; ++operation) {
         const bool in_pool = random() % 16 == 0;
         if (in_pool) {
@@ -65,6 +68,18 @@ void use(CachingAllocator& allocator, std::uint32_t thread) {
         if (random() % 512 == 0) {
             allocator.empty_cache(site);
         }
+        if (random() % 1024 == 0) {
+            holds.push_back(allocator.hold_allocated(pool));
+            free(allocator, std::exchange(live[0], 0), site);
+            allocator.keep_used(holds.back(), {live[1] + 1, live[2], thread}, site);
+        }
+        if (holds.size() > 2) {
+            allocator.release_hold(holds.front(), site);
+            holds.erase(holds.begin());
+        }
+    }
+    for (const std::uint64_t hold : holds) {
+        allocator.release_hold(hold, site);
     }
     for (const Address address : live) {
         free(allocator, address, site);

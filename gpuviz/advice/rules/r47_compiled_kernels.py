@@ -1,4 +1,4 @@
-"""R47: the program waits while CuPy compiles its kernels."""
+"""R47: the program waits while CuPy or Numba compiles its kernels."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +24,14 @@ _OF_CUPY = "cupy"
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find kernels that were compiled, and those that were compiled again and again.
 
-    Trigger: CuPy's compiler ran for at least 1 % of the recording. A name of the program's own
-    kernels that was compiled at least eight times is a finding of its own: it is ``possible`` that
-    values are written into its source.
+    Trigger: CuPy's compiler, or Numba's, ran for at least 1 % of the recording. For CuPy, a name of
+    the program's own kernels that was compiled at least eight times is a finding of its own: it is
+    ``possible`` that values are written into its source.
 
     Saving: the recording's `Schedule`, replayed without the gaps in which the compiler ran, and at
     most its time: all of it, or all but the first time of a name. What precedes the first CUDA call
-    of a thread is not counted. The first is what another run saves if CuPy's cache is kept:
-    ``likely``.
+    of a thread is not counted. The first is what another run saves if CuPy's cache is kept, or if
+    Numba keeps one: ``likely``.
     """
     import numpy as np
 
@@ -43,16 +43,20 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         np.array(table["kernels"].to_pylist()), return_inverse=True, return_counts=True
     )
     numbers = numbers.ravel()
+    is_numbas = np.array(table["compiler"].to_pylist()) == "Numba"
     own = [not each.startswith(_OF_CUPY) for each in table["kernels"].to_pylist()]
-    again = (counts[numbers] >= _FEWEST_AGAIN) & np.array(own)
+    again = (counts[numbers] >= _FEWEST_AGAIN) & np.array(own) & ~is_numbas
     time_ns = plain(table["compile_ns"])
     for number in np.unique(numbers[again]).tolist():
         rows = np.flatnonzero(numbers == number)
         if time_ns[rows[1:]].sum() >= schedule.relevant_ns:
             yield _compiled_again(schedule, table, rows)
-    once = np.flatnonzero(~again)
-    if time_ns[once].sum() >= schedule.relevant_ns:
-        yield _compiled_once(schedule, table, once)
+    for compiled_once, rows in (
+        (_compiled_by_cupy, np.flatnonzero(~again & ~is_numbas)),
+        (_compiled_by_numba, np.flatnonzero(is_numbas)),
+    ):
+        if len(rows) and time_ns[rows].sum() >= schedule.relevant_ns:
+            yield compiled_once(schedule, table, rows)
 
 
 def _compiled_again(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
@@ -70,7 +74,7 @@ def _compiled_again(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]")
     return _finding(schedule, table, rows[1:], "possible", (title, reason, change))
 
 
-def _compiled_once(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
+def _compiled_by_cupy(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
     modules = format_counted(len(rows), "module of kernels", "modules of kernels")
     spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
     title = f"CuPy compiled {modules}: {spent}."
@@ -81,6 +85,18 @@ def _compiled_once(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") 
         "Measure a second run. If every run compiles them, as in a new container, keep the folder "
         "of CUPY_CACHE_DIR (~/.cupy/kernel_cache) between runs."
     )
+    return _finding(schedule, table, rows, "likely", (title, reason, change))
+
+
+def _compiled_by_numba(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
+    kernels = format_counted(len(rows), "kernel")
+    spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
+    title = f"Numba compiled {kernels}: {spent}."
+    reason = (
+        "Numba compiles a kernel for each combination of types of its arguments, in each process "
+        "again unless it keeps the kernel on the disk. A run that finds it there only loads it."
+    )
+    change = "Pass `cache=True` to `numba.cuda.jit`, and measure a second run."
     return _finding(schedule, table, rows, "likely", (title, reason, change))
 
 

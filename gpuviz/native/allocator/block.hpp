@@ -37,6 +37,8 @@ struct Block {
     std::uint32_t segment_stack;      // of the segment's allocation; meaningful in its first block
     std::uint32_t freed_stack;        // of the last free, if freed blocks are filled
     std::uint32_t event_count;
+    std::uint32_t holds;    // graphs that use it
+    bool freed_while_held;  // its free waits for them
     bool allocated;
     bool mapped;
     bool exists;                  // false: in the arena's list of unused blocks

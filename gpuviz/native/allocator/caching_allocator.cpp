@@ -167,6 +167,10 @@ void CachingAllocator::release_block_to_cache(Address address, const CallSite& s
     if (block == nullptr) {
         throw_invalid_pointer(address);
     }
+    if (block->holds > 0) [[unlikely]] {
+        free_later(block);
+        return;
+    }
     block->allocated = false;
     const bool small = block->pool->is_small;
     statistics_.allocation.decrease(small, 1);

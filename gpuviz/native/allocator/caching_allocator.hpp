@@ -102,6 +102,17 @@ class CachingAllocator final : public Allocator {
     // Returns the pool's memory to the device as its blocks become free.
     void release_pool(std::uint64_t pool, const record::CallSite& site) override;
 
+    // What is allocated now, except in one private pool, stays so despite its free until nothing
+    // holds it. Returns the number of this hold, from 1. The next ones throw std::invalid_argument
+    // if there is none of this number.
+    [[nodiscard]] std::uint64_t hold_allocated(std::uint64_t except_pool);
+    // Of all that was or is allocated since then, holds the blocks that contain one of the
+    // addresses, and no others.
+    void keep_used(std::uint64_t hold, std::vector<device::Address> used,
+                   const record::CallSite& site);
+    void release_hold(std::uint64_t hold, const record::CallSite& site);
+    [[nodiscard]] std::uint64_t held_bytes(std::uint64_t hold);
+
     // Limits the reserved bytes; 1 removes the limit. Throws std::invalid_argument outside [0, 1].
     void set_memory_fraction(double fraction, const record::CallSite& site = {});
     // The same in bytes; at least the device's memory removes the limit.
@@ -149,6 +160,10 @@ class CachingAllocator final : public Allocator {
         std::uint64_t size;  // rounded
         device::StreamHandle stream;
         BlockPool* pool;
+    };
+    struct Hold {
+        std::uint64_t except_pool;
+        std::vector<Block*> blocks;  // by address
     };
     struct PoolScope {
         std::uint64_t pool;
@@ -246,6 +261,15 @@ class CachingAllocator final : public Allocator {
     void add_reserved(const BlockPool& pool, std::uint64_t size);
     void subtract_reserved(const BlockPool& pool, std::uint64_t size);
 
+    // held_blocks.cpp
+    void free_later(Block* block);
+    [[nodiscard]] Hold& hold_at(std::uint64_t number);
+    void let_go(const std::vector<Block*>& blocks, const record::CallSite& site);
+    [[nodiscard]] static bool is_in_pool(const Block& block, std::uint64_t pool) noexcept {
+        const PrivatePool* const owner = block.pool->owner;
+        return owner != nullptr && owner->number == pool;
+    }
+
     // private_pool.cpp
     [[nodiscard]] PrivatePool& pool_at(std::uint64_t pool);
     [[nodiscard]] BlockPool& pool_of(std::uint64_t pool, bool is_small);
@@ -276,6 +300,8 @@ class CachingAllocator final : public Allocator {
     PrivatePools private_pools_;
     std::uint64_t last_pool_ = 0;
     std::vector<PoolScope> scopes_;
+    std::map<std::uint64_t, Hold> holds_;  // by number
+    std::uint64_t last_hold_ = 0;
     int open_captures_ = 0;  // scopes with PoolFilter::everything
     EventQueue<Block> events_;
     std::vector<Block*> deferred_;  // freed; their events are recorded when no capture is open

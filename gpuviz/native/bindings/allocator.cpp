@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <string>
@@ -220,7 +221,25 @@ void bind_pools(nb::class_<CachingAllocator, Allocator>& allocator) {
             "release_pool",
             [](CachingAllocator& self, std::uint64_t pool) { self.release_pool(pool, site()); },
             "pool"_a, nb::call_guard<GilRelease>(),
-            "Release the pool's memory to the device as its blocks become free.");
+            "Release the pool's memory to the device as its blocks become free.")
+        .def(
+            "hold_allocated", &CachingAllocator::hold_allocated, "except_pool"_a,
+            nb::call_guard<GilRelease>(),
+            "Let what is allocated now, except in a private pool, stay so despite its free; return "
+            "the number of this hold.")
+        .def(
+            "keep_used",
+            [](CachingAllocator& self, std::uint64_t hold, std::vector<device::Address> used) {
+                self.keep_used(hold, std::move(used), site());
+            },
+            "hold"_a, "used"_a, nb::call_guard<GilRelease>(),
+            "Hold the blocks that contain one of these addresses, and no others.")
+        .def(
+            "release_hold",
+            [](CachingAllocator& self, std::uint64_t hold) { self.release_hold(hold, site()); },
+            "hold"_a, nb::call_guard<GilRelease>())
+        .def("held_bytes", &CachingAllocator::held_bytes, "hold"_a, nb::call_guard<GilRelease>(),
+             "Return the bytes of the blocks of a hold.");
 }
 
 // What allocators share.

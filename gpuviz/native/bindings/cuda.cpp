@@ -1,8 +1,13 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
 
 #include "bindings/bindings.hpp"
+#include "device/cuda_captures.hpp"
 #include "device/cuda_device.hpp"
 
 namespace nb = nanobind;
@@ -29,6 +34,16 @@ void bind_cuda(nb::module_& m) {
             },
             "mode"_a,
             "Set what the calling thread may do while streams capture, and return what it might.")
+        .def(
+            "captured_addresses",
+            [](const CudaDriver&, device::StreamHandle stream) {
+                const auto found = device::captured_addresses(reinterpret_cast<CUstream>(stream));
+                return std::pair(found.addresses, found.are_all);
+            },
+            "stream"_a,
+            "Return words that the graph which a stream is capturing uses as addresses, or that "
+            "may "
+            "be some, and whether it uses no other memory.")
         .def("device_count", &CudaDriver::device_count)
         .def("device_name", &CudaDriver::device_name, "ordinal"_a)
         .def("device_uuid", &CudaDriver::device_uuid, "ordinal"_a,

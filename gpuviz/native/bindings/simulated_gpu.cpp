@@ -227,6 +227,8 @@ void bind_work(nb::class_<SimulatedGpu>& gpu) {
                 call(self, [&](const CallSite& site) { self.capture(capture, kernel, site); });
             },
             "capture"_a, "kernel"_a)
+        .def("captured_addresses", &SimulatedGpu::captured_addresses, "capture"_a,
+             nb::call_guard<GilRelease>(), "Return the addresses that the kernels use.")
         .def(
             "end_capture",
             [](SimulatedGpu& self, std::uint32_t capture) {

@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "cupti/kernel_signature.hpp"
+#include "device/cuda_parameters.hpp"
 #include "record/block_touches.hpp"
 
 namespace gpuviz::cupti {
 
 // Searches the parameters of kernel launches for addresses of allocated memory.
 //
-// The driver provides the offsets of a kernel's parameters (cuFuncGetParamInfo, or
-// cuKernelGetParamInfo if the handle is a kernel's; CUDA 12.4). Every aligned word of every
-// parameter is examined, so that pointers inside structures are found. Thread-safe.
+// Every aligned word of every parameter is examined, so that pointers inside structures are found.
+// Thread-safe.
 class CuptiLaunchArguments {
   public:
     // Opens the driver, which is already loaded. If it lacks the functions, nothing is found.
@@ -35,14 +35,13 @@ class CuptiLaunchArguments {
     void forget_functions() noexcept;
 
     // Whether the driver has the functions.
-    [[nodiscard]] bool is_supported() const noexcept { return function_info_ != nullptr; }
+    [[nodiscard]] bool is_supported() const noexcept { return driver_.is_supported(); }
     // The number of launches whose parameters could not be read.
     [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_.load(); }
 
   private:
     struct Parameter {
-        std::size_t offset;
-        std::size_t size;
+        device::ParameterPlace place;
         ParameterMode mode;
         std::uint32_t element;  // see array_elements()
     };
@@ -51,8 +50,6 @@ class CuptiLaunchArguments {
                         const record::BlockTouches::Touch& touch,
                         std::vector<record::BlockTouches::Touch>& found);
     using Parameters = std::shared_ptr<const std::vector<Parameter>>;
-    using ParameterInfo = CUresult (*)(void* kernel, std::size_t index, std::size_t* offset,
-                                       std::size_t* size);
 
     struct Memo {  // one of the calling thread's last functions, which are launched again
         std::uint64_t owner = 0;
@@ -65,8 +62,7 @@ class CuptiLaunchArguments {
     [[nodiscard]] Parameters parameters_of(CUfunction function, const char* symbol);
     [[nodiscard]] Parameters ask_driver(CUfunction function, const char* symbol) const;
 
-    ParameterInfo function_info_ = nullptr;
-    ParameterInfo kernel_info_ = nullptr;
+    device::CudaParameters driver_;
     std::uint64_t number_ = 0;               // among all objects of this class
     std::atomic<std::uint64_t> version_{1};  // changes when functions are forgotten
     std::shared_mutex mutex_;                // guards parameters_

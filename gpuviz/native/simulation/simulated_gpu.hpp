@@ -111,6 +111,7 @@ class SimulatedGpu {
     [[nodiscard]] std::uint32_t begin_capture(device::StreamHandle stream,
                                               const record::CallSite& site);
     void capture(std::uint32_t capture, const GpuKernel& kernel, const record::CallSite& site);
+    [[nodiscard]] std::vector<std::uint64_t> captured_addresses(std::uint32_t capture);
     [[nodiscard]] std::uint32_t end_capture(std::uint32_t capture, const record::CallSite& site);
     void destroy_graph(std::uint32_t graph, const record::CallSite& site);
     void launch_graph(device::StreamHandle stream, std::uint32_t graph,

@@ -159,6 +159,17 @@ void SimulatedGpu::capture(std::uint32_t number, const GpuKernel& kernel, const 
                          .event = 0});
 }
 
+std::vector<std::uint64_t> SimulatedGpu::captured_addresses(std::uint32_t number) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::uint64_t> addresses;
+    for (const GpuKernel& kernel : at(captures_, number).kernels) {
+        for (const GpuAccess& access : kernel.accesses) {
+            addresses.push_back(access.address);
+        }
+    }
+    return addresses;
+}
+
 std::uint32_t SimulatedGpu::end_capture(std::uint32_t number, const CallSite& site) {
     const Call call(*this, "cuGraphInstantiateWithFlags", site);
     graphs_[++graphs_created_] = std::move(at(captures_, number));

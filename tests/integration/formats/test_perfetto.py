@@ -1,6 +1,8 @@
 """Perfetto traces against the recording's tables, with Perfetto's messages and its own reader."""
 
+import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import given
@@ -121,6 +123,87 @@ def test_perfetto_shows_each_process_of_a_merged_recording_with_its_threads_and_
         ("rank 1: two.py", "MainThread", 1005),
     ]
     assert streams == [("rank 0 GPU 0", 10), ("rank 1 GPU 0", 1010)]
+
+
+def ranks(hosts):
+    """Return the recordings of ranks on hosts, of which each launches a kernel."""
+    parts = []
+    for number, host in enumerate(hosts):
+        timeline = Timeline()
+        timeline.add("threads", {"id": 1, "name": "MainThread"})
+        timeline.call(5, 8, correlation=1)
+        timeline.kernel(10, 20, correlation=1)
+        timeline.add("clock_snapshots", {"time": 0, "wall": 10**18 + 1000 * number})
+        facts = {
+            "boot_id": host,
+            "start_monotonic_ns": 1000 * (number + 1),
+            "start_unix_ns": 10**18 + 1000 * number,
+        }
+        launch = {"rank": number}
+        parts.append(
+            timeline.recording(
+                process_id=4711, host=host, launch=launch, program=("a.py",), **facts
+            )
+        )
+    return parts
+
+
+def test_an_archive_has_a_trace_for_each_host_and_perfetto_shows_all_on_one_axis(tmp_path):
+    merged = gpuviz.merge(ranks(["n0", "n1", "n0"]))
+    path = merged.export(tmp_path / "all.zip")
+
+    with ZipFile(path) as archive:
+        manifest, *names = archive.namelist()
+        told = json.loads(archive.read(manifest))
+        entries = {name: archive.read(name) for name in names}
+    shown = (
+        "select process.name, slice.ts - (select min(ts) from slice) from slice join {0}_track on "
+    )
+    shown += "slice.track_id = {0}_track.id {1} join process using (upid) order by ts"
+    queries = [shown.format("process", ""), shown.format("thread", "join thread using (utid)")]
+    errors, streams, hosts = answers(path.read_bytes(), NO_ERRORS, *queries)
+    _, whole_streams, whole_hosts = answers(
+        merged.export(tmp_path / "all.pftrace").read_bytes(), NO_ERRORS, *queries
+    )
+
+    assert errors == []
+    assert streams == whole_streams
+    assert hosts == whole_hosts
+    assert [name for name, _ in streams] == ["rank 0 GPU 0", "rank 1 GPU 0", "rank 2 GPU 0"]
+    assert names == ["0-n0.pftrace", "1-n1.pftrace"]
+    (own,) = answers(entries["1-n1.pftrace"], queries[0])
+    assert [name for name, _ in own] == ["rank 1 GPU 0"]
+    found = told["perfetto_manifest"]
+    assert found["version"] == 1
+    assert [(each["path"], each["machine"]["name"]) for each in found["files"]] == [
+        ("0-n0.pftrace", "n0"),
+        ("1-n1.pftrace", "n1"),
+    ]
+    assert found["files"][1]["clocks"]["sync_to"]["file"] == "0-n0.pftrace"
+    assert found["attributes"]["clock error of n0 (ns)"] == 0
+    assert found["attributes"]["clock error of n1 (ns)"] > 0
+
+
+def test_an_archive_of_one_process_has_one_trace(tmp_path):
+    recording = gpuviz.load(RECORDED / "kmeans.gpuviz")
+    path = recording.export(tmp_path / "run.zip")
+
+    with ZipFile(path) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith(".pftrace")]
+        content = archive.read(name)
+
+    assert content == recording.export(tmp_path / "run.pftrace").read_bytes()
+
+
+@pytest.mark.parametrize("host", ["../../etc", "a/b\\c", "", "\udc80", "x" * 300])
+def test_names_of_hosts_are_no_paths_in_an_archive(tmp_path, host):
+    path = gpuviz.merge(ranks([host, "n1"])).export(tmp_path / "all.zip")
+
+    with ZipFile(path) as archive:
+        names = archive.namelist()
+    assert len(names) == 3
+    assert all(set(name) <= set("0123456789abcdefghijklmnopqrstuvwxyz_-.") for name in names)
+    assert all(len(name) < 60 for name in names)
 
 
 def test_perfetto_nests_no_work_of_a_stream_but_in_graphs(tmp_path):

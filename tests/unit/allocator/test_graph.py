@@ -18,6 +18,8 @@ class Stream:
 
     def __init__(self):
         self.capturing = False
+        self.ptr = 0x70
+        self.captured_addresses = list
 
     def __enter__(self):
         return self

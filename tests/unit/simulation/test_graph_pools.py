@@ -97,17 +97,82 @@ def test_graphs_with_one_pool_use_the_same_memory(gpu, stream):
     assert reserved(gpu) == 0
 
 
-def test_a_kept_array_lives_as_long_as_the_graph(gpu, stream):
+def test_what_a_graph_uses_stays_as_long_as_the_graph_and_nothing_else(gpu, stream):
+    used, later, unused = gpu.empty(SIZE), gpu.empty(SIZE), gpu.empty(SIZE)
+    addresses = [used.ptr, later.ptr, unused.ptr]
+    with gpuviz.graph(stream) as graph:
+        gpu.launch("use", reads=[used, later], duration=1e-6)
+        del used, unused
+        assert gpu.empty(SIZE).ptr not in addresses
+    assert graph.held_bytes == 2 * SIZE
+    assert gpu.memory_stats()["active_bytes.all.current"] == 2 * SIZE
+    del later
+    got = [gpu.empty(SIZE) for _ in range(4)]
+    assert {each.ptr for each in got} & set(addresses) == {addresses[2]}
+
+    del got, graph
+    assert gpu.memory_stats()["active_bytes.all.current"] == 0
+    assert {each.ptr for each in [gpu.empty(SIZE) for _ in range(3)]} == set(addresses)
+
+
+def test_what_two_graphs_use_stays_until_both_are_gone(gpu, stream):
     x = gpu.empty(SIZE)
-    address = x.ptr
+    graphs = []
+    for _ in range(2):
+        with gpuviz.graph(stream) as graph:
+            gpu.launch("use", reads=[x], duration=1e-6)
+        graphs.append(graph)
+    del x, graph
+
+    for left in (1, 0):
+        assert gpu.memory_stats()["active_bytes.all.current"] == SIZE
+        graphs.pop()
+        assert len(graphs) == left
+    assert gpu.memory_stats()["active_bytes.all.current"] == 0
+
+
+def test_an_array_that_was_held_still_waits_for_other_streams(gpu, stream):
+    def active():
+        gpu.empty(1)  # looks for completed frees
+        return gpu.memory_stats()["active_bytes.all.current"]
+
+    x, other = gpu.empty(SIZE), gpu.Stream(non_blocking=True)
     with gpuviz.graph(stream) as graph:
         gpu.launch("use", reads=[x], duration=1e-6)
+    with other:
+        gpu.launch("read", reads=[x], duration=LONG_S)
+    gpu.record_stream(x, other)
+    del x, graph
+    assert active() == SIZE
+
+    other.synchronize()
+    assert active() == 0
+
+
+def test_a_failed_capture_holds_nothing(gpu, stream):
+    def use_and_fail():
+        x = gpu.empty(SIZE)
+        with gpuviz.graph(stream):
+            gpu.launch("use", reads=[x], duration=1e-6)
+            allocate_and_fail(gpu)
+
+    with pytest.raises(KeyError):
+        use_and_fail()
+    gc.collect()  # the traceback of the exception referred to the arrays
+
+    assert gpu.memory_stats()["active_bytes.all.current"] == 0
+
+
+def test_a_kept_object_lives_as_long_as_the_graph(gpu, stream):
+    elsewhere = gpuviz.SimulatedGPU(real_time=False)
+    x = elsewhere.empty(SIZE)
+    graph, _, _result = captured(gpu, stream)
     graph.keep(x)
     del x
-    assert gpu.empty(SIZE).ptr != address
+    assert elsewhere.memory_stats()["allocated_bytes.all.current"] == SIZE
 
     del graph
-    assert gpu.empty(SIZE).ptr == address
+    assert elsewhere.memory_stats()["allocated_bytes.all.current"] == 0
 
 
 def test_deleting_a_graph_that_runs_waits_for_it(gpu, stream):
@@ -149,8 +214,12 @@ def test_a_graph_cannot_be_captured_or_replayed_in_a_capture(gpu, stream):
             gpuviz.graph(stream),
         ):
             pass
-        with pytest.raises(RuntimeError, match="cannot be replayed on a stream that is capturing"):
+        with pytest.raises(RuntimeError, match="A simulated graph contains kernels only"):
             graph.replay()
+    other = gpu.Stream(non_blocking=True)
+    other.begin_capture()
+    with pytest.raises(RuntimeError, match="cannot be replayed on a stream that is capturing"):
+        graph.replay(other)
 
 
 def test_a_capture_that_cannot_begin_leaves_no_pool_active(gpu, stream, monkeypatch):
@@ -222,21 +291,23 @@ def test_a_pool_prevents_the_reuse_of_a_temporary(gpu, stream, capture, kinds):
     assert {each.kind for each in recording.hazards()} == kinds
 
 
-@pytest.mark.parametrize(("kept", "kinds"), [(False, {"reuse"}), (True, set())])
-def test_keeping_an_input_prevents_its_reuse(gpu, stream, kept, kinds):
+@pytest.mark.parametrize(("holds", "kinds"), [(False, {"reuse"}), (True, set())])
+def test_an_input_that_the_program_dropped_is_not_reused(gpu, stream, holds, kinds):
     def program():
         with stream:
-            x = gpu.empty(SIZE)
+            x, result = gpu.empty(SIZE), gpu.empty(SIZE)
             gpu.launch("fill", writes=[x], duration=1e-6)
-            with gpuviz.graph(stream) as graph:
-                result = gpu.empty(SIZE)
+            if holds:
+                with gpuviz.graph(stream) as graph:
+                    gpu.launch("use", reads=[x], writes=[result], duration=1e-6)
+            else:
+                stream.begin_capture()
                 gpu.launch("use", reads=[x], writes=[result], duration=1e-6)
-            if kept:
-                graph.keep(x)
+                graph = stream.end_capture()
             del x
             other = gpu.empty(SIZE)
             gpu.launch("fill", writes=[other], duration=1e-6)
-            graph.replay()
+            graph.replay() if holds else graph.launch(stream)
         gpu.synchronize()
 
     assert {each.kind for each in recorded(gpu, program).hazards()} == kinds
@@ -255,10 +326,47 @@ def test_graphs_that_run_at_once_need_their_own_pools(gpu, stream, shares, kinds
     assert {each.kind for each in recorded(gpu, program).hazards()} == kinds
 
 
+def of_three_graphs(gpu, stream):
+    first, _, result = captured(gpu, stream)
+    shared, _, _shared_result = captured(gpu, stream, first.pool)
+    alone, _, _other = captured(gpu, stream)
+    del result
+    for graph, replays in ((first, 3), (shared, 1), (alone, 4)):
+        for _ in range(replays):
+            graph.replay()
+    gpu.synchronize()
+
+
+def test_the_pools_of_graphs_are_listed_with_their_memory_and_replays(gpu, stream):
+    rows = recorded(gpu, lambda: of_three_graphs(gpu, stream)).graph_pools().to_pylist()
+
+    # The second graph uses the temporary of the first; both results were alive at once.
+    assert [(row["pool"], row["graphs"], row["replays"]) for row in rows] == [(1, 2, 4), (2, 1, 4)]
+    assert [row["allocated_peak"] for row in rows] == [3 * SIZE, 2 * SIZE]
+    assert [row["allocated"] for row in rows] == [0, 0]
+    assert all(row["reserved_peak"] >= row["allocated_peak"] for row in rows)
+
+
+def test_without_captured_graphs_no_pool_is_listed(gpu, stream):
+    def program():
+        with stream:
+            gpu.launch("use", writes=[gpu.empty(SIZE)], duration=1e-6)
+
+    assert recorded(gpu, program).graph_pools().num_rows == 0
+
+
+@pytest.mark.parametrize("has_graphs", [False, True])
+def test_a_report_has_the_pools_of_graphs(gpu, stream, tmp_path, has_graphs):
+    recording = recorded(gpu, lambda: of_three_graphs(gpu, stream) if has_graphs else None)
+    page = recording.report(tmp_path / "report.html").read_text()
+
+    assert ('data-panel="graphs" data-title="Graphs 2"' in page) == has_graphs
+
+
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["capture", "share", "replay", "allocate", "free", "destroy"]),
+            st.sampled_from(["capture", "share", "use", "replay", "allocate", "free", "destroy"]),
             st.integers(0, 5),
         ),
         max_size=30,
@@ -267,6 +375,7 @@ def test_graphs_that_run_at_once_need_their_own_pools(gpu, stream, shares, kinds
 def test_no_memory_of_a_graph_is_handed_out_while_it_exists(steps):
     gpu = gpuviz.SimulatedGPU(real_time=False)
     stream = gpu.Stream(non_blocking=True)
+    # With the address of a temporary, or of an array that the graph uses.
     graphs, arrays = [], []
 
     def chosen(things, number):
@@ -277,18 +386,25 @@ def test_no_memory_of_a_graph_is_handed_out_while_it_exists(steps):
             graphs.append(captured(gpu, stream)[:2])
         elif step == "share":
             graphs.append(captured(gpu, stream, chosen(graphs, number)[0].pool)[:2])
+        elif step == "use" and arrays:
+            used = chosen(arrays, number)
+            with gpuviz.graph(stream) as graph:
+                gpu.launch("use", reads=[used], duration=1e-6)
+            graphs.append((graph, used.ptr))
+            del used, graph
         elif step == "replay" and graphs:
             chosen(graphs, number)[0].replay()
         elif step == "allocate":
             with stream:
                 arrays.append(gpu.empty(SIZE))
+            assert arrays[-1].ptr not in [address for _, address in graphs]
         elif step == "free" and arrays:
             arrays.pop(number % len(arrays))
         elif step == "destroy" and graphs:
             graphs.pop(number % len(graphs))
-        assert {each.ptr for each in arrays}.isdisjoint(address for _, address in graphs)
 
     graphs.clear()
     arrays.clear()
     gpu.empty_cache()
     assert reserved(gpu) == 0
+    assert gpu.memory_stats()["allocated_bytes.all.current"] == 0

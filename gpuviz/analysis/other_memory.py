@@ -1,0 +1,154 @@
+"""Memory of devices outside the recorded allocators: of libraries, by the driver, and the rest."""
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.launches import texts
+from gpuviz.recording.tables import ACTIONS, DICTIONARIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.recording.recording import Recording
+
+_OPERATIONS = DICTIONARIES["memory_operations", "operation"]
+_MEMORIES = DICTIONARIES["memory_operations", "memory"]
+_ON_DEVICE = [_MEMORIES.index(name) for name in ("device", "array", "managed")]
+# What a recorded allocator has from the driver, or, if it does not tell, what it gives out.
+_RECORDED = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map", "alloc")]
+
+
+def other_memory(recording: "Recording", by: Literal["library", "time"] = "library") -> "pa.Table":
+    """Return what was used of devices outside the recorded allocators.
+
+    By ``library``: one row for each device and library whose allocations CUPTI has seen, the
+    largest peak first. Columns: ``device``, ``library`` (the name of its file; empty if unknown),
+    ``allocations``, and in bytes ``current`` (at the end) and ``peak``.
+
+    By ``time``: one row for each sample of a device's used memory. Columns: ``device``, ``time``
+    (ns), and in bytes ``used`` (of the whole device, as the driver says), ``recorded`` (what the
+    recorded allocators had from it), ``libraries`` (the rows above at that time) and ``rest``, so
+    that the last three are ``used``: CUDA contexts, other processes, and what this process had
+    allocated before the recording. The driver's sample and the events are moments apart, so that an
+    allocation in between may be missing from one of them; ``rest`` is never negative.
+    """
+    changes = _Changes(recording)
+    return changes.by_library() if by == "library" else _samples(recording, changes)
+
+
+class _Changes:
+    """Allocations and releases outside the recorded allocators, in the order of their times."""
+
+    def __init__(self, recording: "Recording") -> None:
+        import numpy as np
+
+        table = recording.tables["memory_operations"]
+        self._recording = recording
+        is_new = codes(table["operation"], _OPERATIONS) == _OPERATIONS.index("allocation")
+        addresses = plain(table["address"])
+        kept = np.isin(codes(table["memory"], _MEMORIES), _ON_DEVICE) & (addresses != 0)
+        kept &= ~np.isin(addresses, _recorded_addresses(recording))
+        rows = np.flatnonzero(kept)
+        rows = rows[np.argsort(plain(table["time"])[rows], kind="stable")]
+        columns = (plain(table[name])[rows] for name in ("time", "device", "bytes", "source"))
+        operations = zip(
+            is_new[rows].tolist(),
+            addresses[rows].tolist(),
+            *(column.tolist() for column in columns),
+            strict=True,
+        )
+        # Time, device, bytes, library and whether it is an allocation.
+        found: list[tuple[int, int, int, int, bool]] = []
+        live: dict[tuple[int, int], tuple[int, int]] = {}
+        for is_allocation, address, time, device, size, source in operations:
+            # A release counts for the library that had allocated. It may have been missed, or be of
+            # memory from before.
+            freed, owner = live.pop((device, address), (0, 0))
+            if freed:
+                found.append((time, device, -freed, owner, False))
+            if is_allocation:
+                live[device, address] = (size, source)
+                found.append((time, device, size, source, True))
+        changes = np.array(found, np.int64).reshape(-1, 5)
+        self.time: NDArray[Any] = changes[:, 0]
+        self.device: NDArray[Any] = changes[:, 1]
+        self.change: NDArray[Any] = changes[:, 2]
+        self._library, self._is_allocation = changes[:, 3], changes[:, 4]
+
+    def by_library(self) -> "pa.Table":
+        import numpy as np
+        import pyarrow as pa
+
+        rows: list[dict[str, Any]] = []
+        numbers, of_row = np.unique(self._library, return_inverse=True)
+        files = [PurePath(each).name for each in texts(self._recording.tables, numbers)]
+        # Several paths may have one name.
+        names, of_number = np.unique(np.array(files, str), return_inverse=True)
+        library = of_number[of_row.ravel()] if len(numbers) else of_row
+        for device in np.unique(self.device).tolist():
+            for number, name in enumerate(names.tolist()):
+                chosen = (self.device == device) & (library == number)
+                allocations = int(self._is_allocation[chosen].sum())
+                if allocations:
+                    level = np.cumsum(self.change[chosen])
+                    rows.append(
+                        {
+                            "device": device,
+                            "library": name,
+                            "allocations": allocations,
+                            "current": int(level[-1]),
+                            "peak": int(level.max()),
+                        }
+                    )
+        rows.sort(key=lambda row: (row["device"], -row["peak"], row["library"]))
+        numbers_of = [(name, pa.int64()) for name in ("allocations", "current", "peak")]
+        fields = [("device", pa.int16()), ("library", pa.utf8()), *numbers_of]
+        return pa.Table.from_pylist(rows, pa.schema(fields))
+
+
+def _recorded_addresses(recording: "Recording") -> "NDArray[Any]":
+    import numpy as np
+
+    events = recording.tables["memory_events"]
+    recorded = np.isin(codes(events["action"], ACTIONS), _RECORDED)
+    found: NDArray[Any] = np.unique(plain(events["address"])[recorded])
+    return found
+
+
+def _samples(recording: "Recording", changes: _Changes) -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    table, levels = recording.tables["device_memory"], recording.memory_levels
+    device, time, used = (plain(table[name]) for name in ("device", "time", "used"))
+    recorded, libraries = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
+    held = np.maximum(plain(levels["reserved"]), plain(levels["active"]))
+    for each in np.unique(device).tolist():
+        here = device == each
+        of_device = plain(levels["device"]) == each
+        recorded[here] = _at(plain(levels["time"])[of_device], held[of_device], time[here])
+        own = changes.device == each
+        total = np.cumsum(changes.change[own])
+        libraries[here] = _at(changes.time[own], total, time[here])
+    rest = np.maximum(used - recorded - libraries, 0)
+    return pa.table(
+        {
+            "device": pa.array(device, pa.int16()),
+            "time": time,
+            "used": used,
+            "recorded": recorded,
+            "libraries": libraries,
+            "rest": rest,
+        }
+    )
+
+
+def _at(times: "NDArray[Any]", values: "NDArray[Any]", asked: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the last value at each time; 0 before the first."""
+    import numpy as np
+
+    places = np.searchsorted(times, asked, side="right")
+    found: NDArray[Any] = np.concatenate([[0], values])[places]
+    return found

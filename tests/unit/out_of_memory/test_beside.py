@@ -1,0 +1,182 @@
+"""Failures of one of two allocators on one device, of which the other one caches memory.
+
+The other one is torch's: an allocator like it on the same simulated device, whose pools then get
+torch's numbers.
+"""
+
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gpuviz
+from gpuviz import _core
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.pools import TORCH_OWNER
+from gpuviz.recording.recording import Recording
+from gpuviz.recording.tables import schemas
+
+MIB = 1 << 20
+MEMORY = 1000 * MIB
+
+
+class Both:
+    """CuPy's allocator and torch's."""
+
+    def __init__(self, recorder, gpu):
+        self.gpu = gpu
+        self._torch = _core.CachingAllocator(
+            gpu._allocator.device, _core.AllocatorSettings.parse("")
+        )
+        self._torch.attach(recorder._session.sink(0))
+        self._addresses = []
+
+    def torch(self, size):
+        """Allocate with torch, which gives the address that `free` takes."""
+        address = self._torch.allocate(size)
+        self._addresses.append(address)
+        return address
+
+    def free(self, address):
+        self._torch.free(address)
+
+    def empty_torchs_cache(self):
+        self._torch.empty_cache()
+
+    def empty_gpuvizs_cache(self):
+        self.gpu.empty_cache()
+
+    def end(self):
+        self._torch.detach()
+
+
+def recorded(program, *, torch_fails=False):
+    """Return the recording of a program that fails, and whether it raised an exception."""
+    gpu = gpuviz.SimulatedGPU(memory=MEMORY, real_time=False)
+    has_failed = True
+    with gpuviz.record(device=gpu) as recorder:
+        both = Both(recorder, gpu)
+        with suppress(MemoryError):
+            program(both)
+            has_failed = False
+        both.end()
+    return as_recorded(recorder.recording, torch_fails=torch_fails), has_failed
+
+
+def as_recorded(recording, *, torch_fails):
+    """Return the recording with torch's pools for the events of the other allocator."""
+    tables = dict(recording.tables)
+    events = tables["memory_events"]
+    # CuPy's arrays have lines of the program, which the other allocator's calls have not.
+    is_torchs = plain(events["stack"]) == 0
+    actions = events["action"].to_pylist()
+    is_oom = np.array([action == "oom" for action in actions])
+    is_torchs = np.where(is_oom, torch_fails, is_torchs)
+    pools = plain(events["pool"]) + np.where(is_torchs, 2 * TORCH_OWNER, 0).astype(np.uint32)
+    place = events.schema.get_field_index("pool")
+    tables["memory_events"] = events.set_column(place, "pool", pa.array(pools, pa.uint32()))
+    rows = [
+        {"id": number, "owner": number // 2, "segment_type": "large" if number % 2 else "small"}
+        | {"framework": "torch" if number >= 2 * TORCH_OWNER else "cupy", "memory": "device"}
+        for number in sorted(set(pools.tolist()))
+    ]
+    tables["pools"] = pa.Table.from_pylist(rows, schemas()["pools"])
+    return Recording(tables, recording.manifest)
+
+
+def torch_caches(both):
+    """CuPy asks for more than is free while torch has freed most of its memory."""
+    kept = both.torch(100 * MIB)
+    freed = both.torch(600 * MIB)
+    both.free(freed)
+    both.gpu.empty(500 * MIB)
+    return kept
+
+
+def torch_uses(both):
+    """The same, but torch still uses a part of each segment."""
+    both.torch(100 * MIB)
+    both.torch(600 * MIB)
+    both.gpu.empty(500 * MIB)
+
+
+def gpuviz_caches(both):
+    """The other way round."""
+    array = both.gpu.empty(600 * MIB)
+    del array
+    both.torch(500 * MIB)
+
+
+def with_advice(both):
+    """What `torch_caches` does, with the advice followed."""
+    both.torch(100 * MIB)
+    freed = both.torch(600 * MIB)
+    both.free(freed)
+    both.empty_torchs_cache()
+    both.gpu.empty(500 * MIB)
+
+
+def with_the_other_advice(both):
+    """What `gpuviz_caches` does, with the advice followed."""
+    array = both.gpu.empty(600 * MIB)
+    del array
+    both.empty_gpuvizs_cache()
+    both.torch(500 * MIB)
+
+
+def failure(program, **options):
+    recording, has_failed = recorded(program, **options)
+    assert has_failed
+    (failed,) = recording.out_of_memory()
+    return failed
+
+
+def test_what_torch_caches_is_named_and_its_release_was_tried():
+    failed = failure(torch_caches)
+
+    assert failed.verdict == "cached_beside"
+    assert (failed.reserved, failed.beside, failed.cached_beside) == (0, 700 * MIB, 600 * MIB)
+    assert failed.other_memory == 0
+    assert failed.summary.startswith(
+        "Cached by another library: PyTorch caches 600 MiB in segments"
+    )
+    assert "After torch.cuda.empty_cache() the request would have succeeded." in failed.explanation
+    _, has_failed = recorded(with_advice)
+    assert not has_failed
+
+
+def test_what_gpuviz_caches_is_named_when_torch_fails():
+    failed = failure(gpuviz_caches, torch_fails=True)
+
+    assert failed.of_torch
+    assert failed.verdict == "cached_beside"
+    assert failed.pool_and_stream.startswith("PyTorch's default pool (large blocks)")
+    assert "gpuviz's allocator caches 600 MiB" in failed.summary
+    assert "After gpuviz.empty_cache() the request would have succeeded." in failed.explanation
+    _, has_failed = recorded(with_the_other_advice)
+    assert not has_failed
+
+
+def test_what_torch_uses_is_no_reason_to_empty_its_cache():
+    failed = failure(torch_uses)
+
+    assert failed.verdict == "full"
+    assert not [each for each in failed.explanation if "empty_cache" in each]
+    assert [each for each in failed.explanation if each.startswith("PyTorch held 700 MiB, of")]
+
+
+@pytest.mark.parametrize(("torch_fails", "reserved"), [(False, 300), (True, 600)])
+def test_the_numbers_are_those_of_the_allocator_that_failed(torch_fails, reserved):
+    def program(both):
+        kept = both.gpu.empty(300 * MIB)
+        both.torch(600 * MIB)
+        (both.torch if torch_fails else both.gpu.empty)(200 * MIB)
+        return kept
+
+    failed = failure(program, torch_fails=torch_fails)
+
+    assert failed.reserved == failed.allocated == reserved * MIB
+    assert failed.beside == (900 - reserved) * MIB
+    assert failed.allocated_blocks == 1
+    assert {each.name.startswith("PyTorch's") for each in failed.free} == {torch_fails}
