@@ -95,7 +95,7 @@ def _collectives(placed: "Sequence[Placement]", reference: str) -> "Iterator[str
         if found.rejected:
             yield (
                 f"{format_counted(found.rejected, 'collective')} of {host} contradicted its clock "
-                "or other collectives, and were not used for its alignment."
+                "or other collectives and did not count for its alignment."
             )
 
 
