@@ -1,11 +1,13 @@
 """``gpuviz info``: the main facts of a recording on one screen."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuviz.analysis.collectives import late_ranks
 from gpuviz.analysis.processes import device_names
 from gpuviz.commands.progress import reading
 from gpuviz.formats.load_limit import size_on_disk
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 # In the line about memory outside the allocators.
 _MOST_LIBRARIES = 3
 _LEVELS = ("requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes")
+_MOST_RANKS = 8
 _ORIGIN = {
     "recorded": "created",
     "program": "program",
@@ -84,6 +87,7 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         "devices": [_device(recording, row) for row in recording.table("devices").to_pylist()],
         "host_memory": _host_memory(recording),
         "activities": _activities(recording),
+        "collectives": _collectives(recording),
         "other_memory": _other_memory(recording),
         "graph_pools": recording.graph_pools().to_pylist(),
         "rows": {name: table.num_rows for name, table in sorted(recording.tables.items())},
@@ -152,6 +156,19 @@ def _activities(recording: "Recording") -> dict[str, Any]:
     }
 
 
+def _collectives(recording: "Recording") -> dict[str, Any]:
+    """Return who came last in the collectives of several ranks; empty if there are none."""
+    rows = [row for row in recording.collectives().to_pylist() if row["ranks"] > 1]
+    if not rows:
+        return {}
+    return {
+        "count": len(rows),
+        "incomplete": sum(bool(row["missing"]) for row in rows),
+        "uncertain": sum(row["last_rank"] < 0 and not row["missing"] for row in rows),
+        "last": [asdict(each) for each in late_ranks(rows)],
+    }
+
+
 def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
     from rich.text import Text
 
@@ -175,6 +192,8 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
         yield _levels_table("Pinned host memory", facts["host_memory"])
     labels = {device["id"]: device["label"] for device in facts["devices"]}
     for line in _lines_of(facts["activities"], labels):
+        yield Text(line)
+    for line in _lines_of_collectives(facts["collectives"]):
         yield Text(line)
     for line in _lines_of_other_memory(facts["other_memory"], labels):
         yield Text(line)
@@ -262,3 +281,23 @@ def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> "Iterator[s
         busy, window = format_share(each["busy"]), format_duration(each["window_ns"])
         label = labels.get(each["device"], f"Device {each['device']}")
         yield f"{label}: busy {busy} of {window}{hidden}"
+
+
+def _lines_of_collectives(collectives: dict[str, Any]) -> "Iterator[str]":
+    if not collectives:
+        return
+    unknown = [
+        f"{format_count(collectives[name])} {text}"
+        for name, text in (
+            ("incomplete", "without all ranks"),
+            ("uncertain", "whose last rank is not certain"),
+        )
+        if collectives[name]
+    ]
+    yield ", ".join((f"Collectives: {format_count(collectives['count'])}", *unknown))
+    for each in collectives["last"][:_MOST_RANKS]:
+        waited = f", the others waited {format_duration(each['waited_ns'])} for it"
+        yield (
+            f"  {each['name']}: last in {format_count(each['count'])}, "
+            f"{format_duration(each['late_ns'])} after the others{waited * (each['waited_ns'] > 0)}"
+        )

@@ -13,6 +13,7 @@ from distributed import Lock, get_client
 import gpuviz
 from gpuviz.dask.plugin import PLUGIN, TOPIC, RecordingPlugin, end_recording, state_of
 from gpuviz.dask.transfer import Transfer
+from gpuviz.dask.worker_list import WorkerList
 from gpuviz.errors import RecorderError, RecordingExistsError
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.record import record
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from distributed import Client
 
+    from gpuviz.dask.worker_display import WorkerDisplay
     from gpuviz.recording.recording import Recording
 
 # Dask releases it when the client that holds it has been gone for half a minute.
@@ -30,6 +32,8 @@ _LOCK = "gpuviz-recording"
 
 class ClusterRecording:
     """Records the workers of a cluster in a ``with`` block; made by `gpuviz.dask.record`.
+
+    Displayed in a notebook, it lists the workers with their memory, and follows it.
 
     Attributes:
         directory: Where the recordings are after the block.
@@ -52,6 +56,9 @@ class ClusterRecording:
         self._names = _names_of(self._client, workers)
         self._options = options
         self._run = uuid.uuid4().hex
+        self._workers = WorkerList(self._run)
+        self._display: WorkerDisplay | None = None
+        self._has_ended = False
         self._lock = Lock(_LOCK, scheduler_rpc=self._client.scheduler, loop=self._client.loop)
 
     def __enter__(self) -> Self:
@@ -97,8 +104,25 @@ class ClusterRecording:
         else:
             _warn_of(dict(problems.items() - self.problems.items()))
             self.problems = problems
+            self._workers.end(problems)
         finally:
+            self._has_ended = True
+            if self._display is not None:
+                self._display.end()
             self._lock.release()
+
+    def __repr__(self) -> str:
+        """Return the recorded workers and their memory, as far as they have been displayed."""
+        return self._workers.text()
+
+    def _ipython_display_(self) -> None:
+        if self._display is None:
+            from gpuviz.dask.worker_display import WorkerDisplay
+
+            self._display = WorkerDisplay(self._client, self._workers)
+        if not self._has_ended:
+            self._display.follow()
+        self._display.show()
 
     @property
     def recording(self) -> "Recording":

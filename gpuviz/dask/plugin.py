@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from gpuviz.dask.memory_metric import MemoryMetric
+from gpuviz.dask.memory_reports import MemoryReports
 from gpuviz.dask.task_ranges import TaskRanges
 from gpuviz.dask.worker_files import RecordingLock, new_path, run_folder
 from gpuviz.recorder.record import record
@@ -60,6 +61,7 @@ class RecordingPlugin(WorkerPlugin):
         self._lock: RecordingLock | None = None
         self._tasks: TaskRanges | None = None
         self._memory: MemoryMetric | None = None
+        self._reports: MemoryReports | None = None
 
     def is_wanted(self, worker: "Worker") -> bool:
         """Return whether a worker is to be recorded."""
@@ -87,6 +89,7 @@ class RecordingPlugin(WorkerPlugin):
         self._tasks = TaskRanges.install(worker)
         self._memory = MemoryMetric(worker, self._recorder)
         self._log(worker, path=str(path))
+        self._reports = MemoryReports(worker, self._recorder, self._run)
 
     async def _end(self, worker: "Worker") -> None:
         if self._tasks is not None:
@@ -98,6 +101,8 @@ class RecordingPlugin(WorkerPlugin):
                 await asyncio.to_thread(self._recorder.stop)
             except Exception as error:  # noqa: BLE001 - the worker must continue
                 self._report(worker, "its recording is incomplete", error)
+        if self._reports is not None:
+            self._reports.end()
         if self._lock is not None:
             self._lock.release()
 

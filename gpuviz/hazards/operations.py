@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.calls import CallKind, kind_of_name
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.launches import first_rows, texts
+from gpuviz.analysis.launches import calls_of, first_rows, texts
 from gpuviz.analysis.touches import alive
 from gpuviz.hazards.accesses import accesses, are_pinned, are_private
+from gpuviz.hazards.collectives import with_collectives
 from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs, are_signalling
 from gpuviz.hazards.queries import unsuccessful
 from gpuviz.recording.tables import ACTIONS, DICTIONARIES
@@ -133,7 +134,9 @@ def operations(recording: "Recording", used: "Touches", device: int) -> Operatio
     tables = recording.tables
     rows = _Rows()
     graphs = KnownGraphs(tables, device)
+    used, kernels = with_collectives(tables, used)
     _add_memory(rows, recording, used, device)
+    _add_collectives(rows, tables, used, device, kernels)
     _add_activities(rows, tables, used, device, graphs)
     _add_synchronizations(rows, tables, device, graphs)
     _add_graphs(rows, tables, used, graphs)
@@ -226,6 +229,28 @@ def _add_activities(
         touches=np.where(code == Code.SYNCHRONIZE_DEVICE, 0, count),
         first_touch=first,
         activity=row,
+        call=call,
+    )
+
+
+def _add_collectives(
+    rows: _Rows, tables: "Tables", used: "Touches", device: int, kernels: "NDArray[Any]"
+) -> None:
+    """Add the accesses of collectives; that other ranks order them follows as unknown."""
+    activities = tables["activities"]
+    stream = plain(activities["stream"])[kernels]
+    is_here = (plain(activities["device"])[kernels] == device) & (stream != 0)
+    is_here &= plain(activities["graph"])[kernels] == 0
+    kernels, stream = kernels[is_here], stream[is_here]
+    call = calls_of(tables, plain(activities["correlation"])[kernels])
+    first, count = _touches_of(used, call)
+    rows.add(
+        plain(tables["api_calls"]["time"])[call],
+        Code.LAUNCH,
+        stream=stream,
+        touches=count,
+        first_touch=first,
+        activity=kernels,
         call=call,
     )
 

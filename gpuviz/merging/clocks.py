@@ -1,7 +1,8 @@
 """Times of several hosts on one axis, with a bound of the error.
 
 Processes of one boot share ``CLOCK_MONOTONIC``. Other hosts are compared by their wall clocks: the
-snapshots of a recording relate its host's monotonic clock to its wall clock.
+snapshots of a recording relate its host's monotonic clock to its wall clock. Collectives narrow the
+error (`gpuviz.merging.refinement`).
 """
 
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 # NTP changes the speed of a clock by at most 500 parts in a million (`adjtimex(2)`); two clocks
 # therefore drift apart by at most twice that. A larger change is a step.
-_MOST_DRIFT = 1e-3
+MOST_DRIFT = 1e-3
 # Durations stay exact where a constant difference is about as good as one that changes.
-_AS_GOOD_NS = 1000
+AS_GOOD_NS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class HostClock:
         middle = (ahead.min() + ahead.max()) / 2
         constant = float((np.abs(ahead - middle) + uncertain).max())
         changing = float(uncertain.max())
-        if constant <= 2 * changing + _AS_GOOD_NS:
+        if constant <= 2 * changing + AS_GOOD_NS:
             times, ahead, error = times[[0, -1]], np.full(2, middle), constant
         else:
             error = changing
@@ -75,7 +76,7 @@ class HostClock:
         self._times, self._ahead = times, ahead
         span = float(times[-1])
         self._rate = float(ahead[-1] - ahead[0]) / span if span else 0.0
-        self._rate_error = min(2 * error / span, _MOST_DRIFT) if span else _MOST_DRIFT
+        self._rate_error = min(2 * error / span, MOST_DRIFT) if span else MOST_DRIFT
 
     def wall(self, monotonic: int) -> int:
         """Return the wall clock at a time of the monotonic clock, in ns."""
@@ -113,7 +114,7 @@ def _steps(ordered: "Sequence[Snapshot]") -> "list[Step]":
     for before, after in pairwise(ordered):
         passed = after.monotonic - before.monotonic
         change = (after.wall - before.wall) - passed
-        if abs(change) > before.uncertainty + after.uncertainty + _MOST_DRIFT * passed:
+        if abs(change) > before.uncertainty + after.uncertainty + MOST_DRIFT * passed:
             found.append(Step(after.monotonic, change))
     return found
 
@@ -129,6 +130,9 @@ class Alignment:
         origin: The time that ``times`` count from.
         times: Times between which ``further`` changes evenly.
         further: What to add besides ``shift``; nothing if both clocks run alike.
+        collectives: How many collectives narrowed the error.
+        rejected: How many contradict the others, or the wall clocks, and were not used.
+        refuted: By how much the wall clocks differ if collectives refute them, in ns; 0 if not.
     """
 
     shift: int
@@ -136,6 +140,9 @@ class Alignment:
     origin: int = 0
     times: tuple[int, ...] = ()
     further: tuple[int, ...] = ()
+    collectives: int = 0
+    rejected: int = 0
+    refuted: int = 0
 
     def aligned(self, monotonic: "NDArray[Any]") -> "NDArray[Any]":
         """Return times of the host's monotonic clock on the common axis, in ns."""

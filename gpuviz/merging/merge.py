@@ -38,9 +38,9 @@ def merge(sources: "Source | Iterable[Source]") -> Recording:
     """Return the recordings of several processes as one, on one time axis.
 
     Each GPU of each process is a device of the result; the table ``processes`` relates them. Times
-    of processes of one host are exact. Those of other hosts are aligned by the wall clocks, with a
-    bound of the error (``clock_error``). What is unusual about the recordings, such as missing
-    ranks, is in `Recording.notes`.
+    of processes of one host are exact. Those of other hosts are aligned by the wall clocks and by
+    NCCL's collectives, with a bound of the error (``clock_error``). What is unusual about the
+    recordings, such as missing ranks, is in `Recording.notes`.
 
     Args:
         sources: Recordings, files that `gpuviz.load` reads, patterns such as ``"ranks/*.gpuviz"``,

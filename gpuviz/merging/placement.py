@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.columns import plain
 from gpuviz.errors import GpuvizError
 from gpuviz.merging.clocks import UNKNOWN, Alignment, HostClock, Snapshot, Step, align
+from gpuviz.merging.meetings import meetings
+from gpuviz.merging.refinement import refined
 from gpuviz.recording.escaping import as_unicode
 
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
         hosts.setdefault(_host(name, recording), []).append(recording)
     clocks = {host: _clock(recordings) for host, recordings in hosts.items()}
     reference = clocks[_host(*ordered[0])]
-    alignments = {host: _alignment(hosts[host], clocks[host], reference) for host in hosts}
+    first = hosts[_host(*ordered[0])]
+    alignments = {host: _alignment(hosts[host], clocks[host], first, reference) for host in hosts}
     placed = [
         Placement(name, each, alignments[_host(name, each)], clocks[_host(name, each)].steps)
         for name, each in ordered
@@ -122,7 +125,10 @@ def process_names(placed: "Sequence[Placement]") -> list[str]:
 
 
 def _alignment(
-    recordings: "Sequence[Recording]", own: HostClock, reference: HostClock
+    recordings: "Sequence[Recording]",
+    own: HostClock,
+    others: "Sequence[Recording]",
+    reference: HostClock,
 ) -> Alignment:
     if own is reference:
         return Alignment(0, 0)
@@ -130,7 +136,8 @@ def _alignment(
     last = max(_start(each) + each.duration_ns for each in recordings)
     found = align(first, last, own, reference)
     is_known = own.error >= 0 and reference.error >= 0
-    return found if is_known else replace(found, error=UNKNOWN)
+    by_clocks = found if is_known else replace(found, error=UNKNOWN)
+    return refined(by_clocks, first, last, meetings(recordings, others))
 
 
 def _order(named: "Named") -> tuple[bool, int, int, str]:

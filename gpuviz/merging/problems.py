@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.merging.placement import process_names
-from gpuviz.quantities import format_duration, format_names
+from gpuviz.quantities import format_counted, format_duration, format_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,18 +62,41 @@ def _alignments(placed: "Sequence[Placement]") -> "Iterator[str]":
     if errors == {0}:
         return
     reference = placed[0].recording.manifest.host or placed[0].source
-    largest = max(errors)
+    # Where collectives refute the wall clocks, a sentence of its own has the error.
+    largest = max(each.alignment.error for each in placed if not each.alignment.refuted)
     if largest > 0:
         yield (
             f"Times of other hosts are within {format_duration(largest)} of those of {reference}, "
             "as far as the wall clocks of the hosts agree."
         )
+    yield from _collectives(placed, reference)
     unknown = [each.source for each in placed if each.alignment.error < 0]
     if unknown:
         yield (
             f"The clocks of {format_names(unknown)} were not recorded; their times are aligned by "
             "the starts of the recordings, with an unknown error."
         )
+
+
+def _collectives(placed: "Sequence[Placement]", reference: str) -> "Iterator[str]":
+    alignments = {
+        each.recording.manifest.host or each.source: each.alignment for each in reversed(placed)
+    }
+    for host, found in reversed(alignments.items()):
+        used = format_counted(found.collectives, "collective")
+        if found.refuted:
+            yield (
+                f"The wall clocks of {host} and {reference} differ by about "
+                f"{format_duration(found.refuted)}; times of {host} are aligned by {used} instead, "
+                f"within {format_duration(found.error)}."
+            )
+        elif found.collectives:
+            yield f"The error of {host} was narrowed by {used}."
+        if found.rejected:
+            yield (
+                f"{format_counted(found.rejected, 'collective')} of {host} contradicted its clock "
+                "or other collectives and did not count for its alignment."
+            )
 
 
 def _ranks(placed: "Sequence[Placement]") -> "Iterator[str]":

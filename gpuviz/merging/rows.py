@@ -121,7 +121,7 @@ class Merged:
         }
         reference = self._parts[0].placed.alignment
         made["clock_snapshots"] = self._joined(
-            "clock_snapshots", [each for each in self._parts if each.placed.alignment is reference]
+            "clock_snapshots", [each for each in self._parts if each.placed.alignment == reference]
         )
         made |= {name: self._events(name) for name in (_EVENTS, _HOST_EVENTS)}
         rows: dict[str, Iterable[dict[str, Any]]] = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 3
+CONCLUSIONS_VERSION = 4
 
 CERTAINTIES = ("certain", "likely", "possible")
 HAZARD_OPERATIONS = ("launch", "copy", "memset", "free", "allocate", "launch_graph", "node")

@@ -493,6 +493,20 @@ class Recording:
 
         return _formatted(compilations(self))
 
+    def collectives(self) -> "pa.Table":
+        """Return the collectives of NCCL, those of all ranks matched, and who came last.
+
+        See `gpuviz.analysis.collectives.collectives`. A recording of one process has the ranks of
+        that process; `gpuviz.merge` joins those of all.
+        """
+        return self._collectives
+
+    @cached_property
+    def _collectives(self) -> "pa.Table":
+        from gpuviz.analysis.collectives import collectives
+
+        return _formatted(collectives(self))
+
     def other_memory(self, by: Literal["library", "time"] = "library") -> "pa.Table":
         """Return what was used of devices outside the recorded allocators, in bytes.
 

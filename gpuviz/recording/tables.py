@@ -237,12 +237,12 @@ def schemas() -> "dict[str, pa.Schema]":
       kernel's, an id of ``strings``. ``event`` is the handle of a recorded or awaited event.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``collectives``: a collective, or one side of a transfer between two ranks, at the ``time``
-      when NCCL prepares its launch. ``communicator`` is the same number in all its ``ranks``, and
-      ``sequence`` counts the calls of a ``function`` in a communicator, so that they find the rows
-      of one collective; it is 0 for ``send`` and ``receive``. ``peer`` is the root or the other
-      rank, -1 for none. ``bytes`` are those of ``count`` elements; ``source`` and ``destination``
-      are addresses, 0 for none. ``stream`` is 0 if unknown. ``range`` is the innermost range on the
-      ``thread``.
+      just after NCCL launched its kernel. ``communicator`` is the same number in all its ``ranks``,
+      and ``sequence`` counts the calls of a ``function`` in a communicator, so that they find the
+      rows of one collective; it is 0 for ``send`` and ``receive``. ``peer`` is the root or the
+      other rank, -1 for none. ``bytes`` are those of ``count`` elements; ``source`` and
+      ``destination`` are addresses, 0 for none. ``stream`` is 0 if unknown. ``range`` is the
+      innermost range on the ``thread``.
     - ``ranges``: a notebook cell, a ``gpuviz.range`` or an NVTX range on a host thread; ``end`` is
       -1 while it is open. ``parent`` is the range around it. ``name`` is an id of ``strings``.
 

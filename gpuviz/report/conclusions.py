@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.text import NOTHING_FOUND, unknown
 from gpuviz.analysis.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
+from gpuviz.report.collectives import collectives_section
 from gpuviz.report.default_stream import default_stream_section
 from gpuviz.report.graph_pools import graph_pools_section
 from gpuviz.report.hazards import hazard_notices, hazards_section
@@ -59,6 +60,7 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 {panel("Findings", every, slug="findings", count=len(shown))}
 {hazards_section(recording, hazards)}
 {default_stream_section(recording, summary.device)}
+{collectives_section(recording)}
 {graph_pools_section(recording, summary.device)}
 {other_memory_section(recording, summary.device)}
 {what_if_section(recording, summary.device)}

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.compilations import NUMBA
 from gpuviz.quantities import format_counted
@@ -26,6 +27,8 @@ NOTE = (
     "model are as recorded."
 )
 
+# Kernels of NCCL are told from others, because collectives are joined with them.
+_KERNEL = "kernel"
 # Functions of CUDA keep their names, which analyses need.
 _CUDA_CALL = re.compile(r"cu(da)?[A-Z][A-Za-z0-9]*(_v\d+|_ptsz|_ptds)*")
 _VERSION = re.compile(r"\d[0-9A-Za-z.+]{0,39}")
@@ -197,6 +200,8 @@ class _Pseudonyms:
     def _pseudonym(self, noun: str, text: str, *, is_call: bool) -> str:
         if (is_call and _CUDA_CALL.fullmatch(text)) or (noun == "compile" and text == NUMBA):
             return text
+        if noun == _KERNEL and text.startswith(NCCL):
+            noun = f"{NCCL} {noun}"
         self._counts[noun] = self._counts.get(noun, 0) + 1
         return f"{noun} {self._counts[noun]}"
 

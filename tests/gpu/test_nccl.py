@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import gpuviz
+from gpuviz.analysis.collective_kernels import collective_kernels
 from tests.gpu.test_devices import device_count
 
 pytestmark = pytest.mark.gpu
@@ -40,6 +41,7 @@ def test_a_transfer_of_a_rank_to_itself_has_its_buffers_and_stream(nccl):
     assert rows["receive"]["destination"] == destination.data.ptr
     for row in rows.values():
         assert (row["rank"], row["ranks"], row["peer"], row["bytes"]) == (0, 1, 0, 4 * COUNT)
+    assert all("SendRecv" in name for name in names_of_kernels(recorder.recording))
     if nccl.get_version() >= 22800:
         assert {handle_of(recorder.recording, row["stream"]) for row in rows.values()} == {
             stream.ptr
@@ -78,8 +80,20 @@ def test_the_rows_of_a_collective_on_two_gpus_have_one_sequence(nccl):
         own = [row for row in rows if row["rank"] == rank]
         assert [row["sequence"] for row in own] == [own[0]["sequence"], own[0]["sequence"] + 1]
         assert {row["source"] for row in own} == {buffers[rank].data.ptr}
+    assert all("AllReduce" in name for name in names_of_kernels(recorder.recording))
+    met = recorder.recording.collectives().to_pylist()
+    assert [(row["clock"], row["missing"]) for row in met] == [("gpu", [])] * 2
+    assert all(row["waited_ns"] >= row["late_ns"] > 0 for row in met)
 
 
 def handle_of(recording, stream):
     handles = {row["id"]: row["handle"] for row in recording.table("streams").to_pylist()}
     return handles[stream]
+
+
+def names_of_kernels(recording):
+    """Return the name of the kernel of each collective; empty if it is not known."""
+    names = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
+    activities = recording.table("activities")["name"].to_pylist()
+    kernels = collective_kernels(recording.tables).tolist()
+    return [names[activities[row]] if row >= 0 else "" for row in kernels]

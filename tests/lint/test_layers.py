@@ -136,6 +136,7 @@ PYTHON_IN_FUNCTIONS = {
     "advice": {"notebook"},
     "comparison": {"report"},
     "out_of_memory": {"notebook", "ownership"},
+    "dask": {"notebook"},
     "allocator": {"frameworks", "recorder.nvml"},
     "commands.startup": {"commands"},
 }

@@ -13,6 +13,7 @@ const ORDER = [
   "kernels",
   "copies",
   "waits",
+  "collectives",
   "fragmentation",
   "graphs",
   "other-memory",

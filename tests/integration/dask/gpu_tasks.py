@@ -8,6 +8,7 @@ import gpuviz
 from gpuviz.errors import DeviceUnavailableError
 
 MIB = 1 << 20
+kept: list[object] = []
 
 
 class Machine:
@@ -32,6 +33,12 @@ def _own_gpu() -> gpuviz.SimulatedGPU:
     return gpuviz.SimulatedGPU(1 << 30, real_time=False)
 
 
+@functools.cache
+def gpu_in_real_time() -> gpuviz.SimulatedGPU:
+    """Return another GPU of this process, whose time is that of the host."""
+    return gpuviz.SimulatedGPU(1 << 30)
+
+
 def take_gpu_away() -> None:
     Machine.has_gpu = False
 
@@ -46,6 +53,16 @@ def scale(number: int) -> int:
     gpu().launch(f"scale_{number}", writes=[x], duration=1e-6)
     gpu().synchronize()
     return number
+
+
+def keep(number: int) -> None:
+    """Allocate so many MiB of the GPU in real time until `release`."""
+    kept.append(gpu_in_real_time().empty(number * MIB))
+
+
+def release() -> None:
+    """Free what `keep` has allocated."""
+    kept.clear()
 
 
 def fail(number: int) -> None:

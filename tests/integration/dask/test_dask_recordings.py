@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import pytest
@@ -10,6 +11,7 @@ from distributed import Client, LocalCluster
 import gpuviz
 from gpuviz.dask import transfer, worker_files
 from gpuviz.errors import RecorderError, RecordingExistsError
+from gpuviz.notebook import live_output
 from tests.integration.dask import gpu_tasks
 
 SETTINGS = {
@@ -126,6 +128,49 @@ def test_the_metrics_of_workers_have_the_memory_of_the_recorded_pool(client, tmp
         wait_until(lambda: reported() == {"rmm-used": 0, "rmm-total": 2 * gpu_tasks.MIB})
 
     assert set(client.run(has_metric).values()) == {False}
+
+
+def test_the_displayed_recording_follows_the_memory_of_its_workers(client, tmp_path, shell):
+    with gpuviz.dask.record(tmp_path, device=gpu_tasks.gpu_in_real_time) as recorded:
+        recorded._ipython_display_()
+        client.run(gpu_tasks.keep, 3)
+        # Reported by the workers and shown at most once a second.
+        wait_until(lambda: shell.text().count("recording 3.00 MiB 3.00 MiB") == 2)
+        client.run(gpu_tasks.release)
+        wait_until(lambda: "all workers 0 B" in shell.text())
+
+    assert shell.text().count("recorded ") == 2
+    assert shell.text().count("3.00 MiB") == 2
+    assert len({output.id for output in shell.outputs}) == 1
+    assert [output.is_update for output in shell.outputs[:2]] == [False, True]
+    assert shell.text() == " ".join(repr(recorded).split())
+
+
+class Shell:
+    """What a notebook shows, of which the latest output is kept."""
+
+    def __init__(self) -> None:
+        self.outputs: list[SimpleNamespace] = []
+        self.display_pub = self
+
+    def display(self, data, *, raw, display_id, is_update=False) -> None:
+        assert raw
+        self.outputs.append(SimpleNamespace(data=data, id=display_id, is_update=is_update))
+
+    def update_display(self, data, *, raw, display_id) -> None:
+        self.display(data, raw=raw, display_id=display_id, is_update=True)
+
+    def text(self) -> str:
+        return " ".join(self.outputs[-1].data["text/plain"].split())
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    shell = Shell()
+    monkeypatch.setattr(live_output, "get_ipython", lambda: shell)
+    monkeypatch.setattr(live_output, "display", shell.display)
+    monkeypatch.setattr(live_output, "update_display", shell.update_display)
+    return shell
 
 
 def test_only_chosen_workers_are_recorded(client, tmp_path):

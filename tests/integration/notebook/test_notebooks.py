@@ -85,8 +85,9 @@ def test_a_cluster_is_one_recording_and_a_killed_worker_leaves_its_part(saved):
 
     assert "error" not in kinds
     assert loud == []
-    assert cell_with(notebook, 'record("run",') == "1024 MiB; ['0.gpuviz', '1.gpuviz'] {}\n"
-    assert '<img class="gpuviz-picture"' in bundles[0]["text/html"]
+    assert cell_with(notebook, 'record("run",').endswith("1024 MiB; ['0.gpuviz', '1.gpuviz'] {}\n")
+    assert bundles[0]["text/html"].count("recorded</td>") == 2
+    assert '<img class="gpuviz-picture"' in bundles[1]["text/html"]
     assert "blur: 64.0 ms on the GPUs\n" in cell_with(notebook, "busy_ns = Counter()")
     assert len(cell_with(notebook, "in recording.processes").splitlines()) == 2
     assert len(files) == 3

@@ -16,7 +16,7 @@ def test_a_recording_that_is_to_end_while_it_starts_ends(tmp_path):
         local_directory=str(tmp_path / "worker"),
         active_threads={},
         metrics={},
-        log_event=lambda topic, event: events.append((topic, event["path"], event["problem"])),
+        log_event=lambda topic, event: events.append((topic, event)),
     )
 
     def gpu():
@@ -35,7 +35,9 @@ def test_a_recording_that_is_to_end_while_it_starts_ends(tmp_path):
     asyncio.run(end_while_starting())
 
     (path,) = (tmp_path / "gpuviz" / "run").iterdir()
-    assert events == [("gpuviz", str(path), "")]
+    (_, started), *_, (topic, last) = events
+    assert (started["path"], started["problem"]) == (str(path), "")
+    assert (topic, last["ended"]) == ("gpuviz-memory", True)
     assert gpuviz.load(path).manifest.complete
     assert gpuviz.Recorder.active() is None
     assert worker.metrics == {}

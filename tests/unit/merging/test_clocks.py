@@ -7,34 +7,11 @@ import pyarrow as pa
 import pytest
 
 import gpuviz
-from gpuviz.merging.clocks import HostClock, Snapshot, align
+from gpuviz.merging.clocks import HostClock, align
 from gpuviz.recording.recording import Recording
 from gpuviz.recording.tables import schemas
+from tests.unit.merging.hosts import UNIX, Host, S
 from tests.unit.merging.processes_of_a_run import process, program
-
-S = 10**9
-UNIX = 1_700_000_000 * S
-
-
-class Host:
-    """A host whose monotonic clock began some time ago and runs too fast or too slowly."""
-
-    def __init__(self, draw, most_drift):
-        self.offset = draw.randrange(-(10**15), 10**15)
-        self.drift = draw.uniform(-most_drift, most_drift)
-        self.draw = draw
-
-    def monotonic(self, true):
-        return 10**16 + self.offset + true + round(true * self.drift)
-
-    def snapshots(self, begin, end):
-        times = sorted({begin, end, *range(begin, end, S)})
-        return [self.snapshot(true) for true in times]
-
-    def snapshot(self, true, step=0):
-        uncertainty = self.draw.randrange(50, 20_000)
-        read = true + self.draw.randrange(-uncertainty, uncertainty + 1)
-        return Snapshot(self.monotonic(true), UNIX + read + step, uncertainty)
 
 
 def trial(seed):
@@ -126,6 +103,17 @@ def test_processes_of_one_host_are_exact_whatever_the_wall_clock_does():
     assert starts == [0, 7_654_321]
     assert merged.table("processes")["clock_error"].to_pylist() == [0, 0]
     assert not any("clock" in note for note in merged.notes)
+
+
+def test_readings_of_the_clock_are_those_of_the_first_host():
+    parts = [
+        process(program(1), 0),
+        process(program(2), 1, start=100),
+        process(program(3), 2, boot="other", host="node1"),
+    ]
+
+    readings = [part.table("clock_snapshots").num_rows for part in parts]
+    assert gpuviz.merge(parts).table("clock_snapshots").num_rows == sum(readings[:2])
 
 
 def test_processes_of_another_host_share_one_alignment():

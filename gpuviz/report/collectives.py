@@ -1,0 +1,93 @@
+"""The collectives of all ranks as HTML: who came last, and how long the others waited."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.collectives import UNKNOWN, late_ranks
+from gpuviz.quantities import (
+    format_bytes,
+    format_count,
+    format_counted,
+    format_duration,
+    format_names,
+)
+from gpuviz.report.markup import panel, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuviz.recording.recording import Recording
+
+_MOST_ROWS = 200
+_HEAD = "".join(
+    f'<th scope="col">{title}</th>'
+    for title in ("Collective", "Bytes", "Start", "Last rank", "Later than the others", "Waited")
+)
+_HEAD_OF_RANKS = "".join(
+    f'<th scope="col">{title}</th>'
+    for title in ("Rank", "Times last", "Later than the others", "The others waited")
+)
+_HINT = (
+    "A collective runs once its last rank has begun. Waited is how long the kernels of the other "
+    "ranks had run by then, all together."
+)
+
+
+def collectives_section(recording: "Recording") -> str:
+    """Return the section about collectives; empty if ranks of several are not recorded."""
+    rows = recording.collectives().to_pylist()
+    if not any(row["ranks"] > len(row["missing"]) + 1 for row in rows):
+        return ""
+    longest = sorted(rows, key=lambda row: (-row["waited_ns"], -row["late_ns"], row["time"]))
+    body = f'<p class="gpuviz-section__hint">{_HINT} {escape(unmatched(rows))}</p>'
+    body += table("Ranks that came last", _HEAD_OF_RANKS, _ranks(rows))
+    body += table("Collectives", _HEAD, "\n".join(map(_row, longest[:_MOST_ROWS])))
+    return panel("Collectives", body, slug="collectives", count=len(rows))
+
+
+def unmatched(rows: "Sequence[dict[str, Any]]") -> str:
+    """Return a sentence about collectives without a known last rank; empty if there are none."""
+    incomplete = sum(bool(row["missing"]) for row in rows)
+    within = sum(row["last_rank"] == UNKNOWN and not row["missing"] for row in rows)
+    parts = []
+    if incomplete:
+        parts.append(f"ranks of {format_counted(incomplete, 'collective')} were not recorded")
+    if within:
+        parts.append(f"the last rank of {format_counted(within, 'collective')} is not certain")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _ranks(rows: "Sequence[dict[str, Any]]") -> str:
+    return "\n".join(
+        f"<tr><td>{escape(each.name)}</td><td>{format_count(each.count)}</td>"
+        f"<td>{format_duration(each.late_ns)}</td>"
+        f"<td>{format_duration(each.waited_ns) if each.waited_ns else ''}</td></tr>"
+        for each in late_ranks(rows)
+    )
+
+
+def _row(row: dict[str, Any]) -> str:
+    cells = (
+        row["function"],
+        format_bytes(row["bytes"]),
+        format_duration(row["time"]),
+        last_of(row),
+        "" if row["late_ns"] == UNKNOWN else format_duration(row["late_ns"]),
+        "" if row["waited_ns"] == UNKNOWN else format_duration(row["waited_ns"]),
+    )
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+
+
+def last_of(row: dict[str, Any]) -> str:
+    """Return who came last in a collective, or why that is unknown."""
+    if row["missing"]:
+        ranks = "rank" if len(row["missing"]) == 1 else "ranks"
+        return f"unknown: {ranks} {format_names(list(map(str, row['missing'])))} not recorded"
+    if row["last_rank"] != UNKNOWN:
+        return row["last_process"] or f"rank {row['last_rank']}"
+    if row["error_ns"] == UNKNOWN:
+        return "unknown: the clocks of the hosts are not aligned"
+    if row["error_ns"]:
+        return f"within the error of {format_duration(row['error_ns'])}"
+    return "not certain"
