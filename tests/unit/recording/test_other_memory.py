@@ -17,7 +17,7 @@ from tests.unit.recording.from_events import rows_table
 
 MIB = 1 << 20
 BLAS, FFT, NOBODY = 1, 2, 0
-STRINGS = ("/opt/lib/libblas.so.13", "libfft.so")
+STRINGS = ("/opt/lib/libblas.so.13", "libfft.so", "libc.so", "libd.so", "libe.so")
 
 
 def table(name, rows, **defaults):
@@ -197,3 +197,26 @@ def test_a_report_and_the_command_line_show_it(tmp_path, is_known):
     assert ("299 MiB by CUDA contexts, other processes" in page) == is_known
     assert (line in done.stdout) == is_known
     assert len(facts["other_memory"]["libraries"]) == (2 if is_known else 0)
+
+
+@pytest.mark.parametrize(
+    ("libraries", "ending"),
+    [
+        (3, ""),
+        (4, ", 3.00 MiB by 1 other library"),
+        (5, ", 5.00 MiB by 2 other libraries"),
+    ],
+)
+def test_the_command_line_adds_up_the_libraries_that_it_does_not_name(tmp_path, libraries, ending):
+    operations = [
+        operation(number, "allocation", 100 * number, (7 - number) * MIB, source=number)
+        for number in range(1, libraries + 1)
+    ]
+    sizes = sum(each["bytes"] for each in operations)
+    made = recording(operations, [{"time": 10, "used": sizes}])
+    path = made.save(tmp_path / "run.gpuviz")
+
+    done = CliRunner().invoke(commands, ["info", str(path)])
+
+    named = "6.00 MiB by libblas.so.13, 5.00 MiB by libfft.so, 4.00 MiB by libc.so"
+    assert f"recorded allocators, {named}{ending}, 0 B by CUDA contexts" in done.stdout
