@@ -5,6 +5,7 @@ torch's numbers.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -173,6 +174,17 @@ def test_what_gpuviz_caches_is_named_when_torch_fails():
     assert "After gpuviz.empty_cache() the request would have succeeded." in failed.explanation
     _, has_failed = recorded(with_the_other_advice)
     assert not has_failed
+
+
+def test_what_cupys_own_pool_caches_is_named_when_torch_fails():
+    recording, _ = recorded(gpuviz_caches, torch_fails=True)
+    manifest = replace(recording.manifest, allocator="observe", settings="")
+    (failed,) = Recording(recording.tables, manifest).out_of_memory()
+
+    assert failed.verdict == "cached_beside"
+    assert "CuPy's pool caches 600 MiB" in failed.summary
+    call = "cupy.get_default_memory_pool().free_all_blocks()"
+    assert f"After {call} the request would have succeeded." in failed.explanation
 
 
 def test_what_torch_uses_is_no_reason_to_empty_its_cache():
