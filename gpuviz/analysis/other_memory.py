@@ -1,10 +1,12 @@
 """Memory of devices outside the recorded allocators: of libraries, by the driver, and the rest."""
 
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import texts
+from gpuviz.analysis.pools import has_torch_beside, is_torchs
 from gpuviz.recording.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
@@ -121,14 +123,16 @@ def _samples(recording: "Recording", changes: _Changes) -> "pa.Table":
     import numpy as np
     import pyarrow as pa
 
-    table, levels = recording.tables["device_memory"], recording.memory_levels
+    table = recording.tables["device_memory"]
     device, time, used = (plain(table[name]) for name in ("device", "time", "used"))
     recorded, libraries = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
-    held = np.maximum(plain(levels["reserved"]), plain(levels["active"]))
+    allocators = _levels_of_allocators(recording) if len(time) else []
     for each in np.unique(device).tolist():
         here = device == each
-        of_device = plain(levels["device"]) == each
-        recorded[here] = _at(plain(levels["time"])[of_device], held[of_device], time[here])
+        for levels in allocators:
+            of_device = plain(levels["device"]) == each
+            held = np.maximum(plain(levels["reserved"]), plain(levels["active"]))[of_device]
+            recorded[here] += _at(plain(levels["time"])[of_device], held, time[here])
         own = changes.device == each
         total = np.cumsum(changes.change[own])
         libraries[here] = _at(changes.time[own], total, time[here])
@@ -143,6 +147,26 @@ def _samples(recording: "Recording", changes: _Changes) -> "pa.Table":
             "rest": rest,
         }
     )
+
+
+def _levels_of_allocators(recording: "Recording") -> "list[pa.Table]":
+    """Return ``memory_levels`` of each recorded allocator: torch's own is beside another one.
+
+    One of them may not tell its segments, so that only the levels of each say what it has.
+    """
+    import numpy as np
+
+    if not has_torch_beside(recording.tables):
+        return [recording.memory_levels]
+    events, manifest = recording.tables["memory_events"], recording.manifest
+    of_torch = is_torchs(plain(events["pool"]))
+    found = []
+    for own in (of_torch, ~of_torch):
+        initial = int(np.count_nonzero(own[: manifest.initial_events]))
+        tables = {**recording.tables, "memory_events": events.filter(own)}
+        part = type(recording)(tables, replace(manifest, initial_events=initial))
+        found.append(part.memory_levels)
+    return found
 
 
 def _at(times: "NDArray[Any]", values: "NDArray[Any]", asked: "NDArray[Any]") -> "NDArray[Any]":

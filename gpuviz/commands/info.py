@@ -206,13 +206,17 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
 def _lines_of_other_memory(other: dict[str, Any], labels: dict[int, str]) -> "Iterator[str]":
     for row in other["samples"]:
         libraries = [
-            f"{format_bytes(each['current'])} by {each['library'] or UNKNOWN}"
+            (each["current"], each["library"] or UNKNOWN)
             for each in sorted(other["libraries"], key=lambda each: -each["current"])
             if each["device"] == row["device"] and each["current"]
         ]
+        named, others = libraries[:_MOST_LIBRARIES], libraries[_MOST_LIBRARIES:]
+        if others:
+            total = sum(size for size, _ in others)
+            named.append((total, format_counted(len(others), "other library", "other libraries")))
         parts = [
             f"{format_bytes(row['recorded'])} by the recorded allocators",
-            *libraries[:_MOST_LIBRARIES],
+            *(f"{format_bytes(size)} by {name}" for size, name in named),
             f"{format_bytes(row['rest'])} by CUDA contexts, other processes and what was before",
         ]
         label = labels.get(row["device"], f"Device {row['device']}")

@@ -5,6 +5,7 @@ torch's numbers.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -95,9 +96,26 @@ def torch_caches(both):
 
 
 def torch_uses(both):
-    """The same, but torch still uses a part of each segment."""
+    """The same, but torch uses all that it has reserved."""
     both.torch(100 * MIB)
     both.torch(600 * MIB)
+    both.gpu.empty(500 * MIB)
+
+
+def torch_uses_a_part(both):
+    """The same, but torch still uses a small part of the segment that it has freed."""
+    freed = both.torch(600 * MIB)
+    both.free(freed)
+    both.torch(20 * MIB)  # cut from the freed segment
+    both.gpu.empty(500 * MIB)
+
+
+def torch_uses_a_part_after_release(both):
+    """What `torch_uses_a_part` does, with torch's cache emptied all the same."""
+    freed = both.torch(600 * MIB)
+    both.free(freed)
+    both.torch(20 * MIB)
+    both.empty_torchs_cache()
     both.gpu.empty(500 * MIB)
 
 
@@ -158,12 +176,33 @@ def test_what_gpuviz_caches_is_named_when_torch_fails():
     assert not has_failed
 
 
+def test_what_cupys_own_pool_caches_is_named_when_torch_fails():
+    recording, _ = recorded(gpuviz_caches, torch_fails=True)
+    manifest = replace(recording.manifest, allocator="observe", settings="")
+    (failed,) = Recording(recording.tables, manifest).out_of_memory()
+
+    assert failed.verdict == "cached_beside"
+    assert "CuPy's pool caches 600 MiB" in failed.summary
+    call = "cupy.get_default_memory_pool().free_all_blocks()"
+    assert f"After {call} the request would have succeeded." in failed.explanation
+
+
 def test_what_torch_uses_is_no_reason_to_empty_its_cache():
     failed = failure(torch_uses)
 
     assert failed.verdict == "full"
     assert not [each for each in failed.explanation if "empty_cache" in each]
     assert [each for each in failed.explanation if each.startswith("PyTorch held 700 MiB, of")]
+
+
+def test_a_segment_partly_in_use_is_no_reason_to_empty_torchs_cache():
+    failed = failure(torch_uses_a_part)
+
+    assert failed.verdict != "cached_beside"
+    assert (failed.beside, failed.cached_beside) == (600 * MIB, 0)
+    assert not [each for each in failed.explanation if "empty_cache" in each]
+    _, has_failed = recorded(torch_uses_a_part_after_release)
+    assert has_failed
 
 
 @pytest.mark.parametrize(("torch_fails", "reserved"), [(False, 300), (True, 600)])

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.commands.cli import commands
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
@@ -16,7 +17,7 @@ from tests.unit.recording.from_events import rows_table
 
 MIB = 1 << 20
 BLAS, FFT, NOBODY = 1, 2, 0
-STRINGS = ("/opt/lib/libblas.so.13", "libfft.so")
+STRINGS = ("/opt/lib/libblas.so.13", "libfft.so", "libc.so", "libd.so", "libe.so")
 
 
 def table(name, rows, **defaults):
@@ -24,17 +25,27 @@ def table(name, rows, **defaults):
     return pa.Table.from_pylist([{**nothing, **defaults, **row} for row in rows], schemas()[name])
 
 
-def recording(operations=(), samples=(), events=(), devices=(0,)):
+def recording(operations=(), samples=(), events=(), devices=(0,), initial_events=0):
     return Recording(
         {
             "memory_events": rows_table(events),
             "memory_operations": table("memory_operations", operations, memory="device"),
             "device_memory": table("device_memory", samples),
             "devices": table("devices", [{"id": each} for each in devices]),
+            "pools": table("pools", pools_of(events)),
             "strings": table("strings", [{"id": i, "text": t} for i, t in enumerate(STRINGS, 1)]),
         },
-        Manifest(events=len(events), duration_ns=1000),
+        Manifest(events=len(events), duration_ns=1000, initial_events=initial_events),
     )
+
+
+def pools_of(events):
+    numbers = sorted({event.get("pool", 0) for event in events})
+    return [
+        {"id": number, "owner": number // 2, "segment_type": "small"}
+        | {"framework": "", "memory": "device"}
+        for number in numbers
+    ]
 
 
 def operation(time, kind, address, size=0, source=NOBODY, **others):
@@ -95,6 +106,27 @@ def test_an_allocator_without_segments_has_what_it_gave_out():
     assert found.other_memory().num_rows == 0
     (row,) = found.other_memory(by="time").to_pylist()
     assert (row["recorded"], row["libraries"], row["rest"]) == (3 * MIB, 0, 7 * MIB)
+
+
+@pytest.mark.parametrize("initial_events", [0, 1, 2, 3])
+def test_an_allocator_without_segments_adds_to_what_torch_has_reserved(initial_events):
+    torch = {"pool": 2 * TORCH_OWNER}
+    events = [
+        {"time": 4, "action": "segment_alloc", "address": 4096, "size": 700 * MIB, **torch},
+        {"time": 5, "action": "alloc", "address": 4096, "size": 100 * MIB, **torch},
+        {"time": 6, "action": "alloc", "address": 1 << 40, "size": 300 * MIB},
+        {"time": 8, "action": "free_requested", "address": 1 << 40, "size": 300 * MIB},
+        {"time": 8, "action": "free_completed", "address": 1 << 40, "size": 300 * MIB},
+    ]
+    samples = [{"time": time, "used": 1200 * MIB} for time in (5, 7, 9)]
+    found = recording([], samples, events, initial_events=initial_events)
+
+    rows = found.other_memory(by="time").to_pylist()
+
+    # What was there at the start counts from then on.
+    at_start = 1000 if initial_events == 3 else 700
+    assert [row["recorded"] // MIB for row in rows] == [at_start, 1000, 700]
+    assert [row["rest"] // MIB for row in rows] == [1200 - at_start, 200, 500]
 
 
 def test_the_rest_is_never_negative():
@@ -165,3 +197,26 @@ def test_a_report_and_the_command_line_show_it(tmp_path, is_known):
     assert ("299 MiB by CUDA contexts, other processes" in page) == is_known
     assert (line in done.stdout) == is_known
     assert len(facts["other_memory"]["libraries"]) == (2 if is_known else 0)
+
+
+@pytest.mark.parametrize(
+    ("libraries", "ending"),
+    [
+        (3, ""),
+        (4, ", 3.00 MiB by 1 other library"),
+        (5, ", 5.00 MiB by 2 other libraries"),
+    ],
+)
+def test_the_command_line_adds_up_the_libraries_that_it_does_not_name(tmp_path, libraries, ending):
+    operations = [
+        operation(number, "allocation", 100 * number, (7 - number) * MIB, source=number)
+        for number in range(1, libraries + 1)
+    ]
+    sizes = sum(each["bytes"] for each in operations)
+    made = recording(operations, [{"time": 10, "used": sizes}])
+    path = made.save(tmp_path / "run.gpuviz")
+
+    done = CliRunner().invoke(commands, ["info", str(path)])
+
+    named = "6.00 MiB by libblas.so.13, 5.00 MiB by libfft.so, 4.00 MiB by libc.so"
+    assert f"recorded allocators, {named}{ending}, 0 B by CUDA contexts" in done.stdout
