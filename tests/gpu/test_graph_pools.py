@@ -22,8 +22,18 @@ def settle():
     cp.cuda.Device().synchronize()
 
 
+@contextmanager
+def installed():
+    gpuviz.allocators.cupy.install()
+    try:
+        yield
+    finally:
+        gpuviz.allocators.cupy.uninstall()
+
+
 def captured(stream, factor=2, pool=None):
-    x = cp.arange(COUNT, dtype=cp.float32)
+    with installed():
+        x = cp.arange(COUNT, dtype=cp.float32)
     x * factor + 1  # compiles the kernels
     settle()
     with gpuviz.graph(stream, pool) as graph:
@@ -34,7 +44,7 @@ def captured(stream, factor=2, pool=None):
 def test_a_temporary_is_not_reused(stream):
     graph, result, expected = captured(stream)
     settle()
-    with stream:
+    with installed(), stream:
         others = [cp.full(COUNT, 7, cp.float32) for _ in range(8)]
     graph.replay()
     settle()
@@ -46,7 +56,8 @@ def test_a_temporary_is_not_reused(stream):
 def test_an_input_that_the_program_dropped_is_kept(stream):
     graph, result, expected = captured(stream)
     settle()
-    others = [cp.full(COUNT, 100, cp.float32) for _ in range(8)]
+    with installed():
+        others = [cp.full(COUNT, 100, cp.float32) for _ in range(8)]
     settle()
     for _ in range(3):
         graph.replay()
@@ -98,29 +109,21 @@ def test_a_capture_that_is_invalidated_says_so(stream):
 
 
 def test_copies_and_fills_of_a_graph_keep_their_arrays(stream):
-    source, filled, target = (cp.full(COUNT, 3, cp.float32) for _ in range(3))
-    unused = cp.full(COUNT, 3, cp.float32)
-    settle()
-    with gpuviz.graph(stream) as graph:
-        target.data.copy_from_device_async(source.data, source.nbytes)
-        filled.data.memset_async(0, filled.nbytes)
-    addresses = {each.data.ptr for each in (source, filled, target)}
-    free = unused.data.ptr
-    del source, filled, target, unused
-    others = [cp.empty(COUNT, cp.float32) for _ in range(8)]
+    with installed():
+        source, filled, target = (cp.full(COUNT, 3, cp.float32) for _ in range(3))
+        unused = cp.full(COUNT, 3, cp.float32)
+        settle()
+        with gpuviz.graph(stream) as graph:
+            target.data.copy_from_device_async(source.data, source.nbytes)
+            filled.data.memset_async(0, filled.nbytes)
+        addresses = {each.data.ptr for each in (source, filled, target)}
+        free = unused.data.ptr
+        del source, filled, target, unused
+        others = [cp.empty(COUNT, cp.float32) for _ in range(8)]
 
     assert graph.held_bytes == 3 * 4 * COUNT
     assert addresses.isdisjoint(each.data.ptr for each in others)
     assert free in {each.data.ptr for each in others}
-
-
-@contextmanager
-def installed():
-    gpuviz.allocators.cupy.install()
-    try:
-        yield
-    finally:
-        gpuviz.allocators.cupy.uninstall()
 
 
 def recorded():

@@ -34,18 +34,24 @@ class ImportWatcher:
 
     def __init__(self, names: tuple[str, ...], then: "Callable[[str], None]") -> None:
         self._names = set(names)
+        self._finding: set[str] = set()
         self._then = then
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         """Return the spec of the other finders, with a loader that calls back."""
-        if name not in self._names:
+        # Another watcher of the module asks all finders, and so this one, again.
+        if name not in self._names or name in self._finding:
             return None
-        for finder in sys.meta_path:
-            found = None if finder is self else finder.find_spec(name, path, target)
-            if found is not None:
-                if found.loader is not None:
-                    self._watch(name, found.loader)
-                return found
+        self._finding.add(name)
+        try:
+            for finder in sys.meta_path:
+                found = finder.find_spec(name, path, target)
+                if found is not None:
+                    if found.loader is not None:
+                        self._watch(name, found.loader)
+                    return found
+        finally:
+            self._finding.discard(name)
         return None
 
     def _watch(self, name: str, loader: "Any") -> None:
