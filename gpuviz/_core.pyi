@@ -1040,12 +1040,17 @@ class SharedPool:
     def __init__(self, open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], str]) -> None:
         """`out_of_memory(error)` returns the text of an OutOfMemoryError."""
 
-    def allocate(self, size: int, device: int, stream: int, framework: Framework = Framework.none) -> int: ...
+    def allocate(self, size: int, device: int, stream: object, framework: Framework = Framework.none) -> int:
+        """
+        `stream` is an object with `__cuda_stream__`, or a handle of this module.
+        """
 
     def free(self, address: int, device: int) -> None: ...
 
-    def free_after(self, address: int, device: int, last: int) -> None:
-        """Free memory that was used until now on the stream `last`."""
+    def free_after(self, address: int, device: int, last: object) -> None:
+        """
+        Free memory that was used until now on the stream `last`, given as in `allocate`. given as in `allocate`.
+        """
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
 

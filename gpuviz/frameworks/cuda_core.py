@@ -9,7 +9,7 @@ from typing import Any
 from gpuviz import _core
 from gpuviz.allocator.arguments import integer
 from gpuviz.allocator.memory import cuda_driver
-from gpuviz.frameworks.shared_pool import explained, handle_of, import_library, shared_pool
+from gpuviz.frameworks.shared_pool import explained, import_library, shared_pool
 
 _IN_GRAPH = (
     "gpuviz's memory resource cannot allocate in a graph that is being built; "
@@ -148,6 +148,9 @@ def _resource_class() -> type:
     takes_stream = _takes_stream(from_handle)
     out_of_memory = _error_class()
     pool = shared_pool()
+    # Looking them up in each call takes longer than an allocation.
+    allocate, free, free_after = pool.allocate, pool.free, pool.free_after
+    ours = _core.Framework.cuda_core
 
     class GpuvizMemoryResource(core.MemoryResource):  # type: ignore[misc, name-defined]
         """Memory of one device from gpuviz's caching allocator."""
@@ -169,9 +172,7 @@ def _resource_class() -> type:
             if isinstance(stream, builder):
                 raise RuntimeError(_IN_GRAPH)  # noqa: TRY004 - the wrong moment
             try:
-                address = pool.allocate(
-                    size, self._device, handle_of(stream), _core.Framework.cuda_core
-                )
+                address = allocate(size, self._device, stream, ours)
             except MemoryError as error:
                 raise out_of_memory(explained(error)) from None
             try:
@@ -179,14 +180,14 @@ def _resource_class() -> type:
                     return from_handle(address, size, self, stream=stream)
                 return from_handle(address, size, self)
             except BaseException:
-                pool.free(address, self._device)
+                free(address, self._device)
                 raise
 
         def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:  # noqa: ARG002
             """Free a buffer, whose memory is reused after the work queued on ``stream``."""
             if stream is None:
-                pool.free(int(ptr), self._device)
+                free(int(ptr), self._device)
             else:
-                pool.free_after(int(ptr), self._device, handle_of(stream))
+                free_after(int(ptr), self._device, stream)
 
     return GpuvizMemoryResource

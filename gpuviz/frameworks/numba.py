@@ -11,12 +11,14 @@ from typing import Any
 from gpuviz import _core
 from gpuviz.allocator.memory import caching_allocator
 from gpuviz.errors import InstallationError
-from gpuviz.frameworks.shared_pool import LEGACY, explained, import_library, shared_pool
+from gpuviz.frameworks.shared_pool import explained, import_library, shared_pool
 
 # The modules with the interface for memory managers: that of numba-cuda and, with the same
 # contents, that of numba-cuda-mlir.
 DRIVERS = ("numba.cuda.cudadrv.driver", "numba_cuda_mlir.numba_cuda.cudadrv.driver")
 _INTERFACE = 1
+# CU_STREAM_LEGACY, which the allocator tells from 0, the stream of all allocations: a free waits.
+_LEGACY = 1
 _TOO_LATE = (
     "Numba already has a context on a GPU, which keeps its memory manager. Call "
     "gpuviz.allocators.numba.install() before Numba first uses the GPU."
@@ -149,6 +151,6 @@ def _finalizer(allocations: Any, address: int, device: int) -> Callable[[], None
 
     def finalize() -> None:
         allocations.pop(address, None)
-        free_after(address, device, LEGACY)
+        free_after(address, device, _LEGACY)
 
     return finalize

@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.memory import cuda_driver
-from gpuviz.frameworks.shared_pool import explained, handle_of, import_library, shared_pool
+from gpuviz.frameworks.shared_pool import explained, import_library, shared_pool
 
 
 class _Process:
@@ -71,11 +71,11 @@ def _resource(resources: Any, device: int) -> Any:
 
     def allocate(size: int, stream: Any) -> int:
         try:
-            return pool.allocate(size, device, handle_of(stream), _core.Framework.rmm)
+            return pool.allocate(size, device, stream, _core.Framework.rmm)
         except MemoryError as error:
             raise MemoryError(explained(error)) from None
 
     def deallocate(address: int, _: int, stream: Any) -> None:
-        pool.free_after(address, device, handle_of(stream))
+        pool.free_after(address, device, stream)
 
     return resources.CallbackMemoryResource(allocate, deallocate)

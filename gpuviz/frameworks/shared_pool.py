@@ -12,10 +12,6 @@ from gpuviz import _core
 from gpuviz.allocator.memory import caching_allocator
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.out_of_memory.failure_report import explain_error
-from gpuviz.recording.stream_handle import known_handle
-
-# CU_STREAM_LEGACY, which denotes the same stream as 0.
-LEGACY = 1
 
 
 class _Process:
@@ -94,12 +90,6 @@ def explained(error: Any) -> str:
     """Return the text of a `gpuviz._core.OutOfMemoryError`, explained if a recording runs."""
     explain_error(error)
     return str(error)
-
-
-def handle_of(stream: Any) -> int:
-    """Return the native core's handle of an object with ``__cuda_stream__``."""
-    handle = int(stream.__cuda_stream__()[1])
-    return 0 if handle == LEGACY else known_handle(handle)
 
 
 def import_library(name: str, install: str) -> ModuleType:

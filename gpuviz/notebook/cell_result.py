@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.callstacks import NO_STACK
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.state import ALLOCATED, initial_state, state_at
 from gpuviz.recording.tables import ACTIONS
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from gpuviz.recording.recording import Recording
 
 _DRIVER_CALLS = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
-_UNKNOWN = ("", "")
+_NONE = ("", "")
+_UNKNOWN = (NO_STACK, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,14 @@ class Held:
         source: The line's text; empty if unknown.
         bytes: Total size of the blocks, rounded.
         count: Number of blocks.
-        names: Variables of the notebook that hold some of it.
+        names: Variables of the notebook that hold some of it; None if they are unknown.
     """
 
     site: str
     source: str
     bytes: int
     count: int
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def cell_result(
     window: tuple[int, int],
     *,
     streams: bool,
-    names: "ArrayNames",
+    names: "ArrayNames | None",
     subject: str = "cell",
 ) -> CellResult:
     """Return the result of a cell, from the recording of its time.
@@ -116,7 +118,7 @@ def cell_result(
         recording: A recording of the cell's time, as `Recording.window` returns it.
         window: Start and end of the cell, in ns.
         streams: Whether GPU activities were recorded.
-        names: The notebook's variables that hold memory.
+        names: The notebook's variables that hold memory; None if another process recorded.
         subject: ``cell`` or ``recording``.
     """
     start, end = window
@@ -140,7 +142,7 @@ def _device_result(
     recording: "Recording",
     device: int,
     window: tuple[int, int] | None,
-    names: "ArrayNames",
+    names: "ArrayNames | None",
 ) -> DeviceResult:
     summary = summarize(recording, device)
     events = _cell_events(recording, device)
@@ -182,7 +184,7 @@ def _peak_stack(events: "dict[str, NDArray[Any]]", summary: DeviceSummary) -> in
 
 def _call_site(recording: "Recording", stack: int | None) -> tuple[str, str]:
     if stack is None:
-        return _UNKNOWN
+        return _NONE
     frame: Frame | None = recording.call_stacks.user_frame(stack)
     return (frame.site, frame.source.strip()) if frame else _UNKNOWN
 
@@ -191,7 +193,7 @@ def _held(
     recording: "Recording",
     device: int,
     events: "dict[str, NDArray[Any]]",
-    names: "ArrayNames",
+    names: "ArrayNames | None",
 ) -> tuple[Held, ...]:
     blocks = _new_blocks(recording, device, events)
     by_site: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -203,7 +205,7 @@ def _held(
             source=source,
             bytes=sum(size for _, size in of),
             count=len(of),
-            names=tuple(name for address, size in of for name in names.of(address, size)),
+            names=None if names is None else tuple(name for block in of for name in names.of(*block)),
         )
         for (site, source), of in by_site.items()
     ]

@@ -134,11 +134,19 @@ def _held(device: "DeviceResult", subject: str) -> Fact:
 
 
 def _held_line(held: "Held") -> CodeLine:
-    names = ", ".join(held.names[:_MOST_NAMES])
-    if len(held.names) > _MOST_NAMES:
-        names += f" and {format_count(len(held.names) - _MOST_NAMES)} more variables"
-    holder = f"held by {names}" if names else "not held by any variable of the notebook"
-    return CodeLine(f"{format_bytes(held.bytes)} {holder}", held.source.strip(), held.site)
+    return CodeLine(
+        f"{format_bytes(held.bytes)} {_holders(held.names)}", held.source.strip(), held.site
+    )
+
+
+def _holders(names: tuple[str, ...] | None) -> str:
+    if names is None:
+        return "allocated by"
+    if not names:
+        return "not held by any variable of the notebook"
+    more = len(names) - _MOST_NAMES
+    rest = f" and {format_count(more)} more variables" if more > 0 else ""
+    return f"held by {', '.join(names[:_MOST_NAMES])}{rest}"
 
 
 def _allocations(device: "DeviceResult") -> Fact:

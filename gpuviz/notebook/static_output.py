@@ -1,5 +1,6 @@
 """Static output of a dashboard, for notebooks that are only read."""
 
+import os
 import secrets
 from contextlib import suppress
 from dataclasses import replace
@@ -98,12 +99,13 @@ class StaticOutput:
         if recording.table("memory_events").num_rows > _MOST_EVENTS:
             text = f"gpuviz: {recording!r}; too long to draw after each cell."
             return {"text/plain": text, "text/html": self._hidden(escape(text))}
-        names = {} if self._shell is None else self._shell.user_ns
+        variables = {} if self._shell is None else self._shell.user_ns
+        is_ours = recording.manifest.process_id == os.getpid()
         result = cell_result(
             recording,
             (0, recording.duration_ns),
             streams=recorder.status().streams,
-            names=ArrayNames(names),
+            names=ArrayNames(variables) if is_ours else None,
             subject="recording",
         )
         return {"text/plain": as_text(result), "text/html": self._hidden(as_html(result))}

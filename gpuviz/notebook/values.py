@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.text import NOTHING_FOUND, short_saving
 from gpuviz.notebook.cell_markup import as_html
 from gpuviz.notebook.cell_result import cell_result
-from gpuviz.ownership.array_names import ArrayNames
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.recording.recording import TABLE_MARK
 from gpuviz.report.markup import with_code
@@ -49,9 +48,7 @@ def recording_html(recording: "Recording") -> str:
     start, end = recording.time_range
     streams = bool(len(recording.tables["activities"]))
     return as_html(
-        cell_result(
-            recording, (start, end), streams=streams, names=ArrayNames({}), subject="recording"
-        )
+        cell_result(recording, (start, end), streams=streams, names=None, subject="recording")
     )
 
 

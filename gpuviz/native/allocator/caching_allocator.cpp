@@ -149,6 +149,15 @@ bool CachingAllocator::try_free(Address address, const CallSite& site) {
     return true;
 }
 
+bool CachingAllocator::try_free_after(Address address, StreamHandle last, const CallSite& site) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || block_of(address)->stream != last) {
+        return false;
+    }
+    release_block_to_cache(address, site);
+    return true;
+}
+
 void CachingAllocator::free(Address address, const CallSite& site) {
     const std::lock_guard lock(mutex_);
     release_block_to_cache(address, site);

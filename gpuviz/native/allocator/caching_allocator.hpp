@@ -66,8 +66,12 @@ class CachingAllocator final : public Allocator {
     void set_free_memory_callback(std::function<bool()> callback);
     void set_last_resort(std::function<bool()> callback);
     // False: another thread holds the allocator and nothing was done.
-    // Both throw std::invalid_argument for an address that is not an allocated block's.
+    // All throw std::invalid_argument for an address that is not an allocated block's.
     [[nodiscard]] bool try_free(device::Address address, const record::CallSite& site);
+    // The same for memory that was used until now on `last`; false also if that is not the stream
+    // of the allocation.
+    [[nodiscard]] bool try_free_after(device::Address address, device::StreamHandle last,
+                                      const record::CallSite& site);
     void free(device::Address address, const record::CallSite& site) override;
 
     // Delays the reuse of the block until `stream` has finished the work queued before its free.

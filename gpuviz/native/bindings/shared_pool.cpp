@@ -2,14 +2,17 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <utility>
 
 #include "bindings/bindings.hpp"
 #include "clients/torch_functions.hpp"
+#include "device/cuda_device.hpp"
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
+#include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -18,10 +21,17 @@ namespace gpuviz::bindings {
 
 using allocator::CachingAllocator;
 using clients::SharedPool;
+using device::StreamHandle;
 using python::GilAcquire;
 using python::GilRelease;
 
 namespace {
+
+// The driver's handles CU_STREAM_LEGACY, which denotes the same stream as 0, and
+// CU_STREAM_PER_THREAD.
+constexpr StreamHandle kLegacy = 0;
+constexpr StreamHandle kLegacyAlias = 1;
+constexpr StreamHandle kPerThread = 2;
 
 // Neither is ever released: the pool lives as long as the process.
 clients::Interpreter interpreter(nb::callable open_device, nb::callable out_of_memory) {
@@ -58,6 +68,28 @@ clients::Interpreter interpreter(nb::callable open_device, nb::callable out_of_m
     };
 }
 
+// Of an object with `__cuda_stream__`, or the handle itself.
+StreamHandle stream_handle(nb::handle stream) {
+    if (PyLong_Check(stream.ptr())) {
+        return nb::cast<StreamHandle>(stream);
+    }
+    static PyObject* const protocol = PyUnicode_InternFromString("__cuda_stream__");
+    const nb::object described =
+        nb::steal(PyObject_CallMethodObjArgs(stream.ptr(), protocol, nullptr));
+    if (!described.is_valid()) {
+        throw nb::python_error();
+    }
+    const auto handle = nb::cast<StreamHandle>(nb::int_(described[1]));
+    switch (handle) {
+        case kLegacyAlias:
+            return kLegacy;
+        case kPerThread:
+            return device::per_thread_stream(record::current_thread_id());
+        default:
+            return handle;
+    }
+}
+
 }  // namespace
 
 void bind_shared_pool(nb::module_& m) {
@@ -74,11 +106,22 @@ void bind_shared_pool(nb::module_& m) {
             nb::sig("def __init__(self, open_device: typing.Callable[[int], CachingAllocator], "
                     "out_of_memory: typing.Callable[[typing.Any], str]) -> None"),
             "`out_of_memory(error)` returns the text of an OutOfMemoryError.")
-        .def("allocate", &SharedPool::allocate, "size"_a, "device"_a, "stream"_a,
-             "framework"_a = record::Framework::none)
+        .def(
+            "allocate",
+            [](SharedPool& self, std::uint64_t size, int device, nb::handle stream,
+               record::Framework framework) {
+                return self.allocate(size, device, stream_handle(stream), framework);
+            },
+            "size"_a, "device"_a, "stream"_a, "framework"_a = record::Framework::none,
+            "`stream` is an object with `__cuda_stream__`, or a handle of this module.")
         .def("free", &SharedPool::free, "address"_a, "device"_a)
-        .def("free_after", &SharedPool::free_after, "address"_a, "device"_a, "last"_a,
-             "Free memory that was used until now on the stream `last`.")
+        .def(
+            "free_after",
+            [](SharedPool& self, std::uint64_t address, int device, nb::handle last) {
+                self.free_after(address, device, stream_handle(last));
+            },
+            "address"_a, "device"_a, "last"_a,
+            "Free memory that was used until now on the stream `last`, given as in `allocate`.")
         .def("set_session", &SharedPool::set_session, "session"_a.none(), "stacks"_a = true,
              nb::call_guard<GilRelease>())
         .def("abandon_after_fork", &SharedPool::abandon_after_fork,

@@ -119,6 +119,9 @@ void SharedPool::free_after(Address address, int device, StreamHandle last) noex
     }
     without_exceptions([&] {
         const Call call(*this);
+        if (owner->try_free_after(address, last, call.site())) {
+            return;
+        }
         interpreter_.run_unlocked([&] {
             owner->add_stream_use(address, last);
             owner->free(address, call.site());

@@ -40,7 +40,13 @@ StreamHandle per_thread_stream(std::uint32_t thread) noexcept {
 class CudaDevice::Scope {
   public:
     explicit Scope(const CudaDevice& device) : driver_(*device.driver_) {
-        driver_.check(driver_.push_context(device.context_), "cuCtxPushCurrent");
+        CUcontext current = nullptr;
+        // Costs a fraction of pushing and popping a context.
+        is_pushed_ = driver_.current_context(&current) != CUDA_SUCCESS ||
+                     current != device.context_;
+        if (is_pushed_) {
+            driver_.check(driver_.push_context(device.context_), "cuCtxPushCurrent");
+        }
         driver_.exchange_capture_mode(&mode_);
     }
     Scope(const Scope&) = delete;
@@ -48,11 +54,14 @@ class CudaDevice::Scope {
     ~Scope() {
         driver_.exchange_capture_mode(&mode_);
         CUcontext popped = nullptr;
-        driver_.pop_context(&popped);
+        if (is_pushed_) {
+            driver_.pop_context(&popped);
+        }
     }
 
   private:
     const CudaDriver& driver_;
+    bool is_pushed_;
     CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
@@ -271,6 +280,19 @@ void CudaDevice::synchronize_stream(StreamHandle stream) {
     driver_->check(
         is_sure ? driver_->synchronize_stream(raw(stream)) : driver_->synchronize_context(),
         is_sure ? "cuStreamSynchronize" : "cuCtxSynchronize");
+}
+
+bool CudaDevice::is_idle(StreamHandle stream) {
+    const Scope scope(*this);
+    if (!can_enqueue(stream)) {
+        return false;
+    }
+    const CUresult result = driver_->query_stream(raw(stream));
+    if (result == CUDA_ERROR_NOT_READY) {
+        return false;
+    }
+    driver_->check(result, "cuStreamQuery");
+    return true;
 }
 
 bool CudaDevice::is_capturing(StreamHandle stream) {

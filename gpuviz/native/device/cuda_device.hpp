@@ -45,6 +45,7 @@ class CudaDevice final : public Device {
     void release(EventHandle event) override;
 
     void synchronize_stream(StreamHandle stream) override;
+    [[nodiscard]] bool is_idle(StreamHandle stream) override;
     [[nodiscard]] bool is_capturing(StreamHandle stream) override;
     [[nodiscard]] bool can_record(StreamHandle stream) override;
     [[nodiscard]] bool is_blocking(StreamHandle stream) override;

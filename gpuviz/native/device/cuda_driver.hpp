@@ -44,6 +44,7 @@ class CudaDriver {
     X(get_attribute, cuDeviceGetAttribute, cuDeviceGetAttribute)          \
     X(retain_primary, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain) \
     X(push_context, cuCtxPushCurrent, cuCtxPushCurrent_v2)                \
+    X(current_context, cuCtxGetCurrent, cuCtxGetCurrent)                  \
     X(pop_context, cuCtxPopCurrent, cuCtxPopCurrent_v2)                   \
     X(synchronize_context, cuCtxSynchronize, cuCtxSynchronize)            \
     X(memory_info, cuMemGetInfo, cuMemGetInfo_v2)                         \
@@ -64,6 +65,7 @@ class CudaDriver {
     X(record_event, cuEventRecord, cuEventRecord)                         \
     X(query_event, cuEventQuery, cuEventQuery)                            \
     X(synchronize_event, cuEventSynchronize, cuEventSynchronize)          \
+    X(query_stream, cuStreamQuery, cuStreamQuery)                         \
     X(synchronize_stream, cuStreamSynchronize, cuStreamSynchronize)       \
     X(is_capturing, cuStreamIsCapturing, cuStreamIsCapturing)             \
     X(stream_flags, cuStreamGetFlags, cuStreamGetFlags)                   \

@@ -90,6 +90,9 @@ class Device {
     virtual void release(EventHandle event) = 0;
 
     virtual void synchronize_stream(StreamHandle stream) = 0;
+    // Whether what was queued on an existing stream is done, on the legacy default stream also that
+    // of blocking streams; false if unknown, as while the stream captures.
+    [[nodiscard]] virtual bool is_idle(StreamHandle) { return false; }
     [[nodiscard]] virtual bool is_capturing(StreamHandle stream) = 0;
     // Whether an event can be recorded now: not while the stream captures, and not on the legacy
     // default stream while a blocking stream does.

@@ -59,6 +59,9 @@ class OfflineDevice : public Device {
     void synchronize(EventHandle event) override;
     void release(EventHandle event) override;
     void synchronize_stream(StreamHandle stream) override { finish(stream); }
+    [[nodiscard]] bool is_idle(StreamHandle stream) override {
+        return held_ == 0 && !is_busy(stream);
+    }
     [[nodiscard]] bool is_capturing(StreamHandle) override { return false; }
 
   protected:

@@ -35,6 +35,7 @@ class ScheduledDevice final : public device::SimulatedDevice {
     void synchronize(device::EventHandle event) override;
     void release(device::EventHandle event) override;
     void synchronize_stream(device::StreamHandle stream) override;
+    [[nodiscard]] bool is_idle(device::StreamHandle) override { return false; }
     [[nodiscard]] bool is_blocking(device::StreamHandle stream) override {
         return gpu_.is_blocking(stream);
     }

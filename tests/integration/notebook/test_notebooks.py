@@ -25,7 +25,9 @@ COMPARED = "before_and_after"
 # It records the workers of a cluster, not its own process.
 CLUSTER = "cluster"
 RECORDED_NOTEBOOKS = sorted(NOTEBOOKS.keys() - {KEPT_ALIVE, COMPARED, CLUSTER})
-WORKLOAD_NOTEBOOKS = sorted({*RECORDED_NOTEBOOKS} - {"tour"})
+# It records a program of several libraries, three times.
+ONE_POOL = "one_pool"
+WORKLOAD_NOTEBOOKS = sorted({*RECORDED_NOTEBOOKS} - {"tour", ONE_POOL})
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 LARGEST_OUTPUT = 100_000
@@ -74,6 +76,22 @@ def test_what_a_change_did_is_said_by_line_and_by_kernel(saved):
     assert "`sharpen` takes 16.0 ms more (new)." in printed
     assert "peak -88%" in printed
     assert "-384 MiB  edited" in compared
+
+
+def test_one_pool_for_all_libraries_saves_what_their_caches_hold(saved):
+    notebook = saved(ONE_POOL).notebook
+    used = cell_with(notebook, "def most_used").splitlines()
+    lines = cell_with(notebook, 'sites(by="line")').splitlines()
+
+    assert "recorded on an NVIDIA H200" in cell_with(notebook, "gpuviz.load(")
+    assert used[0].split() == (
+        "separate used 6.55 GiB recorded 4.80 GiB libraries 1.13 GiB rest 636 MiB".split()
+    )
+    assert used[2].split()[:4] == ["shared", "used", "4.50", "GiB"]
+    assert used[3] == "One pool saves 2.05 GiB, 31 %."
+    assert {line.split()[2] for line in lines} == {"torch", "cupy"}
+    assert "12.0 KiB in use, 20 replays" in cell_with(notebook, "graph_pools()")
+    assert "Numba compiled 1 kernel" in cell_with(notebook, ".findings()")
 
 
 def test_a_cluster_is_one_recording_and_a_killed_worker_leaves_its_part(saved):

@@ -7,7 +7,6 @@ import threading
 import pytest
 
 from gpuviz import _core
-from gpuviz.frameworks import shared_pool as framework
 from gpuviz.recording.tables import ACTIONS
 
 MIB = 1 << 20
@@ -48,6 +47,16 @@ class Torch:
         self.set_memory_fraction = library.gpuviz_torch_set_memory_fraction
         self.set_memory_fraction.restype = None
         self.set_memory_fraction.argtypes = [ctypes.c_double, ctypes.c_int]
+
+
+class Stream:
+    """What all libraries can make of their streams."""
+
+    def __init__(self, handle):
+        self.handle = handle
+
+    def __cuda_stream__(self):
+        return 0, self.handle
 
 
 @pytest.fixture
@@ -269,19 +278,27 @@ def test_the_child_of_a_fork_may_be_the_first_to_allocate(pool):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-class Stream:
-    """What all libraries can make of their streams."""
-
-    def __init__(self, handle):
-        self.handle = handle
-
-    def __cuda_stream__(self):
-        return 0, self.handle
-
-
-def test_the_default_stream_has_one_handle_for_all_libraries():
-    assert [framework.handle_of(Stream(handle)) for handle in (0, 1, 0x70)] == [0, 0, 0x70]
+def streams_of_a_pair(pool, opened, stream):
+    """Return the streams of the events of an allocation and its free on one stream."""
+    pool.free(pool.allocate(1000, 0, 0x30), 0)
+    log = _core.EventLog()
+    opened.allocators[0].attach(log)
+    pool.free_after(pool.allocate(1000, 0, stream), 0, stream)
+    assert rows(log, "action")[-1] == ("free_completed",)
+    return {row[0] for row in rows(log, "stream")}
 
 
-def test_the_per_thread_default_stream_has_a_handle_by_thread():
-    assert framework.handle_of(Stream(2)) == threading.get_native_id() << 8 | 2
+def test_the_default_stream_has_one_handle_for_all_libraries(pool, opened):
+    for handle, expected in ((0, 0), (1, 0), (0x70, 0x70)):
+        assert streams_of_a_pair(pool, opened, Stream(handle)) == {expected}
+    assert streams_of_a_pair(pool, opened, 0x70) == {0x70}
+
+
+def test_the_per_thread_default_stream_has_a_handle_by_thread(pool, opened):
+    expected = threading.get_native_id() << 8 | 2
+    assert streams_of_a_pair(pool, opened, Stream(2)) == {expected}
+
+
+def test_what_is_no_stream_is_told(pool):
+    with pytest.raises(AttributeError, match="__cuda_stream__"):
+        pool.allocate(1000, 0, "0")

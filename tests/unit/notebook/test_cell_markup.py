@@ -67,6 +67,19 @@ def test_of_a_recording_without_activities_no_cause_is_made_up():
     assert "unknown  streams were not recorded" in as_text(result)
 
 
+def test_who_holds_memory_of_another_process_is_not_claimed():
+    shown = {
+        known: as_text(
+            cell_result(make_recording(), (0, 1), streams=False, names=names, subject="recording")
+        )
+        for known, names in ((True, ArrayNames({})), (False, None))
+    }
+
+    assert "4.00 MiB not held by any variable of the notebook" in shown[True]
+    assert "4.00 MiB allocated by" in shown[False]
+    assert "variable" not in shown[False]
+
+
 def test_memory_from_before_is_not_counted_as_left():
     [device] = result_of(make_recording()).devices
 
