@@ -1,5 +1,6 @@
 """`gpuviz.graph`: CUDA graphs whose memory stays theirs."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, cast
@@ -52,7 +53,7 @@ class GraphPool(NonCopyable):
 class Graph(NonCopyable):
     """A graph captured in a ``with gpuviz.graph(stream)`` block, and the memory that it uses.
 
-    Deleting it while it runs waits for its end.
+    Deleting it waits for the streams on which it was replayed.
 
     Attributes:
         pool: The pool with the memory that was allocated during the capture. Pass it to
@@ -67,7 +68,7 @@ class Graph(NonCopyable):
         self._executable: Any = None
         self._inputs: HeldMemory | None = None
         self._kept: list[Any] = []
-        self._ends: dict[int, tuple[Any, Any]] = {}  # stream and last end, by the stream's handle
+        self._streams: dict[int, Any] = {}  # on which it was replayed, by their handles
 
     @property
     def held_bytes(self) -> int:
@@ -104,10 +105,10 @@ class Graph(NonCopyable):
             for capture in capturing:
                 capture.graph.keep(self)
             return
+        # An event after each launch would take as long on the GPU as a short kernel.
+        self._streams[chosen.ptr] = chosen
         self._executable.launch(chosen)
         self.replays += 1
-        _, end = self._ends.get(chosen.ptr, (None, None))
-        self._ends[chosen.ptr] = (chosen, chosen.record(end))
 
     def capture_ended(self, executable: Any, inputs: "HeldMemory") -> None:
         """Set what `replay` launches, and the memory from before that it uses."""
@@ -116,9 +117,11 @@ class Graph(NonCopyable):
 
     def __del__(self) -> None:
         # Nothing that it used may be reused before it has ended.
-        for _, end in getattr(self, "_ends", {}).values():
-            with suppress(Exception):  # the device has failed
-                end.synchronize()
+        streams = getattr(self, "_streams", None)
+        if streams:
+            used = (self._executable, self.pool, self._inputs, self._kept)
+            _deleted.append((list(streams.values()), used))
+            _release_deleted()
 
 
 class HeldMemory(NonCopyable):
@@ -190,9 +193,38 @@ class Capture:
         """Serve no more allocations from the pool, and hold no memory unless the graph does."""
         _captures.pop(self._key, None)
         self._inputs = None
+        _release_deleted()
         # Another thread may end a capture; the first one then goes on with the pool.
         with suppress(ValueError):
             self._serving.close()
+
+
+# The streams of deleted graphs, and what these used.
+_deleted: deque[tuple[list[Any], tuple[Any, ...]]] = deque()
+
+
+def _release_deleted() -> None:
+    """Release what deleted graphs used, except where a stream captures, and cannot be waited for.
+
+    A program that captures a graph again deletes the one before during the capture.
+    """
+    for _ in range(len(_deleted)):
+        try:
+            streams, used = _deleted.popleft()
+        except IndexError:
+            return
+        if any(_is_capturing(stream) for stream in streams):
+            _deleted.append((streams, used))
+            continue
+        for stream in streams:
+            with suppress(Exception):  # the device has failed
+                stream.record().synchronize()
+
+
+def _is_capturing(stream: Any) -> bool:
+    with suppress(Exception):
+        return bool(stream.is_capturing())
+    return False
 
 
 # Those that have not ended, by the allocator and the handle of their stream.

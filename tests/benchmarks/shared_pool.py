@@ -18,8 +18,8 @@ from tests.benchmarks.cupy_allocation import DEPTH, Row, at_depth, ratio_row
 NEEDS_GPU = True
 SIZE = 1 << 20
 PAIRS = 5_000
-ROUNDS = 7
-PROCESSES = 2
+ROUNDS = 5
+PROCESSES = 4
 TIMEOUT_S = 120
 MODULES = {"torch": "torch", "Numba": "numba_cuda", "cuda.core": "cuda.core", "RMM": "rmm"}
 OWN, SHARED, RECORDED = "own", "shared", "recorded"

@@ -93,6 +93,22 @@ def test_the_pool_is_released_with_the_last_graph_that_shares_it(stream):
     assert identifier not in [each["segment_pool_id"] for each in gpuviz.memory_snapshot()]
 
 
+def test_a_graph_is_captured_again_under_its_name(stream):
+    graph, result, expected = captured(stream)
+    for factor in (3, 4, 5):
+        graph.replay()
+        with installed():
+            x = cp.arange(COUNT, dtype=cp.float32)
+        settle()
+        graph.replay()
+        with gpuviz.graph(stream) as graph:  # deletes the one before, which runs
+            result = x * factor + 1
+        expected = x * factor + 1
+        graph.replay()
+        settle()
+        assert (result == expected).all()
+
+
 def wait_in_vain(stream):
     with pytest.raises(cp.cuda.runtime.CUDARuntimeError):
         stream.synchronize()

@@ -188,6 +188,25 @@ def test_deleting_a_graph_that_runs_waits_for_it(gpu, stream):
     assert other.done
 
 
+def test_a_graph_that_its_successor_replaces_keeps_its_memory_until_the_capture_ends(gpu, stream):
+    graph, temporary, result = captured(gpu, stream, duration=LONG_S)
+    graph.replay()
+    del result
+    assert not stream.done
+
+    with gpuviz.graph(stream) as graph:  # deletes the one before
+        others = [gpu.empty(SIZE) for _ in range(4)]
+        gpu.launch("make", writes=[others[0]], duration=1e-6)
+        gpu.empty_cache()
+        during = reserved(gpu)
+    gpu.empty_cache()
+
+    assert stream.done
+    assert temporary not in [each.ptr for each in others]
+    new = sum(each["total_size"] for each in graph.pool.snapshot())
+    assert during > reserved(gpu) == new
+
+
 def allocate_and_fail(gpu):
     gpu.empty(SIZE)
     raise KeyError("reason")
