@@ -205,7 +205,9 @@ def _held(
             source=source,
             bytes=sum(size for _, size in of),
             count=len(of),
-            names=None if names is None else tuple(name for block in of for name in names.of(*block)),
+            names=None
+            if names is None
+            else tuple(name for block in of for name in names.of(*block)),
         )
         for (site, source), of in by_site.items()
     ]

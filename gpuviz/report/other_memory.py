@@ -13,13 +13,15 @@ _HEAD = "".join(
     f'<th scope="col">{title}</th>' for title in ("Library", "Allocations", "Peak", "At the end")
 )
 UNKNOWN = "a library without a name"
+# Samples that the track draws; of more, the largest of as many spans of time.
+_MOST_SAMPLES = 1000
 
 
 def other_memory_section(recording: "Recording", device: int) -> str:
     """Return the section about a device's memory outside the allocators; empty if unknown."""
     rows = [row for row in recording.other_memory().to_pylist() if row["device"] == device]
-    sentence = sample_sentence(recording, device)
-    if not (rows or sentence):
+    samples = _samples(recording, device)
+    if not (rows or samples):
         return ""
     shown = "\n".join(
         f"<tr><td>{escape(row['library'] or UNKNOWN)}</td>"
@@ -27,7 +29,9 @@ def other_memory_section(recording: "Recording", device: int) -> str:
         f"<td>{format_bytes(row['peak'])}</td><td>{format_bytes(row['current'])}</td></tr>"
         for row in rows
     )
-    body = f"<p>{escape(sentence)}</p>" if sentence else ""
+    # A track of the rest alone would be a line that never changes.
+    track = f' data-other-memory="{_drawn(samples)}"' if rows and len(samples) > 1 else ""
+    body = f"<p{track}>{_sentence(samples)}</p>" if samples else ""
     if rows:
         body += table("Memory that libraries allocated from CUDA", _HEAD, shown)
     return panel("Other memory", body, slug="other-memory", count=len(rows))
@@ -35,11 +39,17 @@ def other_memory_section(recording: "Recording", device: int) -> str:
 
 def sample_sentence(recording: "Recording", device: int) -> str:
     """Return how the device's used memory divides at the last sample; empty without one."""
-    samples = recording.other_memory(by="time").to_pylist()
-    of_device: list[dict[str, Any]] = [row for row in samples if row["device"] == device]
-    if not of_device:
-        return ""
-    last = of_device[-1]
+    samples = _samples(recording, device)
+    return _sentence(samples) if samples else ""
+
+
+def _samples(recording: "Recording", device: int) -> list[dict[str, Any]]:
+    samples: list[dict[str, Any]] = recording.other_memory(by="time").to_pylist()
+    return [row for row in samples if row["device"] == device]
+
+
+def _sentence(samples: list[dict[str, Any]]) -> str:
+    last = samples[-1]
     parts = [
         f"{format_bytes(last[name])} {what}"
         for name, what in (
@@ -49,3 +59,11 @@ def sample_sentence(recording: "Recording", device: int) -> str:
         )
     ]
     return f"At the last sample {format_bytes(last['used'])} were in use: {', '.join(parts)}."
+
+
+def _drawn(samples: list[dict[str, Any]]) -> str:
+    """Return time, bytes of libraries and the rest of the samples that the track draws."""
+    step = -(-len(samples) // _MOST_SAMPLES)
+    spans = (samples[at : at + step] for at in range(0, len(samples), step))
+    chosen = (max(span, key=lambda row: row["libraries"] + row["rest"]) for span in spans)
+    return ";".join(f"{row['time']},{row['libraries']},{row['rest']}" for row in chosen)

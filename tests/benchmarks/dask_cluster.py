@@ -1,7 +1,7 @@
 """Cost of recording the workers of a Dask cluster, and of fetching what they recorded.
 
-With a GPU, four workers compute with CuPy on it; without one, each has a simulated GPU. The clusters
-of both cases are new and take turns: CUPTI slows down what comes after it in a process.
+With a GPU, four workers compute with CuPy on it; without one, each has a simulated GPU. The
+clusters of both cases are new and take turns: CUPTI slows down what comes after it in a process.
 """
 
 import functools
@@ -73,8 +73,8 @@ def rows() -> Iterator[Row]:
     task = on_cupy if has_gpu() else on_simulated_gpu
     seconds: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(CLUSTERS):
-        for is_recorded in seconds:
-            seconds[is_recorded].append(computation_s(task, is_recorded))
+        for is_recorded, each in seconds.items():
+            each.append(computation_s(task, is_recorded))
     shortest = {is_recorded: min(each) for is_recorded, each in seconds.items()}
     sys.stderr.write(f"seconds of {TASKS} tasks, plain and recorded: {seconds}\n")
     ratio = shortest[True] / shortest[False]
@@ -113,9 +113,7 @@ def computation_s(task, is_recorded: bool) -> float:  # type: ignore[no-untyped-
             return time.perf_counter() - began
 
         options = {} if task is on_cupy else {"device": gpu}
-        with (
-            gpuviz.dask.record(Path(folder, "run"), **options) if is_recorded else nullcontext()
-        ):
+        with gpuviz.dask.record(Path(folder, "run"), **options) if is_recorded else nullcontext():
             computed()
             return statistics.median(computed() for _ in range(ROUNDS))
 

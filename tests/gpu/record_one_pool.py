@@ -1,6 +1,7 @@
-"""Record the program of ``notebooks/one_pool.ipynb``: ``python tests/gpu/record_one_pool.py FOLDER``.
+"""Record the program of a notebook: ``python tests/gpu/record_one_pool.py FOLDER``.
 
-The notebook shows these files where there is no GPU. They name neither the host nor its folders.
+``notebooks/one_pool.ipynb`` shows these files where there is no GPU. They name neither the host
+nor its folders.
 """
 
 import os
@@ -8,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,8 +59,8 @@ def without_host(recording: Recording) -> Recording:
     return replace(recording, manifest=manifest, tables=tables)
 
 
-def main(folder: Path) -> None:
-    print(f"{'run':10}{'events':>8}{'peak':>12}{'used':>12}{'kB':>8}  notes")
+def rows(folder: Path) -> Iterator[str]:
+    yield f"{'run':10}{'events':>8}{'peak':>12}{'used':>12}{'kB':>8}  notes"
     with tempfile.TemporaryDirectory() as temporary:
         program = write_program(Path(temporary))
         record(program, [])  # compiles the kernels, which would look like idle time
@@ -68,11 +70,12 @@ def main(folder: Path) -> None:
             recording.save(path, overwrite=True)
             used = max(recording.other_memory(by="time")["used"].to_pylist(), default=0)
             events, peak = recording.table("memory_events").num_rows, recording.peak().bytes
-            print(
+            yield (
                 f"{way:10}{events:8}{format_bytes(peak):>12}{format_bytes(used):>12}"
                 f"{path.stat().st_size / 1000:8.1f}  {recording.manifest.notes}"
             )
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for row in rows(Path(sys.argv[1])):
+        print(row, flush=True)

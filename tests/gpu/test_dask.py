@@ -70,7 +70,9 @@ def kernels_by_task(recording):
     """Return the number of kernels by the key of the task that launched them."""
     texts = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
     tasks = {row["id"]: texts[row["name"]] for row in recording.table("ranges").to_pylist()}
-    launches = {row["correlation"]: row["range"] for row in recording.table("api_calls").to_pylist()}
+    launches = {
+        row["correlation"]: row["range"] for row in recording.table("api_calls").to_pylist()
+    }
     found = {}
     for row in recording.table("activities").to_pylist():
         task = tasks.get(launches.get(row["correlation"], 0), "")

@@ -1,6 +1,7 @@
 import type { Scope } from "../base/scope.ts";
 import type { DeviceView } from "./device_view.ts";
 import { iterationsRow } from "./iterations_row.ts";
+import { otherMemoryTrack } from "./other_memory_track.ts";
 
 /**
  * Moves sections that Python wrote into the drawer, and lets the headline and the findings lead to
@@ -14,6 +15,10 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
   const list = root.querySelector<HTMLElement>("[data-iterations]")?.dataset["iterations"];
   if (list !== undefined) {
     iterationsRow(scope, view.panes.root, chart, list);
+  }
+  const other = root.querySelector<HTMLElement>("[data-other-memory]")?.dataset["otherMemory"];
+  if (other !== undefined) {
+    otherMemoryTrack(scope, view, other);
   }
   for (const section of root.querySelectorAll<HTMLElement>("[data-panel]:not([role])")) {
     const home = section.parentElement;

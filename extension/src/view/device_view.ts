@@ -23,6 +23,7 @@ import { searchBox } from "./search_box.ts";
 import { selectedPanel } from "./selected_panel.ts";
 import type { TimeWindow } from "./time_window.ts";
 import { addTimelineKeys } from "./timeline_keys.ts";
+import { addTrack, once, type Track } from "./track.ts";
 import { windowControls } from "./window_controls.ts";
 
 /** The tracks and the drawer of one device, and how to show that the recording went on. */
@@ -55,12 +56,6 @@ const MEMORY_SIZE = 176;
 const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
-/** A track that has nothing to show at first. */
-interface Track {
-  readonly body: HTMLElement;
-  readonly side: HTMLElement;
-  readonly setSize: (px: number) => void;
-}
 
 /** The tracks of one device on one time axis with one selection, and a drawer with details. */
 export function deviceView(
@@ -100,25 +95,6 @@ export function deviceView(
   };
 }
 
-/** Calls `show` as soon as there is something for it; `hide` is called until then. */
-function once(
-  scope: Scope,
-  chart: ChartContext,
-  isThere: () => boolean,
-  root: HTMLElement,
-  show: () => void,
-): void {
-  root.hidden = true;
-  const check = (): void => {
-    if (root.hidden && isThere()) {
-      root.hidden = false;
-      show();
-    }
-  };
-  check();
-  scope.watch(check, chart.revision);
-}
-
 function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
   const hasMemory = (): boolean => chart.timeline.events.count > 0;
   const track = (
@@ -128,24 +104,7 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     size: number,
     isThere: () => boolean,
     show: (track: Track) => void,
-  ): void => {
-    const pane = panes.add(name, `${title} over time`, size);
-    const head = element("h3", "gpuviz-track__title");
-    const toggle = actionButton(scope, title, hint, () => panes.toggle(pane));
-    toggle.className = "gpuviz-track__toggle";
-    head.append(toggle);
-    scope.follow(() => {
-      toggle.ariaExpanded = String(pane.isOpen.value);
-    }, pane.isOpen);
-    const body = element("div", "gpuviz-track__body");
-    const frame = element("div", "gpuviz-track__frame");
-    frame.append(body);
-    const ariaLabel = `Legend of ${title}`;
-    const side = element("div", "gpuviz-track__side", { tabIndex: 0, role: "group", ariaLabel });
-    pane.root.append(head, frame, side);
-    const setSize = (px: number): void => panes.resize(pane, px);
-    once(scope, chart, isThere, pane.root, () => show({ body, side, setSize }));
-  };
+  ): void => addTrack(scope, panes, chart, { name, title, hint, size, isThere, show });
   track("memory", "Memory", MEMORY_HINT, MEMORY_SIZE, hasMemory, ({ body, side }) => {
     levelsView(scope, body, chart);
     levelsLegend(scope, side, chart);

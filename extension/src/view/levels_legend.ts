@@ -82,16 +82,14 @@ function addSwitch(
 /** Adds a level to the list and returns the element that shows its value. */
 export function addLevel(
   list: HTMLElement,
-  level: keyof typeof MEANINGS,
+  level: string,
   meaning: string,
+  label: string = level === "used" ? "device used" : level,
 ): HTMLElement {
   const entry = element("div", "gpuviz-readout__entry");
   const term = element("dt", "gpuviz-readout__name", { title: meaning });
   const name = element("label", "");
-  name.append(
-    element("span", `gpuviz-key gpuviz-key--${level}`),
-    level === "used" ? "device used" : level,
-  );
+  name.append(element("span", `gpuviz-key gpuviz-key--${level}`), label);
   term.append(name);
   const value = element("dd", "gpuviz-readout__value");
   value.dataset["level"] = level;

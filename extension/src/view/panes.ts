@@ -24,16 +24,17 @@ export class Panes {
     scope.append(parent, this.root);
   }
 
-  /** Adds a pane below the others; `size` is its share of the height. */
-  add(name: string, label: string, size: number, isOpen = true): Pane {
+  /** Adds a pane above another, or below all; `size` is its share of the height. */
+  add(name: string, label: string, size: number, isOpen = true, above?: string): Pane {
     const root = element("section", "gpuviz-pane", { ariaLabel: label });
     root.dataset["pane"] = name;
     const pane = { name, root, isOpen: new Signal(isOpen) };
     if (this.list.length > 0) {
       root.append(this.#handle(pane));
     }
-    this.list.push(pane);
-    this.root.append(root);
+    const below = this.list.find((each) => each.name === above);
+    this.list.splice(below === undefined ? this.list.length : this.list.indexOf(below), 0, pane);
+    this.root.insertBefore(root, below?.root ?? null);
     this.resize(pane, size);
     this.#scope.follow(() => {
       root.classList.toggle("gpuviz-pane--closed", !pane.isOpen.value);

@@ -67,12 +67,21 @@ export function strokeSteps(
 }
 
 /** What all processes use of the device, from sample to sample. */
-export function strokeUsed(
-  { context, area }: Drawing,
-  used: UsedMemory,
-  time: Scale,
-  bytes: Scale,
-): void {
+export function strokeUsed(drawing: Drawing, used: UsedMemory, time: Scale, bytes: Scale): void {
+  traceUsed(drawing, used, time, bytes);
+  drawing.context.stroke();
+}
+
+/** Fills what lies below the samples. */
+export function fillUsed(drawing: Drawing, used: UsedMemory, time: Scale, bytes: Scale): void {
+  const { context, area } = drawing;
+  traceUsed(drawing, used, time, bytes);
+  context.lineTo(area.left + area.width, area.top + area.height);
+  context.lineTo(area.left, area.top + area.height);
+  context.fill();
+}
+
+function traceUsed({ context, area }: Drawing, used: UsedMemory, time: Scale, bytes: Scale): void {
   context.beginPath();
   let y = toPixel(bytes, usedAt(used, time.from));
   context.moveTo(area.left, y);
@@ -85,5 +94,4 @@ export function strokeUsed(
     }
   });
   context.lineTo(area.left + area.width, y);
-  context.stroke();
 }

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import gpuviz
+from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.recording.recording import Recording
 from tests.integration.recording.numbers_of import numbers_of
 
@@ -74,9 +75,7 @@ def load(name: str, folder: Path) -> Recording:
     return gpuviz.load(path)
 
 
-@pytest.mark.parametrize(
-    "name", [f"{n:03}" for n in range(200)] + [p.stem for p in sorted(OF_DEMO.glob("*.gpuviz"))]
-)
+@pytest.mark.parametrize("name", [f"{n:03}" for n in range(200)] + sorted(WORKLOADS))
 def test_a_recording_of_0_1_has_the_numbers_it_had(name, tmp_path):
     recording = load(name, tmp_path)
 

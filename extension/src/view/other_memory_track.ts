@@ -1,0 +1,101 @@
+import { formatBytes, formatTime } from "../base/format.ts";
+import { fromPixel, type Scale } from "../base/scale.ts";
+import type { Scope } from "../base/scope.ts";
+import { usedAt, type UsedMemory } from "../model/device_memory.ts";
+import { drawByteAxis, scaleUp } from "./axes.ts";
+import type { DeviceView } from "./device_view.ts";
+import { element } from "./dom.ts";
+import { addLevel, showBytes } from "./levels_legend.ts";
+import { saveAndClip } from "./plot.ts";
+import { fillUsed, strokeUsed } from "./step_lines.ts";
+import { timePlot } from "./time_plot.ts";
+import { addTrack } from "./track.ts";
+
+const HEADROOM = 1.04;
+const SIZE = 80;
+const OPTIONS = {
+  label: "Other memory over time. Arrow keys move the cursor.",
+  heightPx: 70,
+  topPx: 6,
+};
+const HINT =
+  "Bytes of the device outside the recorded allocators, from sample to sample: what libraries " +
+  "allocated from CUDA, and the rest.";
+const REST = "CUDA contexts, other processes, and what was there before the recording";
+
+/** A track of memory outside the recorded allocators, from a list of times, libraries and rest. */
+export function otherMemoryTrack(scope: Scope, { panes, chart }: DeviceView, list: string): void {
+  const samples = list.split(";").map((each) => each.split(",").map(Number));
+  const column = (bytes: (sample: readonly number[]) => number): UsedMemory => ({
+    timeNs: Float64Array.from(samples, ([timeNs = 0]) => timeNs),
+    bytes: Float64Array.from(samples, bytes),
+  });
+  const all = column(([, libraries = 0, rest = 0]) => libraries + rest);
+  const rest = column(([, , rest = 0]) => rest);
+  const most = all.bytes.reduce((high, bytes) => Math.max(high, bytes), 1);
+  const levelsAt = (timeNs: number) => {
+    const others = usedAt(rest, timeNs);
+    return { libraries: usedAt(all, timeNs) - others, rest: others };
+  };
+  const linesAt = (timeNs: number, resolutionNs: number): string[] => {
+    const levels = levelsAt(timeNs);
+    return [
+      `${formatTime(timeNs, resolutionNs)}: ${formatBytes(levels.libraries)} by libraries`,
+      `${formatBytes(levels.rest)} by ${REST}`,
+    ];
+  };
+  const show = ({ body, side }: { body: HTMLElement; side: HTMLElement }): void => {
+    let drawn: Scale | undefined;
+    const plot = timePlot(scope, body, chart, OPTIONS, {
+      draw: (drawing, time) => {
+        const { context, theme } = drawing;
+        const bytes = scaleUp(drawing.area, most * HEADROOM);
+        drawByteAxis(drawing, bytes);
+        saveAndClip(drawing, 2);
+        context.fillStyle = theme.used;
+        fillUsed(drawing, all, time, bytes);
+        context.fillStyle = theme.reservedFill;
+        fillUsed(drawing, rest, time, bytes);
+        context.lineWidth = 1.5;
+        context.strokeStyle = theme.reserved;
+        strokeUsed(drawing, rest, time, bytes);
+        context.restore();
+        drawn = time;
+      },
+    });
+    scope.listen(plot.host, "keydown", () => {
+      const { value: timeNs } = chart.selection.cursorNs;
+      if (timeNs !== undefined) {
+        chart.say(linesAt(timeNs, 1000).join(", "));
+      }
+    });
+    chart.tooltip.attach(scope, plot.host, (x) => {
+      const { left, width } = plot.area;
+      return drawn && x >= left && x <= left + width
+        ? linesAt(fromPixel(drawn, x), (drawn.to - drawn.from) / width)
+        : undefined;
+    });
+    const legend = element("dl", "gpuviz-readout");
+    side.append(legend);
+    const libraries = addLevel(legend, "libraries", "allocated from CUDA by libraries");
+    const others = addLevel(legend, "reserved", REST, "the rest");
+    scope.follow(
+      () => {
+        const levels = levelsAt(chart.shownNs);
+        showBytes(libraries, levels.libraries);
+        showBytes(others, levels.rest);
+      },
+      chart.selection.cursorNs,
+      chart.selection.momentRow,
+      chart.revision,
+    );
+  };
+  addTrack(scope, panes, chart, {
+    name: "other",
+    title: "Other memory",
+    hint: HINT,
+    size: SIZE,
+    above: "blocks",
+    show,
+  });
+}
