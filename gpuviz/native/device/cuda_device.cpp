@@ -42,8 +42,8 @@ class CudaDevice::Scope {
     explicit Scope(const CudaDevice& device) : driver_(*device.driver_) {
         CUcontext current = nullptr;
         // Costs a fraction of pushing and popping a context.
-        is_pushed_ = driver_.current_context(&current) != CUDA_SUCCESS ||
-                     current != device.context_;
+        is_pushed_ =
+            driver_.current_context(&current) != CUDA_SUCCESS || current != device.context_;
         if (is_pushed_) {
             driver_.check(driver_.push_context(device.context_), "cuCtxPushCurrent");
         }
