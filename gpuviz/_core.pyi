@@ -116,6 +116,11 @@ class CudaDriver:
         Return the number of multiprocessors of a device, without creating a context.
         """
 
+    def peer_access(self, from_: int, to: int) -> tuple[bool, int, bool]:
+        """
+        Return whether a device can access the memory of another one, the rank of that access (0 is the fastest), and whether it has native atomics; creates no context.
+        """
+
 class CudaDevice(Device):
     def __init__(self, driver: CudaDriver, ordinal: int) -> None: ...
 
@@ -1049,7 +1054,7 @@ class SharedPool:
 
     def free_after(self, address: int, device: int, last: object) -> None:
         """
-        Free memory that was used until now on the stream `last`, given as in `allocate`. given as in `allocate`.
+        Free memory that was used until now on the stream `last`, given as in `allocate`.
         """
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
