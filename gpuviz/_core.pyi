@@ -1049,7 +1049,7 @@ class SharedPool:
 
     def free_after(self, address: int, device: int, last: object) -> None:
         """
-        Free memory that was used until now on the stream `last`, given as in `allocate`. given as in `allocate`.
+        Free memory that was used until now on the stream `last`, given as in `allocate`.
         """
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None: ...
