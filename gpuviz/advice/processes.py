@@ -5,6 +5,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.findings import findings
+from gpuviz.advice.rules import r48_late_rank
 from gpuviz.advice.scale import Scale
 from gpuviz.analysis.processes import device_names
 from gpuviz.quantities import format_names
@@ -22,7 +23,7 @@ def findings_of_processes(recording: "Recording", *, small: bool) -> "tuple[Find
     """Return what is wrong or costs memory or time in any process; most saving first.
 
     Of one that several processes have, the one with the largest saving is returned, and its reason
-    names the others. Savings are those of one process.
+    names the others. Savings are those of one process. Only R48 compares processes.
     """
     scale = Scale(recording)
     names = device_names(recording)
@@ -40,6 +41,8 @@ def findings_of_processes(recording: "Recording", *, small: bool) -> "tuple[Find
         others = [names.get(each.device, "") for each in alike[1:]]
         also = f", and likewise in {format_names(others)}" if others else ""
         shown.append(replace(alike[0], reason=f"In {where}{also}. {alike[0].reason}"))
+    late = r48_late_rank.find(recording)
+    shown += [each for each in late if small or scale.is_relevant(each)]
     # What may make results wrong comes before everything that saves something.
     shown.sort(key=lambda each: (each.rule != "R40", -scale.share(each)))
     return tuple(shown)

@@ -34,15 +34,21 @@ export function otherMemoryTrack(scope: Scope, { panes, chart }: DeviceView, lis
   const rest = column(([, , rest = 0]) => rest);
   const most = all.bytes.reduce((high, bytes) => Math.max(high, bytes), 1);
   const levelsAt = (timeNs: number) => {
+    if (timeNs < (rest.timeNs[0] ?? 0)) {
+      return undefined;
+    }
     const others = usedAt(rest, timeNs);
     return { libraries: usedAt(all, timeNs) - others, rest: others };
   };
   const linesAt = (timeNs: number, resolutionNs: number): string[] => {
     const levels = levelsAt(timeNs);
-    return [
-      `${formatTime(timeNs, resolutionNs)}: ${formatBytes(levels.libraries)} by libraries`,
-      `${formatBytes(levels.rest)} by ${REST}`,
-    ];
+    const time = formatTime(timeNs, resolutionNs);
+    return levels === undefined
+      ? [`${time}: before the first sample`]
+      : [
+          `${time}: ${formatBytes(levels.libraries)} by libraries`,
+          `${formatBytes(levels.rest)} by ${REST}`,
+        ];
   };
   const show = ({ body, side }: { body: HTMLElement; side: HTMLElement }): void => {
     let drawn: Scale | undefined;
@@ -82,8 +88,8 @@ export function otherMemoryTrack(scope: Scope, { panes, chart }: DeviceView, lis
     scope.follow(
       () => {
         const levels = levelsAt(chart.shownNs);
-        showBytes(libraries, levels.libraries);
-        showBytes(others, levels.rest);
+        showBytes(libraries, levels?.libraries);
+        showBytes(others, levels?.rest);
       },
       chart.selection.cursorNs,
       chart.selection.momentRow,
@@ -92,7 +98,7 @@ export function otherMemoryTrack(scope: Scope, { panes, chart }: DeviceView, lis
   };
   addTrack(scope, panes, chart, {
     name: "other",
-    title: "Other memory",
+    title: "Other",
     hint: HINT,
     size: SIZE,
     above: "blocks",

@@ -66,7 +66,7 @@ export function strokeSteps(
   context.stroke();
 }
 
-/** What all processes use of the device, from sample to sample. */
+/** What all processes use of the device, from its first sample on. */
 export function strokeUsed(drawing: Drawing, used: UsedMemory, time: Scale, bytes: Scale): void {
   traceUsed(drawing, used, time, bytes);
   drawing.context.stroke();
@@ -75,16 +75,25 @@ export function strokeUsed(drawing: Drawing, used: UsedMemory, time: Scale, byte
 /** Fills what lies below the samples. */
 export function fillUsed(drawing: Drawing, used: UsedMemory, time: Scale, bytes: Scale): void {
   const { context, area } = drawing;
-  traceUsed(drawing, used, time, bytes);
+  const fromX = traceUsed(drawing, used, time, bytes);
   context.lineTo(area.left + area.width, area.top + area.height);
-  context.lineTo(area.left, area.top + area.height);
+  context.lineTo(fromX, area.top + area.height);
   context.fill();
 }
 
-function traceUsed({ context, area }: Drawing, used: UsedMemory, time: Scale, bytes: Scale): void {
+/** Makes the path, and returns where it begins. */
+function traceUsed(
+  { context, area }: Drawing,
+  used: UsedMemory,
+  time: Scale,
+  bytes: Scale,
+): number {
+  const endX = area.left + area.width;
+  const within = (x: number): number => Math.min(Math.max(x, area.left), endX);
+  const fromX = within(toPixel(time, used.timeNs[0] ?? time.to));
   context.beginPath();
   let y = toPixel(bytes, usedAt(used, time.from));
-  context.moveTo(area.left, y);
+  context.moveTo(fromX, y);
   used.timeNs.forEach((timeNs, sample) => {
     if (timeNs >= time.from && timeNs <= time.to) {
       const x = toPixel(time, timeNs);
@@ -93,5 +102,6 @@ function traceUsed({ context, area }: Drawing, used: UsedMemory, time: Scale, by
       context.lineTo(x, y);
     }
   });
-  context.lineTo(area.left + area.width, y);
+  context.lineTo(endX, y);
+  return fromX;
 }

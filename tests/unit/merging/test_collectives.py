@@ -67,6 +67,69 @@ def test_a_rank_that_is_always_late_is_told_from_ranks_that_take_turns():
     assert [each.count for each in turns] == [2, 2, 2]
 
 
+def late_findings(recording, *, small=False):
+    return [each for each in recording.findings(small=small) if each.rule == "R48"]
+
+
+def steps(late_ns, count=9, first_ns=0):
+    """Return arrivals at collectives after steps of 10 ms, to which a rank comes late each time."""
+    arrivals, now = [], S
+    for number in range(count):
+        now += 10 * MS
+        late = first_ns if first_ns and number == 0 else late_ns
+        arrivals.append([now, now + MS // 10, now + late])
+        now = max(arrivals[-1]) + MS
+    return arrivals
+
+
+def test_a_rank_that_is_late_to_most_collectives_is_a_finding_with_what_it_saves():
+    late, even = gpuviz.merge(ranks(steps(3 * MS))), gpuviz.merge(ranks(steps(MS // 5)))
+
+    [finding] = late_findings(late)
+
+    assert "Rank 2 " in finding.title
+    assert "comes last to 8 of 8 collectives" in finding.title
+    assert "The other 2 ranks waited" in finding.reason
+    assert "Its GPU is idle for 100 % of this time" in finding.reason
+    assert finding.device in late.processes[2].devices
+    assert "launch(KERNEL" in finding.lines[0].source
+    # With the advice followed, it is gone, and the run is shorter by what was predicted.
+    assert late_findings(even) == []
+    assert late.duration_ns - even.duration_ns == pytest.approx(finding.saved_ns, rel=0.15)
+
+
+def test_what_the_gpu_of_the_late_rank_does_meanwhile_is_told():
+    def busy(number, recording):
+        """Let the GPU of rank 2 work on a kernel of its own until it arrives."""
+        if number != 2:
+            return recording
+        activities = recording.table("activities").to_pylist()
+        own = [
+            {**row, "time": row["time"] - 4 * MS, "end": row["time"], "name": 0, "correlation": 0}
+            for row in activities
+        ]
+        rows = sorted([*activities, *own], key=lambda row: row["time"])
+        table = pa.Table.from_pylist(rows, schema=schemas()["activities"])
+        return Recording(dict(recording.tables) | {"activities": table}, recording.manifest)
+
+    parts = [busy(number, part) for number, part in enumerate(ranks(steps(3 * MS)))]
+
+    [finding] = late_findings(gpuviz.merge(parts))
+
+    assert "Its GPU works on its own kernels and copies for 100 % of this time" in finding.reason
+    assert finding.change.startswith("Give this rank less work")
+
+
+def test_nobody_is_blamed_who_is_late_in_turn_once_or_hardly():
+    turns = taking_turns(9)
+    once = steps(MS // 5, first_ns=50 * MS)
+    few = steps(3 * MS, count=5)  # four after the first
+
+    for arrivals in (turns, once, few):
+        assert late_findings(gpuviz.merge(ranks(arrivals))) == []
+    assert late_findings(gpuviz.merge(ranks(steps(3 * MS))[:2])) == []
+
+
 def test_a_missing_rank_is_named_and_nobody_is_last():
     parts = ranks(always_late(1))
 

@@ -1,0 +1,131 @@
+"""R48: a rank that comes last to most collectives, while the others wait for it."""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.advice.finding import Evidence, Finding, Line
+from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.intervals import Intervals
+from gpuviz.analysis.collective_kernels import collective_kernels
+from gpuviz.analysis.collectives import UNKNOWN
+from gpuviz.analysis.columns import plain
+from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.quantities import format_count, format_counted, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuviz.analysis.processes import Process
+    from gpuviz.recording.recording import Recording
+
+# Collectives to which the same rank comes last: at least so many, and this share of all.
+_LEAST_COUNT = 5
+_LEAST_SHARE = 2 / 3
+# Of the time for which it is late: from here on its GPU is busy, and up to here it is idle.
+_BUSY = 0.75
+_IDLE = 0.25
+
+_WHY = {
+    "busy": "Its GPU works on its own kernels and copies for {share} of this time.",
+    "idle": "Its GPU is idle for {share} of this time.",
+    "both": "Its GPU is busy for {busy} of this time.",
+}
+_CHANGE = {
+    "busy": "Give this rank less work before the collectives, or make that work as fast as that of "
+    "the other ranks.",
+    "idle": "Look at what the host of this rank does before it launches the collectives; the other "
+    "ranks are there earlier.",
+    "both": "Compare what this rank does before the collectives with the other ranks.",
+}
+
+
+def find(recording: "Recording") -> "Iterator[Finding]":
+    """Find ranks of a merged recording that come last to most collectives of a communicator.
+
+    Trigger: of the collectives whose ranks were all recorded, with the start of each kernel, and
+    not counting the first of each communicator, to which the ranks come from their starts, the same
+    rank is last in two thirds and in at least five. A rank is last only if it is later than all
+    others by more than the error between the clocks.
+
+    Saving: how much later it came than the rank before it, in all of these. It is an upper bound:
+    where collectives run while the ranks compute, a late one may delay nothing. ``possible``,
+    because the program may divide its work so on purpose.
+    """
+    by_communicator: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in recording.collectives().to_pylist():
+        if row["clock"] == "gpu" and not row["missing"] and row["ranks"] > 1:
+            by_communicator[row["communicator"]].append(row)
+    processes = {each.name: each for each in recording.processes}
+    for rows in by_communicator.values():
+        known = rows[1:]
+        by_process: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for row in known:
+            if row["last_rank"] != UNKNOWN:
+                by_process[row["last_process"]].append(row)
+        for name, late in by_process.items():
+            enough = max(_LEAST_COUNT, _LEAST_SHARE * len(known))
+            if len(late) >= enough and name in processes:
+                yield _finding(processes[name], late, len(known))
+
+
+def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -> Finding:
+    import numpy as np
+
+    rank = late[0]["last_rank"]
+    arrival = np.array([row["starts"][rank] for row in late])
+    late_ns = np.array([row["late_ns"] for row in late])
+    saved_ns = int(late_ns.sum())
+    waited_ns = sum(row["waited_ns"] for row in late)
+    busy = _busy(process.recording, arrival - late_ns, arrival) / max(saved_ns, 1)
+    why = "busy" if busy >= _BUSY else "idle" if busy <= _IDLE else "both"
+    share = format_share(1 - busy if why == "idle" else busy)
+    longest = late[int(np.argmax(late_ns))]
+    others = late[0]["ranks"] - 1
+    return Finding(
+        rule="R48",
+        title=(
+            f"Rank {rank} ({process.name}) comes last to {format_count(len(late))} of "
+            f"{format_counted(count, 'collective')}, {format_duration(saved_ns)} after the rank "
+            "before it in all."
+        ),
+        reason=(
+            f"The other {format_counted(others, 'rank')} waited {format_duration(waited_ns)} for "
+            f"it, all together. {_WHY[why].format(share=share, busy=share)}"
+        ),
+        change=_CHANGE[why],
+        certainty="possible",
+        device=min(process.devices, default=0),
+        saved_ns=saved_ns,
+        further_ns=saved_ns,
+        lines=_lines(process.recording, arrival, late_ns),
+        evidence=Evidence("activities", (), (longest["time"], longest["starts"][rank] + 1)),
+    )
+
+
+def _busy(own: "Recording", begin: "NDArray[Any]", end: "NDArray[Any]") -> int:
+    """Return for how long a process's GPU worked in intervals of time, without its collectives."""
+    import numpy as np
+
+    activities = own.tables["activities"]
+    kernels = collective_kernels(own.tables)
+    works = np.ones(activities.num_rows, bool)
+    works[kernels[kernels >= 0]] = False
+    begins, ends = (plain(activities[name])[works] for name in ("time", "end"))
+    return int(Intervals(begins, np.maximum(begins, ends)).within(begin, end).sum())
+
+
+def _lines(own: "Recording", arrival: "NDArray[Any]", late_ns: "NDArray[Any]") -> tuple[Line, ...]:
+    """Return the lines that launched the collectives."""
+    import numpy as np
+
+    activities = own.tables["activities"]
+    kernels = collective_kernels(own.tables)
+    kernels = kernels[kernels >= 0]
+    starts = plain(activities["time"])[kernels]
+    order = np.argsort(starts, kind="stable")
+    place = np.minimum(np.searchsorted(starts[order], arrival), max(len(order) - 1, 0))
+    found = kernels[order[place]]
+    calls = calls_of(own.tables, plain(activities["correlation"])[found])
+    return longest_lines(own, stacks_of(own.tables, calls), late_ns)
