@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuviz.recording.manifest import UNKNOWN
 
-_NO_LINKS = {"nvlinks": UNKNOWN, "nvlink_version": UNKNOWN}
+_UNKNOWN_NVLINKS = {"nvlinks": UNKNOWN, "nvlink_version": UNKNOWN}
 
 
 def nvml_links(pairs: Sequence[tuple[str, str]]) -> list[dict[str, int]]:
@@ -14,7 +14,7 @@ def nvml_links(pairs: Sequence[tuple[str, str]]) -> list[dict[str, int]]:
     Args:
         pairs: UUIDs, without the prefix ``GPU-``.
     """
-    unknown = [_NO_LINKS | {"pcie": UNKNOWN} for _ in pairs]
+    unknown = [_UNKNOWN_NVLINKS | {"pcie": UNKNOWN} for _ in pairs]
     try:
         import pynvml
     except ImportError:
@@ -34,11 +34,11 @@ def _link(nvml: Any, first_uuid: str, second_uuid: str) -> dict[str, int]:
         first = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{first_uuid}")
         second = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{second_uuid}")
     except nvml.NVMLError:
-        return _NO_LINKS | {"pcie": UNKNOWN}
+        return _UNKNOWN_NVLINKS | {"pcie": UNKNOWN}
     try:
         nvlinks = _nvlinks(nvml, first, second)
     except nvml.NVMLError:
-        nvlinks = _NO_LINKS
+        nvlinks = _UNKNOWN_NVLINKS
     try:
         pcie = int(nvml.nvmlDeviceGetTopologyCommonAncestor(first, second))
     except nvml.NVMLError:
@@ -48,19 +48,16 @@ def _link(nvml: Any, first_uuid: str, second_uuid: str) -> dict[str, int]:
 
 def _nvlinks(nvml: Any, first: Any, second: Any) -> dict[str, int]:
     """Return the number of NVLinks between two GPUs, direct or through switches."""
-    active = _active_links(nvml, first)
     address = nvml.nvmlDeviceGetPciInfo(second).busId
-    joining = [
-        link
-        for link in active
-        if nvml.nvmlDeviceGetNvLinkRemotePciInfo(first, link).busId == address
-    ]
-    if not joining and _are_switched(nvml, first, second):
-        to_switches = _links_to_switches(nvml, first, active)
-        back = _links_to_switches(nvml, second, _active_links(nvml, second))
-        joining = to_switches[: len(back)]
+    active = _active_links(nvml, first)
+    joining = [link for link in active if _remote_address(nvml, first, link) == address]
     if not joining:
-        return {"nvlinks": 0, "nvlink_version": UNKNOWN}
+        if not _are_joined(nvml, first, second):
+            return {"nvlinks": 0, "nvlink_version": UNKNOWN}
+        back = _links_to_switches(nvml, second, _active_links(nvml, second))
+        joining = _links_to_switches(nvml, first, active)[: len(back)]
+    if not joining:
+        return _UNKNOWN_NVLINKS
     version = int(nvml.nvmlDeviceGetNvLinkVersion(first, joining[0]))
     return {"nvlinks": len(joining), "nvlink_version": version}
 
@@ -77,8 +74,15 @@ def _active_links(nvml: Any, gpu: Any) -> list[int]:
     return active
 
 
-def _are_switched(nvml: Any, first: Any, second: Any) -> bool:
-    """Return whether NVLink joins two GPUs that have no direct link."""
+def _remote_address(nvml: Any, gpu: Any, link: int) -> Any:
+    """Return the PCI address at the other end of a link; None if it has none, as some switches."""
+    try:
+        return nvml.nvmlDeviceGetNvLinkRemotePciInfo(gpu, link).busId
+    except nvml.NVMLError:
+        return None
+
+
+def _are_joined(nvml: Any, first: Any, second: Any) -> bool:
     try:
         status = nvml.nvmlDeviceGetP2PStatus(first, second, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
     except nvml.NVMLError_NotSupported:

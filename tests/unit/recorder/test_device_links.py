@@ -38,14 +38,15 @@ def refuse(*_):
     raise NotFoundError
 
 
-def fake_nvml(remotes, *, refused=(), joined_by_switches=True):
+def fake_nvml(remotes, *, refused=(), joined=True, are_switches_addressable=True):
     """Return NVML of a machine.
 
     Args:
         remotes: The ends of the links of each GPU: a GPU's name, ``switch``, or None if the link
             is down.
         refused: Functions that the library lacks.
-        joined_by_switches: Whether GPUs on switches reach each other.
+        joined: Whether NVLink joins each two GPUs without a direct link.
+        are_switches_addressable: Whether switches have addresses on PCIe.
     """
     fake = SimpleNamespace(
         NVMLError=FakeNvmlError,
@@ -73,6 +74,8 @@ def fake_nvml(remotes, *, refused=(), joined_by_switches=True):
         return remotes[gpu][link]
 
     def address(name):
+        if name == "switch" and not are_switches_addressable:
+            refuse()
         return SimpleNamespace(busId=f"0000:{name}")
 
     functions = {
@@ -87,7 +90,7 @@ def fake_nvml(remotes, *, refused=(), joined_by_switches=True):
             SWITCH if remote(gpu, link) == "switch" else GPU
         ),
         "DeviceGetNvLinkVersion": lambda _gpu, _link: NVLINK_4,
-        "DeviceGetP2PStatus": lambda *_: int(not joined_by_switches),
+        "DeviceGetP2PStatus": lambda *_: int(not joined),
     }
     for name, function in functions.items():
         setattr(fake, f"nvml{name}", refuse if name in refused else function)
@@ -102,7 +105,8 @@ def links(monkeypatch, fake, pairs=(("a", "b"),)):
 
 
 def test_links_that_join_two_gpus_directly_are_counted(monkeypatch):
-    fake = fake_nvml({"a": ["b", "c", "b", None], "b": ["a", "a"], "c": ["a"]})
+    remotes = {"a": ["b", "c", "b", None], "b": ["a", "a"], "c": ["a"]}
+    fake = fake_nvml(remotes, joined=False)
 
     assert links(monkeypatch, fake, [("a", "b"), ("a", "c"), ("b", "c")]) == [
         {"nvlinks": 2, "nvlink_version": NVLINK_4, "pcie": SYSTEM},
@@ -111,26 +115,26 @@ def test_links_that_join_two_gpus_directly_are_counted(monkeypatch):
     ]
 
 
-def test_gpus_on_switches_are_joined_by_as_many_links_as_both_have(monkeypatch):
-    fake = fake_nvml({"a": ["switch"] * 18, "b": ["switch"] * 17 + [None]})
+@pytest.mark.parametrize("are_addressable", [True, False])
+def test_gpus_on_switches_are_joined_by_as_many_links_as_both_have(monkeypatch, are_addressable):
+    remotes = {"a": ["switch"] * 18, "b": ["switch"] * 17 + [None]}
+    fake = fake_nvml(remotes, are_switches_addressable=are_addressable)
 
     assert links(monkeypatch, fake) == [{"nvlinks": 17, "nvlink_version": NVLINK_4, "pcie": SYSTEM}]
 
 
 def test_gpus_on_switches_of_different_partitions_have_no_link(monkeypatch):
-    fake = fake_nvml({"a": ["switch"], "b": ["switch"]}, joined_by_switches=False)
+    fake = fake_nvml({"a": ["switch"], "b": ["switch"]}, joined=False)
 
     assert links(monkeypatch, fake) == [NO_NVLINK]
 
 
 def test_gpus_without_nvlink_are_joined_by_pcie(monkeypatch):
-    assert links(monkeypatch, fake_nvml({"a": [], "b": []}, joined_by_switches=False)) == [
-        NO_NVLINK
-    ]
+    assert links(monkeypatch, fake_nvml({"a": [], "b": []}, joined=False)) == [NO_NVLINK]
 
 
 def test_a_gpu_that_nvml_does_not_know_leaves_its_pairs_unknown(monkeypatch):
-    fake = fake_nvml({"a": [], "b": []}, joined_by_switches=False)
+    fake = fake_nvml({"a": [], "b": []}, joined=False)
 
     assert links(monkeypatch, fake, [("a", "b"), ("a", "mig")]) == [NO_NVLINK, UNKNOWN]
 
