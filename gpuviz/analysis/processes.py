@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Not about one process, or about all.
 _WHOLE = ("strings", "frames", "stacks", "launch_configurations", "pools", "clock_snapshots")
-_FACTS = ("memory_stats", "delayed_frees", "writes_after_free")
+_FACTS = ("memory_stats", "delayed_frees", "writes_after_free", "device_links")
 
 
 @dataclass(frozen=True, eq=False)

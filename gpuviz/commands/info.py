@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuviz.analysis.collectives import late_ranks
+from gpuviz.analysis.device_links import DeviceLink, device_link_lines
 from gpuviz.analysis.processes import device_names
 from gpuviz.commands.progress import reading
 from gpuviz.formats.load_limit import size_on_disk
@@ -85,6 +86,7 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
             for each in recording.processes
         ],
         "devices": [_device(recording, row) for row in recording.table("devices").to_pylist()],
+        "device_links": [asdict(link) for link in recording.device_links],
         "host_memory": _host_memory(recording),
         "activities": _activities(recording),
         "collectives": _collectives(recording),
@@ -191,6 +193,9 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
     if facts["host_memory"]:
         yield _levels_table("Pinned host memory", facts["host_memory"])
     labels = {device["id"]: device["label"] for device in facts["devices"]}
+    links = [DeviceLink(**each) for each in facts["device_links"]]
+    for line in device_link_lines(links, labels):
+        yield Text(line)
     for line in _lines_of(facts["activities"], labels):
         yield Text(line)
     for line in _lines_of_collectives(facts["collectives"]):

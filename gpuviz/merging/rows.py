@@ -138,9 +138,8 @@ class Merged:
 
     def facts(self) -> dict[str, Any]:
         """Return the manifest's facts about devices."""
-        facts: dict[str, dict[Any, Any]] = {
-            name: {} for name in ("memory_stats", "failures", "delayed_frees", "writes_after_free")
-        }
+        names = ("memory_stats", "failures", "delayed_frees", "writes_after_free", "device_links")
+        facts: dict[str, dict[Any, Any]] = {name: {} for name in names}
         for part in self._parts:
             for name, found in part.facts().items():
                 facts[name] |= found
@@ -253,6 +252,12 @@ class _Part:
             "failures": failures,
             "delayed_frees": self._with_stacks(manifest.delayed_frees),
             "writes_after_free": self._with_stacks(manifest.writes_after_free),
+            "device_links": {
+                str(self._device(int(device))): [
+                    {**row, "other": self._device(row["other"])} for row in rows
+                ]
+                for device, rows in manifest.device_links.items()
+            },
         }
 
     def _with_stacks(self, by_device: Mapping[str, Any]) -> dict[str, Any]:

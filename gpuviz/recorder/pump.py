@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.columns import distinct
 from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.recorder.device_links import device_links
 from gpuviz.recorder.host_clocks import clock_snapshot
 from gpuviz.recording.arrays import batch_of, numbers, texts
 from gpuviz.recording.escaping import as_unicode
@@ -154,6 +155,12 @@ class Pump:
     def wake(self) -> None:
         """Drain immediately, and update the pace, because a view may have become visible."""
         self._woken.set()
+
+    def device_links(self) -> dict[str, list[dict[str, int]]]:
+        """Return what joins the devices of the recording, for its manifest."""
+        with self._noting("The links between the devices could not be queried"):
+            return device_links(self._source.devices())
+        return {}
 
     def abandon_after_fork(self) -> None:
         """Drain nothing from now on, in the child of a fork; a missing thread may hold the lock."""

@@ -10,7 +10,7 @@ import weakref
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.errors import RecorderError
@@ -103,6 +103,7 @@ class Recorder:
         self._notes: tuple[str, ...] = ()
         self._initial_events = 0
         self._duration_ns = 0
+        self._device_links: Mapping[str, Any] = {}
 
     def _new_session(self) -> _core.Session:
         return _core.Session(stack_depth=self._stack_depth, launch_blocks=self._launch_blocks)
@@ -218,6 +219,7 @@ class Recorder:
             self._ranges.end()
             self._session.stop()
             pump.stop()
+            self._device_links = pump.device_links()
             recording = store.finish(self._manifest(complete=True))
             self._duration_ns = recording.duration_ns
             self._verdict = self._judged(recording)
@@ -446,6 +448,7 @@ class Recorder:
             allocator=self._source.allocator,
             allocator_name=self._source.allocator_name,
             failures=dict(self._post_mortem.details),
+            device_links=self._device_links,
             notes=self._all_notes(),
             record_stream=self._prevention.record_stream,
             hazards=self._hazards,

@@ -58,6 +58,11 @@ class Manifest:
         writes_after_free: The writes to freed memory that ``poison`` found, likewise: ``address``
             and ``size`` of the block, ``offset`` of the first changed byte found, its ``stream``,
             and the ids of the call stacks ``allocated``, ``freed`` and ``reused``.
+        device_links: What joins each pair of CUDA devices, as a list of objects by device: the
+            ``other`` one, which has a higher ordinal, ``access`` (1 if each can access the memory
+            of the other one, else 0), ``native_atomics`` (likewise), ``performance_rank`` (0 is the
+            fastest), ``nvlinks`` (active ones), and as NVML numbers them ``nvlink_version`` and
+            ``pcie`` (the level of the common ancestor); -1 if unknown.
         notes: Sentences on missing or unusual data.
         tables: Rows of each table in the file; empty if unknown.
         derived_version: Version of the derived tables in the file; 0 if there are none.
@@ -104,6 +109,7 @@ class Manifest:
     record_stream: str = "off"
     delayed_frees: Mapping[str, Any] = field(default_factory=dict)
     writes_after_free: Mapping[str, Any] = field(default_factory=dict)
+    device_links: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     tables: Mapping[str, int] = field(default_factory=dict)
     derived_version: int = 0
@@ -136,6 +142,7 @@ class Manifest:
         _check_failures(known.get("failures", {}))
         for name, fields_of_row in _ROWS.items():
             _check_rows(name, known.get(name, {}), fields_of_row)
+        _check_links(known.get("device_links", {}))
         return cls(**known, extra=values)
 
 
@@ -215,3 +222,23 @@ def _check_rows(name: str, devices: dict[str, Any], columns: tuple[str, ...]) ->
             for row in rows
         ):
             raise ValueError(f'expected "{name}" to give objects with numbers by device')
+
+
+_LINK = (
+    *("other", "access", "native_atomics", "performance_rank", "nvlinks", "nvlink_version"),
+    "pcie",
+)
+
+
+def _check_links(devices: dict[str, Any]) -> None:
+    for device, rows in devices.items():
+        is_valid = device.isdecimal() and isinstance(rows, list)
+        if not is_valid or not all(
+            isinstance(row, dict) and all(_is_small_integer(row.get(key)) for key in _LINK)
+            for row in rows
+        ):
+            raise ValueError('expected "device_links" to give objects with integers by device')
+
+
+def _is_small_integer(value: Any) -> bool:
+    return type(value) is int and UNKNOWN <= value < 2**31

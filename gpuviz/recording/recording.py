@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.conclusions import Conclusions
     from gpuviz.advice.finding import Finding
     from gpuviz.analysis.callstacks import CallStacks
+    from gpuviz.analysis.device_links import DeviceLink
     from gpuviz.analysis.fragmentation import Fragmentation
     from gpuviz.analysis.host_memory import HostMemory
     from gpuviz.analysis.overlap import Overlap
@@ -573,6 +574,16 @@ class Recording:
         from gpuviz.analysis.processes import processes
 
         return processes(self)
+
+    @cached_property
+    def device_links(self) -> "tuple[DeviceLink, ...]":
+        """What joins each pair of GPUs (NVLink or PCIe), and whether each can access the other.
+
+        Empty for a single GPU, for simulated GPUs, and if the recording was not stopped properly.
+        """
+        from gpuviz.analysis.device_links import device_links
+
+        return device_links(self)
 
     @property
     def memory_levels(self) -> "pa.Table":

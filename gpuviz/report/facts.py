@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.columns import plain
+from gpuviz.analysis.device_links import device_link_lines
+from gpuviz.analysis.processes import device_names
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -104,6 +106,9 @@ def environment(recording: "Recording") -> dict[str, str]:
         "CUDA runtime": manifest.runtime,
         "CUDA driver": manifest.driver,
         "gpuviz": manifest.gpuviz_version,
+        "Device links": "; ".join(
+            device_link_lines(recording.device_links, device_names(recording))
+        ),
         "Streams": _some(handles),
         "Processes": "; ".join(_process(each, recording) for each in recording.processes),
         "Threads": _some(

@@ -48,6 +48,31 @@ def test_each_device_has_an_allocator_and_its_events():
 
 
 @pytest.mark.skipif(device_count() < 2, reason="fewer than two GPUs")
+def test_the_recording_has_the_link_between_two_gpus():
+    import cupy as cp
+    import pynvml
+
+    with gpuviz.record() as recorder:
+        for device in (0, 1):
+            with cp.cuda.Device(device):
+                cp.zeros(1000)
+    uuids = [row["uuid"] for row in recorder.recording.table("devices").to_pylist()]
+    pynvml.nvmlInit()
+    first, second = (pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}") for uuid in uuids)
+    level = pynvml.nvmlDeviceGetTopologyCommonAncestor(first, second)
+    by_nvlink = pynvml.nvmlDeviceGetP2PStatus(first, second, pynvml.NVML_P2P_CAPS_INDEX_NVLINK)
+    pynvml.nvmlShutdown()
+
+    (link,) = recorder.recording.device_links
+
+    can_access = [cp.cuda.runtime.deviceCanAccessPeer(*pair) for pair in ((0, 1), (1, 0))]
+    assert (link.first, link.second, link.access) == (0, 1, all(can_access))
+    assert (link.nvlinks > 0) == (by_nvlink == pynvml.NVML_P2P_STATUS_OK)
+    names = {0: "PSB", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+    assert link.pcie == names[level]
+
+
+@pytest.mark.skipif(device_count() < 2, reason="fewer than two GPUs")
 def test_a_device_is_full_on_its_own():
     import cupy as cp
 

@@ -2,8 +2,10 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <tuple>
 #include <utility>
 
 #include "bindings/bindings.hpp"
@@ -51,7 +53,17 @@ void bind_cuda(nb::module_& m) {
         .def("total_memory", &CudaDriver::total_memory, "ordinal"_a,
              "Return the memory of a device in bytes, without creating a context.")
         .def("multiprocessors", &CudaDriver::multiprocessors, "ordinal"_a,
-             "Return the number of multiprocessors of a device, without creating a context.");
+             "Return the number of multiprocessors of a device, without creating a context.")
+        .def(
+            "peer_access",
+            [](const CudaDriver& driver, int from, int to) {
+                const device::PeerAccess found = driver.peer_access(from, to);
+                return std::tuple(found.is_supported, found.performance_rank,
+                                  found.has_native_atomics);
+            },
+            "from_"_a, "to"_a,
+            "Return whether a device can access the memory of another one, the rank of that access "
+            "(0 is the fastest), and whether it has native atomics; creates no context.");
 
     nb::class_<CudaDevice, device::Device>(m, "CudaDevice")
         .def(

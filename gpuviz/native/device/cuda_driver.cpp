@@ -116,4 +116,19 @@ int CudaDriver::multiprocessors(int ordinal) const {
     return count;
 }
 
+PeerAccess CudaDriver::peer_access(int from, int to) const {
+    CUdevice source = 0;
+    CUdevice destination = 0;
+    check(get_device(&source, from), "cuDeviceGet");
+    check(get_device(&destination, to), "cuDeviceGet");
+    const auto attribute = [&](CUdevice_P2PAttribute which) {
+        int value = 0;
+        check(get_peer_attribute(&value, which, source, destination), "cuDeviceGetP2PAttribute");
+        return value;
+    };
+    return {.is_supported = attribute(CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED) != 0,
+            .performance_rank = attribute(CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK),
+            .has_native_atomics = attribute(CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED) != 0};
+}
+
 }  // namespace gpuviz::device

@@ -28,10 +28,19 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=6,
 )
+LINK = (
+    *("other", "access", "native_atomics", "performance_rank", "nvlinks", "nvlink_version"),
+    "pcie",
+)
 PLAUSIBLE = {
     "memory_stats": st.dictionaries(TEXTS, st.dictionaries(TEXTS, NUMBERS, max_size=3), max_size=3),
     "failures": st.dictionaries(TEXTS, st.dictionaries(TEXTS, NUMBERS, max_size=3), max_size=3),
     "tables": st.dictionaries(TEXTS, NUMBERS, max_size=3),
+    "device_links": st.dictionaries(
+        st.sampled_from(["0", "1", "٣"]),
+        st.lists(st.fixed_dictionaries(dict.fromkeys(LINK, st.integers(-2, 60))), max_size=3),
+        max_size=3,
+    ),
     "notes": st.lists(TEXTS, max_size=3),
     "program": st.lists(TEXTS, max_size=3),
 }
