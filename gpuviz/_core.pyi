@@ -1327,6 +1327,11 @@ class TorchObserver:
         Push what exists. Segments: device, address, size, stream, both numbers of the pool, whether large, whether expandable. Blocks: device, address, size, requested size, whether freed but in use.
         """
 
+    def update(self, segments: Sequence[tuple[int, int, int, int, int, int, bool, bool]], blocks: Sequence[tuple[int, int, int, int, bool]]) -> None:
+        """
+        Push how the state differs from the one known so far, without what came and went in between; given as in `describe`.
+        """
+
     def devices(self) -> list[int]:
         """Return the devices with events."""
 

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from gpuviz.out_of_memory.failure_report import FailureReport, explanation_of
+from gpuviz.quantities import format_counted, format_duration
 from gpuviz.recording.manifest import NOT_LIMITED
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 _NATIVE = "native"
 _IN_USE = "active_awaiting_free"
+# What samples of torch's memory may take, where no tracker can be attached.
+_MOST_OF_TIME = 0.01
 # A comma outside the brackets of a list.
 _SEPARATOR = re.compile(r",(?![^\[]*\])")
 
@@ -35,9 +39,10 @@ class _Process:
 
     observer: "_core.TorchObserver | None" = None
     library: ctypes.CDLL | None = None
+    is_attached: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
-    observes_failures: bool = False
     recording: "TorchTrace | None" = None
+    unavailable: str = ""  # why there is no tracker
 
 
 _process = _Process()
@@ -64,6 +69,7 @@ class TorchTrace:
         self._stacks = stacks
         self._session: _core.Session | None = None
         self._is_awaited = True
+        self._samples: _Samples | None = None
         self._note = ""
 
     def begin(self, session: _core.Session) -> None:
@@ -74,7 +80,11 @@ class TorchTrace:
         self.poll()
 
     def poll(self) -> None:
-        """Begin as soon as torch has been imported and uses the GPU; called repeatedly."""
+        """Begin as soon as torch has been imported and uses the GPU; called repeatedly.
+
+        Without a tracker, this also samples what torch holds.
+        """
+        self.sample()
         torch = sys.modules.get("torch")
         # Its modules are imported one by one.
         if not self._is_awaited or not hasattr(getattr(torch, "cuda", None), "_lazy_call"):
@@ -89,15 +99,23 @@ class TorchTrace:
                 else:
                     torch.cuda._lazy_call(self._start)  # noqa: SLF001 - there is no public way
 
+    def sample(self, *, is_due: bool = False) -> None:
+        """Sample what torch holds if there is no tracker, and as seldom as that takes long.
+
+        Args:
+            is_due: Whether to do so in any case.
+        """
+        with _process.lock:
+            if self._samples is not None and _process.recording is self:
+                self._samples.take(is_due=is_due)
+
     def _prepare(self, torch: ModuleType) -> None:
         with _process.lock:
             if _process.library is None:
                 try:
                     _process.library = tracker(torch)
                 except TrackerUnavailableError as error:
-                    self._note = (
-                        f"PyTorch's memory is not recorded: its tracker cannot be built ({error})."
-                    )
+                    _process.unavailable = f"its tracker cannot be built ({error})"
 
     def _start(self) -> None:
         """Start recording; called by torch once its allocator exists, or now if it does."""
@@ -117,15 +135,19 @@ class TorchTrace:
                 f"the backend {torch.cuda.get_allocator_backend()}."
             )
         if _process.observer is None:
-            observer = _core.TorchObserver(_settings())
-            attach = _library().gpuviz_attach
-            attach.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-            if attach(_core.TorchObserver.function(), observer.address):
-                return "PyTorch's memory is not recorded: its allocator accepts no tracker."
-            _process.observer = observer
+            _process.observer = _core.TorchObserver(_settings())
             self._observe_failures(torch)
+        if _process.library is not None and not _process.is_attached:
+            attach = _process.library.gpuviz_attach
+            attach.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+            if attach(_core.TorchObserver.function(), _process.observer.address):
+                _process.unavailable = "its tracker is refused"
+            else:
+                _process.is_attached = True
         _process.observer.set_session(self._session, stacks=self._stacks)
         _process.observer.describe(*_state(torch.cuda.memory_snapshot()))
+        if not _process.is_attached:
+            self._samples = _Samples(torch, _process.observer, _process.unavailable)
         return ""
 
     @staticmethod
@@ -139,6 +161,9 @@ class TorchTrace:
         """Stop recording, and return messages for the user, in sentences."""
         with _process.lock:
             if _process.recording is self:
+                self.sample(is_due=True)
+                if self._samples is not None:
+                    self._note = self._samples.note
                 _process.recording = None
                 if _process.observer is not None:
                     _process.observer.set_session(None)
@@ -148,6 +173,46 @@ class TorchTrace:
         """Return the devices that torch has used."""
         observer = _process.observer
         return [] if observer is None or _process.recording is not self else observer.devices()
+
+
+class _Samples:
+    """What torch's allocator holds, read again and again where no tracker can be attached.
+
+    Args:
+        torch: The module.
+        observer: It gets each sample.
+        reason: Why there is no tracker.
+    """
+
+    def __init__(self, torch: ModuleType, observer: _core.TorchObserver, reason: str) -> None:
+        self._read = torch.cuda.memory_snapshot
+        self._observer = observer
+        self._reason = reason
+        self._count = 0
+        self._took_s = 0.0
+        self._due_s = 0.0
+
+    def take(self, *, is_due: bool) -> None:
+        """Take a sample, unless it is not due and would take more than its share of the time."""
+        if not is_due and time.monotonic() < self._due_s:
+            return
+        began = time.perf_counter()
+        with suppress(Exception):  # the device has failed
+            self._observer.update(*_state(self._read()))
+            self._count += 1
+        took_s = time.perf_counter() - began
+        self._took_s += took_s
+        self._due_s = time.monotonic() + took_s / _MOST_OF_TIME
+
+    @property
+    def note(self) -> str:
+        """What is missing and why, and the cost, as sentences for the user."""
+        samples = format_counted(self._count, "sample")
+        return (
+            f"PyTorch's memory was sampled, because {self._reason}. "
+            f"{samples} took {format_duration(round(1e9 * self._took_s))}. What was allocated and "
+            "freed between two of them is missing, and call stacks are unknown."
+        )
 
 
 def call_at_first_use(begin: Callable[[], None]) -> None:
@@ -164,11 +229,6 @@ def call_at_first_use(begin: Callable[[], None]) -> None:
 def _is_initializing(torch: ModuleType) -> bool:
     """Return whether this thread is in such a call: torch then holds the lock of the next one."""
     return hasattr(getattr(torch.cuda, "_tls", None), "is_initializing")
-
-
-def _library() -> ctypes.CDLL:
-    assert _process.library is not None  # noqa: S101
-    return _process.library
 
 
 def _settings() -> _core.AllocatorSettings:
@@ -215,9 +275,11 @@ def _state(snapshot: list[dict[str, Any]]) -> tuple[Segments, Blocks]:
 
 def _explain_failure(device: int, segment_size: int, allowed: int, free: int) -> None:
     """Print what the recording knows; torch's exception does not exist yet."""
-    if _process.recording is None:
+    recording = _process.recording
+    if recording is None:
         return
     with suppress(Exception):
+        recording.sample(is_due=True)
         total = total_memory(device)
         details = {
             "segment_size": segment_size,

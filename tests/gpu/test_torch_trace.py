@@ -1,5 +1,6 @@
 """What a recording knows of torch's allocator, beside what torch itself says."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 import gpuviz
+from gpuviz.frameworks.torch_trace import _state
 
 torch = pytest.importorskip("torch")
 torch_program = pytest.importorskip("tests.gpu.torch_program")
@@ -171,6 +173,52 @@ def test_a_failed_request_of_torch_is_explained(capfd):
     assert "gpuviz: " in printed
     assert "requested. Details: " in printed
     assert [path for path in recorder.out_of_memory_pages if str(path) in printed]
+
+
+SAMPLED = """
+import json
+import sys
+import time
+
+import torch
+
+import gpuviz
+from gpuviz.frameworks.torch_trace import _state
+
+layers = [torch.nn.Linear(64, 64 << i).cuda() for i in range(3)]
+with gpuviz.record(sys.argv[1], streams=False):
+    kept = [torch.empty(i << 18, dtype=torch.uint8, device="cuda") for i in range(1, 60)]
+    time.sleep(0.3)
+    del kept[::2], layers
+    torch.cuda.empty_cache()
+    time.sleep(0.3)
+    kept.append(torch.empty(33 << 20, dtype=torch.uint8, device="cuda"))
+print(json.dumps(_state(torch.cuda.memory_snapshot())))
+"""
+
+
+@pytest.mark.parametrize("settings", ["", "expandable_segments:True"])
+def test_without_a_compiler_what_torch_holds_is_sampled(settings, tmp_path):
+    program, path = tmp_path / "program.py", tmp_path / "sampled.gpuviz"
+    program.write_text(SAMPLED)
+    environment = {"CXX": "/bin/false", "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, str(program), str(path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment, "PYTORCH_CUDA_ALLOC_CONF": settings},
+    )
+
+    recording = gpuviz.load(path)
+    (note,) = [each for each in recording.manifest.notes if "PyTorch" in each]
+    assert note.startswith("PyTorch's memory was sampled, because its tracker cannot be built")
+    expected = json.loads(done.stdout)
+    assert [list(block) for block in _state(recording.memory_snapshot())[1]] == expected[1]
+    reserved = sum(size for _, _, size, *_ in expected[0])
+    assert recording.memory_stats()["reserved_bytes.all.current"] == reserved
+    peak = recording.memory_stats()["allocated_bytes.all.peak"]
+    assert peak >= sum(i << 18 for i in range(1, 60))
 
 
 def test_a_forked_child_records_nothing_and_continues():

@@ -33,19 +33,34 @@ using SegmentTuple = std::tuple<int, std::uint64_t, std::uint64_t, std::uint64_t
                                 std::uint64_t, bool, bool>;
 using BlockTuple = std::tuple<int, std::uint64_t, std::uint64_t, std::uint64_t, bool>;
 
+struct State {
+    State(const std::vector<SegmentTuple>& segments, const std::vector<BlockTuple>& blocks) {
+        for (const auto& [device, address, size, stream, first, second, is_large, is_expandable] :
+             segments) {
+            this->segments.push_back(
+                {device, address, size, stream, {first, second}, is_large, is_expandable});
+        }
+        for (const auto& [device, address, size, requested_size, is_pending] : blocks) {
+            this->blocks.push_back({device, address, size, requested_size, is_pending});
+        }
+    }
+
+    std::vector<torch::Segment> segments;
+    std::vector<torch::Block> blocks;
+};
+
 void describe(Observer& observer, const std::vector<SegmentTuple>& segments,
               const std::vector<BlockTuple>& blocks) {
-    std::vector<torch::Segment> known;
-    for (const auto& [device, address, size, stream, first, second, is_large, is_expandable] :
-         segments) {
-        known.push_back({device, address, size, stream, {first, second}, is_large, is_expandable});
-    }
-    std::vector<torch::Block> live;
-    for (const auto& [device, address, size, requested_size, is_pending] : blocks) {
-        live.push_back({device, address, size, requested_size, is_pending});
-    }
+    const State state(segments, blocks);
     const python::GilRelease unlocked;
-    observer.native->describe(known, live);
+    observer.native->describe(state.segments, state.blocks);
+}
+
+void update(Observer& observer, const std::vector<SegmentTuple>& segments,
+            const std::vector<BlockTuple>& blocks) {
+    const State state(segments, blocks);
+    const python::GilRelease unlocked;
+    observer.native->update(state.segments, state.blocks);
 }
 
 }  // namespace
@@ -75,6 +90,9 @@ void bind_torch_observer(nb::module_& m) {
              "Push what exists. Segments: device, address, size, stream, both numbers of the pool, "
              "whether large, whether expandable. Blocks: device, address, size, requested size, "
              "whether freed but in use.")
+        .def("update", &update, "segments"_a, "blocks"_a,
+             "Push how the state differs from the one known so far, without what came and went in "
+             "between; given as in `describe`.")
         .def(
             "devices", [](const Observer& self) { return self.native->devices(); }, unlocked,
             "Return the devices with events.")

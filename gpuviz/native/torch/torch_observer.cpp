@@ -163,9 +163,24 @@ std::uint32_t TorchObserver::owner_of(const Pool& pool) {
 void TorchObserver::describe(const std::vector<Segment>& segments,
                              const std::vector<Block>& blocks) {
     const std::lock_guard lock(*mutex_);
-    if (session_ == nullptr) {
-        return;
+    if (session_ != nullptr) {
+        add_segments(segments);
+        add_blocks(blocks);
     }
+}
+
+void TorchObserver::update(const std::vector<Segment>& segments, const std::vector<Block>& blocks) {
+    const std::lock_guard lock(*mutex_);
+    if (session_ != nullptr) {
+        remove_blocks(blocks);
+        remove_segments(segments);
+        grow_runs(segments);
+        add_segments(segments);
+        add_blocks(blocks);
+    }
+}
+
+void TorchObserver::add_segments(const std::vector<Segment>& segments) {
     for (const Segment& each : segments) {
         Device& device = devices_[each.device];
         if (home_at(device.homes, each.address) != device.homes.end()) {
@@ -180,25 +195,137 @@ void TorchObserver::describe(const std::vector<Segment>& segments,
         mapped(device, event);
         push(event);
     }
+}
+
+void TorchObserver::add_blocks(const std::vector<Block>& blocks) {
     for (const Block& each : blocks) {
         Device& device = devices_[each.device];
         const auto home = home_at(device.homes, each.address);
         if (home == device.homes.end() || device.lives.contains(each.address)) {
             continue;
         }
-        MemoryEvent event = new_event(Action::alloc, each.device);
-        event.address = each.address;
-        event.size = each.size;
-        event.requested_size = each.requested_size;
-        event.stream = home->second.stream;
-        event.pool = home->second.pool;
-        device.lives.emplace(each.address, Live{each.size, each.requested_size, event.pool});
-        push(event);
+        const Live live{each.size, each.requested_size, home->second.pool, each.is_pending};
+        device.lives.emplace(each.address, live);
+        push_of_block(Action::alloc, each.device, each.address, live);
         if (each.is_pending) {
-            event.action = Action::free_requested;
-            push(event);
+            push_of_block(Action::free_requested, each.device, each.address, live);
         }
     }
+}
+
+void TorchObserver::remove_blocks(const std::vector<Block>& remaining) {
+    std::map<std::pair<int, std::uint64_t>, const Block*> known;
+    for (const Block& each : remaining) {
+        known.emplace(std::pair{each.device, each.address}, &each);
+    }
+    for (auto& [number, device] : devices_) {
+        for (auto live = device.lives.begin(); live != device.lives.end();) {
+            const auto found = known.find({number, live->first});
+            const bool stays = found != known.end() && found->second->size == live->second.size &&
+                               found->second->requested_size == live->second.requested_size &&
+                               (found->second->is_pending || !live->second.is_pending);
+            const bool is_freed = !stays || found->second->is_pending;
+            if (is_freed && !live->second.is_pending) {
+                push_of_block(Action::free_requested, number, live->first, live->second);
+                live->second.is_pending = true;
+            }
+            if (stays) {
+                ++live;
+                continue;
+            }
+            push_of_block(Action::free_completed, number, live->first, live->second);
+            live = device.lives.erase(live);
+        }
+    }
+}
+
+void TorchObserver::remove_segments(const std::vector<Segment>& remaining) {
+    for (auto& [number, device] : devices_) {
+        // What remains of the homes: whole segments, and parts of runs.
+        std::map<std::uint64_t, const Segment*> known;
+        for (const Segment& each : remaining) {
+            if (each.device == number) {
+                known.emplace(each.address, &each);
+            }
+        }
+        const Homes before = device.homes;
+        for (const auto& [address, home] : before) {
+            if (!home.is_expandable) {
+                const auto found = known.find(address);
+                if (found == known.end() || found->second->size != home.size) {
+                    push_of_home(Action::segment_free, number, address, home.size, home);
+                    device.homes.erase(address);
+                }
+                continue;
+            }
+            std::uint64_t at = address;
+            const std::uint64_t end = address + home.size;
+            const auto unmap_until = [&](std::uint64_t until) {
+                if (at < until) {
+                    push_of_home(Action::segment_unmap, number, at, until - at, home);
+                    static_cast<void>(cut_run(device.homes, at, until));
+                }
+            };
+            for (const auto& [start, segment] : known) {
+                if (start < end && start + segment->size > at) {
+                    unmap_until(std::max(at, start));
+                    at = std::max(at, std::min(end, start + segment->size));
+                }
+            }
+            unmap_until(end);
+        }
+    }
+}
+
+// Maps what is new of runs of pages that have grown.
+void TorchObserver::grow_runs(const std::vector<Segment>& segments) {
+    for (const Segment& each : segments) {
+        if (!each.is_expandable) {
+            continue;
+        }
+        Device& device = devices_[each.device];
+        const std::uint64_t end = each.address + each.size;
+        for (std::uint64_t at = each.address; at < end;) {
+            const auto home = home_at(device.homes, at);
+            if (home != device.homes.end()) {
+                at = home->first + home->second.size;
+                continue;
+            }
+            const auto next = device.homes.upper_bound(at);
+            const std::uint64_t until =
+                next == device.homes.end() ? end : std::min(end, next->first);
+            MemoryEvent event = new_event(Action::segment_map, each.device);
+            event.address = at;
+            event.size = until - at;
+            event.stream = each.stream;
+            event.pool = 2 * owner_of(each.pool) + (each.is_large ? 1 : 0);
+            mapped(device, event);
+            push(event);
+            at = until;
+        }
+    }
+}
+
+void TorchObserver::push_of_home(Action action, int device, std::uint64_t address,
+                                 std::uint64_t size, const Home& home) {
+    MemoryEvent event = new_event(action, device);
+    event.address = address;
+    event.size = size;
+    event.stream = home.stream;
+    event.pool = home.pool;
+    push(event);
+}
+
+void TorchObserver::push_of_block(Action action, int device, std::uint64_t address,
+                                  const Live& live) noexcept {
+    MemoryEvent event = new_event(action, device);
+    event.address = address;
+    event.size = live.size;
+    event.requested_size = live.requested_size;
+    const auto home = home_at(devices_[device].homes, address);
+    event.stream = home == devices_[device].homes.end() ? 0 : home->second.stream;
+    event.pool = live.pool;
+    push(event);
 }
 
 std::vector<int> TorchObserver::devices() const {

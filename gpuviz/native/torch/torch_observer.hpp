@@ -69,6 +69,10 @@ class TorchObserver {
     // since set_session(). To be called once after it.
     void describe(const std::vector<Segment>& segments, const std::vector<Block>& blocks);
 
+    // Pushes how the state differs from the one known so far. For where no tracker can be attached:
+    // what came and went in between is missing. After describe().
+    void update(const std::vector<Segment>& segments, const std::vector<Block>& blocks);
+
     [[nodiscard]] std::vector<int> devices() const;
 
     // To be called in the child of a fork, where another thread may have held the lock.
@@ -87,6 +91,7 @@ class TorchObserver {
         std::uint64_t size;
         std::uint64_t requested_size;
         std::uint32_t pool;
+        bool is_pending = false;  // known from update() only
     };
     using Homes = std::map<std::uint64_t, Home>;
     struct Device {
@@ -95,6 +100,15 @@ class TorchObserver {
     };
 
     void take(const TraceEntry& entry) noexcept;
+    void add_segments(const std::vector<Segment>& segments);
+    void add_blocks(const std::vector<Block>& blocks);
+    void remove_blocks(const std::vector<Block>& remaining);
+    void remove_segments(const std::vector<Segment>& remaining);
+    void grow_runs(const std::vector<Segment>& segments);
+    void push_of_home(record::Action action, int device, std::uint64_t address, std::uint64_t size,
+                      const Home& home);
+    void push_of_block(record::Action action, int device, std::uint64_t address,
+                       const Live& live) noexcept;
     void allocated(Device& device, const TraceEntry& entry, record::MemoryEvent& event);
     [[nodiscard]] static bool freed(Device& device, record::MemoryEvent& event);
     static void mapped(Device& device, const record::MemoryEvent& event);

@@ -7,10 +7,12 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
+from gpuviz.frameworks.torch_trace import _state
 from tests.examples import share_of
 from tests.unit.frameworks.torch_trace import TRACED, Entry, Observation, entries
 
 MIB = 1 << 20
+PAGE = 2 * MIB
 SETTINGS = (
     "",
     "max_split_size_mb:30",
@@ -123,3 +125,59 @@ def test_nothing_is_recorded_without_a_session_and_for_impossible_devices():
     observation.observer.set_session(None)
     second.stop()
     assert second.take(flush=True) == []
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_samples_lead_from_each_state_to_the_next(settings, tmp_path):
+    for seed in range(share_of(6)):
+        path = tmp_path / f"{seed}.gpuviz"
+        times = sorted({row["time"] for row in recorded(settings, seed, path)})
+        recording = gpuviz.load(path)
+        draw = random.Random(seed)
+        observation = Observation(settings)
+        observation.observer.describe([], [])
+
+        moments = sorted(draw.sample(times, min(len(times), 8)))
+        for moment in moments:
+            observation.observer.update(*_state(recording.memory_snapshot(at=moment)))
+
+        segments, pages, blocks = replayed(observation.end())
+        last = recording.memory_snapshot(at=moments[-1])
+        whole = {each["address"]: each["total_size"] for each in last if not each["is_expandable"]}
+        assert segments == whole
+        runs = (
+            range(each["address"], each["address"] + each["total_size"], PAGE)
+            for each in last
+            if each["is_expandable"]
+        )
+        assert pages == set().union(*runs)
+        expected = {
+            (address, size, is_pending) for _, address, size, _, is_pending in _state(last)[1]
+        }
+        assert blocks == expected
+
+
+def replayed(events):
+    """Return the sizes of segments, the addresses of mapped pages, and the blocks at the end."""
+    segments, pages, blocks = {}, set(), {}
+    for action, address, size, *_ in events:
+        if action == "segment_alloc":
+            assert address not in segments
+            segments[address] = size
+        elif action == "segment_free":
+            assert segments.pop(address) == size
+        elif action == "segment_map":
+            assert pages.isdisjoint(range(address, address + size, PAGE))
+            pages.update(range(address, address + size, PAGE))
+        elif action == "segment_unmap":
+            assert pages.issuperset(range(address, address + size, PAGE))
+            pages.difference_update(range(address, address + size, PAGE))
+        elif action == "alloc":
+            assert address not in blocks
+            blocks[address] = (size, False)
+        elif action == "free_requested":
+            assert blocks[address] == (size, False)
+            blocks[address] = (size, True)
+        elif action == "free_completed":
+            assert blocks.pop(address) == (size, True)
+    return segments, pages, {(address, *known) for address, known in blocks.items()}

@@ -1,5 +1,6 @@
 """Recording what torch's allocator does, on a library with its C++ interface."""
 
+import re
 import sys
 from types import SimpleNamespace
 
@@ -52,6 +53,14 @@ def cache(tmp_path, monkeypatch):
     """An empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "gpuviz"
+
+
+@pytest.fixture
+def untraced(torch, cache, monkeypatch):
+    """A torch for which no tracker can be built."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("CXX", "/bin/false")
+    return torch
 
 
 class Recorded:
@@ -170,7 +179,7 @@ def test_without_what_the_tracker_needs_a_note_says_so_and_the_program_continues
 
     assert events == []
     assert not list(cache.glob("*.so"))
-    assert note.startswith("PyTorch's memory is not recorded: its tracker cannot be built (")
+    assert note.startswith("PyTorch's memory was sampled, because its tracker cannot be built (")
     assert reason in note
     with pytest.raises(TrackerUnavailableError):
         tracker(torch)
@@ -195,7 +204,47 @@ def test_an_allocator_that_accepts_no_tracker_is_noted(torch):
         torch.library.refuse(0)
 
     assert events == []
-    assert notes == ("PyTorch's memory is not recorded: its allocator accepts no tracker.",)
+    assert "PyTorch's memory was sampled, because its tracker is refused." in notes[0]
+
+
+def test_without_a_tracker_what_torch_holds_is_sampled(untraced, monkeypatch):
+    monkeypatch.setattr(observed, "_MOST_OF_TIME", 1e9)
+    untraced.is_initialized, untraced.state = True, [STATE]
+    recorded = Recorded()
+    more = {**STATE, "address": BLOCK, "blocks": [{**STATE["blocks"][1], "size": 2 * MIB}]}
+    untraced.state = [more]
+    recorded.trace.poll()
+    recorded.trace.poll()
+
+    events, (note,) = recorded.end()
+
+    assert names(events) == [
+        *("segment_alloc", "alloc"),
+        *("free_requested", "free_completed", "segment_free", "segment_alloc", "alloc"),
+    ]
+    assert "3 samples took " in note
+    assert "between two of them is missing, and call stacks are unknown." in note
+
+
+def test_samples_take_a_hundredth_of_the_time(untraced, monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    seconds = SimpleNamespace(monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(observed, "time", seconds)
+
+    def read():
+        clock.now += 0.02
+        return []
+
+    untraced.is_initialized = True
+    untraced.cuda.memory_snapshot = read
+    recorded = Recorded()
+    for _ in range(400):
+        clock.now += 0.1
+        recorded.trace.poll()
+
+    _, (note,) = recorded.end()
+
+    assert re.search(r"\b2[01] samples took ", note)
 
 
 def test_a_torch_without_a_gpu_is_left_alone(torch, cache):
