@@ -186,12 +186,12 @@ import gpuviz
 from gpuviz.frameworks.torch_trace import _state
 
 layers = [torch.nn.Linear(64, 64 << i).cuda() for i in range(3)]
-with gpuviz.record(sys.argv[1], streams=False):
+with gpuviz.record(sys.argv[1], streams=False) as recorder:
     kept = [torch.empty(i << 18, dtype=torch.uint8, device="cuda") for i in range(1, 60)]
-    time.sleep(0.3)
+    while recorder.status().events < len(kept):
+        time.sleep(0.01)
     del kept[::2], layers
     torch.cuda.empty_cache()
-    time.sleep(0.3)
     kept.append(torch.empty(33 << 20, dtype=torch.uint8, device="cuda"))
 print(json.dumps(_state(torch.cuda.memory_snapshot())))
 """
