@@ -75,19 +75,25 @@ def test_a_page_that_hides_is_told_nothing_more_and_no_thread_stays(kernel):
     assert "gpuviz-panel" not in kernel.run(threads).streams
 
 
+def begin_cell(kernel, begun, may_end, rest=""):
+    """Begin a cell that waits for the file `may_end` before the rest; return its message's id."""
+    cell = kernel.client.execute(
+        f"import time\nfrom pathlib import Path\nPath({str(begun)!r}).touch()\n"
+        f"while not Path({str(may_end)!r}).exists(): time.sleep(0.01)\n{rest}"
+    )
+    while not begun.exists():
+        time.sleep(0.01)
+    return cell
+
+
 def test_a_page_stops_and_saves_while_a_cell_runs(kernel, tmp_path):
     kernel.run(SIMULATED)
     page = Page(kernel)
     page.offer()
     page.open()
     page.ask("show")
-    begun, may_end = tmp_path / "begun", tmp_path / "may_end"
-    cell = kernel.client.execute(
-        f"from pathlib import Path\nPath({str(begun)!r}).touch()\n"
-        f"while not Path({str(may_end)!r}).exists(): time.sleep(0.01)"
-    )
-    while not begun.exists():
-        time.sleep(0.01)
+    may_end = tmp_path / "may_end"
+    cell = begin_cell(kernel, tmp_path / "begun", may_end)
     page.ask("snapshot", path="one.gpuviz")
     saved = page.answer("snapshot")
     page.ask("snapshot", path="one.gpuviz")
@@ -139,16 +145,17 @@ def test_what_is_gone_cannot_be_let_go(kernel):
     assert "Out[7]" in answer["text"]
 
 
-def test_a_search_waits_for_the_end_of_the_cell(kernel):
+def test_a_search_waits_for_the_end_of_the_cell(kernel, tmp_path):
     kernel.run("import gpuviz, time\ngpu = gpuviz.SimulatedGPU()\nx = gpu.empty(3 << 20)")
     page = Page(kernel)
     page.offer()
     page.open()
-    kernel.client.execute("time.sleep(2); y = gpu.empty(1 << 20)")
+    may_end = tmp_path / "may_end"
+    begin_cell(kernel, tmp_path / "begun", may_end, "y = gpu.empty(1 << 20)")
 
     page.ask("leaks")
     early = [data for _, data in page.told(1) if data["kind"] == "done"]
-    late = [data for _, data in page.told(3) if data["kind"] == "done"]
+    may_end.touch()
 
     assert early == []
-    assert [row[2] for row in late[0]["held"]["rows"]] == ["x", "y"]
+    assert [row[2] for row in page.answer("leaks")["held"]["rows"]] == ["x", "y"]
