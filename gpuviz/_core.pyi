@@ -1069,6 +1069,32 @@ class SharedPool:
     def lost_frees(self) -> int:
         """Frees that failed and were abandoned."""
 
+class RmmObserver:
+    """Records what a program's memory resources of RMM do."""
+
+    def __init__(self) -> None: ...
+
+    def allocated(self, device: int, address: int, size: int, stream: object) -> None:
+        """
+        To be called after an allocation; `stream` is as for SharedPool.allocate.
+        """
+
+    def freed(self, device: int, address: int) -> None:
+        """To be called before a free."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None:
+        """
+        Push the live blocks, and send events to a session, which must outlive this; None ends it.
+        """
+
+    def devices(self) -> list[int]:
+        """Return the devices with events."""
+
+    def abandon(self) -> None: ...
+
+def rmm_pool_owner() -> int:
+    """The `owner` of the pool of observed blocks."""
+
 class CupyAllocator:
     def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception], context_device: int = 0) -> None:
         """

@@ -16,7 +16,7 @@ from gpuviz.analysis.device_replay import (
     total_memory,
 )
 from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
-from gpuviz.analysis.pools import has_torch_beside
+from gpuviz.analysis.pools import allocator_beside
 from gpuviz.analysis.state import initial_state
 from gpuviz.quantities import format_bytes
 from gpuviz.recording.tables import ACTIONS
@@ -67,7 +67,7 @@ class ReservedMemory:
         self._shared: SharedOperations = {}
         manifest = recording.manifest
         self.own: str | None = None
-        if has_torch_beside(recording.tables):
+        if allocator_beside(recording.tables):
             return
         if manifest.allocator == "caching" or manifest.allocator_name == TORCH_ALLOCATOR:
             self.own = ",".join(known_settings(recording))

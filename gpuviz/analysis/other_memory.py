@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import texts
-from gpuviz.analysis.pools import has_torch_beside, is_torchs
+from gpuviz.analysis.pools import RMM_OWNER, allocator_beside, are_of
 from gpuviz.recording.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ def _recorded_addresses(recording: "Recording") -> "NDArray[Any]":
 
     events = recording.tables["memory_events"]
     recorded = np.isin(codes(events["action"], ACTIONS), _RECORDED)
+    recorded &= plain(events["pool"]) // 2 != RMM_OWNER
     found: NDArray[Any] = np.unique(plain(events["address"])[recorded])
     return found
 
@@ -152,16 +153,17 @@ def _samples(recording: "Recording", changes: _Changes) -> "pa.Table":
 def _levels_of_allocators(recording: "Recording") -> "list[pa.Table]":
     """Return ``memory_levels`` of each recorded allocator: torch's own is beside another one.
 
-    One of them may not tell its segments, so that only the levels of each say what it has.
+    One of them may not tell its segments, so that only the levels of each say what it has. RMM's
+    memory resources are left out: they allocate as libraries do.
     """
     import numpy as np
 
-    if not has_torch_beside(recording.tables):
+    if not allocator_beside(recording.tables):
         return [recording.memory_levels]
     events, manifest = recording.tables["memory_events"], recording.manifest
-    of_torch = is_torchs(plain(events["pool"]))
+    pools = plain(events["pool"])
     found = []
-    for own in (of_torch, ~of_torch):
+    for own in (are_of(pools, torch=True), are_of(pools, torch=False)):
         initial = int(np.count_nonzero(own[: manifest.initial_events]))
         tables = {**recording.tables, "memory_events": events.filter(own)}
         part = type(recording)(tables, replace(manifest, initial_events=initial))

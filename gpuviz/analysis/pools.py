@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # The owner of the pool of torch's own allocator; those of its private pools follow.
 TORCH_OWNER = _core.torch_pool_owner()
+# The owner of the blocks of memory resources that the program has chosen for RMM.
+RMM_OWNER = _core.rmm_pool_owner()
 
 
 def private_pools(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
@@ -20,7 +22,9 @@ def private_pools(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     import numpy as np
 
     pools = tables["pools"]
-    ids: NDArray[Any] = plain(pools["id"])[~np.isin(plain(pools["owner"]), (0, TORCH_OWNER))]
+    ids: NDArray[Any] = plain(pools["id"])[
+        ~np.isin(plain(pools["owner"]), (0, TORCH_OWNER, RMM_OWNER))
+    ]
     return ids
 
 
@@ -30,6 +34,18 @@ def is_torchs(pools: "NDArray[Any]") -> "NDArray[Any]":
     return of_torch
 
 
-def has_torch_beside(tables: "Mapping[str, pa.Table]") -> bool:
-    """Return whether torch's own allocator has used a device too."""
-    return bool((plain(tables["pools"]["owner"]) >= TORCH_OWNER).any())
+def are_of(pools: "NDArray[Any]", *, torch: bool) -> "NDArray[Any]":
+    """Return whether pools, given by their ids, are torch's own, or those of the other allocator.
+
+    Blocks of RMM's memory resources are of neither.
+    """
+    found: NDArray[Any] = is_torchs(pools) if torch else pools // 2 < RMM_OWNER
+    return found
+
+
+def allocator_beside(tables: "Mapping[str, pa.Table]") -> str:
+    """Return whose allocator has used a device too, in words; empty without one."""
+    owners = plain(tables["pools"]["owner"])
+    if (owners >= TORCH_OWNER).any():
+        return "PyTorch's allocator"
+    return "RMM's memory resource" if (owners == RMM_OWNER).any() else ""

@@ -7,7 +7,7 @@ from gpuviz import _core
 from gpuviz.analysis.allocator_settings import ASYNC, CUPY, known_settings
 from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.device_replay import DeviceReplay, SharedOperations, parsed, total_memory
-from gpuviz.analysis.pools import has_torch_beside
+from gpuviz.analysis.pools import allocator_beside
 from gpuviz.recording.conclusions import schemas
 from gpuviz.recording.tables import ACTIONS
 
@@ -102,10 +102,9 @@ def what_if(
         return _of_process(recording, device, settings, capacity)
     if capacity is not None and capacity < 1:
         raise ValueError(f"capacity must be at least 1 byte, got {capacity}")
-    if has_torch_beside(recording.tables):
-        raise ValueError(
-            "PyTorch's allocator used the GPU too, and only one allocator can be repeated"
-        )
+    beside = allocator_beside(recording.tables)
+    if beside:
+        raise ValueError(f"{beside} used the GPU too, and only one allocator can be repeated")
     if settings is None:
         settings = _sweep(recording, is_other_device=capacity is not None)
     asked = (settings,) if isinstance(settings, str) else tuple(settings)

@@ -400,7 +400,7 @@ class CachingSource:
         self._client = cupy_allocator()
         cuda_driver()
         self._failed_frees = FailedFrees(self._client, pinned_allocator())
-        self._libraries = RecordedLibraries()
+        self._libraries = RecordedLibraries(stacks=stacks)
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
 
@@ -412,6 +412,7 @@ class CachingSource:
         """Push the segments and blocks left by an earlier use of the allocator."""
         for device, allocator in caching_allocators().items():
             allocator.describe_state(session.sink(device), stacks_are_valid=False)
+        self._libraries.describe(session)
 
     def begin(self, session: _core.Session) -> None:
         """Install the allocator in CuPy and other libraries, and start recording."""
@@ -436,7 +437,7 @@ class CachingSource:
         for device, allocator in caching_allocators().items():
             free, total = allocator.device.memory_info()
             used.append((device, total - free))
-        return used
+        return [*used, *used_bytes(set(self._libraries.devices()) - caching_allocators().keys())]
 
     def now_ns(self) -> int | None:
         """Return None: the events are on the session's clock."""
@@ -464,7 +465,7 @@ class CachingSource:
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the allocator has served."""
-        return device_rows(caching_allocators())
+        return device_rows({*caching_allocators(), *self._libraries.devices()})
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return settings, versions and the allocator's final statistics."""
@@ -519,6 +520,7 @@ class ObservingSource:
         cuda_driver()
         self.allocator_name = _name_of(self._cuda.get_allocator())
         self._observer: _core.CupyObserver | None = None
+        self._libraries = RecordedLibraries(stacks=stacks, only_observe=True)
         self._installation: Installation | None = None
         self._seen: list[int] = []
 
@@ -527,7 +529,8 @@ class ObservingSource:
         return {}
 
     def describe(self, session: _core.Session) -> None:
-        """Push nothing: earlier allocations were not observed."""
+        """Push what is known: CuPy's earlier allocations were not observed."""
+        self._libraries.describe(session)
 
     def begin(self, session: _core.Session) -> None:
         """Start recording the program's allocator."""
@@ -548,6 +551,7 @@ class ObservingSource:
         _record_pinned_memory(session, stacks=self._stacks)
         self._observer = observer
         self._installation = Installation(_core.observed_malloc(lambda: observer))
+        self._libraries.begin()
 
     def sample(self) -> list[tuple[int, int]]:
         """Return the used bytes of the devices seen."""
@@ -560,12 +564,13 @@ class ObservingSource:
     def end(self) -> tuple[str, ...]:
         """Restore the program's allocator, and drop the reference to it."""
         restored = self._installation is None or self._installation.remove()
+        libraries = self._libraries.end()
         _stop_recording_pinned_memory()
         self._seen = self._devices()
         if self._observer is not None:
             self._observer.set_session(None)
         self._observer = self._installation = None
-        return () if restored else (_REPLACED,)
+        return libraries if restored else (_REPLACED, *libraries)
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices seen."""
@@ -573,7 +578,9 @@ class ObservingSource:
 
     def _devices(self) -> list[int]:
         observer = self._observer
-        return self._seen if observer is None else observer.devices()
+        if observer is None:
+            return self._seen
+        return sorted({*observer.devices(), *self._libraries.devices()})
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return versions; other allocators have no settings or statistics like torch's."""

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import distinct, plain
-from gpuviz.analysis.pools import TORCH_OWNER
+from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,12 +154,17 @@ class Pools:
         owners = {row["owner"] for row in known.values()}
         numbers = {}
         for old in sorted({each // 2 for each in ids} | owners):
-            # torch's own pools stay those of torch.
+            # torch's own pools stay those of torch, and RMM's stays RMM's.
             default = TORCH_OWNER if old >= TORCH_OWNER else 0
-            is_shared = old == default and all(
-                self._rows.get(each, row) == row for each, row in known.items() if each // 2 == old
+            is_shared = old == RMM_OWNER or (
+                old == default
+                and all(
+                    self._rows.get(each, row) == row
+                    for each, row in known.items()
+                    if each // 2 == old
+                )
             )
-            numbers[old] = default + (0 if is_shared else self._next)
+            numbers[old] = old if is_shared else default + self._next
             self._next += not is_shared
         new = {old: 2 * numbers[old // 2] + old % 2 for old in ids}
         for old, row in known.items():

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.pools import TORCH_OWNER, is_torchs
+from gpuviz.analysis.pools import TORCH_OWNER, are_of
 from gpuviz.analysis.state import ALLOCATED, PENDING_FREE
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Layout:
         all_segments, all_blocks = state.segments(), state.blocks()
 
         def is_own(columns: dict[str, Any]) -> Any:
-            return (columns["device"] == device) & (is_torchs(columns["pool"]) == of_torch)
+            return (columns["device"] == device) & are_of(columns["pool"], torch=of_torch)
 
         own = is_own(all_segments)
         self._segments = {name: column[own] for name, column in all_segments.items()}

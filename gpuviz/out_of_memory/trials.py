@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings
 from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.pools import TORCH_OWNER, is_torchs
+from gpuviz.analysis.pools import TORCH_OWNER, are_of, is_torchs
 from gpuviz.errors import GpuvizError
 from gpuviz.recording.arrays import numbers
 from gpuviz.recording.tables import ACTIONS, schemas
@@ -178,7 +178,7 @@ class Trials:
         events = recording.tables[_EVENTS].slice(0, self._moment.row + 1)
         actions = codes(events["action"], ACTIONS)
         pools = plain(events["pool"])
-        kept = (plain(events["device"]) == device) & (is_torchs(pools) == self._failed.of_torch)
+        kept = (plain(events["device"]) == device) & are_of(pools, torch=self._failed.of_torch)
         if _NOT_REPEATED in ACTIONS:
             kept &= actions != ACTIONS.index(_NOT_REPEATED)
         # Earlier failures have no effect beyond what they released, which the replay decides.

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.columns import distinct
-from gpuviz.analysis.pools import TORCH_OWNER
+from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.device_links import device_links
 from gpuviz.recorder.host_clocks import clock_snapshot
@@ -249,10 +249,12 @@ class Pump:
         self._statistics.take("memory_events", chunk)
 
     def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
-        own = [pool for pool in ids if pool // 2 < TORCH_OWNER]
+        own = [pool for pool in ids if pool // 2 < RMM_OWNER]
+        of_rmm = [pool for pool in ids if pool // 2 == RMM_OWNER]
         of_torch = [pool for pool in ids if pool // 2 >= TORCH_OWNER]
         return [
             *pool_rows(own, self._source.framework, self._source.memory),
+            *pool_rows(of_rmm, "rmm"),
             *pool_rows(of_torch, "torch", "device"),
         ]
 

@@ -8,11 +8,10 @@
 #include <utility>
 
 #include "bindings/bindings.hpp"
+#include "bindings/stream_handle.hpp"
 #include "clients/torch_functions.hpp"
-#include "device/cuda_device.hpp"
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
-#include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,17 +20,10 @@ namespace gpuviz::bindings {
 
 using allocator::CachingAllocator;
 using clients::SharedPool;
-using device::StreamHandle;
 using python::GilAcquire;
 using python::GilRelease;
 
 namespace {
-
-// The driver's handles CU_STREAM_LEGACY, which denotes the same stream as 0, and
-// CU_STREAM_PER_THREAD.
-constexpr StreamHandle kLegacy = 0;
-constexpr StreamHandle kLegacyAlias = 1;
-constexpr StreamHandle kPerThread = 2;
 
 // Neither is ever released: the pool lives as long as the process.
 clients::Interpreter interpreter(nb::callable open_device, nb::callable out_of_memory) {
@@ -66,28 +58,6 @@ clients::Interpreter interpreter(nb::callable open_device, nb::callable out_of_m
             }
         },
     };
-}
-
-// Of an object with `__cuda_stream__`, or the handle itself.
-StreamHandle stream_handle(nb::handle stream) {
-    if (PyLong_Check(stream.ptr())) {
-        return nb::cast<StreamHandle>(stream);
-    }
-    static PyObject* const protocol = PyUnicode_InternFromString("__cuda_stream__");
-    const nb::object described =
-        nb::steal(PyObject_CallMethodObjArgs(stream.ptr(), protocol, nullptr));
-    if (!described.is_valid()) {
-        throw nb::python_error();
-    }
-    const auto handle = nb::cast<StreamHandle>(nb::int_(described[1]));
-    switch (handle) {
-        case kLegacyAlias:
-            return kLegacy;
-        case kPerThread:
-            return device::per_thread_stream(record::current_thread_id());
-        default:
-            return handle;
-    }
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <nanobind/stl/string.h>
 
+#include <optional>
 #include <string>
 
+#include "record/observed_call.hpp"
 #include "record/thread_id.hpp"
 
 namespace nb = nanobind;
@@ -62,6 +64,10 @@ PyObject* CupyObserver::malloc(PyObject* size) noexcept {
         current.observed.update(total_bytes(current.total_bytes), site);
         nb::object pointer;
         try {
+            std::optional<record::ObservedCall> call;
+            if (session != nullptr) {
+                call.emplace();
+            }
             pointer = allocator_(nb::borrow(size));
         } catch (nb::python_error& error) {
             if (is_out_of_memory(error)) {

@@ -1,5 +1,7 @@
 #include "cupy/pinned_allocator.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <optional>
 #include <stdexcept>
 #include <string>

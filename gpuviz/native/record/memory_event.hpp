@@ -37,6 +37,11 @@ inline constexpr std::array<std::string_view, action_count> action_names = {
 // gpuviz/recording/tables.py.
 enum class Framework : std::int8_t { none, cupy, torch, numba, cuda_core, rmm };
 
+// The numbers, in MemoryEvent::pool, of pools beside that of the recorded allocator: torch's own,
+// which those of its private pools follow, and the blocks of RMM's memory resources.
+inline constexpr std::uint32_t torch_owner = std::uint32_t{1} << 20;
+inline constexpr std::uint32_t rmm_owner = torch_owner - 1;
+
 // A row of the table `memory_events`.
 //
 // alloc, free_*: `size` is the block's (rounded) size, `requested_size` the caller's.

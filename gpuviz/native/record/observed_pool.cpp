@@ -7,8 +7,10 @@
 
 namespace gpuviz::record {
 
-ObservedPool::ObservedPool(int device, std::uint64_t total)
-    : device_(static_cast<std::uint16_t>(device)), unseen_(total == kUnknownTotal ? 0 : total) {}
+ObservedPool::ObservedPool(int device, std::uint64_t total, std::uint32_t pool)
+    : device_(static_cast<std::uint16_t>(device)),
+      pool_(pool),
+      unseen_(total == kUnknownTotal ? 0 : total) {}
 
 void ObservedPool::push(Action action, const Allocation& allocation, const CallSite& site,
                         bool completed) const noexcept {
@@ -22,6 +24,7 @@ void ObservedPool::push(Action action, const Allocation& allocation, const CallS
     event.requested_size = allocation.requested_size;
     event.stream = allocation.stream;
     event.stack = site.stack;
+    event.pool = pool_;
     event.thread = site.thread;
     event.range = site.range;
     event.framework = site.framework;
@@ -112,12 +115,12 @@ void ObservedPool::out_of_memory(std::uint64_t requested_size, std::uint64_t str
     push(Action::oom, {0, requested_size, requested_size, stream}, site);
 }
 
-void ObservedPool::describe_state() const {
+void ObservedPool::describe_state(const CallSite& site) const {
     for (const auto& [address, segment] : segments_) {
-        push(Action::segment_alloc, {address, segment.size, 0, segment.stream}, {});
+        push(Action::segment_alloc, {address, segment.size, 0, segment.stream}, site);
     }
     for (const auto& [address, block] : blocks_) {
-        push(Action::alloc, block, {});
+        push(Action::alloc, block, site);
     }
 }
 

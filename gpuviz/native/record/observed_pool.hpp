@@ -25,8 +25,9 @@ class ObservedPool {
         std::uint64_t stream;
     };
 
-    // `total` is the size of the pool before the first observation, or kUnknownTotal.
-    ObservedPool(int device, std::uint64_t total);
+    // `total` is the size of the pool before the first observation, or kUnknownTotal; `pool` is
+    // MemoryEvent::pool of its events.
+    ObservedPool(int device, std::uint64_t total, std::uint32_t pool = 0);
 
     void set_sink(MemoryEventSink* sink) noexcept { sink_ = sink; }
 
@@ -38,7 +39,8 @@ class ObservedPool {
     void out_of_memory(std::uint64_t requested_size, std::uint64_t stream, const CallSite& site);
 
     // Pushes events that recreate the known live blocks, at the start of a recording.
-    void describe_state() const;
+    void describe_state(const CallSite& site = {}) const;
+    [[nodiscard]] bool has_blocks() const noexcept { return !blocks_.empty(); }
 
   private:
     struct Segment {
@@ -57,6 +59,7 @@ class ObservedPool {
     void drop_segments(std::uint64_t total, const CallSite& site);
 
     std::uint16_t device_;
+    std::uint32_t pool_;
     MemoryEventSink* sink_ = nullptr;
     std::uint64_t unseen_;  // bytes of segments from before the first observation
     std::uint64_t seen_ = 0;

@@ -53,7 +53,7 @@ class TorchObserver {
   public:
     // The owner of the pool of torch's blocks, in MemoryEvent::pool; those of its private pools
     // follow.
-    static constexpr std::uint32_t first_owner = std::uint32_t{1} << 20;
+    static constexpr std::uint32_t first_owner = record::torch_owner;
 
     TorchObserver(std::uint64_t max_split_size, const allocator::RoundupDivisions& divisions)
         : max_split_size_(max_split_size), divisions_(divisions) {}

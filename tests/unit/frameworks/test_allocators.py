@@ -490,8 +490,9 @@ class RmmResources:
 
 @pytest.fixture
 def rmm(monkeypatch):
-    monkeypatch.setattr(rmm_framework._Process, "ours", {})
-    monkeypatch.setattr(rmm_framework._Process, "previous", {})
+    for name in ("ours", "previous", "observed", "in_use"):
+        monkeypatch.setattr(rmm_framework._Process, name, {})
+    monkeypatch.setattr(rmm_framework._Process, "observer", None)
     return add_module(monkeypatch, "rmm", mr=RmmResources()).mr
 
 
@@ -607,7 +608,7 @@ def test_a_recording_leaves_the_allocators_that_the_program_has_chosen(
     driver = numba_driver(monkeypatch)
     driver._memory_manager = Chosen
     core.Device(1).memory_resource = Chosen()
-    rmm.devices[1] = Chosen()
+    rmm.devices[1] = chosen = Chosen()
 
     libraries.begin()
     notes = libraries.end()
@@ -617,7 +618,9 @@ def test_a_recording_leaves_the_allocators_that_the_program_has_chosen(
         "cuda.core",
         "RMM",
     ]
-    assert all("Chosen, whose memory is not recorded." in note for note in notes)
+    assert all("Chosen, whose memory is not recorded." in note for note in notes[:2])
+    assert "Chosen: its allocations are recorded" in notes[2]
+    assert rmm.devices[1] is chosen
     assert type(core.Device(0).memory_resource) is core.DeviceMemoryResource
 
 
@@ -631,6 +634,16 @@ def test_a_recording_leaves_the_manager_that_a_variable_names(monkeypatch, libra
         "Numba keeps the program's rmm.allocators.numba, whose memory is not recorded.",
     )
     assert driver._memory_manager is None
+
+
+def test_a_recording_notes_that_the_program_replaced_the_resource_of_rmm(rmm, libraries):
+    later = object()
+
+    libraries.begin()
+    rmm.devices[0] = later
+
+    assert libraries.end() == (rmm_framework.REPLACED,)
+    assert rmm.devices[0] is later
 
 
 def test_a_recording_notes_what_was_too_late(monkeypatch, libraries):

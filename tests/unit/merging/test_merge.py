@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz.analysis.columns import plain
-from gpuviz.analysis.pools import TORCH_OWNER, has_torch_beside, private_pools
+from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER, allocator_beside, private_pools
 from gpuviz.errors import GpuvizError
 from gpuviz.hazards.text import hazards_text
 from gpuviz.merging.ids import SPACES
@@ -298,10 +298,24 @@ def test_torchs_own_pools_stay_torchs():
 
     merged = gpuviz.merge([pooled(0), pooled(1)])
 
-    assert has_torch_beside(merged.tables)
+    assert allocator_beside(merged.tables) == "PyTorch's allocator"
     owners = sorted(set(merged.table("pools")["owner"].to_pylist()))
     assert owners == [0, TORCH_OWNER, TORCH_OWNER + 1, TORCH_OWNER + 2]
     assert len(private_pools(merged.tables)) == 2
+
+
+def test_blocks_of_rmm_stay_rmms():
+    def pooled(number):
+        rows = [{"id": 0, "owner": 0}]
+        rows.append({"id": 2 * RMM_OWNER, "owner": RMM_OWNER, "memory": ("", "managed")[number]})
+        tables = {"pools": rows_of("pools", rows), "memory_events": rows_of("memory_events", [])}
+        return process(Recording(tables, Manifest()), number)
+
+    merged = gpuviz.merge([pooled(0), pooled(1)])
+
+    assert allocator_beside(merged.tables) == "RMM's memory resource"
+    assert sorted(merged.table("pools")["owner"].to_pylist()) == [0, RMM_OWNER]
+    assert len(private_pools(merged.tables)) == 0
 
 
 def test_pinned_memory_is_that_of_all_processes_and_of_each(parts, merged):

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.analysis.pools import TORCH_OWNER
+from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
 from gpuviz.commands.cli import commands
 from gpuviz.recording.manifest import Manifest
 from gpuviz.recording.recording import Recording
@@ -127,6 +127,20 @@ def test_an_allocator_without_segments_adds_to_what_torch_has_reserved(initial_e
     at_start = 1000 if initial_events == 3 else 700
     assert [row["recorded"] // MIB for row in rows] == [at_start, 1000, 700]
     assert [row["rest"] // MIB for row in rows] == [1200 - at_start, 200, 500]
+
+
+def test_what_rmm_reserves_counts_once_as_memory_of_its_library():
+    events = [
+        SEGMENT,
+        {"time": 6, "action": "alloc", "address": 1 << 40, "size": 30 * MIB, "pool": 2 * RMM_OWNER},
+    ]
+    pool = operation(4, "allocation", 1 << 40, 100 * MIB, BLAS)
+    samples = [{"time": 8, "used": 150 * MIB}]
+    found = recording([pool, OPERATIONS[0]], samples, events)
+
+    (row,) = found.other_memory(by="time").to_pylist()
+
+    assert [row[name] // MIB for name in ("recorded", "libraries", "rest")] == [20, 100, 30]
 
 
 def test_the_rest_is_never_negative():
