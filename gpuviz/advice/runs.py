@@ -79,7 +79,8 @@ def runs_of(
     lines[is_part] = line_numbers(
         recording, stacks_of(recording.tables, schedule.call[work[is_part]])
     )
-    threads = plain(recording.tables["api_calls"]["thread"])[schedule.call[work]]
+    known = plain(recording.tables["api_calls"]["thread"])
+    threads = np.append(known, 0)[schedule.call[work]]
     begin, end = schedule.launch_begin()[work], schedule.launch_end()[work]
     follows = np.zeros(len(work), bool)
     follows[1:] = is_part[1:] & is_part[:-1] & (lines[1:] == lines[:-1])

@@ -49,7 +49,8 @@ def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None)
     }
     if name == "idle_gaps":
         return _table(name, _idle_gaps(known, window))
-    made = _table(name, {"host_waits": _host_waits, "stream_waits": _stream_waits}[name](known))
+    rule = {"host_waits": _host_waits, "stream_waits": _stream_waits, "peer_copies": _peer_copies}
+    made = _table(name, rule[name](known))
     return made if window is None else cut(made, name, window)
 
 
@@ -78,13 +79,15 @@ class DerivedTables(Mapping[str, "pa.Table"]):
 def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":
     """Return the part of a derived table in a window: waits and gaps last no longer than it.
 
-    A wait of a stream stays whole if any of it is in the window.
+    A wait of a stream and a copy between devices stay whole if any of them is in the window.
     """
     import pyarrow as pa
 
     if name == "stream_waits":
         return table.filter(touches(table, window, ("recorded_time", "resumed_time")))
     inside = table.filter(touches(table, window))
+    if name == "peer_copies":
+        return inside
     begin, end = within(inside, window)
     columns = {"time": begin, "end": end}
     if name == "host_waits":
@@ -314,6 +317,53 @@ def _stream_waits(tables: "Tables") -> "dict[str, Any]":
         "record": record,
         "wait": wait,
     }
+
+
+def _peer_copies(tables: "Tables") -> "dict[str, Any]":
+    """Return each copy between devices, with the streams at both of its ends."""
+    import numpy as np
+
+    activities, synchronizations = tables["activities"], tables["synchronizations"]
+    source, destination = (plain(activities[f"{end}_device"]) for end in ("source", "destination"))
+    rows = np.flatnonzero((source >= 0) & (destination >= 0) & (source != destination))
+    stream, device = (plain(activities[name])[rows] for name in ("stream", "device"))
+    source, destination = source[rows], destination[rows]
+    time = _times(activities, rows)
+    end = time + durations(activities)[rows]
+    from_stream = np.where(source == device, stream, 0)
+    to_stream = np.where(destination == device, stream, 0)
+    waits = _stream_waits(tables) if len(rows) else {}
+    devices = plain(synchronizations["device"])
+    for ran_on, other in {*zip(stream.tolist(), source.tolist(), strict=True)}:
+        here = np.flatnonzero((stream == ran_on) & (source == other) & (device != other))
+        of_other = (waits["waiting_stream"] == ran_on) & (devices[waits["record"]] == other)
+        times, known = _in_order(waits, "resumed_time", "recorded_stream", of_other)
+        from_stream[here] = np.append(known, 0)[np.searchsorted(times, time[here], "right") - 1]
+    for ran_on, other in {*zip(stream.tolist(), destination.tolist(), strict=True)}:
+        here = np.flatnonzero((stream == ran_on) & (destination == other) & (device != other))
+        of_other = (waits["recorded_stream"] == ran_on) & (devices[waits["wait"]] == other)
+        times, known = _in_order(waits, "recorded_time", "waiting_stream", of_other)
+        to_stream[here] = np.append(known, 0)[np.searchsorted(times, end[here])]
+    return {
+        "time": time,
+        "end": end,
+        "activity": rows,
+        "source_device": source,
+        "source_stream": from_stream,
+        "destination_device": destination,
+        "destination_stream": to_stream,
+    }
+
+
+def _in_order(
+    waits: "dict[str, Any]", time: str, stream: str, chosen: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the times of some waits, in order, and their streams."""
+    import numpy as np
+
+    rows = np.flatnonzero(chosen)
+    rows = rows[np.argsort(waits[time][rows], kind="stable")]
+    return waits[time][rows], waits[stream][rows]
 
 
 def records_of(

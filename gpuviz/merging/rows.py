@@ -62,6 +62,7 @@ _IDS = {
     ("memory_operations", "source"): "string",
     **{column: space for space, columns in SPACES.items() for column in columns},
 }
+_DEVICES = ("device", "source_device", "destination_device")
 _JOINED = ("strings", "frames", "stacks", "launch_configurations", "pools", "threads", "devices")
 
 
@@ -286,7 +287,7 @@ class _Part:
     def _column(self, table: str, column: str, rows: "pa.Table") -> Any:
         values = rows[column]
         kind = values.type
-        if column == "device":
+        if column in _DEVICES:
             found = plain(values)
             return numbers(self._moved_devices(found), kind)
         if (table, column) in _IDS:

@@ -28,7 +28,7 @@ MOST_OF_TIME = 0.003
 SHORTEST_S, LONGEST_S = 0.9, 5.0
 _FIRST_NS = -(2**62)
 _TAILS = ("activities", "api_calls", "synchronizations")
-_TIMES = {"host_waits": "time", "stream_waits": "recorded_time"}
+_TIMES = {"host_waits": "time", "stream_waits": "recorded_time", "peer_copies": "time"}
 
 
 class LiveClassification:
@@ -134,6 +134,8 @@ class LiveClassification:
 
         if name == "stream_waits":
             return plain(table["wait"]) >= self._tails["synchronizations"].known
+        if name == "peer_copies":
+            return plain(table["activity"]) >= self._tails["activities"].known
         waits, calls = plain(table["synchronization"]), plain(table["call"])
         is_new: NDArray[Any] = np.where(
             waits >= 0,

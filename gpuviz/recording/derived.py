@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Version of the schemas and rules; tables of another version are recomputed.
-DERIVED_VERSION = 2
+DERIVED_VERSION = 3
 
 _MARK = b"gpuviz_made_from"
 
 # The tables and columns from which derived tables are computed.
 SOURCES = {
-    "activities": ("time", "end", "device", "stream", "correlation"),
+    "activities": (
+        *("time", "end", "device", "stream", "correlation"),
+        *("source_device", "destination_device"),
+    ),
     "api_calls": ("time", "end", "name", "thread", "correlation", "stack"),
     "synchronizations": (
         "time",
@@ -61,6 +64,7 @@ ROWS = (
     ("host_waits", "call", "api_calls"),
     ("host_waits", "synchronization", "synchronizations"),
     ("idle_gaps", "activity", "activities"),
+    ("peer_copies", "activity", "activities"),
     ("stream_waits", "record", "synchronizations"),
     ("stream_waits", "wait", "synchronizations"),
 )
@@ -96,6 +100,10 @@ def schemas() -> "dict[str, pa.Schema]":
       ``resumed_time`` is the start of the first activity launched on ``waiting_stream`` after the
       wait, else the later of the wait's and the record's time. ``record`` and ``wait`` are row
       numbers of ``synchronizations``.
+    - ``peer_copies``: a copy from one device to another, in the order of ``activities``, of which
+      ``activity`` is the row. On the device that ran it, the stream is its own. On the other one,
+      ``source_stream`` is the last stream that it waited for by an event, and
+      ``destination_stream`` the first one that waited for it; 0 if there is none.
     """
     import pyarrow as pa
 
@@ -138,6 +146,15 @@ _COLUMNS = {
         "resumed_time": "int64",
         "record": "int32",
         "wait": "int32",
+    },
+    "peer_copies": {
+        "time": "int64",
+        "end": "int64",
+        "activity": "int32",
+        "source_device": "int16",
+        "source_stream": "uint32",
+        "destination_device": "int16",
+        "destination_stream": "uint32",
     },
 }
 

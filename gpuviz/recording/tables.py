@@ -142,6 +142,8 @@ ACTIVITY_TABLES = (
 
 # Values of columns that an older file lacks.
 DEFAULTS = {
+    ("activities", "source_device"): -1,
+    ("activities", "destination_device"): -1,
     ("devices", "uuid"): "",
     ("devices", "multiprocessors"): 0,
     ("frames", "context"): "",
@@ -217,6 +219,8 @@ def schemas() -> "dict[str, pa.Schema]":
       of ``strings``. ``bytes`` is 0 for kernels; ``source`` and ``destination`` are the memories of
       a copy. ``graph`` and ``graph_node`` are those of a kernel launched by a graph. ``launch`` is
       an id of ``launch_configurations``. ``correlation`` is the CUDA call that caused it.
+      ``source_device`` and ``destination_device`` are those of a copy between devices, else -1;
+      ``device`` is where its stream is.
       ``host_memory`` is the kind of host memory of a copy; if both sides are host memory,
       ``pageable`` if either is; empty for copies between devices, and if unknown.
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
@@ -379,6 +383,8 @@ _COLUMNS = {
         "graph": "uint32",
         "graph_node": "uint64",
         "launch": "uint32",
+        "source_device": "int16",
+        "destination_device": "int16",
         "host_memory": "enum",
     },
     "launch_configurations": {

@@ -1,7 +1,14 @@
 import type { ArrowTable } from "../wire/arrow.ts";
 import { Activities, LaunchBlocks } from "./activities.ts";
 import { DeviceMemory } from "./device_memory.ts";
-import { ApiCalls, HostWaits, Overheads, StreamWaits, Synchronizations } from "./host_calls.ts";
+import {
+  ApiCalls,
+  HostWaits,
+  Overheads,
+  PeerCopies,
+  StreamWaits,
+  Synchronizations,
+} from "./host_calls.ts";
 import { IdleGaps } from "./idle_gaps.ts";
 import { LaunchConfigurations } from "./launch_configurations.ts";
 import { MemoryOperations } from "./memory_operations.ts";
@@ -28,6 +35,7 @@ export class GpuActivities {
   readonly hostWaits = new HostWaits();
   readonly idleGaps = new IdleGaps();
   readonly streamWaits = new StreamWaits();
+  readonly peerCopies = new PeerCopies();
   readonly processes = new Processes();
   /** Whether a file was read that has no derived tables: why nothing ran is unknown. */
   lacksDerived = false;
@@ -72,6 +80,7 @@ export class GpuActivities {
     host_waits: this.hostWaits,
     idle_gaps: this.idleGaps,
     stream_waits: this.streamWaits,
+    peer_copies: this.peerCopies,
     strings: this.strings,
     threads: this.threads,
     processes: this.processes,

@@ -64,6 +64,16 @@ export class StreamWaits extends rowsOf({
   waitingStream: ["waiting_stream", "whole"],
 }) {}
 
+/** The copies from one device to another; the stream at an end is 0 if it is unknown. */
+export class PeerCopies extends rowsOf({
+  fromNs: ["time", "number"],
+  toNs: ["end", "number"],
+  sourceDevice: ["source_device", "whole"],
+  sourceStream: ["source_stream", "whole"],
+  destinationDevice: ["destination_device", "whole"],
+  destinationStream: ["destination_stream", "whole"],
+}) {}
+
 /** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
 const OVERHEAD_KINDS = [
   "unknown",

@@ -13,7 +13,9 @@ export interface Lane {
   readonly stack: Pick<SpanStack, "rows" | "count">;
   /** The thread's id, undefined for a stream. */
   readonly thread?: number;
-  /** What the process and the device are called, where there are several processes. */
+  /** The device of a stream. */
+  readonly device?: number | undefined;
+  /** What the process and the device are called, where there are several. */
   readonly group?: string;
 }
 

@@ -16,6 +16,7 @@ const LARGE = [
   "idle_gaps",
   "host_waits",
   "stream_waits",
+  "peer_copies",
 ] as const;
 
 /** A large table of which a part has been read. */

@@ -14,7 +14,7 @@ import { Divisions } from "../model/divisions.ts";
 import { findMarks, type Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
-import { processLanes } from "../model/process_lanes.ts";
+import { groupedLanes } from "../model/grouped_lanes.ts";
 import { selectedTimes } from "../model/selected_times.ts";
 import type { RelatedContents } from "../model/related.ts";
 import type { Stacks } from "../model/stacks.ts";
@@ -135,14 +135,8 @@ export class ChartContext implements RelatedContents {
     return this.#contents.names;
   }
 
-  /** The lanes of the device, its process and the other processes. */
   get lanes(): readonly Lane[] {
-    const { lanes, device, gpu } = this.#contents;
-    if (gpu.processes.all.length > 0) {
-      return processLanes(this.#contents);
-    }
-    const memory = gpu.memoryOperations.laneOf(device);
-    return [...lanes.threads, ...(memory === undefined ? [] : [memory]), ...lanes.ofDevice(device)];
+    return groupedLanes(this.#contents);
   }
 
   /** The lanes of the device's streams. */
@@ -182,8 +176,7 @@ export class ChartContext implements RelatedContents {
 
   /** When a stream had nothing to do, or all of the device. */
   idleOf(stream = 0): IdleLane | undefined {
-    const isMerged = this.gpu.processes.all.length > 0 && stream !== 0;
-    const device = isMerged ? this.#contents.lanes.deviceOf(stream) : this.device;
+    const device = stream === 0 ? this.device : this.#contents.lanes.deviceOf(stream);
     return device === undefined ? undefined : this.gpu.idleGaps.of(device, stream);
   }
 

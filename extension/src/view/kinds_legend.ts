@@ -50,6 +50,9 @@ function entriesOf(chart: ChartContext): (readonly [name: string, key: number | 
   if (chart.gpu.streamWaits.count > 0) {
     entries.push(["waited for an event", ""]);
   }
+  if (chart.gpu.peerCopies.count > 0) {
+    entries.push(["copied to another GPU", "gpuviz-key--copy"]);
+  }
   if (chart.hazards.value.length > 0) {
     entries.push(["same memory, no order", "gpuviz-key--alarm"]);
   }

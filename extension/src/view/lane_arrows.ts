@@ -1,6 +1,7 @@
 import { toPixel, type Scale } from "../base/scale.ts";
+import { SpanKind } from "../model/span_kinds.ts";
 import type { ChartContext } from "./chart_context.ts";
-import type { LaneLayout } from "./lane_layout.ts";
+import type { LaneLayout, PlacedLane } from "./lane_layout.ts";
 import { saveAndClip, type Drawing } from "./plot.ts";
 
 const MOST_ARROWS = 1500;
@@ -11,39 +12,65 @@ const REACHED_PX = 11;
 type Point = readonly [x: number, y: number];
 
 /**
- * Arrows from where an event was recorded to the work of another stream that waited for it, and
- * from an operation to one that nothing orders after it, where both are in sight.
+ * Arrows from where an event was recorded to the work of another stream that waited for it, from
+ * one end of a copy between devices to the other, and from an operation to one that nothing orders
+ * after it, where both are in sight.
  *
- * The result tells which of the latter is at a place of the plot.
+ * The result tells which of the last is at a place of the plot.
  */
 export function drawArrows(
   drawing: Drawing,
   layout: LaneLayout,
   time: Scale,
-  { gpu: { activities, streamWaits: waits }, hazards }: ChartContext,
+  { gpu: { activities, streamWaits: waits, peerCopies: copies }, hazards }: ChartContext,
 ): (x: number, y: number) => HTMLElement | undefined {
   const { area, context, pixelRatio, theme } = drawing;
   const lanes = new Map(layout.lanes.map((placed) => [placed.lane.stream, placed]));
   const drawn = new Set<string>();
   saveAndClip(drawing);
-  for (let wait = 0; wait < waits.count && drawn.size < MOST_ARROWS; wait += 1) {
-    const from = lanes.get(waits.recordedStream[wait]);
-    const to = lanes.get(waits.waitingStream[wait]);
-    const fromNs = waits.recordedNs[wait] ?? 0;
-    const toNs = waits.resumedNs[wait] ?? 0;
+  const draw = (
+    from: PlacedLane | undefined,
+    to: PlacedLane | undefined,
+    fromNs: number,
+    toNs: number,
+    colour: string,
+  ): void => {
     const isSeen = Math.max(fromNs, toNs) >= time.from && Math.min(fromNs, toNs) <= time.to;
     if (from !== undefined && to !== undefined && isSeen) {
       const fromX = toPixel(time, fromNs);
       const toX = toPixel(time, toNs);
-      const place = `${fromX >> 2} ${toX >> 2} ${from.topPx} ${to.topPx}`;
+      const place = `${fromX >> 2} ${toX >> 2} ${from.topPx} ${to.topPx} ${colour}`;
       if (!drawn.has(place)) {
         drawn.add(place);
         const isDown = to.topPx > from.topPx;
         const fromY = area.top + from.topPx + (isDown ? from.heightPx : 0);
         const toY = area.top + to.topPx + (isDown ? 0 : to.heightPx);
-        drawArrow(drawing, theme.text, 1.5, [fromX, fromY], [toX, toY]);
+        drawArrow(drawing, colour, 1.5, [fromX, fromY], [toX, toY]);
       }
     }
+  };
+  for (let wait = 0; wait < waits.count && drawn.size < MOST_ARROWS; wait += 1) {
+    draw(
+      lanes.get(waits.recordedStream[wait]),
+      lanes.get(waits.waitingStream[wait]),
+      waits.recordedNs[wait] ?? 0,
+      waits.resumedNs[wait] ?? 0,
+      theme.text,
+    );
+  }
+  /** The lane of a stream, of an unknown one the first of its device. */
+  const endOf = (stream = 0, device = 0): PlacedLane | undefined =>
+    (stream === 0 ? undefined : lanes.get(stream)) ??
+    layout.lanes.find(({ lane }) => lane.device === device);
+  const copyColour = theme.spans[SpanKind.deviceToDevice] ?? theme.text;
+  for (let copy = 0; copy < copies.count && drawn.size < MOST_ARROWS; copy += 1) {
+    draw(
+      endOf(copies.sourceStream[copy], copies.sourceDevice[copy]),
+      endOf(copies.destinationStream[copy], copies.destinationDevice[copy]),
+      copies.fromNs[copy] ?? 0,
+      copies.toNs[copy] ?? 0,
+      copyColour,
+    );
   }
   /** The middle of what is in sight of an operation. */
   const middleOf = (row: number): Point | undefined => {

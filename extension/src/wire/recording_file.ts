@@ -4,7 +4,9 @@ import type { ByteSource } from "./byte_source.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
 /** Equals `DERIVED_VERSION` in gpuviz/recording/derived.py. */
-const DERIVED_VERSION = 2;
+const DERIVED_VERSION = 3;
+/** Lacks a table, and is otherwise the same. */
+const EARLIER_VERSION = 2;
 
 /** A `.gpuviz` file: its manifest, and its tables on demand. */
 export class RecordingFile {
@@ -49,7 +51,8 @@ export class RecordingFile {
 
   /** Whether the file has the derived tables of the current version. */
   get isClassified(): boolean {
-    return this.manifest["derived_version"] === DERIVED_VERSION;
+    const version = this.manifest["derived_version"];
+    return version === DERIVED_VERSION || version === EARLIER_VERSION;
   }
 
   /** The number of rows of a table; 0 if the recording has no such table. */

@@ -186,7 +186,8 @@ def _blocked(
     table = recording.derived["host_waits"]
     threads, begin, end = (plain(table[name])[waits] for name in ("thread", "time", "end"))
     before = switches.before
-    launching = plain(recording.tables["api_calls"]["thread"])[schedule.call[switches.after]]
+    known = plain(recording.tables["api_calls"]["thread"])
+    launching = np.append(known, 0)[schedule.call[switches.after]]  # -1: unknown
     blocked = np.zeros(len(before), np.int64)
     for thread in np.unique(threads):
         of_thread = threads == thread

@@ -198,6 +198,10 @@ void CuptiRecords::memcpy(const Record& record) {
     row.bytes = std::int64_t(record.bytes);
     row.source = memory_kind(record.srcKind);
     row.destination = memory_kind(record.dstKind);
+    if constexpr (requires { record.srcDeviceId; }) {
+        row.source_device = std::int16_t(record.srcDeviceId);
+        row.destination_device = std::int16_t(record.dstDeviceId);
+    }
     row.graph_node = record.graphNodeId;
     append(row);
 }

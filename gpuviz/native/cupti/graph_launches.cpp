@@ -34,6 +34,7 @@ void GraphLaunches::append(ActivityRow launch) {
     launch.source = launch.destination = record::MemoryKind::none;
     launch.graph_node = 0;
     launch.launch = 0;
+    launch.source_device = launch.destination_device = -1;
     log_.activities.append(launch);
 }
 

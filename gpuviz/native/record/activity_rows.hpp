@@ -120,17 +120,28 @@ struct ActivityRow {
     std::uint32_t graph;
     std::uint64_t graph_node;
     std::uint32_t launch;
+    // Those of a copy between two devices, else -1.
+    std::int16_t source_device = -1;
+    std::int16_t destination_device = -1;
 
     static constexpr auto fields() {
-        return std::tuple{
-            Field{"time", &ActivityRow::time},     Field{"end", &ActivityRow::end},
-            Field{"kind", &ActivityRow::kind},     Field{"name", &ActivityRow::name},
-            Field{"device", &ActivityRow::device}, Field{"context", &ActivityRow::context},
-            Field{"stream", &ActivityRow::stream}, Field{"correlation", &ActivityRow::correlation},
-            Field{"bytes", &ActivityRow::bytes},   Field{"copy_kind", &ActivityRow::copy_kind},
-            Field{"source", &ActivityRow::source}, Field{"destination", &ActivityRow::destination},
-            Field{"graph", &ActivityRow::graph},   Field{"graph_node", &ActivityRow::graph_node},
-            Field{"launch", &ActivityRow::launch}};
+        return std::tuple{Field{"time", &ActivityRow::time},
+                          Field{"end", &ActivityRow::end},
+                          Field{"kind", &ActivityRow::kind},
+                          Field{"name", &ActivityRow::name},
+                          Field{"device", &ActivityRow::device},
+                          Field{"context", &ActivityRow::context},
+                          Field{"stream", &ActivityRow::stream},
+                          Field{"correlation", &ActivityRow::correlation},
+                          Field{"bytes", &ActivityRow::bytes},
+                          Field{"copy_kind", &ActivityRow::copy_kind},
+                          Field{"source", &ActivityRow::source},
+                          Field{"destination", &ActivityRow::destination},
+                          Field{"graph", &ActivityRow::graph},
+                          Field{"graph_node", &ActivityRow::graph_node},
+                          Field{"launch", &ActivityRow::launch},
+                          Field{"source_device", &ActivityRow::source_device},
+                          Field{"destination_device", &ActivityRow::destination_device}};
     }
 };
 

@@ -173,6 +173,69 @@ def test_waits_of_streams_are_those_of_a_plain_account(recording):
     assert recording.derived["stream_waits"].to_pylist() == plain_stream_waits(recording)
 
 
+@st.composite
+def any_copies(draw):
+    """Copies between three devices, each with two streams, and waits between the streams."""
+    timeline = Timeline()
+    streams = st.integers(1, 6)
+    for _ in range(draw(st.integers(0, 12))):
+        stream = draw(streams)
+        columns = {"stream": stream, "device": stream % 3, "correlation": draw(CORRELATIONS)}
+        time = draw(TIMES)
+        if draw(st.booleans()):
+            ends = {f"{end}_device": draw(st.integers(-1, 2)) for end in ("source", "destination")}
+            timeline.copy(time, time + draw(st.integers(0, 9)), **columns, **ends)
+            continue
+        columns |= {"event": draw(st.integers(1, 2)), "event_sync_id": draw(SYNC_IDS)}
+        kind = draw(st.sampled_from(["event_record", "stream_wait_event"]))
+        timeline.synchronization(kind, time * draw(st.integers(0, 1)), time, **columns)
+    return timeline.recording()
+
+
+def plain_peer_copies(recording):
+    waits = plain_stream_waits(recording)
+    found = []
+    for number, row in enumerate(recording.table("activities").to_pylist()):
+        source, destination = row["source_device"], row["destination_device"]
+        if source < 0 or destination < 0 or source == destination:
+            continue
+        own = row["stream"]
+        before = [
+            (wait["resumed_time"], place, wait["recorded_stream"])
+            for place, wait in enumerate(waits)
+            if wait["waiting_stream"] == own
+            and wait["recorded_stream"] % 3 == source
+            and wait["resumed_time"] <= row["time"]
+        ]
+        after = [
+            (wait["recorded_time"], place, wait["waiting_stream"])
+            for place, wait in enumerate(waits)
+            if wait["recorded_stream"] == own
+            and wait["waiting_stream"] % 3 == destination
+            and wait["recorded_time"] >= row["end"]
+        ]
+        found.append(
+            {
+                "time": row["time"],
+                "end": row["end"],
+                "activity": number,
+                "source_device": source,
+                "source_stream": own if row["device"] == source else max(before, default=[0])[-1],
+                "destination_device": destination,
+                "destination_stream": (
+                    own if row["device"] == destination else min(after, default=[0])[-1]
+                ),
+            }
+        )
+    return found
+
+
+@EXAMPLES
+@given(recording=any_copies())
+def test_copies_between_devices_are_those_of_a_plain_account(recording):
+    assert recording.derived["peer_copies"].to_pylist() == plain_peer_copies(recording)
+
+
 def only_wait(timeline):
     (row,) = timeline.recording().derived["host_waits"].to_pylist()
     return row

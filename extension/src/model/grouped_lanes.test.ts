@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { tableOf } from "../../testing/table_of.ts";
 import { GrowingRecording } from "./growing_recording.ts";
-import { processLanes } from "./process_lanes.ts";
+import { groupedLanes } from "./grouped_lanes.ts";
 
 function merged(): GrowingRecording {
   const recording = new GrowingRecording();
@@ -43,7 +43,7 @@ function shown(device: number): [group: string | undefined, title: string][] {
   const { gpu } = recording;
   const contents = recording.contentsOf(device);
   assert.equal(gpu.processes.all.length, 2);
-  return processLanes(contents).map(({ group, title }) => [group, title]);
+  return groupedLanes(contents).map(({ group, title }) => [group, title]);
 }
 
 test("each process and device has a group of lanes, that of the shown device first", () => {
@@ -61,6 +61,20 @@ test("each process and device has a group of lanes, that of the shown device fir
     ["rank 0 GPU 0", "one"],
     ["rank 0 GPU 0", "stream 1"],
   ]);
+});
+
+test("each device of one process has a group of lanes, below the host's threads", () => {
+  const recording = new GrowingRecording();
+  recording.append(
+    tableOf("ranges", { id: [1], time: [0], end: [10], thread: [11], kind: ["range"] }),
+  );
+  const kernels = { kind: ["kernel", "kernel"], time: [1, 6], end: [2, 8] };
+  recording.append(tableOf("activities", { ...kernels, device: [0, 1], stream: [1, 2] }));
+  const shownOf = (device: number): (string | undefined)[] =>
+    groupedLanes(recording.contentsOf(device)).map(({ group }) => group);
+
+  assert.deepEqual(shownOf(0), [undefined, "GPU 0", "GPU 1"]);
+  assert.deepEqual(shownOf(1), [undefined, "GPU 1", "GPU 0"]);
 });
 
 test("a device is called after its process, and a thread belongs to one", () => {
