@@ -572,7 +572,8 @@ def test_rmms_own_pool_is_recorded_and_put_back(allocator):
         KEPT_POOL,
         "True 1000",
     ]
-    assert err == ""
+    # RMM itself prints that its pool could not grow.
+    assert [line for line in err.splitlines() if "FAILURE maximum pool size" not in line] == []
 
 
 @needs("rmm")

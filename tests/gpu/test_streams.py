@@ -84,7 +84,7 @@ def test_small_kernels_overlap_on_two_streams_and_not_on_one(spin):
 
 @pytest.mark.parametrize("memory", ["pinned", "pageable"])
 def test_a_pinned_copy_overlaps_a_kernel_and_a_pageable_one_does_not(spin, memory):
-    count = 1 << 24
+    count = 1 << 26  # the kernel begins a quarter of a millisecond after the copy
     host = cupyx.empty_pinned(count, "f4") if memory == "pinned" else np.empty(count, "f4")
     host[:] = 1
     one, two = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
