@@ -13,6 +13,11 @@ from gpuviz.frameworks.shared_pool import import_library, shared_pool
 # Both names are in use since torch 2.10.
 _VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _NATIVE = "backend:native"
+_GRAPH = (
+    "torch captures a CUDA graph on gpuviz's caching allocator, which keeps no memory for it: "
+    "others may get the memory that the graph writes to, and its results may be wrong. Use torch's "
+    "own allocator, without gpuviz.allocators.torch.install() or --shared-pool."
+)
 _TOO_LATE = (
     "torch has already used CUDA, and cannot change its allocator any more. Call "
     "gpuviz.allocators.torch.install() before the first CUDA tensor, right after `import torch`."
@@ -29,7 +34,7 @@ def install() -> None:
 
     Call it before torch first uses CUDA. It holds until the process ends, and does nothing the
     second time. Warns with ``RuntimeWarning`` of torch's allocator settings, which lose their
-    effect.
+    effect, and later when torch captures a CUDA graph, which gets no memory of its own.
 
     Raises:
         InstallationError: torch has already used CUDA, or ``PYTORCH_CUDA_ALLOC_CONF`` chooses
@@ -62,10 +67,19 @@ def _install() -> None:
     setters.set_record_stream_fn(_address(functions.gpuviz_torch_record_stream))
     setters.set_reset_fn(_address(functions.gpuviz_torch_empty_cache))
     setters.set_memory_fraction_fn(_address(functions.gpuviz_torch_set_memory_fraction))
+    if hasattr(setters, "set_begin_allocate_to_pool"):
+        setters.set_begin_allocate_to_pool(_address(_warn_of_graph))
     try:
         memory.change_current_allocator(allocator)
     except RuntimeError as error:
         raise InstallationError(_TOO_LATE) from error
+
+
+# With the device, both numbers of torch's pool by value, and a filter of streams by reference.
+@ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_ulonglong, ctypes.c_ulonglong, ctypes.c_void_p)
+def _warn_of_graph(_device: int, _first: int, _second: int, _filter: int | None) -> None:
+    """Called by torch when memory shall come from a private pool, as that of a graph."""
+    warnings.warn(_GRAPH, RuntimeWarning, stacklevel=2)
 
 
 def _check_backend() -> None:

@@ -490,6 +490,25 @@ def test_cuda_core_raises_a_memory_error_and_keeps_other_threads_resources():
     assert err == ""
 
 
+@needs("torch")
+def test_a_graph_that_torch_captures_on_the_shared_pool_is_warned_of():
+    out, err = run("""
+        import torch, gpuviz
+        gpuviz.allocators.torch.install()
+        x = torch.ones(1000, device="cuda")
+        y = x * 2
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = x * 2 + 1
+        graph.replay()
+        torch.cuda.synchronize()
+        print(float(y[0]))
+    """)
+
+    assert out.splitlines() == ["3.0"]
+    assert "torch captures a CUDA graph on gpuviz's caching allocator" in err
+
+
 @needs("rmm")
 def test_rmm_raises_a_memory_error_and_gets_its_resource_back():
     out, err = run("""

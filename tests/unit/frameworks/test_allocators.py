@@ -1,5 +1,6 @@
 """gpuviz.allocators, with libraries that have only the interfaces used and simulated devices."""
 
+import ctypes
 import gc
 import sys
 import threading
@@ -129,11 +130,25 @@ def test_torch_gets_the_functions_of_the_native_core(monkeypatch):
     assert gpuviz.allocators.torch.is_installed()
     assert memory.names == (_core.__file__, "gpuviz_torch_malloc", "gpuviz_torch_free")
     assert sorted(memory.functions) == [
+        "set_begin_allocate_to_pool",
         "set_memory_fraction_fn",
         "set_record_stream_fn",
         "set_reset_fn",
     ]
     assert all(memory.functions.values())
+
+
+def test_a_graph_that_torch_captures_is_warned_of(monkeypatch):
+    memory = TorchMemory()
+    add_torch(monkeypatch, memory)
+    gpuviz.allocators.torch.install()
+    number = ctypes.c_ulonglong
+    begin = ctypes.CFUNCTYPE(None, ctypes.c_int, number, number, ctypes.c_void_p)(
+        memory.functions["set_begin_allocate_to_pool"]
+    )
+
+    with pytest.warns(RuntimeWarning, match="captures a CUDA graph"):
+        begin(0, 1, 2, None)
 
 
 def test_torch_is_asked_once(monkeypatch):
