@@ -68,18 +68,23 @@ def _install() -> None:
     setters.set_reset_fn(_address(functions.gpuviz_torch_empty_cache))
     setters.set_memory_fraction_fn(_address(functions.gpuviz_torch_set_memory_fraction))
     if hasattr(setters, "set_begin_allocate_to_pool"):
-        setters.set_begin_allocate_to_pool(_address(_warn_of_graph))
+        setters.set_begin_allocate_to_pool(_address(_begin_pool))
     try:
         memory.change_current_allocator(allocator)
     except RuntimeError as error:
         raise InstallationError(_TOO_LATE) from error
 
 
-# With the device, both numbers of torch's pool by value, and a filter of streams by reference.
-@ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_ulonglong, ctypes.c_ulonglong, ctypes.c_void_p)
 def _warn_of_graph(_device: int, _first: int, _second: int, _filter: int | None) -> None:
     """Called by torch when memory shall come from a private pool, as that of a graph."""
     warnings.warn(_GRAPH, RuntimeWarning, stacklevel=2)
+
+
+# The device, both numbers of torch's pool by value, and a filter of streams by reference.
+_BeginPool = ctypes.CFUNCTYPE(
+    None, ctypes.c_int, ctypes.c_ulonglong, ctypes.c_ulonglong, ctypes.c_void_p
+)
+_begin_pool = _BeginPool(_warn_of_graph)
 
 
 def _check_backend() -> None:
