@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
+_Streams = dict[int, dict[str, Any]]
 # What is not named by its activity.
 _OWN_NAMES = {"free": "free", "allocate": "allocation", "launch_graph": "graph launch"}
 
@@ -21,12 +22,24 @@ def described(recording: "Recording", table: "pa.Table") -> tuple[Hazard, ...]:
     """Return the rows of the table ``hazards`` of a recording with what they refer to."""
     if not table.num_rows:
         return ()
-    streams = recording.tables["streams"].select(["id", "name"]).to_pylist()
-    names = {row["id"]: row["name"] for row in streams}
-    return tuple(_hazard(recording, row, names) for row in table.to_pylist())
+    streams = {row["id"]: row for row in recording.tables["streams"].to_pylist()}
+    gpus = _gpus(recording)
+    for stream in streams.values():
+        stream["gpu"] = gpus.get(stream["device"], "")
+    return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
 
 
-def _hazard(recording: "Recording", row: dict[str, Any], streams: dict[int, str]) -> Hazard:
+def _gpus(recording: "Recording") -> dict[int, str]:
+    """Return what the devices of processes with several devices are called."""
+    processes = recording.tables["processes"].to_pylist()
+    known = [zip(row["devices"], row["ordinals"], strict=False) for row in processes]
+    groups = [list(each) for each in known] or [[(each, each) for each in recording.devices]]
+    return {
+        device: f"GPU {ordinal}" for group in groups if len(group) > 1 for device, ordinal in group
+    }
+
+
+def _hazard(recording: "Recording", row: dict[str, Any], streams: "_Streams") -> Hazard:
     first, second = (_operation(recording, row, side, streams) for side in SIDES)
     events = recording.tables["memory_events"]
     is_of_graph = row["second_operation"] == "launch_graph"
@@ -44,12 +57,14 @@ def _hazard(recording: "Recording", row: dict[str, Any], streams: dict[int, str]
         second=second,
         allocated=stack(events["stack"][old].as_py())[0],
         freed=freed,
-        fix=fix(row["kind"], first, second, stream, freed, is_of_graph=is_of_graph),
+        fix=fix(
+            row["kind"], first, second, stream, freed, device=row["device"], is_of_graph=is_of_graph
+        ),
     )
 
 
 def _operation(
-    recording: "Recording", row: dict[str, Any], side: str, streams: dict[int, str]
+    recording: "Recording", row: dict[str, Any], side: str, streams: "_Streams"
 ) -> HazardOperation:
     facts = ("mode", "stack", "activity", "event")
     mode, stack, activity, event = (row[f"{side}_{name}"] for name in facts)
@@ -59,8 +74,10 @@ def _operation(
     elif not name and activity >= 0:
         name = _name_in(recording, "activities", activity)
     site, source = recording.call_stacks.call_site(stack)
-    stream = _name(streams, row[f"{side}_stream"])
-    return HazardOperation(name, mode, site, source, stack, stream, activity, event)
+    number = row[f"{side}_stream"]
+    known = streams.get(number, {"device": row["device"], "gpu": ""})
+    stream, device, gpu = _name(streams, number), known["device"], known["gpu"]
+    return HazardOperation(name, mode, site, source, stack, stream, device, gpu, activity, event)
 
 
 def _name_in(recording: "Recording", table: str, row: int) -> str:
@@ -70,5 +87,5 @@ def _name_in(recording: "Recording", table: str, row: int) -> str:
     return text or str(chosen["kind"][0].as_py())
 
 
-def _name(streams: dict[int, str], stream: int) -> str:
-    return streams.get(stream) or f"stream {stream}"
+def _name(streams: "_Streams", stream: int) -> str:
+    return streams.get(stream, {}).get("name") or f"stream {stream}"

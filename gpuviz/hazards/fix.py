@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.hazards.hazard import shown_stream
+
 if TYPE_CHECKING:
     from gpuviz.hazards.hazard import HazardOperation, Kind
 
@@ -13,6 +15,7 @@ def fix(  # noqa: PLR0913 - what the sentence names
     stream: str,
     freed: str,
     *,
+    device: int,
     is_of_graph: bool = False,
 ) -> str:
     """Return what to change.
@@ -23,6 +26,7 @@ def fix(  # noqa: PLR0913 - what the sentence names
         second: Its second operation.
         stream: The name of the stream on which the block of the first operation was allocated.
         freed: Where that block was freed; empty if it was not.
+        device: The device of the block.
         is_of_graph: Whether the second operation is the launch of a graph.
     """
     if is_of_graph and kind in ("reuse", "use_after_free"):
@@ -33,29 +37,35 @@ def fix(  # noqa: PLR0913 - what the sentence names
         )
     if kind not in ("reuse", "use_after_free"):
         return (
-            f"Record an event on {shown_stream(first.stream)} after {first.site}, and let "
-            f"{shown_stream(second.stream)} wait for it before {second.site}: "
-            f"second_stream.wait_event(first_stream.record())."
+            f"Record an event on {first.where} after {first.site}, and let {second.where} wait for "
+            f"it before {second.site}: second_stream.wait_event(first_stream.record())."
+            f"{_on_current_device(first)}"
         )
     if first.stream == stream:
         return (
-            f"Keep the array until {shown_stream(first.stream)} has done its work: synchronize the "
-            f"stream before the array is freed{_at(freed)}."
+            f"Keep the array until {first.where} has done its work: synchronize the stream before "
+            f"the array is freed{_at(freed)}."
         )
+    # A block belongs to a stream of its own device.
+    record_stream = (
+        ""
+        if first.device != device
+        else ("call gpuviz.record_stream(array, using_stream) with gpuviz's allocator, or ")
+    )
     return (
         f"Before the array is freed{_at(freed)}, make the stream on which it was allocated, "
-        f"{shown_stream(stream)}, wait for {shown_stream(first.stream)}: "
-        f"allocating_stream.wait_event(using_stream.record()). Or call "
-        f"gpuviz.record_stream(array, using_stream) with gpuviz's allocator, or keep the array "
-        f"until {shown_stream(first.stream)} has done its work."
+        f"{shown_stream(stream)}, wait for {first.where}: "
+        f"allocating_stream.wait_event(using_stream.record()).{_on_current_device(first)} Or "
+        f"{record_stream}keep the array until {first.where} has done its work."
     )
+
+
+def _on_current_device(operation: "HazardOperation") -> str:
+    """Return where an event must be recorded, if the process has several devices."""
+    if not operation.gpu:
+        return ""
+    return f" Record it while {operation.gpu} is the current device."
 
 
 def _at(site: str) -> str:
     return f" in {site}" if site else ""
-
-
-def shown_stream(stream: str) -> str:
-    """Return a stream as text: its name in quotes, or what it is."""
-    is_named = not stream.startswith(("stream ", "default ", "per-thread ", "internal "))
-    return f'stream "{stream}"' if is_named else stream

@@ -22,6 +22,9 @@ class HazardOperation:
         source: The text of the line; empty if unknown.
         stack: An id of ``stacks``; 0 if unknown.
         stream: The name of its stream; for a free, that of the block's allocation.
+        device: Where the stream is, as ``device`` of a hazard.
+        gpu: What the device is called among those of the process, such as ``GPU 1``; empty if the
+            process has one.
         activity: The row of ``activities``, or -1.
         event: The row of ``memory_events`` of a free or an allocation, or -1.
     """
@@ -32,8 +35,15 @@ class HazardOperation:
     source: str
     stack: int
     stream: str
+    device: int
+    gpu: str
     activity: int
     event: int
+
+    @property
+    def where(self) -> str:
+        """The stream, and the GPU if the process has several."""
+        return shown_stream(self.stream) + (f" of {self.gpu}" if self.gpu else "")
 
     @property
     def short_name(self) -> str:
@@ -55,7 +65,7 @@ class Hazard:
             ``use_after_free``: the block was freed while the first may still have been using it.
         tier: ``certain`` if modes and extents of both accesses are known, ``probable`` if one is
             not, ``latent`` if the memory must be handed out again before harm is done.
-        device: Ordinal.
+        device: Where the memory is, as in ``devices``.
         first: The operation that was issued first.
         second: The operation that was issued second.
         block: The row of ``memory_events`` that allocated the block that the second operation
@@ -83,3 +93,9 @@ class Hazard:
     count: int
     showed: bool
     fix: str
+
+
+def shown_stream(stream: str) -> str:
+    """Return a stream as text: its name in quotes, or what it is."""
+    is_named = not stream.startswith(("stream ", "default ", "per-thread ", "internal "))
+    return f'stream "{stream}"' if is_named else stream

@@ -39,8 +39,7 @@ def judge(recording: "Recording") -> "pa.Table | str":
     used = _touches_if_known(recording)
     if isinstance(used, str):
         return used
-    rows = [row for device in recording.devices for row in _Device(recording, used, device).rows()]
-    return _ranked(rows)
+    return _ranked(_Pairs(recording, used).rows())
 
 
 def _judged_by_process(recording: "Recording") -> "pa.Table | str":
@@ -106,13 +105,13 @@ def _touches_if_known(recording: "Recording") -> "Touches | str":
     return used or "The recording does not have the blocks that launches touch."
 
 
-class _Device:
-    """The hazards of a device."""
+class _Pairs:
+    """The pairs of operations of a process that are hazards."""
 
-    def __init__(self, recording: "Recording", used: "Touches", device: int) -> None:
+    def __init__(self, recording: "Recording", used: "Touches") -> None:
         tables = recording.tables
-        self.recording, self.blocks, self.device = recording, used.blocks, device
-        self.operations: Operations = operations(recording, used, device)
+        self.recording, self.blocks = recording, used.blocks
+        self.operations: Operations = operations(recording, used)
         self.found = _core.hazards_of(
             self.operations.columns, self.operations.accesses, self.operations.blocks
         )
@@ -185,7 +184,7 @@ class _Device:
         return {
             "kind": kind,
             "tier": _TIERS[min(tiers)],
-            "device": self.device,
+            "device": int(self.blocks.device[block]),
             "block": int(self.blocks.alloc[block]),
             "other_block": -1 if other < 0 else int(self.blocks.alloc[other]),
             "free": free if free < len(self.stack_of_event) else -1,

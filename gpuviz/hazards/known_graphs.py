@@ -31,10 +31,10 @@ def are_signalling(tables: "Tables", names: "NDArray[Any]") -> "NDArray[Any]":
 
 
 class KnownGraphs:
-    """The captured calls and the launches of the graphs of one device.
+    """The captured calls and the launches of the graphs of a process.
 
-    A graph counts if each of its nodes was captured on this device, into streams that are known,
-    and none waits for other kernels in a way of its own.
+    A graph counts if each of its nodes was captured into streams that are known, and none waits for
+    other kernels in a way of its own.
 
     Attributes:
         row: Rows of ``graph_calls``, in the order of the calls.
@@ -52,7 +52,7 @@ class KnownGraphs:
 
     node_kinds = tuple(GRAPH_CALLS.index(name) for name in ("kernel", "memcpy", "memset"))
 
-    def __init__(self, tables: "Tables", device: int) -> None:
+    def __init__(self, tables: "Tables") -> None:
         import numpy as np
 
         table, calls, streams = tables["graph_calls"], tables["api_calls"], tables["streams"]
@@ -65,9 +65,8 @@ class KnownGraphs:
         self.captured = columns["correlation"][~is_launch]
         self._launches = {name: columns[name][is_launch] for name in ("correlation", "stream")}
         call = first_rows(plain(calls["correlation"]), columns["correlation"])
-        here = plain(streams["id"])[plain(streams["device"]) == device]
         capture = columns["capture"]
-        is_strange = (call < 0) | ~np.isin(columns["stream"], here)
+        is_strange = (call < 0) | ~np.isin(columns["stream"], plain(streams["id"]))
         is_strange |= are_signalling(tables, plain(table["name"]))
         is_judged = ~np.isin(capture, capture[is_strange]) & np.isin(capture, capture[is_launch])
         is_judged &= np.isin(capture, capture[~is_launch])

@@ -1,4 +1,4 @@
-"""The operations of a recording on one device, as the hazard engine takes them."""
+"""The operations of a recording, as the hazard engine takes them."""
 
 import re
 from dataclasses import dataclass
@@ -34,6 +34,16 @@ _STREAM_KINDS = DICTIONARIES["streams", "kind"]
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
 _RANGE = "range"
 _SYNCHRONOUS, _PAGEABLE = 4, 8
+# Kinds of copies as the engine numbers them. Between devices they are as on one.
+_COPIES = {
+    _COPY_KINDS.index(name): number
+    for name, number in (
+        ("host_to_device", 0),
+        ("device_to_host", 1),
+        ("device_to_device", 2),
+        ("peer_to_peer", 2),
+    )
+}
 # Numbers of events that captures record, apart from those of all others.
 _CAPTURED_EVENTS = 1 << 31
 
@@ -68,16 +78,17 @@ class Code(IntEnum):
     END_CAPTURE = 16
     INSTANTIATE = 17
     LAUNCH_GRAPH = 18
+    SYNCHRONIZE_ALL = 19
 
 
 @dataclass(frozen=True, eq=False)
 class Operations:
-    """The operations of a device, in the order in which the host issued them.
+    """The operations of a process, in the order in which the host issued them.
 
     Attributes:
         columns: What the engine takes.
         accesses: The accesses of the operations, one after the other.
-        blocks: The blocks of the device.
+        blocks: The blocks of all devices.
         activity: For each operation, the row of ``activities``, or -1.
         event: For each operation, the row of ``memory_events``, or -1.
         call: For each operation, the row of ``api_calls``, or -1.
@@ -103,7 +114,7 @@ class _Rows:
         """Add operations; missing columns are 0, and missing rows -1."""
         import numpy as np
 
-        part = {"time": time, "code": code, "stream": 0, "object": 0, "touches": 0}
+        part = {"time": time, "code": code, "device": 0, "stream": 0, "object": 0, "touches": 0}
         part |= {"first_touch": 0, "activity": -1, "event": -1, "call": -1}
         part |= {"graph_call": -1} | columns
         self.parts.append({name: np.broadcast_to(each, len(time)) for name, each in part.items()})
@@ -124,67 +135,65 @@ class _Rows:
         return {name: column[order] for name, column in columns.items()}
 
 
-def operations(recording: "Recording", used: "Touches", device: int) -> Operations:
-    """Return the operations of a device.
+def operations(recording: "Recording", used: "Touches") -> Operations:
+    """Return the operations of a recording of one process.
 
     What is not understood counts as a synchronization, so that nothing follows from it: work that
-    came from unknown streams, from other devices or from graphs with unknown nodes, and waits for
-    events that were recorded before the recording.
+    came from unknown streams or from graphs with unknown nodes, and waits for events that were
+    recorded before the recording.
     """
     tables = recording.tables
     rows = _Rows()
-    graphs = KnownGraphs(tables, device)
+    graphs = KnownGraphs(tables)
     used, kernels = with_collectives(tables, used)
-    _add_memory(rows, recording, used, device)
-    _add_collectives(rows, tables, used, device, kernels)
-    _add_activities(rows, tables, used, device, graphs)
-    _add_synchronizations(rows, tables, device, graphs)
+    _add_memory(rows, recording, used)
+    _add_collectives(rows, tables, used, kernels)
+    _add_activities(rows, tables, used, graphs)
+    _add_synchronizations(rows, tables, graphs)
     _add_graphs(rows, tables, used, graphs)
     found = rows.ordered()
     return _with_streams(found, tables, used)
 
 
-def _add_memory(rows: _Rows, recording: "Recording", used: "Touches", device: int) -> None:
+def _add_memory(rows: _Rows, recording: "Recording", used: "Touches") -> None:
     import numpy as np
 
     events, blocks = recording.tables["memory_events"], used.blocks
     times = plain(events["time"])
-    here = np.flatnonzero(blocks.device == device)
-    freed = here[blocks.free[here] < len(times)]
+    freed = np.flatnonzero(blocks.free < len(times))
     rows.add(
-        blocks.begin[here],
+        blocks.begin,
         Code.ALLOCATE,
-        stream=blocks.stream[here],
-        object=here,
-        event=blocks.alloc[here],
+        device=blocks.device,
+        stream=blocks.stream,
+        object=np.arange(len(blocks)),
+        event=blocks.alloc,
     )
     unknown = freed[blocks.stream[freed] == 0]
-    rows.add(blocks.end[unknown], Code.SYNCHRONIZE_DEVICE, event=blocks.free[unknown])
-    action = codes(events["action"], ACTIONS)
-    of_device = plain(events["device"]) == device
-    shared = np.flatnonzero(of_device & (action == ACTIONS.index("record_stream")))
+    rows.add(blocks.end[unknown], Code.SYNCHRONIZE_ALL, event=blocks.free[unknown])
+    action, device = codes(events["action"], ACTIONS), plain(events["device"])
+    shared = np.flatnonzero(action == ACTIONS.index("record_stream"))
     owner = alive(blocks, plain(events["address"])[shared], times[shared])
     rows.add(
         times[shared],
         Code.RECORD_STREAM,
+        device=device[shared],
         stream=plain(events["stream"])[shared],
         object=np.where(owner < 0, len(blocks), owner),
         event=shared,
     )
     released = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
-    unmapped = np.flatnonzero(of_device & np.isin(action, released))
-    rows.add(times[unmapped], Code.SYNCHRONIZE_DEVICE)
+    unmapped = np.flatnonzero(np.isin(action, released))
+    rows.add(times[unmapped], Code.SYNCHRONIZE_DEVICE, device=device[unmapped])
     rows.add(blocks.end[freed], Code.FREE, object=freed, event=blocks.free[freed])
     foreign = recording.tables["memory_operations"]
     kinds = DICTIONARIES["memory_operations", "operation"]
     is_release = codes(foreign["operation"], kinds) == kinds.index("release")
     is_release &= plain(foreign["stream"]) == 0
-    rows.add(plain(foreign["time"])[is_release], Code.SYNCHRONIZE_DEVICE)
+    rows.add(plain(foreign["time"])[is_release], Code.SYNCHRONIZE_ALL)
 
 
-def _add_activities(
-    rows: _Rows, tables: "Tables", used: "Touches", device: int, graphs: KnownGraphs
-) -> None:
+def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:
     import numpy as np
 
     activities, calls = tables["activities"], tables["api_calls"]
@@ -194,12 +203,12 @@ def _add_activities(
     is_first = first_rows(correlation, correlation) == np.arange(len(correlation))
     chosen = is_first & (call >= 0) & (kind != _KINDS.index(_RANGE))
     chosen &= ~np.isin(correlation, graphs.launched)
-    copy_kind = codes(activities["copy_kind"], _COPY_KINDS)
-    is_peer = chosen & (copy_kind == _COPY_KINDS.index("peer_to_peer"))
     begin = plain(calls["time"])
-    rows.add(begin[call[is_peer]], Code.SYNCHRONIZE_DEVICE)
-    row = np.flatnonzero(chosen & ~is_peer & (plain(activities["device"]) == device))
-    call, kind, copy_kind = call[row], kind[row], copy_kind[row]
+    serialized = chosen & _are_serialized(tables, call)
+    _add_serialized(rows, tables, np.flatnonzero(serialized), begin[call[serialized]])
+    row = np.flatnonzero(chosen & ~serialized)
+    call, kind = call[row], kind[row]
+    copy_kind = codes(activities["copy_kind"], _COPY_KINDS)[row]
     stream = plain(activities["stream"])[row]
     names = plain(activities["name"])[row]
     is_kernel = kind == _KINDS.index("kernel")
@@ -213,40 +222,71 @@ def _add_activities(
     is_copy = kind == _KINDS.index("memcpy")
     code = np.select(
         [stream == 0, is_opaque, is_copy, kind == _KINDS.index("memset")],
-        [Code.SYNCHRONIZE_DEVICE, Code.WAIT_FOR_UNKNOWN, Code.COPY, Code.MEMSET],
+        [Code.SYNCHRONIZE_ALL, Code.WAIT_FOR_UNKNOWN, Code.COPY, Code.MEMSET],
         Code.LAUNCH,
     )
     pageable = codes(activities["host_memory"], _MEMORIES)[row] == _MEMORIES.index("pageable")
     bits = np.where(is_synchronous, _SYNCHRONOUS, 0)
     # Copies of unknown kind are taken as copies between host buffers, which the host waits for.
-    copy = np.select([copy_kind == each for each in (1, 2, 3)], [0, 1, 2], 3)
+    copy = np.select([copy_kind == each for each in _COPIES], list(_COPIES.values()), 3)
     copy_bits = copy | bits | np.where(pageable, _PAGEABLE, 0)
     rows.add(
         begin[call],
         code,
+        device=plain(activities["device"])[row],
         stream=stream,
         object=np.where(is_copy, copy_bits, bits),
-        touches=np.where(code == Code.SYNCHRONIZE_DEVICE, 0, count),
+        touches=np.where(code == Code.SYNCHRONIZE_ALL, 0, count),
         first_touch=first,
         activity=row,
         call=call,
     )
 
 
+def _are_serialized(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether each activity is a copy between two devices that waits for both.
+
+    Copies between devices in the default stream begin after everything issued to either device
+    before, and end before everything issued to either afterwards (CUDA Programming Guide,
+    "Peer-to-Peer Memory Copy"). In other streams they follow the order of the stream alone.
+    """
+    import numpy as np
+
+    activities, streams = tables["activities"], tables["streams"]
+    is_peer = codes(activities["copy_kind"], _COPY_KINDS) == _COPY_KINDS.index("peer_to_peer")
+    is_default = codes(streams["kind"], _STREAM_KINDS) == _STREAM_KINDS.index("default")
+    in_default = np.isin(plain(activities["stream"]), plain(streams["id"])[is_default])
+    found: NDArray[Any] = is_peer & (in_default | _are_synchronous(tables, call))
+    return found
+
+
+def _add_serialized(
+    rows: _Rows, tables: "Tables", row: "NDArray[Any]", time: "NDArray[Any]"
+) -> None:
+    import numpy as np
+
+    sides = ("source_device", "destination_device")
+    ends = np.stack([plain(tables["activities"][side])[row] for side in sides])
+    is_known = (ends >= 0).all(axis=0)
+    for end in ends:
+        rows.add(time[is_known], Code.SYNCHRONIZE_DEVICE, device=end[is_known])
+    rows.add(time[~is_known], Code.SYNCHRONIZE_ALL)
+
+
 def _add_collectives(
-    rows: _Rows, tables: "Tables", used: "Touches", device: int, kernels: "NDArray[Any]"
+    rows: _Rows, tables: "Tables", used: "Touches", kernels: "NDArray[Any]"
 ) -> None:
     """Add the accesses of collectives; that other ranks order them follows as unknown."""
     activities = tables["activities"]
     stream = plain(activities["stream"])[kernels]
-    is_here = (plain(activities["device"])[kernels] == device) & (stream != 0)
-    is_here &= plain(activities["graph"])[kernels] == 0
-    kernels, stream = kernels[is_here], stream[is_here]
+    is_known = (stream != 0) & (plain(activities["graph"])[kernels] == 0)
+    kernels, stream = kernels[is_known], stream[is_known]
     call = calls_of(tables, plain(activities["correlation"])[kernels])
     first, count = _touches_of(used, call)
     rows.add(
         plain(tables["api_calls"]["time"])[call],
         Code.LAUNCH,
+        device=plain(activities["device"])[kernels],
         stream=stream,
         touches=count,
         first_touch=first,
@@ -281,15 +321,15 @@ def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
     return found
 
 
-def _add_synchronizations(rows: _Rows, tables: "Tables", device: int, graphs: KnownGraphs) -> None:
+def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) -> None:
     import numpy as np
 
     table, calls = tables["synchronizations"], tables["api_calls"]
     kind = codes(table["kind"], _SYNCHRONIZATIONS)
     call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
     time = np.where(call >= 0, np.append(plain(calls["time"]), 0)[call], plain(table["time"]))
-    of_device = plain(table["device"]) == device
-    stream, sync_id = plain(table["stream"]), plain(table["event_sync_id"]).astype(np.int64)
+    device, stream = plain(table["device"]), plain(table["stream"])
+    sync_id = plain(table["event_sync_id"]).astype(np.int64)
 
     def rows_of(name: str) -> "NDArray[Any]":
         found: NDArray[Any] = kind == _SYNCHRONIZATIONS.index(name)
@@ -297,8 +337,8 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", device: int, graphs: Kn
 
     # A record without a call was made by a graph or in a capture.
     is_captured = np.isin(plain(table["correlation"]), graphs.captured)
-    is_record = rows_of("event_record") & (call >= 0) & of_device & (stream != 0) & ~is_captured
-    recorded = sync_id[is_record & (sync_id != 0)]
+    is_record = rows_of("event_record") & (call >= 0) & (stream != 0) & ~is_captured
+    recorded = _unambiguous(sync_id[is_record], device[is_record])
     waits = rows_of("stream_wait_event") | rows_of("event_synchronize")
     is_known = waits & np.isin(sync_id, recorded)
     numbers = np.unique(sync_id[is_known])
@@ -307,17 +347,19 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", device: int, graphs: Kn
     rows.add(
         time[is_record],
         np.where(is_awaited, Code.RECORD_EVENT, Code.LAUNCH)[is_record],
+        device=device[is_record],
         stream=stream[is_record],
         object=np.where(is_awaited, event, 0)[is_record],
         call=call[is_record],
     )
-    waiting = rows_of("stream_wait_event") & of_device & ~is_captured
+    waiting = rows_of("stream_wait_event") & ~is_captured
     rows.add(
         time[waiting],
         np.select(
-            [stream == 0, is_known], [Code.SYNCHRONIZE_DEVICE, Code.WAIT_EVENT],
+            [stream == 0, is_known], [Code.SYNCHRONIZE_ALL, Code.WAIT_EVENT],
             Code.WAIT_FOR_UNKNOWN,
         )[waiting],
+        device=device[waiting],
         stream=stream[waiting],
         object=np.where(is_known, event, 0)[waiting],
         call=call[waiting],
@@ -326,15 +368,36 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", device: int, graphs: Kn
     host = rows_of("event_synchronize") & is_wait
     rows.add(
         time[host],
-        np.where(is_known, Code.SYNCHRONIZE_EVENT, Code.SYNCHRONIZE_DEVICE)[host],
+        np.where(is_known, Code.SYNCHRONIZE_EVENT, Code.SYNCHRONIZE_ALL)[host],
         object=np.where(is_known, event, 0)[host],
         call=call[host],
     )
     is_stream = rows_of("stream_synchronize") & is_wait
-    whole = is_stream & of_device & (stream != 0)
-    rows.add(time[whole], Code.SYNCHRONIZE_STREAM, stream=stream[whole], call=call[whole])
-    everything = rows_of("context_synchronize") | (is_stream & ~whole)
-    rows.add(time[everything], Code.SYNCHRONIZE_DEVICE, call=call[everything])
+    known = np.flatnonzero(is_stream & (stream != 0))
+    rows.add(
+        time[known],
+        Code.SYNCHRONIZE_STREAM,
+        device=device[known],
+        stream=stream[known],
+        call=call[known],
+    )
+    whole = rows_of("context_synchronize")
+    rows.add(time[whole], Code.SYNCHRONIZE_DEVICE, device=device[whole], call=call[whole])
+    unknown = is_stream & (stream == 0)
+    rows.add(time[unknown], Code.SYNCHRONIZE_ALL, call=call[unknown])
+
+
+def _unambiguous(sync_id: "NDArray[Any]", device: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the ids of event records, except those that several devices use.
+
+    CUPTI does not say whether the contexts of a process count them together.
+    """
+    import numpy as np
+
+    of_devices = [np.unique(sync_id[device == each]) for each in np.unique(device)]
+    found, count = np.unique(np.concatenate([sync_id[:0], *of_devices]), return_counts=True)
+    known: NDArray[Any] = found[(count == 1) & (found != 0)]
+    return known
 
 
 def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:
@@ -347,6 +410,7 @@ def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGra
     number, kind = graphs.columns["graph"], graphs.columns["kind"]
 
     def add(chosen: "NDArray[Any]", code: Code, **columns: Any) -> None:
+        # Its stream is in the table `streams`, which has the device.
         known = {"stream": stream[chosen], "call": call[chosen], "graph_call": graphs.row[chosen]}
         rows.add(time[chosen], code, **known | columns)
 
@@ -376,22 +440,25 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
     import numpy as np
 
     streams = tables["streams"]
-    kind_of = dict(
-        zip(
-            plain(streams["id"]).tolist(),
-            codes(streams["kind"], _STREAM_KINDS).tolist(),
-            strict=True,
+    kind_of, ended, device_of = (
+        dict(zip(plain(streams["id"]).tolist(), values.tolist(), strict=True))
+        for values in (
+            codes(streams["kind"], _STREAM_KINDS),
+            plain(streams["destroyed"]),
+            plain(streams["device"]),
         )
-    )
-    ended = dict(
-        zip(plain(streams["id"]).tolist(), plain(streams["destroyed"]).tolist(), strict=True)
     )
     numbers, place = np.unique(found["stream"], return_inverse=True)
     number_of = np.zeros(len(numbers), np.int64)
+    devices = np.array([device_of.get(stream, -1) for stream in numbers.tolist()], np.int64)
+    device = np.where(devices[place] >= 0, devices[place], found["device"])
+    of_no_device = (found["code"] == Code.SYNCHRONIZE_DEVICE) & (device < 0)
+    found["code"][of_no_device] = Code.SYNCHRONIZE_ALL
+    device = np.maximum(device, 0)
     size = len(found["code"])
     last = np.zeros(len(numbers), np.int64)
     last[place] = np.arange(size)
-    extra: list[tuple[int, int, int, int]] = []
+    extra: list[tuple[int, int, int, int, int]] = []
     for index, stream in enumerate(numbers.tolist()):
         kind = _STREAM_KINDS[kind_of.get(stream, 0)]
         if stream == 0 or kind == "default":
@@ -399,14 +466,15 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
         number_of[index] = index + 1
         # A stream of unknown kind counts as a blocking one, which is ordered after more.
         is_blocking = kind != "non_blocking"
-        extra.append((-1, Code.CREATE_STREAM, index + 1, 1 if is_blocking else 2))
+        where = int(device[last[index]])
+        extra.append((-1, Code.CREATE_STREAM, index + 1, 1 if is_blocking else 2, where))
         if ended.get(stream, -1) >= 0:
-            extra.append((int(last[index]), Code.DESTROY_STREAM, index + 1, 0))
-    after, code, stream_of, kinds = np.array(extra, np.int64).reshape(-1, 4).T
+            extra.append((int(last[index]), Code.DESTROY_STREAM, index + 1, 0, where))
+    after, code, stream_of, kinds, devices_of = np.array(extra, np.int64).reshape(-1, 5).T
     order = np.argsort(np.concatenate([np.arange(size), after + 0.5]), kind="stable")
 
     def merged(name: str, own: "NDArray[Any] | int") -> "NDArray[Any]":
-        values = number_of[place] if name == "stream" else found[name]
+        values = {"stream": number_of[place], "device": device}.get(name, found[name])
         joined = np.concatenate([values, np.broadcast_to(own, len(after))])[order]
         return np.ascontiguousarray(joined)
 
@@ -414,6 +482,7 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
     columns: Columns = {
         "code": merged("code", code).astype(np.uint8),
         "stream": merged("stream", stream_of).astype(np.uint32),
+        "device": merged("device", devices_of).astype(np.uint16),
         "object": merged("object", kinds).astype(np.uint32),
         "accesses": count.astype(np.uint32),
     }

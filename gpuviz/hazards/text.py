@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.processes import device_names
-from gpuviz.hazards.fix import shown_stream
 from gpuviz.hazards.hazards import unknown
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -74,10 +73,9 @@ def _lines(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
 
 
 def _operation(place: str, operation: "HazardOperation") -> "Iterator[str]":
-    stream = shown_stream(operation.stream)
-    what = f"{operation.short_name} {operation.mode} it on {stream}"
+    what = f"{operation.short_name} {operation.mode} it on {operation.where}"
     if operation.mode == "frees":
-        what = f"the program frees it, which was allocated on {stream}"
+        what = f"the program frees it, which was allocated on {operation.where}"
     yield f"   {place} {what}, {operation.site}"
     if operation.source:
         yield f"          {operation.source}"

@@ -51,7 +51,7 @@ def hazards_section(recording: "Recording", found: "Sequence[Notice]") -> str:
 def _notice(recording: "Recording", hazard: "Hazard", *, has_arrow: bool) -> Notice:
     rows = (hazard.first.activity, hazard.second.activity)
     lines = (
-        Line(each.site, each.source, f"{each.short_name} {each.mode} it on {each.stream}")
+        Line(each.site, each.source, f"{each.short_name} {each.mode} it on {each.where}")
         for each in (hazard.first, hazard.second)
     )
     cause = "Nothing orders these operations"

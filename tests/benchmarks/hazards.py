@@ -52,6 +52,7 @@ def program(launches: int, blocks: int) -> tuple[Columns, Columns, Columns]:
     operations = {
         "code": code.astype(np.uint8),
         "stream": number.astype(np.uint32),
+        "device": np.zeros(len(code), np.uint16),
         "object": object_.astype(np.uint32),
         "accesses": accesses.astype(np.uint32),
     }

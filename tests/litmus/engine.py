@@ -46,7 +46,7 @@ class _Run:
         self.addresses: dict[str, int] = {}
         self.ids: list[str] = []
         for name, kind in program.streams.items():
-            self.create_stream(name, kind)
+            self.create_stream(name, kind, program.devices[name])
         for name, (size, is_pinned) in program.blocks.items():
             address = self.layout.place_new(name, size)
             self.add_block(name, (0, "cuda", address, size), is_pinned=is_pinned)
@@ -66,12 +66,15 @@ class _Run:
             for kind, tier, first, second, block, _, spans in self.engine.take()
         ]
 
-    def create_stream(self, name: str, kind: str) -> None:
+    def create_stream(self, name: str, kind: str, device: int) -> None:
         blocking, other = _core.HazardStreamKind.blocking, _core.HazardStreamKind.non_blocking
         if name in self.streams:
             raise ValueError(f"the stream {name!r} exists already")
+        if kind == "legacy":
+            self.streams[name] = self.engine.legacy_stream(device)
+            return
         self.streams[name] = self.engine.create_stream(
-            other if kind == "non_blocking" else blocking
+            other if kind == "non_blocking" else blocking, device
         )
 
     def add_block(self, name: str, allocation: tuple[Any, ...], *, is_pinned: bool) -> None:
@@ -166,12 +169,12 @@ class _Run:
             self.engine.synchronize_stream(o.thread, stream)
 
     def device_synchronize(self, o: Operation) -> None:
-        self.engine.synchronize_device(o.thread)
+        self.engine.synchronize_device(o.thread, o.device or 0)
 
     def stream_create(self, o: Operation) -> None:
         if o.handle_of in self.streams:
             raise ValueError(f"the stream {o.handle_of!r} has not been destroyed")
-        self.create_stream(o.stream, o.kind)
+        self.create_stream(o.stream, o.kind, o.device or 0)
 
     def stream_destroy(self, o: Operation) -> None:
         self.engine.destroy_stream(self.streams.pop(o.stream))

@@ -44,6 +44,7 @@ class Stream:
 
     name: str
     kind: str
+    device: int = 0
     actions: list[int] = field(default_factory=list)
     waits: int = 0
 
@@ -161,7 +162,7 @@ class Oracle:
         self.required: dict[tuple[str, ...], set[int]] = defaultdict(set)
         self.possible: dict[tuple[str, ...], set[int]] = defaultdict(set)
         for name, kind in program.streams.items():
-            self.add_stream(name, kind)
+            self.add_stream(name, kind, program.devices.get(name, 0))
         for name, (size, is_pinned) in program.blocks.items():
             address = self.layout.place_new(name, size)
             self.add_block(Block(name, address, size, None, None, "cuda", is_pinned))
@@ -177,8 +178,8 @@ class Oracle:
     def add(self, key: tuple[str, ...], byte: int, *, is_required: bool = True) -> None:
         (self.required if is_required else self.possible)[key].add(byte)
 
-    def add_stream(self, name: str, kind: str) -> None:
-        stream = Stream(name, "non_blocking" if kind == "non_blocking" else "blocking")
+    def add_stream(self, name: str, kind: str, device: int) -> None:
+        stream = Stream(name, "blocking" if kind == "per_thread" else kind, device)
         self.streams[name] = stream
         self.all_streams.append(stream)
 
@@ -199,13 +200,11 @@ class Oracle:
 
     def implicit(self, stream: Stream) -> int:
         """Return what rule 2 orders before the next action of a stream."""
-        if stream.kind == "legacy":
-            others = [each for each in self.all_streams if each.kind == "blocking"]
-        else:
-            others = [self.all_streams[0]] if stream.kind == "blocking" else []
+        others = {"legacy": "blocking", "blocking": "legacy"}
         ordered = 0
-        for each in others:
-            ordered |= self.complete_of(each)
+        for each in self.all_streams:
+            if each.device == stream.device and each.kind == others.get(stream.kind):
+                ordered |= self.complete_of(each)
         return ordered
 
     def act(self, operation: Operation, stream: Stream, *, programmatic: bool = False) -> int:
@@ -251,7 +250,7 @@ class Oracle:
                 self.node(event.capture, o.stream)
                 event.capture.stream(o.stream).waits |= event.holds or 0
             return
-        if capture or (event.holds is None and o.stream == "legacy"):
+        if capture or (event.holds is None and self.streams[o.stream].kind == "legacy"):
             return
         stream = self.streams[o.stream]
         action = self.act(o, stream)
@@ -278,10 +277,18 @@ class Oracle:
             self.stream_synchronize(o)
 
     def device_synchronize(self, o: Operation) -> None:
+        if all(each.device == 0 for each in self.all_streams):
+            self.synchronize_everything(o)
+            return
+        for each in self.all_streams:
+            if each.device == (o.device or 0):
+                self.host[self.thread(o)] |= self.complete_of(each)
+
+    def synchronize_everything(self, o: Operation) -> None:
         self.host[self.thread(o)] |= (1 << len(self.actions.before)) - 1
 
     def stream_create(self, o: Operation) -> None:
-        self.add_stream(o.stream, o.kind)
+        self.add_stream(o.stream, o.kind, o.device or 0)
 
     def stream_destroy(self, o: Operation) -> None:
         del self.streams[o.stream]
@@ -534,7 +541,7 @@ class Oracle:
 
     def cuda_free(self, o: Operation) -> None:
         if self.options.get("cuda_free_synchronizes", True):
-            self.device_synchronize(o)
+            self.synchronize_everything(o)
         self.blocks[o.block].is_live = False
 
     # Graphs.

@@ -13,7 +13,7 @@ Bytes = tuple[tuple[int, int], ...]
 
 KINDS = ("RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc")
 TIERS = ("certain", "probable", "latent")
-STREAM_KINDS = ("blocking", "non_blocking", "per_thread")
+STREAM_KINDS = ("blocking", "non_blocking", "per_thread", "legacy")
 COPY_KINDS = ("host_to_device", "device_to_host", "device_to_device", "host_to_host")
 MODES = {"reads": "read", "writes": "write", "atomics": "atomic", "unknown": "unknown"}
 OPTIONS = ("cuda_free_synchronizes", "pageable_download_blocks", "strict_threads")
@@ -78,6 +78,8 @@ class Program:
     name: str
     operations: tuple[Operation, ...]
     streams: Mapping[str, str] = field(default_factory=dict)
+    devices: Mapping[str, int] = field(default_factory=dict)
+    """The device of each stream; 0 if it is not named. Each other device has a legacy stream."""
     blocks: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
     """Bytes, and whether the memory is pinned."""
     graphs: Mapping[str, Fields] = field(default_factory=dict)
@@ -162,6 +164,7 @@ def _program(name: str, value: Fields) -> Program:
         name,
         tuple(_operation(each, place) for place, each in enumerate(_list(value, "ops"))),
         {each: _stream_kind(kind) for each, kind in _mapping(value, "streams").items()},
+        {each: _stream_device(kind) for each, kind in _mapping(value, "streams").items()},
         {each: _block(each, size) for each, size in _mapping(value, "blocks").items()},
         {each: _graph(each, lists) for each, lists in _mapping(value, "graphs").items()},
         options,
@@ -220,6 +223,14 @@ def _stream_kind(value: Json) -> str:
     kind = value.get("kind") if isinstance(value, dict) else value
     _one_of(STREAM_KINDS)(kind, "kind of stream")
     return str(kind)
+
+
+def _stream_device(value: Json) -> int:
+    device = value.get("device", 0) if isinstance(value, dict) else 0
+    _natural(device, "device", 8)
+    is_second_legacy = isinstance(value, dict) and value.get("kind") == "legacy" and not device
+    _expect(not is_second_legacy, "device 0 has the stream legacy")
+    return int(device)
 
 
 def _block(name: str, value: Json) -> tuple[int, bool]:
@@ -314,6 +325,7 @@ _BLOCK = {"block": (_text, True)}
 _LISTS = dict.fromkeys(MODES, (_access_list, False))
 _HOW = {"stream": (_text, False), "sync": (_flag, False)}
 _MEMORY = {"memory": (_one_of(("device", "pinned")), False)}
+_DEVICE = {"device": (_natural, False)}
 _COMPLETE = {"complete": (_flag, True)}
 _NEW = {**_BLOCK, "bytes": (_positive, True)}
 _REUSE = {"reuses": (_text, False), "offset": (_natural, False)}
@@ -333,7 +345,7 @@ _FIELDS: dict[str, dict[str, tuple[Callable[[Json, str], None], bool]]] = {
     "event_synchronize": _EVENT,
     "event_destroy": _EVENT,
     "stream_synchronize": _STREAM,
-    "device_synchronize": {},
+    "device_synchronize": _DEVICE,
     "event_query": {**_EVENT, **_COMPLETE},
     "stream_query": {**_STREAM, **_COMPLETE},
     "stream_create": {
@@ -341,6 +353,7 @@ _FIELDS: dict[str, dict[str, tuple[Callable[[Json, str], None], bool]]] = {
         "kind": (_one_of(STREAM_KINDS), True),
         "priority": (_number, False),
         "handle_of": (_text, False),
+        **_DEVICE,
     },
     "stream_destroy": _STREAM,
     "malloc": {

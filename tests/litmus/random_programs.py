@@ -1,7 +1,7 @@
 """Random litmus programs that use every operation and option of the format."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Fields = dict[str, Any]
@@ -28,6 +28,8 @@ class _Generator:
         self.count = 0
         self.threads = self.random.choice((1, 1, 1, 2, 3))
         self.strict = self.threads > 1 and self.maybe(0.7)
+        # The host's own accesses, which strict threads order, belong to no device.
+        self.devices = 1 if self.strict else self.random.choice((1, 1, 2, 3))
         self.streams: dict[str, str] = {"legacy": "legacy"}
         self.destroyed: list[str] = []
         self.pinned: dict[str, int] = {}
@@ -56,6 +58,8 @@ class _Generator:
             kind = self.random.choice(kinds)
             self.streams[name] = kind
             starting[name] = self.random.choice((kind, {"kind": kind, "priority": -1}))
+        if self.devices > 1:
+            starting |= self.streams_on_devices(starting)
         if self.maybe(0.2):
             name = self.name("t")
             self.streams[name] = "blocking"
@@ -114,10 +118,28 @@ class _Generator:
     def op(self, name: str, **fields: Any) -> None:
         self.ops.append({"op": name, **fields})
 
+    def streams_on_devices(self, names: Iterable[str]) -> Fields:
+        """Return streams on random devices, and the default streams of the further ones."""
+        streams: Fields = {
+            name: {"kind": self.streams[name], **self.device_field()} for name in names
+        }
+        for device in range(1, self.devices):
+            name = f"legacy{device}"
+            self.streams[name] = "legacy"
+            streams[name] = {"kind": "legacy", "device": device}
+        return streams
+
+    def device_field(self) -> Fields:
+        device = self.random.randrange(self.devices)
+        return {"device": device} if device else {}
+
     # Objects.
 
     def stream(self) -> str:
         return self.random.choice(list(self.streams))
+
+    def is_legacy(self, stream: str | None) -> bool:
+        return stream is not None and self.streams[stream] == "legacy"
 
     def idle_stream(self) -> str | None:
         """Return a stream that does not capture; None if there is none."""
@@ -215,7 +237,7 @@ class _Generator:
         event, stream = self.event(), self.stream()
         capture = self.captured_events.get(event)
         if capture is not None:
-            if self.capture_of(stream) not in (None, capture) or stream == "legacy":
+            if self.capture_of(stream) not in (None, capture) or self.is_legacy(stream):
                 return
             if capture in self.captures:
                 self.captures[capture].add(stream)
@@ -241,7 +263,7 @@ class _Generator:
 
     def device_sync(self) -> None:
         if self.maybe(0.4):
-            self.op("device_synchronize")
+            self.op("device_synchronize", **self.device_field())
 
     def create_stream(self) -> None:
         if len(self.streams) > 6:
@@ -251,11 +273,11 @@ class _Generator:
         if self.destroyed and self.maybe(0.7):
             handle = {"handle_of": self.destroyed.pop()}
         self.streams[name] = kind
-        self.op("stream_create", stream=name, kind=kind, **handle)
+        self.op("stream_create", stream=name, kind=kind, **handle, **self.device_field())
 
     def destroy_stream(self) -> None:
         stream = self.idle_stream()
-        if stream not in (None, "legacy") and self.maybe(0.6):
+        if stream is not None and not self.is_legacy(stream) and self.maybe(0.6):
             del self.streams[stream]
             self.destroyed.append(stream)
             self.op("stream_destroy", stream=stream)
@@ -328,7 +350,7 @@ class _Generator:
 
     def begin_capture(self) -> None:
         stream = self.idle_stream()
-        if stream not in (None, "legacy") and len(self.captures) < 2:
+        if stream is not None and not self.is_legacy(stream) and len(self.captures) < 2:
             self.captures[stream] = {stream}
             self.op("begin_capture", stream=stream)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gpuviz
+from tests.litmus.devices import on_devices
 from tests.litmus.program import Operation, Program
 
 if TYPE_CHECKING:
@@ -97,8 +98,11 @@ class _Run:
         self.mallocs: list[str] = []
         self.graphs: dict[str, SimulatedGraph] = {}
         self.capturing: set[str] = set()
+        self.devices: dict[int, int] = {}
+        self.legacy: list[int] = []
+        self.synchronized: list[int] = []
         for name, kind in program.streams.items():
-            self.add_stream(name, kind)
+            self.add_stream(name, kind, program.devices.get(name, 0))
         for name, (size, is_pinned) in program.blocks.items():
             if not is_pinned:
                 self.mallocs.append(name)
@@ -114,6 +118,13 @@ class _Run:
         self.gpu.synchronize()
         self.recorder.stop()
         recording = self.recorder.recording
+        if any(self.devices.values()):
+            recording = on_devices(
+                recording,
+                self.devices,
+                legacy=self.legacy,
+                synchronized=[*self.synchronized, 0],
+            )
         calls = recording.tables["activities"]["correlation"].to_pylist()
         rank = {correlation: place for place, correlation in enumerate(sorted(set(calls)))}
         events = recording.tables["memory_events"]["action"].to_pylist()
@@ -130,8 +141,11 @@ class _Run:
         # Blocks of the program that it does not free end when the recording is read.
         return {(each.kind, name(each.first), name(each.second)) for each in recording.hazards()}
 
-    def add_stream(self, name: str, kind: str) -> None:
-        self.streams[name] = self.gpu.Stream(non_blocking=kind == "non_blocking")
+    def add_stream(self, name: str, kind: str, device: int) -> None:
+        stream = self.streams[name] = self.gpu.Stream(non_blocking=kind == "non_blocking")
+        self.devices[stream.ptr] = device
+        if kind == "legacy":
+            self.legacy.append(stream.ptr)
 
     def stream(self, operation: Operation) -> "SimulatedStream":
         return self.streams[operation.stream]
@@ -182,7 +196,8 @@ class _Run:
     def stream_synchronize(self, o: Operation) -> None:
         self.stream(o).synchronize()
 
-    def device_synchronize(self, _: Operation) -> None:
+    def device_synchronize(self, o: Operation) -> None:
+        self.synchronized.append(o.device or 0)
         self.gpu.synchronize()
 
     def event_query(self, o: Operation) -> None:
@@ -197,7 +212,7 @@ class _Run:
         assert queried.done == o.complete
 
     def stream_create(self, o: Operation) -> None:
-        self.add_stream(o.stream, o.kind)
+        self.add_stream(o.stream, o.kind, o.device or 0)
 
     def stream_destroy(self, o: Operation) -> None:
         del self.streams[o.stream]

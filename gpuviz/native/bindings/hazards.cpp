@@ -78,6 +78,7 @@ Columns hazards_of(const Columns& operation_columns, const Columns& access_colum
     views[0]
         .take("code", operations.code)
         .take("stream", operations.stream)
+        .take("device", operations.device)
         .take("object", operations.object)
         .take("accesses", operations.accesses);
     views[1]
@@ -191,7 +192,8 @@ void bind_hazards(nb::module_& m) {
     nb::class_<Engine>(m, "HazardEngine",
                        "Finds operations that access the same memory in conflicting ways without "
                        "a guaranteed order, in a program given call by call. Stream 0 is the "
-                       "legacy default stream; operations are numbered from 1, 0 is none. "
+                       "legacy default stream of device 0; operations are numbered from 1, 0 is "
+                       "none. "
                        "ValueError for what does not exist.")
         .def(
             "__init__",
@@ -202,7 +204,8 @@ void bind_hazards(nb::module_& m) {
             },
             nb::kw_only(), "cuda_free_synchronizes"_a = true, "pageable_download_blocks"_a = false,
             "strict_threads"_a = false)
-        .def("create_stream", &Engine::create_stream, "kind"_a)
+        .def("create_stream", &Engine::create_stream, "kind"_a, "device"_a = 0)
+        .def("legacy_stream", &Engine::legacy_stream, "device"_a)
         .def("destroy_stream", &Engine::destroy_stream, "stream"_a)
         .def("create_event", &Engine::create_event)
         .def("destroy_event", &Engine::destroy_event, "event"_a)
@@ -216,7 +219,7 @@ void bind_hazards(nb::module_& m) {
         .def("wait_event", &Engine::wait_event, "thread"_a, "stream"_a, "event"_a)
         .def("synchronize_event", &Engine::synchronize_event, "thread"_a, "event"_a)
         .def("synchronize_stream", &Engine::synchronize_stream, "thread"_a, "stream"_a)
-        .def("synchronize_device", &Engine::synchronize_device, "thread"_a)
+        .def("synchronize_device", &Engine::synchronize_device, "thread"_a, "device"_a = 0)
         .def("write_value", &Engine::write_value, "thread"_a, "stream"_a, "address"_a)
         .def("wait_value", &Engine::wait_value, "thread"_a, "stream"_a, "address"_a)
         .def("allocate", allocate, "operation"_a, "allocator"_a, "memory"_a, "address"_a, "bytes"_a,

@@ -8,6 +8,7 @@
 namespace gpuviz::hazards {
 
 using Slot = std::uint32_t;  // a stream, or a host thread that accesses memory itself
+using Device = std::uint16_t;
 
 // An action of a stream: its position among all actions of that stream, from 1.
 struct Moment {

@@ -79,7 +79,9 @@ Capture* Engine::capture_of(Slot stream) {
     return found == captures_.end() ? nullptr : found->second.get();
 }
 
-Slot Engine::create_stream(StreamKind kind) { return order_.create_stream(kind); }
+Slot Engine::create_stream(StreamKind kind, Device device) {
+    return order_.create_stream(kind, device);
+}
 
 void Engine::destroy_stream(Slot stream) {
     check_stream(stream);
@@ -369,7 +371,7 @@ void Engine::wait_event(ThreadId thread, Slot stream, EventId id) {
         event.capture->order.follow(slot, event.clock);
         return;
     }
-    if (capture || (!event.is_recorded && stream == Order::legacy)) return;
+    if (capture || (!event.is_recorded && order_.is_legacy(stream))) return;
     order_.act(stream, thread);
     if (event.is_recorded) order_.follow(stream, event.clock);
 }
@@ -384,7 +386,11 @@ void Engine::synchronize_stream(ThreadId thread, Slot stream) {
     order_.synchronize(thread, stream);
 }
 
-void Engine::synchronize_device(ThreadId thread) { order_.synchronize_device(thread); }
+void Engine::synchronize_device(ThreadId thread, Device device) {
+    order_.synchronize_device(thread, device);
+}
+
+void Engine::synchronize_all(ThreadId thread) { order_.synchronize_all(thread); }
 
 void Engine::wait_for_unknown(ThreadId thread, Slot stream) {
     check_stream(stream);
@@ -541,7 +547,7 @@ void Engine::free_async(OperationId operation, ThreadId thread, BlockId id, Slot
 
 void Engine::cuda_free(ThreadId thread, BlockId id) {
     Block& block = live_block(id);
-    if (options_.cuda_free_synchronizes) order_.synchronize_device(thread);
+    if (options_.cuda_free_synchronizes) order_.synchronize_all(thread);
     const std::uint64_t start = block.of.address, stop = start + block.of.bytes;
     end(block, 0, {});
     if (options_.cuda_free_synchronizes && !options_.strict_threads) {

@@ -64,7 +64,8 @@ class Engine {
   public:
     explicit Engine(Options options = {});
 
-    [[nodiscard]] Slot create_stream(StreamKind kind);
+    [[nodiscard]] Slot create_stream(StreamKind kind, Device device = 0);
+    [[nodiscard]] Slot legacy_stream(Device device) { return order_.legacy_of(device); }
     void destroy_stream(Slot stream);
     [[nodiscard]] EventId create_event();
     void destroy_event(EventId event);
@@ -83,7 +84,8 @@ class Engine {
     // Also for queries that return success.
     void synchronize_event(ThreadId thread, EventId event);
     void synchronize_stream(ThreadId thread, Slot stream);
-    void synchronize_device(ThreadId thread);
+    void synchronize_device(ThreadId thread, Device device);
+    void synchronize_all(ThreadId thread);
     // The stream waits for something unknown, perhaps for all work so far.
     void wait_for_unknown(ThreadId thread, Slot stream);
     void write_value(ThreadId thread, Slot stream, std::uint64_t address);

@@ -4,26 +4,38 @@
 
 namespace gpuviz::hazards {
 
-Order::Order(bool strict_threads) : strict_threads_(strict_threads), hosts_(1) {
+Order::Order(bool strict_threads) : strict_threads_(strict_threads), defaults_(1), hosts_(1) {
     streams_.push_back({.kind = StreamKind::legacy, .tail = {}});
+    defaults_[0].slot = legacy;
 }
 
-Slot Order::create_stream(StreamKind kind) {
+Slot Order::legacy_of(Device device) {
+    if (device >= defaults_.size()) defaults_.resize(device + std::size_t(1));
+    std::optional<Slot>& slot = defaults_[device].slot;
+    if (!slot) {
+        streams_.push_back({.kind = StreamKind::legacy, .device = device, .tail = {}});
+        slot = static_cast<Slot>(streams_.size() - 1);
+    }
+    return *slot;
+}
+
+Slot Order::create_stream(StreamKind kind, Device device) {
+    if (device >= defaults_.size()) defaults_.resize(device + std::size_t(1));
     // Everything enqueued from now on is ordered after a stream whose end the host knows, so that
     // its slot can count on for another one.
     const auto settled = std::find_if(destroyed_.begin(), destroyed_.end(), [&](Slot slot) {
         return streams_[slot].holds == 0 && is_settled({slot, streams_[slot].last});
     });
     if (settled == destroyed_.end()) {
-        streams_.push_back({.kind = kind, .tail = {}});
+        streams_.push_back({.kind = kind, .device = device, .tail = {}});
         return static_cast<Slot>(streams_.size() - 1);
     }
     const Slot slot = *settled;
     destroyed_.erase(settled);
-    std::erase(unseen_by_legacy_, slot);
+    std::erase(defaults_[streams_[slot].device].unseen, slot);
     Stream& stream = streams_[slot];
     const std::uint64_t last = stream.last;
-    stream = {.kind = kind, .last = last, .own_start = last, .tail = {}};
+    stream = {.kind = kind, .device = device, .last = last, .own_start = last, .tail = {}};
     stream.tail.learn({slot, last});
     return slot;
 }
@@ -35,11 +47,17 @@ void Order::destroy_stream(Slot stream) {
 
 void Order::changed(Slot slot) {
     Stream& stream = streams_[slot];
-    if (stream.kind == StreamKind::legacy) ++legacy_version_;
+    DefaultStream& of_device = defaults_[stream.device];
+    if (stream.kind == StreamKind::legacy) ++of_device.version;
     if (stream.kind == StreamKind::blocking && !stream.unseen_by_legacy) {
         stream.unseen_by_legacy = true;
-        unseen_by_legacy_.push_back(slot);
+        of_device.unseen.push_back(slot);
     }
+}
+
+const Clock* Order::tail_of_legacy(const Stream& stream) const {
+    const std::optional<Slot> slot = defaults_[stream.device].slot;
+    return slot ? &streams_[*slot].tail : nullptr;
 }
 
 // What the stream's next action is ordered after besides the stream's earlier ones.
@@ -50,16 +68,17 @@ void Order::join_implicit(Slot slot, std::uint32_t host) {
         stream.thread_seen = host;
         stream.host_seen = hosts_[host].version;
     }
-    if (stream.kind == StreamKind::blocking && stream.legacy_seen != legacy_version_) {
-        stream.tail.join(streams_[legacy].tail);
-        stream.legacy_seen = legacy_version_;
+    DefaultStream& of_device = defaults_[stream.device];
+    if (stream.kind == StreamKind::blocking && stream.legacy_seen != of_device.version) {
+        if (const Clock* tail = tail_of_legacy(stream)) stream.tail.join(*tail);
+        stream.legacy_seen = of_device.version;
     }
     if (stream.kind != StreamKind::legacy) return;
-    for (const Slot each : unseen_by_legacy_) {
+    for (const Slot each : of_device.unseen) {
         stream.tail.join(streams_[each].tail);
         streams_[each].unseen_by_legacy = false;
     }
-    unseen_by_legacy_.clear();
+    of_device.unseen.clear();
 }
 
 Moment Order::act(Slot slot, std::uint32_t thread, bool programmatic) {
@@ -68,11 +87,12 @@ Moment Order::act(Slot slot, std::uint32_t thread, bool programmatic) {
     stream.own_start = stream.last;
     if (programmatic && stream.last > 0) {
         stream.own_start = std::max(stream.last - 1, hosts_[host].knows[slot]);
-        if (stream.kind == StreamKind::blocking) {
-            stream.own_start = std::max(stream.own_start, streams_[legacy].tail[slot]);
+        const Clock* const tail = tail_of_legacy(stream);
+        if (stream.kind == StreamKind::blocking && tail != nullptr) {
+            stream.own_start = std::max(stream.own_start, (*tail)[slot]);
         }
         if (stream.kind == StreamKind::legacy) {
-            for (const Slot each : unseen_by_legacy_) {
+            for (const Slot each : default_of(slot).unseen) {
                 stream.own_start = std::max(stream.own_start, streams_[each].tail[slot]);
             }
         }
@@ -90,9 +110,10 @@ Start Order::start_of_last(Slot slot) const {
 Clock Order::next_start(Slot slot, std::uint32_t thread) {
     Clock start = streams_[slot].tail;
     start.join(known_to(thread));
-    if (streams_[slot].kind == StreamKind::blocking) start.join(streams_[legacy].tail);
-    if (slot == legacy) {
-        for (const Slot each : unseen_by_legacy_) start.join(streams_[each].tail);
+    const Clock* const tail = tail_of_legacy(streams_[slot]);
+    if (streams_[slot].kind == StreamKind::blocking && tail != nullptr) start.join(*tail);
+    if (is_legacy(slot)) {
+        for (const Slot each : default_of(slot).unseen) start.join(streams_[each].tail);
     }
     return start;
 }
@@ -126,11 +147,20 @@ void Order::learn(std::uint32_t thread, const Clock& clock) {
 
 void Order::synchronize(std::uint32_t thread, Slot stream) {
     learn(thread, streams_[stream].tail);
-    if (stream != legacy) return;
-    for (const Slot each : unseen_by_legacy_) learn(thread, streams_[each].tail);
+    if (!is_legacy(stream)) return;
+    for (const Slot each : default_of(stream).unseen) learn(thread, streams_[each].tail);
 }
 
-void Order::synchronize_device(std::uint32_t thread) {
+void Order::synchronize_device(std::uint32_t thread, Device device) {
+    if (defaults_.size() == 1) return synchronize_all(thread);
+    Host& host = hosts_[host_of(thread)];
+    for (const Stream& each : streams_) {
+        if (each.device == device) host.knows.join(each.tail);
+    }
+    ++host.version;
+}
+
+void Order::synchronize_all(std::uint32_t thread) {
     Host& host = hosts_[host_of(thread)];
     for (Slot each = 0; each < streams_.size(); ++each) {
         host.knows.learn({each, streams_[each].last});

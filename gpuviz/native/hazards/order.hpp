@@ -27,14 +27,21 @@ class Start {
 
 // The order that CUDA guarantees between the actions of streams, and what host threads know.
 //
+// Streams belong to devices, which are numbered from 0. Nothing but events and the host orders the
+// streams of one after those of another.
 // Not thread-safe. Its memory grows with streams, threads and value addresses, not with actions.
 class Order {
   public:
     explicit Order(bool strict_threads);
 
-    static constexpr Slot legacy = 0;
+    static constexpr Slot legacy = 0;  // of device 0
 
-    [[nodiscard]] Slot create_stream(StreamKind kind);
+    [[nodiscard]] Slot legacy_of(Device device);
+    [[nodiscard]] bool is_legacy(Slot stream) const {
+        return streams_[stream].kind == StreamKind::legacy;
+    }
+    // A legacy stream exists already.
+    [[nodiscard]] Slot create_stream(StreamKind kind, Device device = 0);
     void destroy_stream(Slot stream);
     // Keeps a stream apart from later ones after its end, until each hold is dropped.
     void hold(Slot stream) { ++streams_[stream].holds; }
@@ -56,7 +63,8 @@ class Order {
     [[nodiscard]] const Clock& known_to(std::uint32_t thread);
     void learn(std::uint32_t thread, const Clock& clock);
     void synchronize(std::uint32_t thread, Slot stream);
-    void synchronize_device(std::uint32_t thread);
+    void synchronize_device(std::uint32_t thread, Device device);
+    void synchronize_all(std::uint32_t thread);
     // Counts an access of the host itself, which its thread knows.
     Moment access_by(std::uint32_t thread);
     // Whether nothing after now can be unordered with the action.
@@ -73,15 +81,22 @@ class Order {
   private:
     struct Stream {
         StreamKind kind;
+        Device device = 0;
         bool alive = true;
         bool unseen_by_legacy = false;
         std::uint32_t holds = 0;
         std::uint32_t thread_seen = 0;
         std::uint64_t host_seen = 0;    // Host::version of thread_seen
-        std::uint64_t legacy_seen = 0;  // legacy_version_
+        std::uint64_t legacy_seen = 0;  // DefaultStream::version
         std::uint64_t last = 0;         // index of the last action
         std::uint64_t own_start = 0;    // last action of the stream before the start of the last
         Clock tail;
+    };
+    // What orders the blocking streams of a device.
+    struct DefaultStream {
+        std::optional<Slot> slot;
+        std::vector<Slot> unseen;  // blocking streams with actions since its last one
+        std::uint64_t version = 1;
     };
     struct Host {
         Clock knows;
@@ -90,14 +105,18 @@ class Order {
     };
 
     [[nodiscard]] std::uint32_t host_of(std::uint32_t thread);
+    [[nodiscard]] const DefaultStream& default_of(Slot slot) const {
+        return defaults_[streams_[slot].device];
+    }
+    // Null if nothing has used it.
+    [[nodiscard]] const Clock* tail_of_legacy(const Stream& stream) const;
     void join_implicit(Slot slot, std::uint32_t host);
     void changed(Slot slot);
 
     bool strict_threads_;
     std::vector<Stream> streams_;
     std::vector<Slot> destroyed_;
-    std::vector<Slot> unseen_by_legacy_;  // blocking streams with actions since its last one
-    std::uint64_t legacy_version_ = 1;
+    std::vector<DefaultStream> defaults_;  // by device
     std::vector<Host> hosts_;
     std::unordered_map<std::uint32_t, std::uint32_t> host_of_thread_;
 };

@@ -48,6 +48,7 @@ class Feed {
         const auto operation = OperationId(row) + 1;
         const std::uint32_t object = operations_.object[row];
         const std::uint32_t number = operations_.stream[row];
+        device_ = operations_.device[row];
         take_accesses(row);
         switch (static_cast<Code>(operations_.code[row])) {
             case Code::launch:
@@ -80,10 +81,10 @@ class Feed {
                 engine_.synchronize_stream(0, stream(number));
                 break;
             case Code::synchronize_device:
-                engine_.synchronize_device(0);
+                engine_.synchronize_device(0, device_);
                 break;
             case Code::create_stream:
-                streams_[number] = engine_.create_stream(static_cast<StreamKind>(object));
+                streams_[number] = engine_.create_stream(static_cast<StreamKind>(object), device_);
                 break;
             case Code::destroy_stream:
                 engine_.destroy_stream(stream(number));
@@ -116,6 +117,9 @@ class Feed {
             case Code::launch_graph:
                 engine_.launch_graph(operation, 0, graph(object), stream(number));
                 break;
+            case Code::synchronize_all:
+                engine_.synchronize_all(0);
+                break;
             default:
                 throw std::invalid_argument("row " + std::to_string(row) + " has no code");
         }
@@ -123,8 +127,8 @@ class Feed {
         take_hazards(is_graph ? std::optional(object) : std::nullopt);
     }
 
-    Slot stream(std::uint32_t number) const {
-        if (number == 0) return Order::legacy;
+    Slot stream(std::uint32_t number) {
+        if (number == 0) return engine_.legacy_stream(device_);
         const auto found = streams_.find(number);
         if (found != streams_.end()) return found->second;
         throw std::invalid_argument("stream " + std::to_string(number) + " does not exist");
@@ -313,6 +317,7 @@ class Feed {
     std::unordered_map<std::uint32_t, std::unordered_map<BlockId, Use>> uses_;  // by capture
     std::map<std::uint64_t, Owner> owners_;  // the last one that began at an address
     std::uint64_t most_bytes_ = 0;
+    Device device_ = 0;  // of the stream of the current operation
     std::vector<Access> taken_;
     std::size_t reached_ = 0;
     RecordedHazards found_;

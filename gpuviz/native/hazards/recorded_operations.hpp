@@ -29,12 +29,14 @@ enum class Code : std::uint8_t {
     end_capture,
     instantiate,
     launch_graph,
+    synchronize_all,
 };
 
 // The operations of a recording, in the order in which the host issued them.
 struct RecordedOperations {
     std::span<const std::uint8_t> code;
     std::span<const std::uint32_t> stream;    // numbers from 0, which is the legacy stream
+    std::span<const std::uint16_t> device;    // of the stream
     std::span<const std::uint32_t> object;    // a block, an event, a graph, or a kind
     std::span<const std::uint32_t> accesses;  // how many of the accesses are the operation's
 };

@@ -557,7 +557,7 @@ def test_operations_on_rows_that_do_not_exist_are_an_error(change, text):
     def columns(**types):
         return {name: np.array(change.get(name, [0]), kind) for name, kind in types.items()}
 
-    operations = columns(code="u1", stream="u4", object="u4", accesses="u4")
+    operations = columns(code="u1", stream="u4", device="u2", object="u4", accesses="u4")
     accesses = columns(block="u4", mode="u1", start="u8", stop="u8", is_exact="u1")
     blocks = columns(address="u8", bytes="u8", is_pinned="u1", is_private="u1")
 
@@ -570,6 +570,7 @@ def test_a_block_at_the_address_of_a_live_one_ends_it():
     operations = {
         "code": np.array(codes, np.uint8),
         "stream": np.zeros(5, np.uint32),
+        "device": np.zeros(5, np.uint16),
         "object": np.array([0, 0, 1, 0, 0], np.uint32),
         "accesses": np.array([0, 1, 0, 1, 0], np.uint32),
     }
