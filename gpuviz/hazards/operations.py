@@ -246,9 +246,11 @@ def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", graphs: Know
 def _are_serialized(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether each activity is a copy between two devices that waits for both.
 
-    Copies between devices in the default stream begin after everything issued to either device
-    before, and end before everything issued to either afterwards (CUDA Programming Guide,
-    "Peer-to-Peer Memory Copy"). In other streams they follow the order of the stream alone.
+    Copies between devices in the default stream begin after everything that was issued to either
+    before, and end before everything that is issued to either afterwards (CUDA Programming Guide,
+    "Peer-to-Peer Memory Copy"). In other streams they follow the order of the stream alone. Within
+    one device ``cudaMemcpyPeer`` is a copy as any other: measured, it runs beside a non-blocking
+    stream.
     """
     import numpy as np
 
@@ -265,12 +267,10 @@ def _add_serialized(
 ) -> None:
     import numpy as np
 
-    sides = ("source_device", "destination_device")
-    ends = np.stack([plain(tables["activities"][side])[row] for side in sides])
-    is_known = (ends >= 0).all(axis=0)
-    for end in ends:
-        rows.add(time[is_known], Code.SYNCHRONIZE_DEVICE, device=end[is_known])
-    rows.add(time[~is_known], Code.SYNCHRONIZE_ALL)
+    own = plain(tables["activities"]["device"])[row]
+    for side in ("source_device", "destination_device"):
+        end = plain(tables["activities"][side])[row]
+        rows.add(time, Code.SYNCHRONIZE_DEVICE, device=np.where(end >= 0, end, own))
 
 
 def _add_collectives(
@@ -310,14 +310,14 @@ def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether each call is a synchronous copy or memset, by its name."""
     import numpy as np
 
-    names = plain(tables["api_calls"]["name"])[call]
-    distinct = np.unique(names)
+    names = np.append(plain(tables["api_calls"]["name"]), 0)[call]
+    distinct = np.unique(names[call >= 0])
     is_set = re.compile(r"cu(da)?Mem(cpy|set)(?!.*Async)")
     known = [
         kind_of_name(text) == CallKind.MEMCPY or bool(is_set.match(text))
         for text in texts(tables, distinct)
     ]
-    found: NDArray[Any] = np.isin(names, distinct[known])
+    found: NDArray[Any] = np.isin(names, distinct[known]) & (call >= 0)
     return found
 
 
@@ -338,7 +338,8 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) ->
     # A record without a call was made by a graph or in a capture.
     is_captured = np.isin(plain(table["correlation"]), graphs.captured)
     is_record = rows_of("event_record") & (call >= 0) & (stream != 0) & ~is_captured
-    recorded = _unambiguous(sync_id[is_record], device[is_record])
+    # CUPTI counts the records of all contexts of a process together.
+    recorded = sync_id[is_record & (sync_id != 0)]
     waits = rows_of("stream_wait_event") | rows_of("event_synchronize")
     is_known = waits & np.isin(sync_id, recorded)
     numbers = np.unique(sync_id[is_known])
@@ -385,19 +386,6 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) ->
     rows.add(time[whole], Code.SYNCHRONIZE_DEVICE, device=device[whole], call=call[whole])
     unknown = is_stream & (stream == 0)
     rows.add(time[unknown], Code.SYNCHRONIZE_ALL, call=call[unknown])
-
-
-def _unambiguous(sync_id: "NDArray[Any]", device: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the ids of event records, except those that several devices use.
-
-    CUPTI does not say whether the contexts of a process count them together.
-    """
-    import numpy as np
-
-    of_devices = [np.unique(sync_id[device == each]) for each in np.unique(device)]
-    found, count = np.unique(np.concatenate([sync_id[:0], *of_devices]), return_counts=True)
-    known: NDArray[Any] = found[(count == 1) & (found != 0)]
-    return known
 
 
 def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:

@@ -7,19 +7,9 @@ import pytest
 
 import gpuviz
 from gpuviz.recorder.nvml import device_totals
+from tests.gpu.device_programs import device_count, hand_over, spin
 
 pytestmark = pytest.mark.gpu
-
-
-def device_count():
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    count = ctypes.c_int()
-    driver.cuInit(0)
-    driver.cuDeviceGetCount(ctypes.byref(count))
-    return count.value
 
 
 @pytest.mark.skipif(device_count() < 2, reason="fewer than two GPUs")
@@ -123,3 +113,40 @@ def test_an_allocation_is_on_the_current_device_however_it_became_current():
     assert len(found) == 7
     assert [device for device, _ in found] == [current for _, current in found]
     assert [device for device, _ in found[:4]] == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_a_copy_by_its_devices_within_one_device_follows_its_stream(is_ordered):
+    """CUPTI tells it as a copy on the device, which runs while another stream still writes."""
+    import cupy as cp
+
+    source, target = cp.zeros(1, "f"), cp.zeros(1, "f")
+    spin(source, 0)
+    cp.cuda.Device().synchronize()
+    with gpuviz.record() as recorder:
+        source, target = cp.zeros(1, "f"), cp.zeros(1, "f")
+        cp.cuda.Device().synchronize()
+        writing = cp.cuda.Stream(non_blocking=True)
+        with writing:
+            spin(source, 0.05)
+            written = writing.record()
+        if is_ordered:
+            cp.cuda.Stream.null.wait_event(written)
+        cp.cuda.runtime.memcpyPeer(target.data.ptr, 0, source.data.ptr, 0, source.nbytes)
+        cp.cuda.Device().synchronize()
+
+    found = [(each.kind, each.showed) for each in recorder.recording.hazards()]
+    assert float(target[0]) == is_ordered
+    assert found == ([] if is_ordered else [("RAW", True)])
+
+
+@pytest.mark.skipif(device_count() < 2, reason="fewer than two GPUs")
+@pytest.mark.parametrize("side", ["before", "behind"])
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_a_copy_between_devices_is_a_hazard_if_nothing_orders_it(side, is_ordered):
+    with gpuviz.record() as recorder:
+        wrong = hand_over(side, is_ordered=is_ordered)
+
+    kinds = [each.kind for each in recorder.recording.hazards()]
+    assert kinds.count("RAW") == (not is_ordered)
+    assert wrong == 0 or not is_ordered

@@ -6,7 +6,7 @@ import pytest
 
 import gpuviz
 from gpuviz.analysis.collective_kernels import collective_kernels
-from tests.gpu.test_devices import device_count
+from tests.gpu.device_programs import device_count
 
 pytestmark = pytest.mark.gpu
 

@@ -207,22 +207,3 @@ def test_memory_freed_while_another_device_may_copy_from_it_is_a_hazard(two):
 
     (hazard,) = two.hazards()
     assert (hazard.kind, hazard.tier, hazard.device) == ("use_after_free", "latent", 0)
-
-
-def test_a_number_of_an_event_that_both_devices_use_orders_everything(two):
-    """CUPTI may count the records of events in each context."""
-    first, second = two.first.own.record(), two.second.own.record()
-    two.write(two.first.own)
-    two.second.own.wait_event(first)
-    two.copy(two.second.own)
-    assert second is not first
-    recording = on_devices(two.recording(), {two.second.own.ptr: 1}, legacy=[], synchronized=[0])
-    assert [each.kind for each in recording.hazards()] == ["RAW"]
-
-    table = recording.tables["synchronizations"]
-    place = table.schema.get_field_index("event_sync_id")
-    same = [7 if each else 0 for each in table["event_sync_id"].to_pylist()]
-    changed = table.set_column(place, "event_sync_id", [same])
-
-    tables = {**recording.tables, "synchronizations": changed.cast(table.schema)}
-    assert type(recording)(tables, recording.manifest).hazards() == ()
