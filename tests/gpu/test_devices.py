@@ -120,8 +120,9 @@ def test_a_copy_by_its_devices_within_one_device_follows_its_stream(is_ordered):
     """CUPTI tells it as a copy on the device, which runs while another stream still writes."""
     import cupy as cp
 
-    source, target = cp.zeros(1, "f"), cp.zeros(1, "f")
+    source = cp.zeros(1, "f")
     spin(source, 0)
+    source.fill(5)
     cp.cuda.Device().synchronize()
     with gpuviz.record() as recorder:
         source, target = cp.zeros(1, "f"), cp.zeros(1, "f")
@@ -129,6 +130,7 @@ def test_a_copy_by_its_devices_within_one_device_follows_its_stream(is_ordered):
         writing = cp.cuda.Stream(non_blocking=True)
         with writing:
             spin(source, 0.05)
+            source.fill(5)
             written = writing.record()
         if is_ordered:
             cp.cuda.Stream.null.wait_event(written)
@@ -136,7 +138,7 @@ def test_a_copy_by_its_devices_within_one_device_follows_its_stream(is_ordered):
         cp.cuda.Device().synchronize()
 
     found = [(each.kind, each.showed) for each in recorder.recording.hazards()]
-    assert float(target[0]) == is_ordered
+    assert float(target[0]) == (5 if is_ordered else 0)
     assert found == ([] if is_ordered else [("RAW", True)])
 
 
