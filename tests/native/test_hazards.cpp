@@ -22,7 +22,7 @@ class Program {
   public:
     Program(std::uint64_t seed, bool strict_threads)
         : random_(seed), engine_({.strict_threads = strict_threads}) {
-        streams_.push_back(Order::legacy);
+        streams_ = {Order::legacy, second_};
         for (int each = 0; each < 3; ++each) events_.push_back(engine_.create_event());
     }
 
@@ -44,7 +44,7 @@ class Program {
             case 5:
                 return engine_.synchronize_stream(thread, stream);
             case 6:
-                return below(8) == 0 ? engine_.synchronize_device(thread) : void();
+                return below(8) == 0 ? synchronize(thread) : void();
             case 7:
                 return capture(stream);
             case 8:
@@ -85,16 +85,22 @@ class Program {
 
   private:
     std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+    Device any_device() { return static_cast<Device>(below(3)); }
 
     void create_stream() {
         if (streams_.size() > 6) return;
-        streams_.push_back(
-            engine_.create_stream(below(2) == 0 ? StreamKind::blocking : StreamKind::non_blocking));
+        const auto kind = below(2) == 0 ? StreamKind::blocking : StreamKind::non_blocking;
+        streams_.push_back(engine_.create_stream(kind, any_device()));
+    }
+
+    void synchronize(ThreadId thread) {
+        if (below(2) == 0) return engine_.synchronize_all(thread);
+        engine_.synchronize_device(thread, any_device());
     }
 
     void destroy_stream() {
-        if (streams_.size() < 3) return;
-        const std::size_t place = 1 + below(streams_.size() - 1);
+        if (streams_.size() < 4) return;
+        const std::size_t place = 2 + below(streams_.size() - 2);
         if (streams_[place] == captured_) return;
         engine_.destroy_stream(streams_[place]);
         streams_.erase(streams_.begin() + std::ptrdiff_t(place));
@@ -106,7 +112,7 @@ class Program {
             captured_ = Order::legacy;
             return;
         }
-        if (stream == Order::legacy || graphs_.size() > 4) return;
+        if (stream == Order::legacy || stream == second_ || graphs_.size() > 4) return;
         try {
             engine_.begin_capture(stream);
             captured_ = stream;
@@ -186,6 +192,7 @@ class Program {
 
     std::mt19937_64 random_;
     Engine engine_;
+    const Slot second_ = engine_.legacy_stream(1);
     OperationId operation_ = 0;
     std::vector<Slot> streams_;
     std::vector<EventId> events_;
@@ -253,6 +260,7 @@ void recordings_of_any_content_are_judged_or_rejected() {
         auto stream = any<std::uint32_t>(random, rows, 3);
         stream[0] = 1;
         stream[1] = 2;
+        const auto device = any<std::uint16_t>(random, rows, 2);
         const auto object = any<std::uint32_t>(random, rows, count);
         const auto accesses = any<std::uint32_t>(random, rows, 3);
         const auto block = any<std::uint32_t>(random, touches, count);
@@ -265,9 +273,9 @@ void recordings_of_any_content_are_judged_or_rejected() {
         const auto is_pinned = any<std::uint8_t>(random, count, 2);
         const auto is_private = any<std::uint8_t>(random, count, 2);
         try {
-            const RecordedHazards found =
-                hazards_of({code, stream, object, accesses}, {block, mode, start, stop, is_exact},
-                           {address, bytes, is_pinned, is_private});
+            const RecordedHazards found = hazards_of({code, stream, device, object, accesses},
+                                                     {block, mode, start, stop, is_exact},
+                                                     {address, bytes, is_pinned, is_private});
             for (const std::int64_t each : found.block) {
                 CHECK_EQUAL(each >= 0 && each < std::int64_t(count), true);
             }

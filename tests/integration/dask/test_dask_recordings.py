@@ -48,6 +48,8 @@ def client(cluster):
     with Client(cluster) as client:
         cluster.scale(2)
         client.wait_for_workers(2)
+        # A test may have added one, which ends now.
+        wait_until(lambda: len(client.scheduler_info()["workers"]) == 2)
         yield client
 
 
@@ -123,8 +125,12 @@ def test_the_metrics_of_workers_have_the_memory_of_the_recorded_pool(client, tmp
     def reported():
         return client.scheduler_info()["workers"][address]["metrics"].get("rmm", {})
 
-    with gpuviz.dask.record(tmp_path, device=gpu_tasks.gpu):
-        client.submit(gpu_tasks.scale, 1, workers=[address]).result()
+    with gpuviz.dask.record(tmp_path, device=gpu_tasks.gpu_in_real_time):
+        client.run(gpu_tasks.keep, 1, workers=[address])
+        wait_until(
+            lambda: reported() == {"rmm-used": gpu_tasks.MIB, "rmm-total": 2 * gpu_tasks.MIB}
+        )
+        client.run(gpu_tasks.release, workers=[address])
         wait_until(lambda: reported() == {"rmm-used": 0, "rmm-total": 2 * gpu_tasks.MIB})
 
     assert set(client.run(has_metric).values()) == {False}
