@@ -110,7 +110,8 @@ def test_a_program_without_a_loop_has_no_iterations(lines):
 @examples(100)
 @given(
     lines=st.integers(2, 6),
-    count=st.integers(20, 200),
+    # Shorter ones of two lines repeat by chance; one of 20 was found.
+    count=st.integers(60, 200),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_a_random_sequence_has_no_iterations(lines, count, seed):
