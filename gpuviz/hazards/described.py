@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import texts
 from gpuviz.hazards.fix import fix
-from gpuviz.hazards.hazard import Hazard, HazardOperation
+from gpuviz.hazards.hazard import Hazard, HazardOperation, shown_stream
 from gpuviz.recording.conclusions import SIDES
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording.recording import Recording
 
+# Rows of `streams` by id, with what their GPUs are called.
 _Streams = dict[int, dict[str, Any]]
 # What is not named by its activity.
 _OWN_NAMES = {"free": "free", "allocate": "allocation", "launch_graph": "graph launch"}
@@ -30,12 +31,15 @@ def described(recording: "Recording", table: "pa.Table") -> tuple[Hazard, ...]:
 
 
 def _gpus(recording: "Recording") -> dict[int, str]:
-    """Return what the devices of processes with several devices are called."""
-    processes = recording.tables["processes"].to_pylist()
-    known = [zip(row["devices"], row["ordinals"], strict=False) for row in processes]
-    groups = [list(each) for each in known] or [[(each, each) for each in recording.devices]]
+    """Return what the devices of each process with several devices are called in it."""
+    processes = [process.devices for process in recording.processes]
+    if not processes:
+        processes = [{device: device for device in recording.devices}]
     return {
-        device: f"GPU {ordinal}" for group in groups if len(group) > 1 for device, ordinal in group
+        device: f"GPU {ordinal}"
+        for devices in processes
+        if len(devices) > 1
+        for device, ordinal in devices.items()
     }
 
 
@@ -48,7 +52,9 @@ def _hazard(recording: "Recording", row: dict[str, Any], streams: "_Streams") ->
     old = row["block"] if is_own else row["other_block"]
     stack = recording.call_stacks.call_site
     freed = "" if row["free"] < 0 else stack(events["stack"][row["free"]].as_py())[0]
-    stream = _name(streams, events["stream"][old].as_py())
+    allocating = events["stream"][old].as_py()
+    gpu = streams.get(allocating, {}).get("gpu", "")
+    stream = shown_stream(_name(streams, allocating), gpu)
     facts = ("kind", "tier", "device", "block", "other_block", "bytes", "count")
     return Hazard(
         **{name: row[name] for name in facts},

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.hazards.hazard import shown_stream
-
 if TYPE_CHECKING:
     from gpuviz.hazards.hazard import HazardOperation, Kind
 
@@ -12,7 +10,7 @@ def fix(  # noqa: PLR0913 - what the sentence names
     kind: "Kind",
     first: "HazardOperation",
     second: "HazardOperation",
-    stream: str,
+    allocating: str,
     freed: str,
     *,
     device: int,
@@ -24,7 +22,8 @@ def fix(  # noqa: PLR0913 - what the sentence names
         kind: The kind of the hazard.
         first: Its first operation.
         second: Its second operation.
-        stream: The name of the stream on which the block of the first operation was allocated.
+        allocating: The stream on which the block of the first operation was allocated, as
+            ``where`` of an operation.
         freed: Where that block was freed; empty if it was not.
         device: The device of the block.
         is_of_graph: Whether the second operation is the launch of a graph.
@@ -39,32 +38,30 @@ def fix(  # noqa: PLR0913 - what the sentence names
         return (
             f"Record an event on {first.where} after {first.site}, and let {second.where} wait for "
             f"it before {second.site}: second_stream.wait_event(first_stream.record())."
-            f"{_on_current_device(first)}"
+            f"{_on_current_device(first, second.device)}"
         )
-    if first.stream == stream:
+    if first.where == allocating:
         return (
             f"Keep the array until {first.where} has done its work: synchronize the stream before "
             f"the array is freed{_at(freed)}."
         )
     # A block belongs to a stream of its own device.
-    record_stream = (
-        ""
-        if first.device != device
-        else ("call gpuviz.record_stream(array, using_stream) with gpuviz's allocator, or ")
-    )
+    record_stream = "call gpuviz.record_stream(array, using_stream) with gpuviz's allocator, or "
+    if first.device != device:
+        record_stream = ""
     return (
         f"Before the array is freed{_at(freed)}, make the stream on which it was allocated, "
-        f"{shown_stream(stream)}, wait for {first.where}: "
-        f"allocating_stream.wait_event(using_stream.record()).{_on_current_device(first)} Or "
-        f"{record_stream}keep the array until {first.where} has done its work."
+        f"{allocating}, wait for {first.where}: "
+        f"allocating_stream.wait_event(using_stream.record())."
+        f"{_on_current_device(first, device)} Or {record_stream}keep the array until {first.where} has done its work."
     )
 
 
-def _on_current_device(operation: "HazardOperation") -> str:
-    """Return where an event must be recorded, if the process has several devices."""
-    if not operation.gpu:
+def _on_current_device(first: "HazardOperation", waiting: int) -> str:
+    """Return where the event must be recorded, if a stream of another device waits for it."""
+    if first.device == waiting:
         return ""
-    return f" Record it while {operation.gpu} is the current device."
+    return f" Record the event while {first.gpu} is the current device."
 
 
 def _at(site: str) -> str:

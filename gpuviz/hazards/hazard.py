@@ -22,9 +22,8 @@ class HazardOperation:
         source: The text of the line; empty if unknown.
         stack: An id of ``stacks``; 0 if unknown.
         stream: The name of its stream; for a free, that of the block's allocation.
-        device: Where the stream is, as ``device`` of a hazard.
-        gpu: What the device is called among those of the process, such as ``GPU 1``; empty if the
-            process has one.
+        device: Id in ``devices`` of the GPU of its stream.
+        gpu: That GPU among those of the process, such as ``GPU 1``; empty if the process has one.
         activity: The row of ``activities``, or -1.
         event: The row of ``memory_events`` of a free or an allocation, or -1.
     """
@@ -43,7 +42,7 @@ class HazardOperation:
     @property
     def where(self) -> str:
         """The stream, and the GPU if the process has several."""
-        return shown_stream(self.stream) + (f" of {self.gpu}" if self.gpu else "")
+        return shown_stream(self.stream, self.gpu)
 
     @property
     def short_name(self) -> str:
@@ -65,7 +64,7 @@ class Hazard:
             ``use_after_free``: the block was freed while the first may still have been using it.
         tier: ``certain`` if modes and extents of both accesses are known, ``probable`` if one is
             not, ``latent`` if the memory must be handed out again before harm is done.
-        device: Where the memory is, as in ``devices``.
+        device: Id in ``devices`` of the GPU whose memory it is.
         first: The operation that was issued first.
         second: The operation that was issued second.
         block: The row of ``memory_events`` that allocated the block that the second operation
@@ -95,7 +94,8 @@ class Hazard:
     fix: str
 
 
-def shown_stream(stream: str) -> str:
-    """Return a stream as text: its name in quotes, or what it is."""
+def shown_stream(stream: str, gpu: str = "") -> str:
+    """Return a stream as text: its name in quotes, or what it is; and its GPU, if not empty."""
     is_named = not stream.startswith(("stream ", "default ", "per-thread ", "internal "))
-    return f'stream "{stream}"' if is_named else stream
+    shown = f'stream "{stream}"' if is_named else stream
+    return f"{shown} of {gpu}" if gpu else shown

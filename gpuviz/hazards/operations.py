@@ -338,7 +338,7 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) ->
     # A record without a call was made by a graph or in a capture.
     is_captured = np.isin(plain(table["correlation"]), graphs.captured)
     is_record = rows_of("event_record") & (call >= 0) & (stream != 0) & ~is_captured
-    # CUPTI counts the records of all contexts of a process together.
+    # CUPTI counts the records of all contexts of a process together: measured with two on a GPU.
     recorded = sync_id[is_record & (sync_id != 0)]
     waits = rows_of("stream_wait_event") | rows_of("event_synchronize")
     is_known = waits & np.isin(sync_id, recorded)

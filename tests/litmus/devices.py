@@ -18,7 +18,6 @@ def on_devices(
     *,
     legacy: Sequence[int] = (),
     synchronized: Sequence[int] = (),
-    owners: Mapping[int, int] | None = None,
 ) -> "Recording":
     """Return a recording with its streams on several devices.
 
@@ -27,7 +26,6 @@ def on_devices(
         devices: The device of each stream, by its handle; that of others is 0.
         legacy: Handles of blocking streams that become default streams.
         synchronized: The devices that the synchronizations of whole devices are for, in order.
-        owners: The device of each block that is not where its stream is, by its address.
     """
     tables = dict(recording.tables)
     streams = tables["streams"].to_pylist()
@@ -35,13 +33,13 @@ def on_devices(
     for row in streams:
         row["device"] = of_stream[row["id"]]
         if row["handle"] in legacy:
-            row.update(kind=_LEGACY, handle=0)
+            row.update(kind=_LEGACY, handle=0, name="default stream")
     tables["streams"] = _table(tables["streams"], streams)
     events = tables["memory_events"].to_pylist()
-    of_block = dict(owners or {})
+    of_block: dict[int, int] = {}
     for row in events:
         if row["action"] == "alloc":
-            of_block.setdefault(row["address"], of_stream[row["stream"]])
+            of_block[row["address"]] = of_stream[row["stream"]]
         row["device"] = of_block.get(row["address"], of_stream.get(row["stream"], 0))
     tables["memory_events"] = _table(tables["memory_events"], events)
     waits = tables["synchronizations"].to_pylist()

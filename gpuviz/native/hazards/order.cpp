@@ -55,9 +55,9 @@ void Order::changed(Slot slot) {
     }
 }
 
-const Clock* Order::tail_of_legacy(const Stream& stream) const {
+const Clock* Order::legacy_before(const Stream& stream) const {
     const std::optional<Slot> slot = defaults_[stream.device].slot;
-    return slot ? &streams_[*slot].tail : nullptr;
+    return slot && stream.kind == StreamKind::blocking ? &streams_[*slot].tail : nullptr;
 }
 
 // What the stream's next action is ordered after besides the stream's earlier ones.
@@ -69,8 +69,8 @@ void Order::join_implicit(Slot slot, std::uint32_t host) {
         stream.host_seen = hosts_[host].version;
     }
     DefaultStream& of_device = defaults_[stream.device];
-    if (stream.kind == StreamKind::blocking && stream.legacy_seen != of_device.version) {
-        if (const Clock* tail = tail_of_legacy(stream)) stream.tail.join(*tail);
+    if (stream.legacy_seen != of_device.version) {
+        if (const Clock* tail = legacy_before(stream)) stream.tail.join(*tail);
         stream.legacy_seen = of_device.version;
     }
     if (stream.kind != StreamKind::legacy) return;
@@ -87,8 +87,7 @@ Moment Order::act(Slot slot, std::uint32_t thread, bool programmatic) {
     stream.own_start = stream.last;
     if (programmatic && stream.last > 0) {
         stream.own_start = std::max(stream.last - 1, hosts_[host].knows[slot]);
-        const Clock* const tail = tail_of_legacy(stream);
-        if (stream.kind == StreamKind::blocking && tail != nullptr) {
+        if (const Clock* tail = legacy_before(stream)) {
             stream.own_start = std::max(stream.own_start, (*tail)[slot]);
         }
         if (stream.kind == StreamKind::legacy) {
@@ -110,8 +109,7 @@ Start Order::start_of_last(Slot slot) const {
 Clock Order::next_start(Slot slot, std::uint32_t thread) {
     Clock start = streams_[slot].tail;
     start.join(known_to(thread));
-    const Clock* const tail = tail_of_legacy(streams_[slot]);
-    if (streams_[slot].kind == StreamKind::blocking && tail != nullptr) start.join(*tail);
+    if (const Clock* tail = legacy_before(streams_[slot])) start.join(*tail);
     if (is_legacy(slot)) {
         for (const Slot each : default_of(slot).unseen) start.join(streams_[each].tail);
     }
@@ -152,7 +150,7 @@ void Order::synchronize(std::uint32_t thread, Slot stream) {
 }
 
 void Order::synchronize_device(std::uint32_t thread, Device device) {
-    if (defaults_.size() == 1) return synchronize_all(thread);
+    if (defaults_.size() == 1) return synchronize_all(thread);  // the same, in less time
     Host& host = hosts_[host_of(thread)];
     for (const Stream& each : streams_) {
         if (each.device == device) host.knows.join(each.tail);

@@ -29,6 +29,7 @@ class Start {
 //
 // Streams belong to devices, which are numbered from 0. Nothing but events and the host orders the
 // streams of one after those of another.
+//
 // Not thread-safe. Its memory grows with streams, threads and value addresses, not with actions.
 class Order {
   public:
@@ -36,11 +37,12 @@ class Order {
 
     static constexpr Slot legacy = 0;  // of device 0
 
+    // Created when it is first asked for.
     [[nodiscard]] Slot legacy_of(Device device);
     [[nodiscard]] bool is_legacy(Slot stream) const {
         return streams_[stream].kind == StreamKind::legacy;
     }
-    // A legacy stream exists already.
+    // `kind` is not legacy.
     [[nodiscard]] Slot create_stream(StreamKind kind, Device device = 0);
     void destroy_stream(Slot stream);
     // Keeps a stream apart from later ones after its end, until each hold is dropped.
@@ -108,8 +110,8 @@ class Order {
     [[nodiscard]] const DefaultStream& default_of(Slot slot) const {
         return defaults_[streams_[slot].device];
     }
-    // Null if nothing has used it.
-    [[nodiscard]] const Clock* tail_of_legacy(const Stream& stream) const;
+    // What the legacy stream adds to the start of a blocking stream's next action; null if nothing.
+    [[nodiscard]] const Clock* legacy_before(const Stream& stream) const;
     void join_implicit(Slot slot, std::uint32_t host);
     void changed(Slot slot);
 

@@ -207,3 +207,26 @@ def test_memory_freed_while_another_device_may_copy_from_it_is_a_hazard(two):
 
     (hazard,) = two.hazards()
     assert (hazard.kind, hazard.tier, hazard.device) == ("use_after_free", "latent", 0)
+
+
+def test_the_fix_names_the_gpus_and_where_the_event_is_recorded(two):
+    two.write(two.first.own)
+    two.copy(two.second.own)
+    two.read(two.second.blocking)
+
+    between, within = (hazard.fix for hazard in two.hazards())
+    assert "of GPU 0 after" in between
+    assert between.endswith("Record the event while GPU 0 is the current device.")
+    assert "of GPU 1 after" in within
+    assert "current device" not in within
+
+
+def test_default_streams_of_two_devices_are_not_taken_for_one(two):
+    array = two.empty(two.first.default)
+    two.launch(two.second.default, "use", reads=[array])
+    del array
+
+    (hazard,) = two.hazards()
+    assert hazard.first.where == "default stream of GPU 1"
+    assert "default stream of GPU 0, wait for default stream of GPU 1" in hazard.fix
+    assert "record_stream" not in hazard.fix
