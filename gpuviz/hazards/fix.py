@@ -53,7 +53,8 @@ def fix(  # noqa: PLR0913 - what the sentence names
         f"Before the array is freed{_at(freed)}, make the stream on which it was allocated, "
         f"{allocating}, wait for {first.where}: "
         f"allocating_stream.wait_event(using_stream.record())."
-        f"{_on_current_device(first, device)} Or {record_stream}keep the array until {first.where} has done its work."
+        f"{_on_current_device(first, device)} Or {record_stream}keep the array until "
+        f"{first.where} has done its work."
     )
 
 
