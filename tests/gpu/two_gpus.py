@@ -22,6 +22,7 @@ from typing import Any
 
 import gpuviz
 from gpuviz.analysis.collective_kernels import collective_kernels
+from gpuviz.quantities import format_counted
 from gpuviz.recording.recording import Recording
 from tests.gpu.device_programs import device_count, hand_over, spin
 from tests.gpu.record_one_pool import without_host
@@ -540,7 +541,7 @@ def main(folder: Path) -> int:
     rows: list[Row] = []
     for name, needed, part in parts(folder):
         if device_count() < needed:
-            rows.append((name, f"{needed} GPUs", "not run", False))
+            rows.append((name, format_counted(needed, "GPU"), "not run", False))
             continue
         begin = time.monotonic()
         try:
