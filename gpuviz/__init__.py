@@ -12,9 +12,11 @@ from typing import Any
 import lazy_loader
 
 _imported, _, _names = lazy_loader.attach_stub(__name__, __file__)
+# Without what IPython calls, whose import needs IPython.
+_public = [name for name in _names if not name.endswith("_ipython_extension")]
 # Without `range`, so that `from gpuviz import *` does not hide Python's.
 __all__ = ["__version__"]
-__all__ += [name for name in _names if not hasattr(builtins, name)]
+__all__ += [name for name in _public if not hasattr(builtins, name)]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,18 +29,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_names, "__version__"])
-
-
-def load_ipython_extension(shell: Any) -> None:
-    """Add ``%gpuviz`` and ``%%gpuviz`` to an IPython shell, for ``%load_ext gpuviz``."""
-    from gpuviz.notebook.magics import load as load_magics
-
-    load_magics(shell)
-
-
-def unload_ipython_extension(shell: Any) -> None:
-    """Remove the magics, and stop a recorder that they started."""
-    from gpuviz.notebook.magics import unload
-
-    unload(shell)
+    return sorted([*_public, "__version__"])

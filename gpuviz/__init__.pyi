@@ -1,6 +1,5 @@
 from . import allocators as allocators
 from . import dask as dask
-from .allocator.graph import graph as graph
 from .allocator.host_memory import empty_host_cache as empty_host_cache
 from .allocator.host_memory import host_memory_stats as host_memory_stats
 from .allocator.host_memory import (
@@ -32,12 +31,12 @@ from .allocator.memory import set_per_process_memory_fraction as set_per_process
 from .allocator.raw_memory import caching_allocator_alloc as caching_allocator_alloc
 from .allocator.raw_memory import caching_allocator_delete as caching_allocator_delete
 from .allocator.stream_uses import record_stream as record_stream
-from .comparison.diff import Diff as Diff
-from .comparison.diff import diff as diff
 from .frameworks.cupy import malloc as malloc
 from .frameworks.cupy import malloc_pinned as malloc_pinned
-from .merging.merge import merge as merge
+from .frameworks.cupy_graphs import graph as graph
 from .notebook.dashboard import dashboard as dashboard
+from .notebook.magics import load_ipython_extension as load_ipython_extension
+from .notebook.magics import unload_ipython_extension as unload_ipython_extension
 from .ownership.holders import holders as holders
 from .ownership.holders import release as release
 from .recorder.latest import leaks as leaks
@@ -46,12 +45,12 @@ from .recorder.record import record as record
 from .recorder.recorder import Recorder as Recorder
 from .recorder.status import RecorderStatus as RecorderStatus
 from .recorder.stream_names import name_stream as name_stream
-from .recording.recording import Recording as Recording
-from .recording.recording import load as load
+from .recording import Recording as Recording
+from .recording import load as load
+from .recording import merge as merge
+from .recording_diff import Diff as Diff
+from .recording_diff import diff as diff
 from .simulation.gpu import SimulatedGPU as SimulatedGPU
 from .simulation.replay import replay as replay
 
 __version__: str
-
-def load_ipython_extension(shell: object) -> None: ...
-def unload_ipython_extension(shell: object) -> None: ...

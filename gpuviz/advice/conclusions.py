@@ -7,171 +7,143 @@ from typing import TYPE_CHECKING, Any
 from gpuviz._core import DeviceError
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.findings import findings
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.processes import part_of_device
+from gpuviz.analysis.stored_conclusions import stored_conclusions
 from gpuviz.analysis.what_if import what_if
-from gpuviz.hazards.hazards import judge
-from gpuviz.recording.conclusions import fitting, marked, schemas
+from gpuviz.data.columns import plain
+from gpuviz.data.conclusions import marked, schemas
+from gpuviz.data.once import Once
+from gpuviz.hazards.known import known_hazards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
-    from gpuviz.advice.peak_chain import Maxima
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Rows of memory events and activities whose conclusions take about a tenth of a second.
 _MOST_CHEAP_ROWS = 10_000
 # Memory events; replays of more would take a noticeable part of writing a report.
 _MOST_REPLAYED = 200_000
-# Activities and CUDA calls; judging more would take a noticeable part of writing a report.
-_MOST_JUDGED = 1_000_000
-_TOO_LONG = "The recording is very long; `gpuviz hazards` judges it."
 # What a damaged recording leads to may be larger.
 _MOST = 2**63 - 1
 
 
-class Conclusions:
-    """The findings of a recording, its hazards, its memory under other settings, its iterations.
+@Once
+def known_findings(recording: "RecordingData") -> "tuple[Finding, ...]":
+    """Return the findings that are worth showing, most saving first."""
+    stored = stored_conclusions(recording).get("findings")
+    return findings(recording) if stored is None else tuple(map(_finding, stored.to_pylist()))
 
-    Each is computed at most once. The recording is an argument of every method, since it keeps
-    these conclusions itself.
 
-    Args:
-        stored: Tables of the recording's file by name, in the form of
-            `gpuviz.recording.conclusions.marked`; those that do not fit are ignored.
+@Once
+def _what_if_by_device(recording: "RecordingData") -> "dict[int, pa.Table]":
+    stored = stored_conclusions(recording).get("what_if")
+    return {} if stored is None else _by_device(stored)
 
-    Attributes:
-        uses: The levels of the peak that follow from the uses of blocks, by device; None until the
-            findings or `gpuviz.advice.peak_chain` have computed them.
+
+@Once
+def _iterations_by_device(recording: "RecordingData") -> "dict[int, pa.Table]":
+    stored = stored_conclusions(recording).get("iterations")
+    if stored is None:
+        return {}
+    none = schemas()["iterations"].empty_table().drop_columns(["device"])
+    return dict.fromkeys(recording.devices, none) | _by_device(stored)
+
+
+def known_what_if(recording: "RecordingData", device: int) -> "pa.Table":
+    """Return what a device would need under the settings that matter.
+
+    Raises:
+        ValueError: The recording lacks the description of the device or of a stream.
     """
+    known = _what_if_by_device(recording)
+    if device not in known:
+        known[device] = what_if(recording, device=device)
+    return known[device]
 
-    def __init__(self, stored: "Mapping[str, pa.Table]") -> None:
-        self._stored = dict(stored)
-        self._findings: tuple[Finding, ...] | None = None
-        self._what_if: dict[int, pa.Table] = {}
-        self._iterations: dict[int, pa.Table] = {}
-        self._hazards: pa.Table | str | None = None
-        self.uses: dict[int, Maxima] | None = None
 
-    def findings(self, recording: "Recording") -> tuple[Finding, ...]:
-        """Return the findings that are worth showing, most saving first."""
-        self._read(recording)
-        if self._findings is None:
-            self._findings = findings(recording)
-        return self._findings
+def affordable_what_if(recording: "RecordingData", device: int) -> "pa.Table | None":
+    """Return what a device would need under other settings; None if that would take long.
 
-    def what_if(self, recording: "Recording", device: int) -> "pa.Table":
-        """Return what a device would need under the settings that matter.
+    Raises:
+        ValueError: As `known_what_if`.
+    """
+    is_long = recording.tables["memory_events"].num_rows > _MOST_REPLAYED
+    if is_long:
+        return _what_if_by_device(recording).get(device)
+    return known_what_if(recording, device)
 
-        Raises:
-            ValueError: The recording lacks the description of the device or of a stream.
-        """
-        self._read(recording)
-        if device not in self._what_if:
-            self._what_if[device] = what_if(recording, device=device)
-        return self._what_if[device]
 
-    def iterations(self, recording: "Recording", device: int) -> "pa.Table":
-        """Return the iterations of the program's main loop, and their costs on a device."""
-        self._read(recording)
-        if device not in self._iterations:
-            self._iterations[device] = iterations(part_of_device(recording, device), device)
-        return self._iterations[device]
+def known_iterations(recording: "RecordingData", device: int) -> "pa.Table":
+    """Return the iterations of the program's main loop, and their costs on a device."""
+    known = _iterations_by_device(recording)
+    if device not in known:
+        known[device] = iterations(part_of_device(recording, device), device)
+    return known[device]
 
-    def hazards(self, recording: "Recording") -> "pa.Table | str":
-        """Return the table of the hazards, or why they are unknown."""
-        self._read(recording)
-        if self._hazards is None:
-            self._hazards = judge(recording)
-        return self._hazards
 
-    def affordable_hazards(self, recording: "Recording") -> "pa.Table | str":
-        """Return the table of the hazards, or why they are unknown; none if it would take long."""
-        self._read(recording)
-        tables = recording.tables
-        rows = tables["activities"].num_rows + tables["api_calls"].num_rows
-        is_long = rows > _MOST_JUDGED and not recording.manifest.hazards
-        return _TOO_LONG if is_long and self._hazards is None else self.hazards(recording)
+def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
+    """Return a table of `gpuviz.data.conclusions.schemas` by name.
 
-    def take_hazards(self, known: "pa.Table | str") -> None:
-        """Take the hazards of a recording with the same rows and more to judge by."""
-        self._hazards = known
+    Raises:
+        ValueError: As `known_what_if`.
+    """
+    if name == "findings":
+        return _findings_table(known_findings(recording))
+    if name == "hazards":
+        found = known_hazards(recording)
+        return schemas()[name].empty_table() if isinstance(found, str) else found
+    of_device = known_iterations if name == "iterations" else known_what_if
+    return _joined(name, {each: of_device(recording, each) for each in recording.devices})
 
-    def table(self, recording: "Recording", name: str) -> "pa.Table":
-        """Return a table of `gpuviz.recording.conclusions.schemas` by name.
 
-        Raises:
-            ValueError: As `what_if`.
-        """
-        if name == "findings":
-            return _findings_table(self.findings(recording))
-        if name == "hazards":
-            found = self.hazards(recording)
-            return schemas()[name].empty_table() if isinstance(found, str) else found
-        of_device = self.iterations if name == "iterations" else self.what_if
-        return _joined(name, {each: of_device(recording, each) for each in recording.devices})
+def for_file(recording: "RecordingData") -> "dict[str, pa.Table]":
+    """Return the marked tables of a file: what is known, or cheap to compute."""
+    rows = sum(recording.tables[name].num_rows for name in ("memory_events", "activities"))
+    if rows <= _MOST_CHEAP_ROWS:
+        # Whatever a rule makes of unusual rows, a recording must be saved.
+        with suppress(Exception):
+            known_findings(recording)
+            conclusion_table(recording, "iterations")
+    return for_recorder(recording)
 
-    def for_file(self, recording: "Recording") -> "dict[str, pa.Table]":
-        """Return the marked tables of a file: what is known, or cheap to compute."""
-        self._read(recording)
-        rows = sum(recording.tables[name].num_rows for name in ("memory_events", "activities"))
-        if rows <= _MOST_CHEAP_ROWS:
-            # Whatever a rule makes of unusual rows, a recording must be saved.
-            with suppress(Exception):
-                self.findings(recording)
-                self.table(recording, "iterations")
-        return self.for_recorder(recording)
 
-    def for_recorder(self, recording: "Recording") -> "dict[str, pa.Table]":
-        """Return the marked tables of the file that a recorder writes: what it was asked for."""
-        if recording.manifest.hazards:
-            with suppress(Exception):
-                self.hazards(recording)
-        return self._known(recording)
+def for_recorder(recording: "RecordingData") -> "dict[str, pa.Table]":
+    """Return the marked tables of the file that a recorder writes: what it was asked for."""
+    if recording.manifest.hazards:
+        with suppress(Exception):
+            known_hazards(recording)
+    return _known(recording)
 
-    def for_report(self, recording: "Recording") -> "dict[str, pa.Table]":
-        """Return the marked tables of a report; those of other settings only if affordable."""
-        self.findings(recording)
-        self.table(recording, "iterations")
-        for device in recording.devices:
-            with suppress(ValueError, DeviceError):
-                self.affordable_what_if(recording, device)
-        return self._known(recording)
 
-    def affordable_what_if(self, recording: "Recording", device: int) -> "pa.Table | None":
-        """Return what a device would need under other settings; None if that would take long.
+def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
+    """Return the marked tables of a report; those of other settings only if affordable."""
+    known_findings(recording)
+    conclusion_table(recording, "iterations")
+    for device in recording.devices:
+        with suppress(ValueError, DeviceError):
+            affordable_what_if(recording, device)
+    return _known(recording)
 
-        Raises:
-            ValueError: As `what_if`.
-        """
-        self._read(recording)
-        is_long = recording.tables["memory_events"].num_rows > _MOST_REPLAYED
-        return self._what_if.get(device) if is_long else self.what_if(recording, device)
 
-    def _known(self, recording: "Recording") -> "dict[str, pa.Table]":
-        found = {} if self._findings is None else {"findings": _findings_table(self._findings)}
-        by_device = {"what_if": self._what_if, "iterations": self._iterations}
-        joined = {name: _joined(name, tables) for name, tables in by_device.items() if tables}
-        if self._hazards is not None and not isinstance(self._hazards, str):
-            found["hazards"] = self._hazards
-        return marked({**found, **joined}, recording)
-
-    def _read(self, recording: "Recording") -> None:
-        stored, self._stored = self._stored, {}
-        known = fitting(stored, recording)
-        if "findings" in known:
-            self._findings = tuple(map(_finding, known["findings"].to_pylist()))
-        if self._hazards is None:
-            self._hazards = known.get("hazards")
-        if "what_if" in known:
-            self._what_if |= _by_device(known["what_if"])
-        if "iterations" in known:
-            none = schemas()["iterations"].empty_table().drop_columns(["device"])
-            self._iterations |= dict.fromkeys(recording.devices, none)
-            self._iterations |= _by_device(known["iterations"])
+def _known(recording: "RecordingData") -> "dict[str, pa.Table]":
+    stored = stored_conclusions(recording)
+    found = {}
+    if known_findings.is_known(recording) or "findings" in stored:
+        found["findings"] = _findings_table(known_findings(recording))
+    by_device = {
+        "what_if": _what_if_by_device(recording),
+        "iterations": _iterations_by_device(recording),
+    }
+    found |= {name: _joined(name, tables) for name, tables in by_device.items() if tables}
+    if known_hazards.is_known(recording) or "hazards" in stored:
+        hazards = known_hazards(recording)
+        if not isinstance(hazards, str):
+            found["hazards"] = hazards
+    return marked(found, recording)
 
 
 def _joined(name: str, by_device: "Mapping[int, pa.Table]") -> "pa.Table":

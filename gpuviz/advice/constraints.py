@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.trace import COPY, KINDS
 from gpuviz.analysis.classification import records_of
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.recording.derived import DICTIONARIES as WORDS
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.analysis.derived_tables import derived
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +143,7 @@ class Orders:
         import numpy as np
 
         trace = self._trace
-        waits = self._recording.derived["host_waits"]
+        waits = derived(self._recording)["host_waits"]
         kinds = codes(waits["kind"], _WAITS)
         calls, rows = plain(waits["call"]), plain(waits["synchronization"])
         copies = calls[(kinds >= _WAITS.index("memcpy")) & (calls >= 0)]
@@ -267,7 +268,7 @@ class Orders:
     def _before_events(self) -> "_Pairs":
         import numpy as np
 
-        waits = self._recording.derived["stream_waits"]
+        waits = derived(self._recording)["stream_waits"]
         table = self._recording.tables["synchronizations"]
         launched = plain(table["correlation"])
         record, wait = plain(waits["record"]), plain(waits["wait"])

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import first_rows, texts
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.analysis.touches import Touches
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # CuPy names the kernels of its universal functions after them and the types of their arguments:
 # `cupy_square__float32_float32` reads one array and writes another of the same type.
@@ -105,7 +105,7 @@ class Elementwise:
         kind: For each array that is read, its type as an index of `TYPES`; -1 if unknown.
     """
 
-    def __init__(self, recording: "Recording", used: "Touches") -> None:
+    def __init__(self, recording: "RecordingData", used: "Touches") -> None:
         import numpy as np
 
         tables = recording.tables
@@ -192,7 +192,7 @@ class Elementwise:
         return self.functions[int(self.function[launch])].name
 
 
-def _threads(recording: "Recording", activities: "NDArray[Any]") -> "NDArray[Any]":
+def _threads(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
     """Return how many threads each kernel has; 0 if unknown."""
     import numpy as np
 

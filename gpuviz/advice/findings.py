@@ -1,11 +1,14 @@
 """All findings of a recording, ranked by what they save."""
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.memory_changes import device_blocks
-from gpuviz.advice.peak_chain import uses
+from gpuviz.advice.peak_chain import uses, uses_of
+from gpuviz.advice.processes import findings_of_processes
 from gpuviz.advice.scale import LEAST_BYTES, Scale
+from gpuviz.analysis.processes import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.memory_changes import Change, DeviceBlocks
     from gpuviz.advice.reserved_memory import ReservedMemory
     from gpuviz.advice.schedule import Schedule
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
     TimeRule = Callable[[Schedule], Iterable[Finding]]
     MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
@@ -105,7 +108,7 @@ def allocator_rules() -> "tuple[AllocatorRule, ...]":
     )
 
 
-def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, ...]":
+def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Finding, ...]":
     """Return what is wrong or costs memory or time, and what to change; most saving first.
 
     What may make results wrong comes before everything that saves something.
@@ -117,10 +120,8 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
     """
     from gpuviz.advice.rules import r40_unordered_operations
 
-    if recording.processes:
-        from gpuviz.advice.processes import findings_of_processes
-
-        return findings_of_processes(recording, small=small)
+    if processes(recording):
+        return findings_of_processes(recording, partial(findings, small=small), small=small)
     scale = Scale(recording)
     least_bytes = 0 if small else LEAST_BYTES
     found = [
@@ -132,7 +133,7 @@ def findings(recording: "Recording", *, small: bool = False) -> "tuple[Finding, 
     return (*r40_unordered_operations.find(recording), *ranked)
 
 
-def _about_work(recording: "Recording", scale: Scale, *, small: bool) -> "Iterator[Finding]":
+def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "Iterator[Finding]":
     """Yield the findings about time and arrays with what each saves after the ones before it."""
     from gpuviz.advice.schedule import Schedule
 
@@ -141,7 +142,7 @@ def _about_work(recording: "Recording", scale: Scale, *, small: bool) -> "Iterat
     schedule = Schedule(recording)
     found = [each for rule in time_rules() for each in rule(schedule)]
     devices = device_blocks(recording, schedule)
-    recording.conclusions.uses = uses(devices)
+    uses.keep(recording, uses_of(devices))
     found += [each for device in devices for rule in memory_rules() for each in rule(device)]
     found = [each for each in found if small or scale.is_relevant(each)]
     found = _in_time(schedule, found)
@@ -167,7 +168,7 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
     ]
 
 
-def _about_reserved_memory(recording: "Recording", least_bytes: int) -> "Iterator[Finding]":
+def _about_reserved_memory(recording: "RecordingData", least_bytes: int) -> "Iterator[Finding]":
     from gpuviz.advice.reserved_memory import reserved_memory
 
     for device in reserved_memory(recording, least_bytes):

@@ -7,16 +7,17 @@ from weakref import WeakKeyDictionary
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.compilations import compilations, first_calls
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, first_rows
-from gpuviz.recording.derived import DICTIONARIES as WORDS
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _RANGES = DICTIONARIES["ranges", "kind"]
 _CAUSES = WORDS["idle_gaps", "cause"]
@@ -73,7 +74,7 @@ def host_gaps(schedule: Schedule, device: int) -> HostGaps:
     return known[device]
 
 
-def _host_gaps(recording: "Recording", device: int) -> HostGaps:
+def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
     import numpy as np
 
     calls = recording.tables["api_calls"]
@@ -87,7 +88,7 @@ def _host_gaps(recording: "Recording", device: int) -> HostGaps:
     since = begin.copy()
     since[known] = np.minimum(end[previous[known]], begin[known])
     idle, idle_in_call = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.int64)
-    gaps, late = recording.derived["idle_gaps"], _late(recording, device)
+    gaps, late = derived(recording)["idle_gaps"], _late(recording, device)
     started, ended, activity = (plain(gaps[name])[late] for name in ("time", "end", "activity"))
     launches = plain(recording.tables["activities"]["correlation"])[activity]
     launching = calls_of(recording.tables, launches)
@@ -107,26 +108,26 @@ def _host_gaps(recording: "Recording", device: int) -> HostGaps:
     )
 
 
-def longest_late(recording: "Recording", device: int) -> tuple[int, ...]:
+def longest_late(recording: "RecordingData", device: int) -> tuple[int, ...]:
     """Return the rows of ``idle_gaps`` in which a device waited longest for the host's launch."""
     import numpy as np
 
-    gaps, rows = recording.derived["idle_gaps"], np.flatnonzero(_late(recording, device))
+    gaps, rows = derived(recording)["idle_gaps"], np.flatnonzero(_late(recording, device))
     length = (plain(gaps["end"]) - plain(gaps["time"]))[rows]
     longest = rows[np.argsort(-length, kind="stable")[:MOST_SHOWN]]
     return tuple(np.sort(longest).tolist())
 
 
-def _late(recording: "Recording", device: int) -> "NDArray[Any]":
+def _late(recording: "RecordingData", device: int) -> "NDArray[Any]":
     """Return which rows of ``idle_gaps`` end with an activity that the host launched late."""
-    gaps = recording.derived["idle_gaps"]
+    gaps = derived(recording)["idle_gaps"]
     late: NDArray[Any] = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
     late &= codes(gaps["cause"], _CAUSES) == _CAUSES.index("host")
     return late & (plain(gaps["activity"]) >= 0)
 
 
 def within_cells(
-    recording: "Recording", begin: "NDArray[Any]", end: "NDArray[Any]"
+    recording: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return which intervals are within notebook cells; all if no cell was recorded.
 
@@ -144,7 +145,7 @@ def within_cells(
     return inside
 
 
-def _follows_compilation(recording: "Recording") -> "NDArray[Any]":
+def _follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether a kernel was compiled or loaded between each call and the previous one."""
     import numpy as np
 
@@ -155,7 +156,7 @@ def _follows_compilation(recording: "Recording") -> "NDArray[Any]":
     return found
 
 
-def _launches_first(recording: "Recording") -> "NDArray[Any]":
+def _launches_first(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether each call launches the first kernel of a name."""
     import numpy as np
 

@@ -3,25 +3,25 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Line, named
-from gpuviz.analysis.callstacks import NO_STACK, Frame
 from gpuviz.analysis.launches import CallSites
+from gpuviz.data.call_stacks import NO_STACK, Frame
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _MOST_LINES = 5
 
 
-def line_numbers(recording: "Recording", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def line_numbers(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
     """Return a number for each call stack, equal for the same line of the program."""
     return CallSites(recording, stacks).numbers("line")
 
 
 def longest_lines(
-    recording: "Recording", stacks: "NDArray[Any]", time_ns: "NDArray[Any]"
+    recording: "RecordingData", stacks: "NDArray[Any]", time_ns: "NDArray[Any]"
 ) -> tuple[Line, ...]:
     """Return the lines with the most time, with their sums, longest first."""
     import numpy as np
@@ -39,7 +39,7 @@ def longest_lines(
     )
 
 
-def line_of(recording: "Recording", stack: int, amount: str) -> Line:
+def line_of(recording: "RecordingData", stack: int, amount: str) -> Line:
     """Return the line of the program in a call stack."""
     site, source = recording.call_stacks.call_site(stack)
     return Line(site, source, amount, stack)
@@ -50,7 +50,7 @@ def text_of(line: "Line | Frame") -> str:
     return named("" if line.site == NO_STACK else line.site, line.source.strip())
 
 
-def between(recording: "Recording", before: int, after: int) -> tuple[Frame, Frame] | None:
+def between(recording: "RecordingData", before: int, after: int) -> tuple[Frame, Frame] | None:
     """Return the lines of the innermost common function at which two call stacks differ.
 
     Equal lines mean that both calls come from one line. None if a stack is unknown, or if they
@@ -69,6 +69,6 @@ def between(recording: "Recording", before: int, after: int) -> tuple[Frame, Fra
     return common
 
 
-def _own_frames(recording: "Recording", stack: int) -> list[Frame]:
+def _own_frames(recording: "RecordingData", stack: int) -> list[Frame]:
     frames = recording.call_stacks.frames(stack)
     return [frame for frame in frames if not frame.is_installed] or frames

@@ -9,19 +9,19 @@ from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.touches import Touches, touches, without_touches
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -90,7 +90,7 @@ class DeviceBlocks:
 
     def __init__(
         self,
-        recording: "Recording",
+        recording: "RecordingData",
         device: int,
         used: Touches,
         schedule: Schedule | None = None,
@@ -365,7 +365,7 @@ def _distinct(times: "NDArray[Any]") -> "NDArray[Any]":
     return distinct
 
 
-def needed_touches(recording: "Recording", used: Touches) -> Touches:
+def needed_touches(recording: "RecordingData", used: Touches) -> Touches:
     """Return the uses of blocks without those that only fill them.
 
     A copy from the host and a memset can be made later as well. If only copies and memsets write a
@@ -415,7 +415,9 @@ def changes_by_line(
             yield np.flatnonzero(idle & (device.site == site)), change, saved
 
 
-def device_blocks(recording: "Recording", schedule: Schedule | None = None) -> "list[DeviceBlocks]":
+def device_blocks(
+    recording: "RecordingData", schedule: Schedule | None = None
+) -> "list[DeviceBlocks]":
     """Return the blocks of each device whose memory and work were recorded without a gap."""
     if recording.dropped:
         return []
@@ -426,7 +428,7 @@ def device_blocks(recording: "Recording", schedule: Schedule | None = None) -> "
     return [device for device in devices if device.is_consistent and device.peak.bytes]
 
 
-def _shared(recording: "Recording", used: Touches) -> "NDArray[Any]":
+def _shared(recording: "RecordingData", used: Touches) -> "NDArray[Any]":
     import numpy as np
 
     streams = plain(recording.tables["activities"]["stream"])

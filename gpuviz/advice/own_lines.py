@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Functions of CuPy that do what their caller asks for: those that create arrays, such as `zeros`,
 # and `asnumpy`.
 _PASSES_ON = re.compile(r"cupy[/\\](_creation[/\\]\w+|__init__)\.py$")
 
 
-def is_own(recording: "Recording", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def is_own(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether the program itself makes the call with each stack, and so can change it.
 
     What a function of a library does is not the program's to change, nor is what has no call stack.
@@ -26,7 +26,7 @@ def is_own(recording: "Recording", stacks: "NDArray[Any]") -> "NDArray[Any]":
     return found
 
 
-def _is_own(recording: "Recording", stack: int) -> bool:
+def _is_own(recording: "RecordingData", stack: int) -> bool:
     for frame in recording.call_stacks.frames(stack):
         if not frame.is_installed:
             return True

@@ -3,15 +3,17 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuviz.advice.memory_changes import DeviceBlocks, device_blocks
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.processes import part_of_device
+from gpuviz.data.columns import plain
+from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
 class _Step(NamedTuple):
@@ -63,7 +65,7 @@ _STEPS = (
 
 
 def peak_chain(
-    recording: "Recording", device: int | None = None, *, seconds: float | None = 1.0
+    recording: "RecordingData", device: int | None = None, *, seconds: float | None = 1.0
 ) -> "pa.Table":
     """Return how the peak of a device's memory comes about, level by level.
 
@@ -112,16 +114,19 @@ def peak_chain(
 Maxima = dict[str, tuple[int, int | None]]
 
 
-def _of_uses(recording: "Recording", device: int) -> Maxima:
+def _of_uses(recording: "RecordingData", device: int) -> Maxima:
     recording = part_of_device(recording, device)
-    conclusions = recording.conclusions
-    if conclusions.uses is None:
-        conclusions.uses = uses(device_blocks(recording))
-    return conclusions.uses.get(device, {})
+    return uses(recording).get(device, {})
 
 
-def uses(devices: "Iterable[DeviceBlocks]") -> dict[int, Maxima]:
+@Once
+def uses(recording: "RecordingData") -> dict[int, Maxima]:
     """Return the levels that follow from the uses of blocks, by device."""
+    return uses_of(device_blocks(recording))
+
+
+def uses_of(devices: "Iterable[DeviceBlocks]") -> dict[int, Maxima]:
+    """Return the levels of `uses` for blocks that are known already."""
     return {
         each.device: {"largest operation": _largest_operation(each), "used arrays": _used(each)}
         for each in devices
@@ -171,10 +176,10 @@ def _used(blocks: DeviceBlocks) -> tuple[int, int | None]:
     return int(level[most]), int(times[most])
 
 
-def _of_levels(recording: "Recording", device: int) -> Maxima:
+def _of_levels(recording: "RecordingData", device: int) -> Maxima:
     import numpy as np
 
-    levels = recording.memory_levels
+    levels = memory_levels(recording)
     chosen = np.flatnonzero(plain(levels["device"]) == device)
     if not len(chosen):
         return {}
@@ -187,14 +192,14 @@ def _of_levels(recording: "Recording", device: int) -> Maxima:
     return maxima
 
 
-def _of_packing(recording: "Recording", device: int, seconds: float) -> Maxima:
+def _of_packing(recording: "RecordingData", device: int, seconds: float) -> Maxima:
     from gpuviz.analysis.packing import packing
 
     found = packing(recording, device, seconds=seconds)
     return {"packed": (found.upper_bound, None)} if found.upper_bound else {}
 
 
-def _of_device(recording: "Recording", device: int) -> Maxima:
+def _of_device(recording: "RecordingData", device: int) -> Maxima:
     import numpy as np
 
     samples = recording.tables["device_memory"]

@@ -4,22 +4,27 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.findings import findings
 from gpuviz.advice.rules import r48_late_rank
 from gpuviz.advice.scale import Scale
-from gpuviz.analysis.processes import device_names
+from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.processes import device_names, processes
+from gpuviz.data.derived import schemas as derived_schemas
 from gpuviz.quantities import format_names
-from gpuviz.recording.derived import schemas as derived_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from gpuviz.advice.finding import Evidence, Finding
     from gpuviz.analysis.processes import Process
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
-def findings_of_processes(recording: "Recording", *, small: bool) -> "tuple[Finding, ...]":
+def findings_of_processes(
+    recording: "RecordingData",
+    of_process: "Callable[[RecordingData], Iterable[Finding]]",
+    *,
+    small: bool,
+) -> "tuple[Finding, ...]":
     """Return what is wrong or costs memory or time in any process; most saving first.
 
     Of one that several processes have, the one with the largest saving is returned, and its reason
@@ -29,8 +34,8 @@ def findings_of_processes(recording: "Recording", *, small: bool) -> "tuple[Find
     names = device_names(recording)
     first = _first_derived(recording)
     groups: dict[Hashable, list[Finding]] = {}
-    for process, before in zip(recording.processes, first, strict=True):
-        for each in findings(process.recording, small=small):
+    for process, before in zip(processes(recording), first, strict=True):
+        for each in of_process(process.recording):
             sites = tuple((line.site, line.source) for line in each.lines)
             own = replace(each, evidence=_evidence(process, before, each.evidence))
             groups.setdefault((each.rule, sites), []).append(own)
@@ -48,16 +53,16 @@ def findings_of_processes(recording: "Recording", *, small: bool) -> "tuple[Find
     return tuple(shown)
 
 
-def _first_derived(recording: "Recording") -> "list[Mapping[str, int]]":
+def _first_derived(recording: "RecordingData") -> "list[Mapping[str, int]]":
     """Return the first row of each process in each derived table."""
     counts = {
-        name: [each.recording.derived[name].num_rows for each in recording.processes]
+        name: [derived(each.recording)[name].num_rows for each in processes(recording)]
         for name in derived_schemas()
     }
     starts = {name: list(accumulate(rows, initial=0)) for name, rows in counts.items()}
     return [
         {name: rows[number] for name, rows in starts.items()}
-        for number in range(len(recording.processes))
+        for number in range(len(processes(recording)))
     ]
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_lines import line_of
-from gpuviz.analysis.allocator_settings import CUPY, TORCH_ALLOCATOR, known_settings
-from gpuviz.analysis.columns import codes, distinct, plain
+from gpuviz.analysis.allocator_settings import CUPY, known_settings
 from gpuviz.analysis.device_replay import (
     Change,
     DeviceReplay,
@@ -16,15 +15,18 @@ from gpuviz.analysis.device_replay import (
     total_memory,
 )
 from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
+from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.pools import allocator_beside
-from gpuviz.analysis.state import initial_state
+from gpuviz.analysis.statistics import statistics
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes
-from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 # What saves a smaller share of the reserved bytes is not worth another allocator or structure.
@@ -61,7 +63,7 @@ class ReservedMemory:
         own: The settings of the recorded allocator, or ``cupy``; None if it cannot be replayed.
     """
 
-    def __init__(self, recording: "Recording", device: int) -> None:
+    def __init__(self, recording: "RecordingData", device: int) -> None:
         self.recording, self.device = recording, device
         self._known: dict[tuple[str, Change], Outcome] = {}
         self._shared: SharedOperations = {}
@@ -77,7 +79,7 @@ class ReservedMemory:
     @cached_property
     def peak(self) -> int:
         """The recorded peak of reserved bytes."""
-        return self.recording.memory_stats(self.device)["reserved_bytes.all.peak"]
+        return statistics(self.recording, self.device)["reserved_bytes.all.peak"]
 
     @cached_property
     def failure(self) -> int:
@@ -113,7 +115,7 @@ class ReservedMemory:
         A request failed or released the cache, or half of the device was reserved, or it is unknown
         how large the device is.
         """
-        stats = self.recording.memory_stats(self.device)
+        stats = statistics(self.recording, self.device)
         is_full = self.failures > 0 or stats["num_alloc_retries"] > 0
         return is_full or not self.room or self.peak >= _CROWDED * self.room
 
@@ -126,7 +128,7 @@ class ReservedMemory:
         Args:
             least_bytes: What must be saved.
         """
-        requested = self.recording.memory_stats(self.device)["requested_bytes.all.peak"]
+        requested = statistics(self.recording, self.device)["requested_bytes.all.peak"]
         is_loose = self.peak - requested >= max(LEAST_SHARE * self.peak, least_bytes)
         return is_loose or self.failures > 0 or self._frees_wait
 
@@ -272,7 +274,7 @@ class ReservedMemory:
         return there
 
 
-def reserved_memory(recording: "Recording", least_bytes: int = 0) -> "list[ReservedMemory]":
+def reserved_memory(recording: "RecordingData", least_bytes: int = 0) -> "list[ReservedMemory]":
     """Return the devices whose reserved memory matters and can be predicted.
 
     Args:

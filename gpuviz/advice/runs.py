@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.host_gaps import LONG_NS, host_gaps
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.peak import peak
+from gpuviz.analysis.statistics import statistics
+
 if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Of the peak or of the time; what saves less is not shown unless asked for.
 LEAST_SHARE = 0.01
@@ -14,10 +17,10 @@ LEAST_BYTES = 8 << 20
 class Scale:
     """What the savings of a recording's findings are compared with."""
 
-    def __init__(self, recording: "Recording") -> None:
-        self._peaks = {device: recording.peak(device).bytes for device in recording.devices}
+    def __init__(self, recording: "RecordingData") -> None:
+        self._peaks = {device: peak(recording, device).bytes for device in recording.devices}
         self._reserved = {
-            device: recording.memory_stats(device)["reserved_bytes.all.peak"]
+            device: statistics(recording, device)["reserved_bytes.all.peak"]
             for device in recording.devices
         }
         self._duration_ns = max(recording.covered_ns, 1)

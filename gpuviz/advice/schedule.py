@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,7 +53,7 @@ class Schedule(Trace):
         constraints: The constraints between the moments of the recording.
     """
 
-    def __init__(self, recording: "Recording") -> None:
+    def __init__(self, recording: "RecordingData") -> None:
         super().__init__(recording)
         self._moments = Moments(self)
         self.constraints = Orders(self, self._moments).constraints()

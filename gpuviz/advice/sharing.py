@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from gpuviz.advice.trace import COPY
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.recording.derived import DICTIONARIES as WORDS
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.analysis.derived_tables import derived
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -148,7 +149,7 @@ def _epoch_ends(schedule: "Schedule") -> "NDArray[Any]":
     tables = schedule.recording.tables
     threads = plain(tables["api_calls"]["thread"])[schedule.call[schedule.call >= 0]]
     several = len(np.unique(threads)) > 1 or len(schedule.recording.devices) > 1
-    waits = schedule.recording.derived["host_waits"]
+    waits = derived(schedule.recording)["host_waits"]
     of_device = codes(waits["kind"], _WAITS) == _WAITS.index("context_synchronize")
     ends: NDArray[Any] = np.sort(plain(waits["end"])[of_device])
     return ends[:0] if several else ends

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 MOST_SHOWN = 5
@@ -45,7 +45,7 @@ def short_saving(finding: "Finding") -> str:
     return format_duration(finding.saved_ns) if finding.saved_ns else ""
 
 
-def findings_text(recording: "Recording", found: "Sequence[Finding]", most: int | None) -> str:
+def findings_text(recording: "RecordingData", found: "Sequence[Finding]", most: int | None) -> str:
     """Return findings as text, most saving first, and what could not be looked at.
 
     Args:
@@ -62,7 +62,7 @@ def findings_text(recording: "Recording", found: "Sequence[Finding]", most: int 
     return "\n".join([*parts, *unknown(recording)])
 
 
-def unknown(recording: "Recording") -> tuple[str, ...]:
+def unknown(recording: "RecordingData") -> tuple[str, ...]:
     """Return sentences on what could not be looked at in a recording, and why."""
     tables = recording.tables
     sentences = []

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, durations, first_rows
 from gpuviz.analysis.touches import Touches, touches
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 KINDS = DICTIONARIES["activities", "kind"]
 KERNEL, COPY = KINDS.index("kernel"), KINDS.index("memcpy")
@@ -51,7 +51,7 @@ class Trace:
         relevant_ns: A finding that saves less is not shown unless asked for.
     """
 
-    def __init__(self, recording: "Recording") -> None:
+    def __init__(self, recording: "RecordingData") -> None:
         import numpy as np
 
         tables = recording.tables

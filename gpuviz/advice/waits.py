@@ -11,10 +11,11 @@ from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES
 from gpuviz.quantities import format_counted, format_duration
-from gpuviz.recording.derived import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +160,7 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
     import pyarrow.compute as pc
 
     recording = schedule.recording
-    table = recording.derived["host_waits"]
+    table = derived(recording)["host_waits"]
     if not table.num_rows:
         return
     begin, calls, stacks = (plain(table[name]) for name in ("time", "call", "stack"))

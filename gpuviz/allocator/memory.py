@@ -9,15 +9,17 @@ import gc
 import os
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.arguments import flag, integer, text
+from gpuviz.allocator.driver import cuda_driver
 from gpuviz.allocator.nested_stats import nested_stats
 from gpuviz.allocator.settings import settings_text
 from gpuviz.allocator.summary import memory_summary_table
-from gpuviz.errors import DeviceUnavailableError
+from gpuviz.frameworks.cupy_current import current_device
+from gpuviz.recorder.nvml import gpus
 
 SETTINGS_VARIABLE = "GPUVIZ_ALLOC_CONF"
 NVTX_MEMORY_VARIABLE = "GPUVIZ_NVTX_MEMORY"
@@ -52,27 +54,10 @@ class _Process:
 _process = _Process()
 
 
-@cache
-def cuda_driver() -> _core.CudaDriver:
-    """Return the CUDA driver.
-
-    Raises:
-        DeviceUnavailableError: The driver is missing or too old, or there is no GPU.
-    """
-    try:
-        return _core.CudaDriver.open()
-    except _core.DeviceError as error:
-        raise DeviceUnavailableError(
-            f"{error} Loading recordings, reports and `gpuviz demo` work without a GPU.",
-        ) from None
-
-
 def _device_count() -> int | None:
     """Return how many GPUs there are; None if counting them would start CUDA."""
     if cuda_driver.cache_info().currsize:
         return cuda_driver().device_count()
-    from gpuviz.recorder.nvml import gpus
-
     found = gpus()
     return None if isinstance(found, str) else len(found)
 
@@ -178,8 +163,6 @@ def chosen_device(device: int | None) -> int:
     """
     if device is not None:
         return _ordinal(device)
-    from gpuviz.frameworks.cupy import current_device
-
     return current_device()
 
 

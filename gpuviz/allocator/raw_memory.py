@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.allocator.arguments import integer
+from gpuviz.allocator.failure_report import explaining
 from gpuviz.allocator.memory import caching_allocator, caching_allocators, chosen_device
-from gpuviz.out_of_memory.failure_report import explaining
-from gpuviz.recording.stream_handle import known_handle
+from gpuviz.data.stream_handle import known_handle
+from gpuviz.frameworks.cupy_current import current_stream
 
 if TYPE_CHECKING:
     import cupy
@@ -37,8 +38,6 @@ def caching_allocator_alloc(
 
 def _stream_handle(stream: "cupy.cuda.Stream | int | None", device: int) -> int:
     if stream is None:
-        from gpuviz.frameworks.cupy import current_stream
-
         stream = current_stream(device)
     handle = getattr(stream, "ptr", stream)
     return known_handle(integer("stream", handle, "a cupy.cuda.Stream or a handle as int"))

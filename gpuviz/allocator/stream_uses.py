@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.allocator.memory import caching_allocators
-from gpuviz.recording.stream_handle import known_handle
+from gpuviz.data.stream_handle import known_handle
 
 if TYPE_CHECKING:
     import cupy

@@ -5,11 +5,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
+from gpuviz.data.manifest import TORCH_ALLOCATOR
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
-TORCH_ALLOCATOR = "PyTorch's caching allocator"
 # In place of settings: CuPy's own pool, and the driver's allocator.
 CUPY = "cupy"
 ASYNC = "cudaMallocAsync"
@@ -18,7 +18,7 @@ EXPANDABLE = "expandable_segments"
 _SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
-def known_settings(recording: "Recording") -> list[str]:
+def known_settings(recording: "RecordingData") -> list[str]:
     """Return the items of the allocator's settings, without those that gpuviz does not know."""
     known: list[str] = []
     for item in _SEPARATOR.split(recording.manifest.settings):
@@ -28,12 +28,12 @@ def known_settings(recording: "Recording") -> list[str]:
     return [item for item in known if item]
 
 
-def allocator_settings(recording: "Recording") -> _core.AllocatorSettings:
+def allocator_settings(recording: "RecordingData") -> _core.AllocatorSettings:
     """Return the allocator's settings, without those that gpuviz does not know."""
     return _core.AllocatorSettings.parse(",".join(known_settings(recording)))
 
 
-def line_to_use(recording: "Recording", settings: str) -> str:
+def line_to_use(recording: "RecordingData", settings: str) -> str:
     """Return what to write at the start of the recorded program to get an allocator.
 
     Args:

@@ -4,10 +4,10 @@ import re
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import texts
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

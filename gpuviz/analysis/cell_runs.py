@@ -4,13 +4,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.iterations import peak_and_busy
 from gpuviz.analysis.launches import texts
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["ranges", "kind"]
 _NAME = re.compile(r"In \[(\d+)\]$")
@@ -34,7 +34,7 @@ class CellRun:
     busy_ns: int | None
 
 
-def cell_runs(recording: "Recording", *, streams: bool) -> list[CellRun]:
+def cell_runs(recording: "RecordingData", *, streams: bool) -> list[CellRun]:
     """Return the cells that ran in a recording and used memory or the GPU, in their order.
 
     A cell that is still running ends with the recording. Cells inside other cells are left out.

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.columns import codes, distinct, plain
 from gpuviz.analysis.launches import calls_of, durations, first_rows, texts, within
-from gpuviz.analysis.overlap import timed_activities, timed_calls, timed_synchronizations
-from gpuviz.recording.arrays import coded, empty, numbers
-from gpuviz.recording.derived import DICTIONARIES as WORDS
-from gpuviz.recording.derived import NULLABLE, schemas
-from gpuviz.recording.tables import DICTIONARIES
-from gpuviz.recording.tables import schemas as primary_schemas
+from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
+from gpuviz.data.arrays import coded, empty, numbers
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.derived import NULLABLE, schemas
+from gpuviz.data.tables import DICTIONARIES
+from gpuviz.data.tables import schemas as primary_schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,10 +32,10 @@ _MOST_GAPS_PER_ROW = 4
 
 
 def classify(tables: "Tables") -> "dict[str, pa.Table]":
-    """Return the derived tables of some tables; see `gpuviz.recording.derived`.
+    """Return the derived tables of some tables; see `gpuviz.data.derived`.
 
     Args:
-        tables: Tables of `gpuviz.recording.tables`, or slices of them; missing ones are empty. Row
+        tables: Tables of `gpuviz.data.tables`, or slices of them; missing ones are empty. Row
             numbers in the result refer to the given rows.
     """
     return {name: derive(tables, name) for name in schemas()}

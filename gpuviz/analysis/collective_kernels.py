@@ -6,9 +6,9 @@ thread. So the rows that a thread writes belong to the kernel that it launched l
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, distinct, plain
 from gpuviz.analysis.launches import calls_of, first_rows, texts
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

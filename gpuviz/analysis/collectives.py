@@ -6,9 +6,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collective_kernels import collective_kernels
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.recording.arrays import batch_of
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.analysis.processes import processes
+from gpuviz.data.arrays import batch_of
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.once import Once
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _FUNCTIONS = DICTIONARIES["collectives", "function"]
 # Nothing counts these in a communicator, so they have no counterparts.
@@ -24,7 +26,7 @@ _UNMATCHED = [_FUNCTIONS.index(name) for name in ("unknown", "send", "receive")]
 UNKNOWN = -1
 
 
-def collectives(recording: "Recording") -> "pa.Table":
+def collectives(recording: "RecordingData") -> "pa.Table":
     """Return the collectives of NCCL, one row for the calls of all ranks, in order of time.
 
     Columns: ``time`` when the first rank began, ``function``, ``communicator``, ``sequence``,
@@ -86,6 +88,9 @@ class LateRank:
     waited_ns: int
 
 
+known_collectives = Once(collectives)
+
+
 def late_ranks(rows: "Sequence[dict[str, Any]]") -> list[LateRank]:
     """Return the ranks that came last, most often first, from the rows of `collectives`."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -121,7 +126,7 @@ class _Process:
         return self.error + other.error
 
 
-def _matched(recording: "Recording") -> "Iterator[dict[str, Any]]":
+def _matched(recording: "RecordingData") -> "Iterator[dict[str, Any]]":
     import numpy as np
 
     table = recording.tables["collectives"]
@@ -200,17 +205,17 @@ def _last(
     }
 
 
-def _processes_of(recording: "Recording", count: int) -> "NDArray[Any]":
+def _processes_of(recording: "RecordingData", count: int) -> "NDArray[Any]":
     """Return the number of each row's process, from 1; 0 in a recording of one process."""
     import numpy as np
 
     found = np.zeros(count, np.int64)
-    for number, process in enumerate(recording.processes, 1):
+    for number, process in enumerate(processes(recording), 1):
         found[process.rows["collectives"]] = number
     return found
 
 
-def _processes(recording: "Recording") -> "list[_Process]":
+def _processes(recording: "RecordingData") -> "list[_Process]":
     return [
         _Process("", "", 0),
         *(
@@ -219,6 +224,6 @@ def _processes(recording: "Recording") -> "list[_Process]":
                 each.recording.manifest.boot_id or f"process {each.id}",
                 each.clock_error,
             )
-            for each in recording.processes
+            for each in processes(recording)
         ),
     ]

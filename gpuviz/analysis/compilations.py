@@ -2,22 +2,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import texts
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["ranges", "kind"]
 # The name of the ranges of Numba's compiler; those of CuPy's have the names of the kernels.
 NUMBA = "Numba"
 
 
-def compilations(recording: "Recording") -> "pa.Table":
+def compilations(recording: "RecordingData") -> "pa.Table":
     """Return the kernels that CuPy and Numba compiled, or loaded from their caches on the disk.
 
     One row for each module of CuPy or kernel of Numba, in order of time. Columns: ``kernels``
@@ -69,14 +69,14 @@ def compilations(recording: "Recording") -> "pa.Table":
     )
 
 
-def _are_numbas(recording: "Recording", rows: "NDArray[Any]") -> list[bool]:
+def _are_numbas(recording: "RecordingData", rows: "NDArray[Any]") -> list[bool]:
     """Return whether ranges of the compiler are Numba's, which are named after it."""
     names = plain(recording.tables["ranges"]["name"])[rows]
     return [name == NUMBA for name in texts(recording.tables, names)]
 
 
 def _stacks(
-    recording: "Recording", threads: "NDArray[Any]", times: "NDArray[Any]"
+    recording: "RecordingData", threads: "NDArray[Any]", times: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return the call stack of the first call of each thread from each time on; 0 if unknown."""
     calls = first_calls(recording, threads, times)
@@ -88,7 +88,7 @@ def _stacks(
 
 
 def first_calls(
-    recording: "Recording", threads: "NDArray[Any]", times: "NDArray[Any]"
+    recording: "RecordingData", threads: "NDArray[Any]", times: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return the row of the first CUDA call of each thread from each time on; -1 without one."""
     import numpy as np

@@ -2,23 +2,23 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import CallSites, calls_of, check_by, durations, stacks_of
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "host_memory"]
 
 
 def copies(
-    recording: "Recording",
+    recording: "RecordingData",
     by: Literal["kind", "line", "stack"] = "kind",
 ) -> "pa.Table":
     """Return counts, bytes and times of copies by kind, line or call stack, most time first.

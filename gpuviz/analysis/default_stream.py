@@ -2,22 +2,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import CallSites, calls_of, durations, first_rows, stacks_of
-from gpuviz.recording.arrays import batch_of
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.arrays import batch_of
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _STREAM_KINDS = DICTIONARIES["streams", "kind"]
 
 
-def default_stream_work(recording: "Recording") -> "pa.Table":
+def default_stream_work(recording: "RecordingData") -> "pa.Table":
     """Return the launches, copies and memsets on the legacy default stream, most first.
 
     One row for each device, line of the program and kind. Columns: ``device``, ``kind`` (as in
@@ -40,7 +40,7 @@ def default_stream_work(recording: "Recording") -> "pa.Table":
     return pa.Table.from_batches([batch_of(default_stream_rows(recording), schema)])
 
 
-def default_stream_rows(recording: "Recording") -> list[dict[str, Any]]:
+def default_stream_rows(recording: "RecordingData") -> list[dict[str, Any]]:
     """Return the rows of `default_stream_work`, without an import: also while Python exits."""
     import numpy as np
 

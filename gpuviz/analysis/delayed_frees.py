@@ -2,19 +2,19 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.data.stream_handle import stream_name
 from gpuviz.quantities import format_bytes, format_counted
-from gpuviz.recording.stream_handle import stream_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _KEYS = ("device", "allocated_at", "freed_at", "used_at", "own_stream", "stream")
 _SUMS = ("frees", "bytes", "byte_seconds")
 
 
-def delayed_frees(recording: "Recording") -> "pa.Table":
+def delayed_frees(recording: "RecordingData") -> "pa.Table":
     """Return the frees that ``record_stream="auto"`` delayed, or ``"report"`` would have.
 
     One row for each device, lines and streams, most held first. Columns: ``device``,
@@ -41,7 +41,7 @@ def delayed_frees(recording: "Recording") -> "pa.Table":
     return pa.Table.from_pylist(values, schema)
 
 
-def delayed_frees_text(recording: "Recording") -> str:
+def delayed_frees_text(recording: "RecordingData") -> str:
     """Return the same in sentences; empty if ``record_stream`` was off."""
     mode = recording.manifest.record_stream
     if mode == "off":

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.data.manifest import UNKNOWN
 from gpuviz.quantities import format_counted
-from gpuviz.recording.manifest import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # By NVML's numbers of its versions.
 _NVLINK = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
@@ -74,12 +74,12 @@ class DeviceLink:
         return "peer access with native atomics" if self.native_atomics else "peer access"
 
 
-def device_links(recording: "Recording") -> tuple[DeviceLink, ...]:
+def device_links(recording: "RecordingData") -> tuple[DeviceLink, ...]:
     """Return what joins each pair of devices, where it was recorded.
 
     A pair of GPUs that several processes of a merged recording used is returned once.
     """
-    gpus = {row["id"]: row["uuid"] or row["id"] for row in recording.table("devices").to_pylist()}
+    gpus = {row["id"]: row["uuid"] or row["id"] for row in recording.tables["devices"].to_pylist()}
     links: dict[frozenset[Any], DeviceLink] = {}
     for device, rows in recording.manifest.device_links.items():
         first = int(device)

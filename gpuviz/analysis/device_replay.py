@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import CUPY, allocator_settings
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.recording.tables import ACTIONS, FRAMEWORKS, schemas
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 Change = Literal["", "one_stream", "no_stream_uses", "no_empty_cache", "largest_first"]
 """What a replay does otherwise: all blocks on one stream, frees that wait for no other stream, no
@@ -49,7 +49,7 @@ class DeviceReplay:
 
     def __init__(  # noqa: PLR0913 - the replays of a device share what they can
         self,
-        recording: "Recording",
+        recording: "RecordingData",
         device: int,
         settings: str | None,
         capacity: int | None,
@@ -92,7 +92,9 @@ class DeviceReplay:
         outcome.finish()
         return outcome
 
-    def _operations(self, recording: "Recording", settings: str | None) -> _core.RecordedOperations:
+    def _operations(
+        self, recording: "RecordingData", settings: str | None
+    ) -> _core.RecordedOperations:
         manifest = recording.manifest
         recorded, own = allocator_settings(recording), parsed(recording, settings)
         has_limit = own.per_process_memory_fraction is not None
@@ -115,13 +117,13 @@ class DeviceReplay:
         return self._shared[key]
 
 
-def total_memory(recording: "Recording", device: int) -> int:
+def total_memory(recording: "RecordingData", device: int) -> int:
     """Return the memory of a device in bytes; 0 if unknown."""
-    rows = recording.table("devices").to_pylist()
+    rows = recording.tables["devices"].to_pylist()
     return next((max(int(row["total_memory"]), 0) for row in rows if row["id"] == device), 0)
 
 
-def parsed(recording: "Recording", settings: str | None) -> _core.AllocatorSettings:
+def parsed(recording: "RecordingData", settings: str | None) -> _core.AllocatorSettings:
     """Return settings of torch's allocator; those of the recording if None."""
     if settings is None:
         return allocator_settings(recording)
@@ -141,20 +143,20 @@ def _are_alike(first: _core.AllocatorSettings, second: _core.AllocatorSettings) 
     return all(getattr(first, name) == getattr(second, name) for name in compared)
 
 
-def _has_empty_cache(recording: "Recording") -> bool:
+def _has_empty_cache(recording: "RecordingData") -> bool:
     import numpy as np
 
-    actions = codes(recording.table("memory_events")["action"], ACTIONS)
+    actions = codes(recording.tables["memory_events"]["action"], ACTIONS)
     return bool(np.any(actions == ACTIONS.index("empty_cache")))
 
 
 def _changed(
-    recording: "Recording", device: int, change: Change
+    recording: "RecordingData", device: int, change: Change
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the rows of the recording that are repeated, and the action of each."""
     import numpy as np
 
-    actions = codes(recording.table("memory_events")["action"], ACTIONS)
+    actions = codes(recording.tables["memory_events"]["action"], ACTIONS)
     rows = np.arange(len(actions))
     requested, completed = map(ACTIONS.index, ("free_requested", "free_completed"))
     if change == "no_empty_cache":
@@ -173,7 +175,7 @@ def _changed(
     return rows, actions[rows]
 
 
-def _largest_first(recording: "Recording", device: int) -> "NDArray[Any]":
+def _largest_first(recording: "RecordingData", device: int) -> "NDArray[Any]":
     """Return the allocations of the blocks that exist at the peak of reserved bytes, largest first.
 
     The block whose request led to the peak is one of them.
@@ -181,7 +183,7 @@ def _largest_first(recording: "Recording", device: int) -> "NDArray[Any]":
     import numpy as np
 
     initial = recording.manifest.initial_events
-    events = recording.table("memory_events")
+    events = recording.tables["memory_events"]
     actions, size = codes(events["action"], ACTIONS), plain(events["size"])
     there = plain(events["device"]) == device
     made, released = (
@@ -199,7 +201,7 @@ def _largest_first(recording: "Recording", device: int) -> "NDArray[Any]":
 
 
 def _recorded_events(
-    recording: "Recording",
+    recording: "RecordingData",
     device: int,
     rows: "NDArray[Any]",
     actions: "NDArray[Any]",
@@ -207,7 +209,7 @@ def _recorded_events(
 ) -> _core.RecordedEvents:
     import numpy as np
 
-    table = recording.table("memory_events")
+    table = recording.tables["memory_events"]
     texts = {"action", "framework"}
     names = [field.name for field in schemas()["memory_events"] if field.name not in texts]
     columns = {name: plain(table[name]) for name in names}
@@ -220,7 +222,7 @@ def _recorded_events(
         end = begin + len(rows) - table.num_rows
         columns["address"][begin:end] += _ELSEWHERE
     columns["action"] = actions
-    known = recording.table("streams")
+    known = recording.tables["streams"]
     handles = plain(known["handle"])
     return _core.RecordedEvents(
         {name: np.ascontiguousarray(values) for name, values in columns.items()},

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.state import ALLOCATED, PENDING_FREE, state_at
+from gpuviz.analysis.initial_state import ALLOCATED, PENDING_FREE
+from gpuviz.analysis.state import state_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz._core import MemoryState
-    from gpuviz.recording.recording import Moment, Recording
+    from gpuviz.data.recording_data import Moment, RecordingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Fragmentation:
 
 
 def fragmentation(
-    recording: "Recording",
+    recording: "RecordingData",
     at: "Moment" = None,
     device: int | None = None,
 ) -> Fragmentation:

@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import first_rows
 from gpuviz.analysis.lifetimes import lifetimes
 from gpuviz.analysis.pools import private_pools
 from gpuviz.analysis.touches import alive
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _LAUNCH = DICTIONARIES["graph_calls", "kind"].index("launch")
 # What an action adds to the reserved and to the allocated bytes, in units of its size.
@@ -21,7 +21,7 @@ _RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_
 _ALLOCATED = {"alloc": 1, "free_requested": -1}
 
 
-def graph_pools(recording: "Recording") -> "pa.Table":
+def graph_pools(recording: "RecordingData") -> "pa.Table":
     """Return the private pools whose memory captured graphs use, such as those of `gpuviz.graph`.
 
     One row for each, by device and number. Columns: ``device``, ``pool`` (the n of its id (0, n)),
@@ -60,7 +60,7 @@ def _schema() -> "pa.Schema":
     )
 
 
-def _captures_by_pool(recording: "Recording") -> dict[tuple[int, int], set[int]]:
+def _captures_by_pool(recording: "RecordingData") -> dict[tuple[int, int], set[int]]:
     """Return the captures that use each private pool, by device and number of the pool."""
     import numpy as np
 
@@ -92,7 +92,7 @@ def _captures_by_pool(recording: "Recording") -> dict[tuple[int, int], set[int]]
     return found
 
 
-def _launches(recording: "Recording") -> dict[int, int] | None:
+def _launches(recording: "RecordingData") -> dict[int, int] | None:
     """Return the launches of each capture's graphs; None if some are of unknown captures."""
     import numpy as np
 
@@ -103,7 +103,7 @@ def _launches(recording: "Recording") -> dict[int, int] | None:
     return None if 0 in launches else launches
 
 
-def _levels(recording: "Recording", device: int, pool: int) -> dict[str, int]:
+def _levels(recording: "RecordingData", device: int, pool: int) -> dict[str, int]:
     import numpy as np
 
     events = recording.tables["memory_events"]

@@ -4,17 +4,21 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.initial_events import initial_events
+from gpuviz.analysis.levels import memory_levels
+from gpuviz.analysis.peak import peak
+from gpuviz.analysis.sites import sites
 from gpuviz.analysis.state import state_at
-from gpuviz.recording.tables import schemas
+from gpuviz.data.columns import plain
+from gpuviz.data.once import Once
+from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz._core import MemoryState
     from gpuviz.analysis.peak import Peak
-    from gpuviz.recording.recording import Moment, Recording
+    from gpuviz.data.recording_data import Moment, RecordingData
 
 TABLE = "host_memory_events"
 _EVENTS = "memory_events"
@@ -29,7 +33,7 @@ class HostMemory:
     devices. Times are nanoseconds since the recording's start, sizes are bytes.
     """
 
-    def __init__(self, recording: "Recording") -> None:
+    def __init__(self, recording: "RecordingData") -> None:
         self._recording = recording
 
     def __repr__(self) -> str:
@@ -55,11 +59,11 @@ class HostMemory:
         recording is one row at time 0.
         """
         names = ["time", "requested", "allocated", "active", "reserved"]
-        return self.as_device.memory_levels.select(names)
+        return memory_levels(self.as_device).select(names)
 
     def peak(self) -> "Peak":
         """Return time and size of the peak of allocated bytes; its ``device`` is None."""
-        return self.as_device.peak()
+        return peak(self.as_device)
 
     def sites(self, by: Literal["stack", "line"] = "stack", *, at: "Moment" = "peak") -> "pa.Table":
         """Return bytes and counts by call site, most live bytes first.
@@ -68,10 +72,10 @@ class HostMemory:
             by: One row for each call stack, or for each line of the user's program.
             at: The moment of ``live_bytes`` and ``live_count``.
         """
-        return self.as_device.sites(by, at=at)
+        return sites(self.as_device, by, at)
 
     @cached_property
-    def as_device(self) -> "Recording":
+    def as_device(self) -> "RecordingData":
         """A recording whose only memory is this, as memory of device 0."""
         tables = {name: self._recording.tables[name] for name in _SITES}
         events = tables[_EVENTS] = as_memory_events(self._recording.tables[TABLE])
@@ -88,6 +92,9 @@ class HostMemory:
         return type(self._recording)(tables, manifest)
 
 
+host_memory = Once(HostMemory)
+
+
 def events_before(state: "MemoryState", time: int) -> "pa.Table":
     """Return ``host_memory_events`` at ``time`` that recreate a state of `HostMemory.as_device`."""
     import numpy as np
@@ -97,7 +104,7 @@ def events_before(state: "MemoryState", time: int) -> "pa.Table":
     return rows.set_column(0, "time", pa.array(np.full(rows.num_rows, time, np.int64)))
 
 
-def window_of(recording: "Recording", start: int, end: int) -> "pa.Table":
+def window_of(recording: "RecordingData", start: int, end: int) -> "pa.Table":
     """Return ``host_memory_events`` of a window after ``start`` and until ``end``."""
     import pyarrow as pa
 
@@ -105,7 +112,7 @@ def window_of(recording: "Recording", start: int, end: int) -> "pa.Table":
     if not events.num_rows:
         return events
     times = plain(events["time"])
-    before = events_before(state_at(recording.host_memory.as_device, start), start)
+    before = events_before(state_at(host_memory(recording).as_device, start), start)
     inside = events.filter((times > start) & (times <= end))
     return pa.concat_tables([before, inside.select(before.schema.names)]).unify_dictionaries()
 

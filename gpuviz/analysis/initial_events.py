@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.state import NUMBER_COLUMNS, PENDING_FREE
-from gpuviz.recording.arrays import coded
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES, schemas
+from gpuviz.analysis.initial_state import PENDING_FREE
+from gpuviz.data.arrays import coded
+from gpuviz.data.memory_columns import NUMBER_COLUMNS
+from gpuviz.data.tables import ACTIONS, DICTIONARIES, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,18 +3,20 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import calls_of, durations, stacks_of, text_numbers, texts, within
+from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.periods import Repeats, repeats
-from gpuviz.recording.conclusions import schemas
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.conclusions import schemas
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 FEWEST = 3
 # Of the launches or of the time, what the iterations have at least.
@@ -45,7 +47,7 @@ class _Found:
         return _Found(self.name, *(each[inside] for each in times))
 
 
-def iterations(recording: "Recording", device: int) -> "pa.Table":
+def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     """Return one row for each iteration of the program's main loop; no rows if none is found.
 
     Iterations are the ranges of one name (``gpuviz.range`` or NVTX) that ran at least three times
@@ -91,7 +93,7 @@ def iterations(recording: "Recording", device: int) -> "pa.Table":
     return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def host_ends(recording: "Recording") -> "NDArray[Any]":
+def host_ends(recording: "RecordingData") -> "NDArray[Any]":
     """Return when the host left each iteration, in ns, ascending; none if none is found."""
     import numpy as np
 
@@ -100,14 +102,14 @@ def host_ends(recording: "Recording") -> "NDArray[Any]":
 
 
 def peak_and_busy(
-    recording: "Recording", device: int, start: "NDArray[Any]", end: "NDArray[Any]"
+    recording: "RecordingData", device: int, start: "NDArray[Any]", end: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the most bytes allocated and the busy time in spans of a recording, in order."""
     spans = _Found("", start, end, start, end)
     return _peaks(recording, device, spans), _busy(recording, device, spans)
 
 
-def _found(recording: "Recording", launches: "_Launches") -> _Found | None:
+def _found(recording: "RecordingData", launches: "_Launches") -> _Found | None:
     found = _ranges(recording, launches) or _periods(recording, launches)
     if found is not None and recording.bounds is not None:
         found = found.within(*recording.bounds)
@@ -117,7 +119,7 @@ def _found(recording: "Recording", launches: "_Launches") -> _Found | None:
 class _Launches:
     """The activities of a recording whose launch calls are known, in the order of the calls."""
 
-    def __init__(self, recording: "Recording") -> None:
+    def __init__(self, recording: "RecordingData") -> None:
         import numpy as np
 
         tables = recording.tables
@@ -198,7 +200,7 @@ class _Launches:
         }
 
 
-def _ranges(recording: "Recording", launches: _Launches) -> _Found | None:
+def _ranges(recording: "RecordingData", launches: _Launches) -> _Found | None:
     """Return the ranges of the name with the most time, of those that repeat; None without one."""
     import numpy as np
 
@@ -227,7 +229,7 @@ def _ranges(recording: "Recording", launches: _Launches) -> _Found | None:
     return _Found(name, starts[best], ends[best], starts[best], ends[best])
 
 
-def _periods(recording: "Recording", launches: _Launches) -> _Found | None:
+def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
     """Return the iterations in the order of the launches; None if there is no clear period."""
     import numpy as np
 
@@ -251,7 +253,7 @@ def _usual(found: Repeats) -> slice:
 
 
 def _is_much(
-    recording: "Recording", launches: _Launches, starts: "NDArray[Any]", ends: "NDArray[Any]"
+    recording: "RecordingData", launches: _Launches, starts: "NDArray[Any]", ends: "NDArray[Any]"
 ) -> bool:
     """Return whether spans, in order, have half of the launches or of the recorded time."""
     import numpy as np
@@ -265,11 +267,11 @@ def _is_much(
     )
 
 
-def _peaks(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]":
+def _peaks(recording: "RecordingData", device: int, found: _Found) -> "NDArray[Any]":
     """Return the most bytes allocated in each iteration."""
     import numpy as np
 
-    levels = recording.memory_levels
+    levels = memory_levels(recording)
     rows = np.flatnonzero(plain(levels["device"]) == device)
     times, bytes_at = plain(levels["time"])[rows], plain(levels["allocated"])[rows]
     if not rows.size:
@@ -281,7 +283,7 @@ def _peaks(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]"
     return peaks
 
 
-def _busy(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]":
+def _busy(recording: "RecordingData", device: int, found: _Found) -> "NDArray[Any]":
     """Return the time of each iteration in which any activity ran on a device."""
     import numpy as np
 
@@ -296,11 +298,11 @@ def _busy(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]":
     return _time_in(begin, end, found)
 
 
-def _waits(recording: "Recording", device: int, found: _Found) -> "NDArray[Any]":
+def _waits(recording: "RecordingData", device: int, found: _Found) -> "NDArray[Any]":
     """Return how long the host was blocked in each iteration, by a device or an unknown one."""
     import numpy as np
 
-    waits = recording.derived["host_waits"]
+    waits = derived(recording)["host_waits"]
     begin, end = within(waits, (int(found.start[0]), int(found.end[-1])))
     chosen = np.isin(plain(waits["device"]), [device, -1])
     return _time_in(begin[chosen], end[chosen], found)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import (
     CallSites,
@@ -13,17 +12,18 @@ from gpuviz.analysis.launches import (
     text_numbers,
     texts,
 )
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
 def kernels(
-    recording: "Recording",
+    recording: "RecordingData",
     by: Literal["name", "name_and_line", "line", "stack"] = "name",
 ) -> "pa.Table":
     """Return counts and times of kernels by name, name and line, line or call stack.
@@ -90,7 +90,7 @@ def short_name(name: str) -> str:
     return words[-1] if words else name
 
 
-def _delays(recording: "Recording", rows: "pa.Table", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _delays(recording: "RecordingData", rows: "pa.Table", calls: "NDArray[Any]") -> "NDArray[Any]":
     """Return the time from a call's return to the kernel's start; undefined without a call."""
     import numpy as np
 
@@ -101,7 +101,7 @@ def _delays(recording: "Recording", rows: "pa.Table", calls: "NDArray[Any]") -> 
     return delays
 
 
-def _shapes(recording: "Recording", launches: "NDArray[Any]") -> "dict[str, pa.Array]":
+def _shapes(recording: "RecordingData", launches: "NDArray[Any]") -> "dict[str, pa.Array]":
     import pyarrow as pa
 
     columns = recording.tables["launch_configurations"].to_pydict()

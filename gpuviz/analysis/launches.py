@@ -3,8 +3,8 @@
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.grouping import numbered
+from gpuviz.data.columns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
     Tables = Mapping[str, pa.Table]
 
@@ -110,7 +110,7 @@ class CallSites:
         stacks: The call stack of each row; 0 if unknown.
     """
 
-    def __init__(self, recording: "Recording", stacks: "NDArray[Any]") -> None:
+    def __init__(self, recording: "RecordingData", stacks: "NDArray[Any]") -> None:
         self._call_stacks = recording.call_stacks
         self.stacks = stacks
 

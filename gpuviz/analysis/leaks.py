@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.growth import FEWEST, Growth, growth
 from gpuviz.analysis.iterations import host_ends
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.periods import repeats
+from gpuviz.analysis.processes import processes
 from gpuviz.analysis.touches import Touches, touches
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 By = Literal["iteration", "cell", "recording"]
 Use = Literal["unused", "partly", "used", "unknown"]
@@ -73,7 +74,7 @@ class GrowingLine:
         return "certain" if self.growth.is_exact else "likely"
 
 
-def leaks(recording: "Recording", device: int | None = None) -> "pa.Table":
+def leaks(recording: "RecordingData", device: int | None = None) -> "pa.Table":
     """Return one row for each line of the program whose live memory grows.
 
     A line's live bytes are compared at the ends of the iterations of the main loop (see
@@ -107,7 +108,7 @@ def leaks(recording: "Recording", device: int | None = None) -> "pa.Table":
     import pyarrow as pa
 
     devices = recording.devices if device is None else (recording.device_or_first(device),)
-    parts = [each.recording for each in recording.processes] or [recording]
+    parts = [each.recording for each in processes(recording)] or [recording]
     lines = (each for part in parts for each in growing_lines(part))
     found = [each for each in lines if each.device in devices]
     whole = pa.int64()
@@ -131,7 +132,7 @@ def leaks(recording: "Recording", device: int | None = None) -> "pa.Table":
     return pa.Table.from_pylist([_row(recording, each) for each in found], pa.schema(kinds))
 
 
-def _row(recording: "Recording", line: GrowingLine) -> dict[str, Any]:
+def _row(recording: "RecordingData", line: GrowingLine) -> dict[str, Any]:
     site, source = recording.call_stacks.call_site(line.stack)
     grown = line.growth
     return {
@@ -153,7 +154,7 @@ def _row(recording: "Recording", line: GrowingLine) -> dict[str, Any]:
     }
 
 
-def growing_lines(recording: "Recording", used: Touches | None = None) -> list[GrowingLine]:
+def growing_lines(recording: "RecordingData", used: Touches | None = None) -> list[GrowingLine]:
     """Return the lines whose live memory grows; see `leaks`.
 
     Args:
@@ -170,7 +171,7 @@ def growing_lines(recording: "Recording", used: Touches | None = None) -> list[G
 class _Search:
     """Looks for growth in the blocks of a recording, of one line and device after another."""
 
-    def __init__(self, recording: "Recording", blocks: Lifetimes, used: Touches | None) -> None:
+    def __init__(self, recording: "RecordingData", blocks: Lifetimes, used: Touches | None) -> None:
         import numpy as np
 
         self._recording, self._blocks = recording, blocks

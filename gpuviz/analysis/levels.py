@@ -2,23 +2,34 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.state import initial_state
+from gpuviz.analysis.initial_state import initial_state
+from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz._core import MemoryState
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
-def levels_and_end(recording: "Recording") -> "tuple[pa.Table, MemoryState]":
-    """Return the table ``memory_levels`` and the state at the end, from one pass over the events.
+def memory_levels(recording: "RecordingData") -> "pa.Table":
+    """Return the memory totals of each device, one row per change.
 
     The table has one row for each change of a device's totals. Columns: ``time`` (ns), ``device``,
     and in bytes ``requested``, ``allocated``, ``active``, ``reserved``, ``inactive_split`` and
     ``largest_free`` (-1 if unknown), as defined by ``torch.cuda.memory_stats``. The initial state
     of each device is one row at time 0.
     """
+    return _levels_and_end(recording)[0]
+
+
+def final_state(recording: "RecordingData") -> "MemoryState":
+    """Return the memory of every device at the end; must not be modified."""
+    return _levels_and_end(recording)[1]
+
+
+@Once
+def _levels_and_end(recording: "RecordingData") -> "tuple[pa.Table, MemoryState]":
     import pyarrow as pa
 
     state = initial_state(recording)

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.analysis.columns import plain
+from gpuviz.data.columns import plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,7 +45,7 @@ class Lifetimes:
         return len(self.alloc)
 
 
-def lifetimes(recording: "Recording") -> Lifetimes:
+def lifetimes(recording: "RecordingData") -> Lifetimes:
     """Return the lifetime of every block, initial ones too.
 
     An event that contradicts an earlier block ends it. Blocks that end within the initial events

@@ -2,17 +2,19 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.callstacks import NO_STACK
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.analysis.sites import sites
+from gpuviz.data.call_stacks import NO_STACK
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _WORK = ("kernel", "graph")
@@ -20,7 +22,7 @@ _COPIES = ("memcpy", "memset")
 _WHOLE_DEVICE = 0
 
 
-def lines(recording: "Recording", device: int | None = None) -> "pa.Table":
+def lines(recording: "RecordingData", device: int | None = None) -> "pa.Table":
     """Return one row for each line of the user's program, most bytes at the peak first.
 
     A line is the user's innermost line in a call stack. Columns: ``site``
@@ -52,7 +54,7 @@ def lines(recording: "Recording", device: int | None = None) -> "pa.Table":
 class _Lines:
     """The sums of lines, by a number for each."""
 
-    def __init__(self, recording: "Recording", device: int | None) -> None:
+    def __init__(self, recording: "RecordingData", device: int | None) -> None:
         self._recording = recording
         self._numbers: dict[str, int] = {}
         self._rows: list[dict[str, Any]] = []
@@ -78,7 +80,7 @@ class _Lines:
         return self._rows[number]
 
     def _add_memory(self, device: int | None) -> None:
-        for row in self._recording.sites("line", device=device).to_pylist():
+        for row in sites(self._recording, "line", "peak", device).to_pylist():
             line = self._row(row["stack"])
             for name in ("live_bytes", "total_bytes", "total_count"):
                 line[name] += row[name]
@@ -99,7 +101,7 @@ class _Lines:
         self._add(stacks[is_work], kernel_ns=lengths[is_work], kernel_count=None)
         sizes = plain(activities["bytes"]).astype(np.int64)
         self._add(stacks[is_copy], copy_ns=lengths[is_copy], copy_bytes=sizes[is_copy])
-        gaps = self._recording.derived["idle_gaps"]
+        gaps = derived(self._recording)["idle_gaps"]
         chosen = (plain(gaps["stream"]) == _WHOLE_DEVICE) & (plain(gaps["activity"]) >= 0)
         if device is not None:
             chosen &= self._on(gaps, device)
@@ -109,7 +111,7 @@ class _Lines:
     def _add_waits(self, device: int | None) -> None:
         import numpy as np
 
-        waits = self._recording.derived["host_waits"]
+        waits = derived(self._recording)["host_waits"]
         chosen = np.ones(waits.num_rows, bool)
         if device is not None:
             chosen = self._on(waits, device) | (plain(waits["device"]) < 0)

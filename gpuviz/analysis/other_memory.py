@@ -4,16 +4,17 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import texts
+from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.pools import RMM_OWNER, allocator_beside, are_of
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _OPERATIONS = DICTIONARIES["memory_operations", "operation"]
 _MEMORIES = DICTIONARIES["memory_operations", "memory"]
@@ -22,7 +23,9 @@ _ON_DEVICE = [_MEMORIES.index(name) for name in ("device", "array", "managed")]
 _RECORDED = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map", "alloc")]
 
 
-def other_memory(recording: "Recording", by: Literal["library", "time"] = "library") -> "pa.Table":
+def other_memory(
+    recording: "RecordingData", by: Literal["library", "time"] = "library"
+) -> "pa.Table":
     """Return what was used of devices outside the recorded allocators.
 
     By ``library``: one row for each device and library whose allocations CUPTI has seen, the
@@ -43,7 +46,7 @@ def other_memory(recording: "Recording", by: Literal["library", "time"] = "libra
 class _Changes:
     """Allocations and releases outside the recorded allocators, in the order of their times."""
 
-    def __init__(self, recording: "Recording") -> None:
+    def __init__(self, recording: "RecordingData") -> None:
         import numpy as np
 
         table = recording.tables["memory_operations"]
@@ -110,7 +113,7 @@ class _Changes:
         return pa.Table.from_pylist(rows, pa.schema(fields))
 
 
-def _recorded_addresses(recording: "Recording") -> "NDArray[Any]":
+def _recorded_addresses(recording: "RecordingData") -> "NDArray[Any]":
     import numpy as np
 
     events = recording.tables["memory_events"]
@@ -120,7 +123,7 @@ def _recorded_addresses(recording: "Recording") -> "NDArray[Any]":
     return found
 
 
-def _samples(recording: "Recording", changes: _Changes) -> "pa.Table":
+def _samples(recording: "RecordingData", changes: _Changes) -> "pa.Table":
     import numpy as np
     import pyarrow as pa
 
@@ -150,7 +153,7 @@ def _samples(recording: "Recording", changes: _Changes) -> "pa.Table":
     )
 
 
-def _levels_of_allocators(recording: "Recording") -> "list[pa.Table]":
+def _levels_of_allocators(recording: "RecordingData") -> "list[pa.Table]":
     """Return ``memory_levels`` of each recorded allocator: torch's own is beside another one.
 
     One of them may not tell its segments, so that only the levels of each say what it has. RMM's
@@ -159,7 +162,7 @@ def _levels_of_allocators(recording: "Recording") -> "list[pa.Table]":
     import numpy as np
 
     if not allocator_beside(recording.tables):
-        return [recording.memory_levels]
+        return [memory_levels(recording)]
     events, manifest = recording.tables["memory_events"], recording.manifest
     pools = plain(events["pool"])
     found = []
@@ -167,7 +170,7 @@ def _levels_of_allocators(recording: "Recording") -> "list[pa.Table]":
         initial = int(np.count_nonzero(own[: manifest.initial_events]))
         tables = {**recording.tables, "memory_events": events.filter(own)}
         part = type(recording)(tables, replace(manifest, initial_events=initial))
-        found.append(part.memory_levels)
+        found.append(memory_levels(part))
     return found
 
 

@@ -4,12 +4,14 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.analysis.calls import ON_DEVICE, CallKind, call_kinds
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import within
 from gpuviz.analysis.moments import as_ns
-from gpuviz.recording.derived import DICTIONARIES as WORDS
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.analysis.processes import processes
+from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,10 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
-_OTHER, _KERNEL, _COPY, _DEVICE_COPY = range(4)
-_HOST_WAIT = 2
 _WHOLE_DEVICE = -1
 _CAUSES = WORDS["idle_gaps", "cause"]
 
@@ -166,7 +166,7 @@ class Overlap:
 
 
 def overlap(
-    recording: "Recording",
+    recording: "RecordingData",
     device: int | None = None,
     start: int | None = None,
     end: int | None = None,
@@ -191,7 +191,7 @@ def overlap(
     end = None if end is None else as_ns(end, "end")
     if start is not None and end is not None and end < start:
         raise ValueError(f"the window must not end before it starts, got {start} to {end} ns")
-    if recording.processes:
+    if processes(recording):
         whole = _of_processes(recording, start, end)
         return whole if device is None else of_device(whole, device)
     bounds = recording.bounds
@@ -208,7 +208,7 @@ def overlap(
         end,
     )
     if start is not None and end is not None and bounds is not None:
-        lanes = _with_causes(lanes, recording.derived["idle_gaps"], (start, end))
+        lanes = _with_causes(lanes, derived(recording)["idle_gaps"], (start, end))
     whole = Overlap(
         tuple(DeviceOverlap(**lane) for lane in lanes if "stream" not in lane),
         tuple(StreamOverlap(**lane) for lane in lanes if "stream" in lane),
@@ -216,9 +216,15 @@ def overlap(
     return whole if device is None else of_device(whole, device)
 
 
-def _of_processes(recording: "Recording", start: int | None, end: int | None) -> Overlap:
+@Once
+def whole_overlap(recording: "RecordingData") -> Overlap:
+    """Return the overlap of all devices in all of their time."""
+    return overlap(recording)
+
+
+def _of_processes(recording: "RecordingData", start: int | None, end: int | None) -> Overlap:
     """Return the overlap within each process; no cause of idle time is in another process."""
-    found = [overlap(each.recording, None, start, end) for each in recording.processes]
+    found = [overlap(each.recording, None, start, end) for each in processes(recording)]
     return Overlap(
         tuple(sorted((lane for each in found for lane in each.devices), key=_lane)),
         tuple(sorted((lane for each in found for lane in each.streams), key=_lane)),
@@ -291,53 +297,3 @@ def _idle_lane(key: tuple[int, int], window: tuple[int, int]) -> dict[str, int]:
 
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
-
-
-def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
-    """Return the columns of activities for the native core, without ranges on streams."""
-    import numpy as np
-
-    table = tables["activities"]
-    known = DICTIONARIES["activities", "kind"]
-    kinds = codes(table["kind"], known)
-    names = ("time", "end", "device", "stream", "correlation")
-    columns = {name: plain(table[name]) for name in names}
-    work_of = np.full(len(known) + 1, _OTHER, np.uint8)
-    work_of[known.index("kernel")] = _KERNEL
-    work_of[known.index("memcpy")] = _COPY
-    columns["work"] = work_of[kinds]
-    columns["work"][(kinds == known.index("memcpy")) & are_on_device(table)] = _DEVICE_COPY
-    ranges = kinds == known.index("range")
-    if ranges.any():
-        return {name: column[~ranges] for name, column in columns.items()}
-    return columns
-
-
-def are_on_device(activities: "pa.Table") -> "NDArray[Any]":
-    """Return which copies are within or between devices."""
-    import numpy as np
-
-    known = DICTIONARIES["activities", "copy_kind"]
-    kinds: NDArray[Any] = np.isin(
-        codes(activities["copy_kind"], known), [known.index(kind) for kind in ON_DEVICE]
-    )
-    return kinds
-
-
-def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
-    """Return the columns of CUDA calls for the native core."""
-    table = tables["api_calls"]
-    kinds = call_kinds(tables)
-    kinds[kinds > CallKind.QUERY] = CallKind.SYNCHRONIZE
-    names = ("time", "end", "thread", "correlation")
-    return {name: plain(table[name]) for name in names} | {"kind": kinds}
-
-
-def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
-    """Return the columns of records and waits for the native core."""
-    import numpy as np
-
-    table = tables["synchronizations"]
-    kinds = np.minimum(codes(table["kind"], DICTIONARIES["synchronizations", "kind"]), _HOST_WAIT)
-    names = ("time", "end", "stream", "event_sync_id", "correlation")
-    return {name: plain(table[name]) for name in names} | {"kind": kinds.astype(np.uint8)}

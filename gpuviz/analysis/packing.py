@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz._core import lifetimes, pack
-from gpuviz.analysis.columns import plain, rows_at
+from gpuviz.data.columns import plain, rows_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Packing:
 
 
 def packing(
-    recording: "Recording",
+    recording: "RecordingData",
     device: int | None = None,
     *,
     seconds: float = 10.0,

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz._core import MemoryState
-from gpuviz.analysis.state import initial_state
+from gpuviz.analysis.initial_state import initial_state
+from gpuviz.analysis.levels import memory_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Peak:
     device: int | None
 
 
-def peak(recording: "Recording", device: int | None = None) -> Peak:
+def peak(recording: "RecordingData", device: int | None = None) -> Peak:
     """Return the peak of allocated bytes on a device, or on all devices together.
 
     Raises:
@@ -39,7 +40,7 @@ def peak(recording: "Recording", device: int | None = None) -> Peak:
 
 
 def peak_and_state(
-    recording: "Recording", device: int | None = None
+    recording: "RecordingData", device: int | None = None
 ) -> tuple[Peak, MemoryState | None]:
     """Return the peak, and the state of memory then.
 
@@ -60,11 +61,11 @@ def peak_and_state(
     return Peak(time, allocated, reserved, device), state
 
 
-def _peak_of_levels(recording: "Recording", device: int | None) -> Peak:
+def _peak_of_levels(recording: "RecordingData", device: int | None) -> Peak:
     """Return the peak if the events of several devices are interleaved out of order."""
     import numpy as np
 
-    table = recording.memory_levels
+    table = memory_levels(recording)
     there = initial_state(recording).devices()
     if device is not None:
         of_device = table["device"].to_numpy() == device

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.analysis.columns import plain
+from gpuviz.data.columns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

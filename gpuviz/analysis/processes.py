@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import plain
-from gpuviz.recording.arrays import numbers
-from gpuviz.recording.derived import ROWS, schemas
-from gpuviz.recording.manifest import Manifest
+from gpuviz.analysis.classification import derive
+from gpuviz.data.arrays import numbers
+from gpuviz.data.columns import plain, rows_at
+from gpuviz.data.derived import ROWS, schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Not about one process, or about all.
 _WHOLE = ("strings", "frames", "stacks", "launch_configurations", "pools", "clock_snapshots")
@@ -40,16 +42,17 @@ class Process:
     name: str
     devices: Mapping[int, int]
     clock_error: int
-    recording: "Recording"
+    recording: "RecordingData"
     rows: "Mapping[str, NDArray[Any]]"
 
 
-def processes(recording: "Recording") -> tuple[Process, ...]:
+@Once
+def processes(recording: "RecordingData") -> tuple[Process, ...]:
     """Return the processes of a merged recording; none of a recording of one process."""
     return tuple(_process(recording, row) for row in recording.tables["processes"].to_pylist())
 
 
-def device_names(recording: "Recording") -> dict[int, str]:
+def device_names(recording: "RecordingData") -> dict[int, str]:
     """Return what the devices of a merged recording are called, such as ``rank 3 GPU 0``."""
     names = {}
     for row in recording.tables["processes"].to_pylist():
@@ -61,7 +64,7 @@ def device_names(recording: "Recording") -> dict[int, str]:
 class DerivedByProcess(Mapping[str, "pa.Table"]):
     """The derived tables of a merged recording, each computed on first use, process by process."""
 
-    def __init__(self, recording: "Recording") -> None:
+    def __init__(self, recording: "RecordingData") -> None:
         self._recording = recording
         self._made: dict[str, pa.Table] = {}
 
@@ -80,16 +83,14 @@ class DerivedByProcess(Mapping[str, "pa.Table"]):
 
 
 def derive_by_process(
-    recording: "Recording", name: str, window: "tuple[int, int] | None"
+    recording: "RecordingData", name: str, window: "tuple[int, int] | None"
 ) -> "pa.Table":
     """Return a derived table, or its part in a window: nothing is classified across processes."""
     import pyarrow as pa
 
-    from gpuviz.analysis.classification import derive
-
     targets = {column: target for table, column, target in ROWS if table == name}
     parts = []
-    for process in recording.processes:
+    for process in processes(recording):
         part = derive(process.recording.tables, name, window)
         for column, target in targets.items():
             place = part.schema.get_field_index(column)
@@ -108,13 +109,13 @@ def _of_whole(rows: "NDArray[Any]", of_process: "NDArray[Any]") -> "NDArray[Any]
     return found
 
 
-def part_of_device(recording: "Recording", device: int) -> "Recording":
+def part_of_device(recording: "RecordingData", device: int) -> "RecordingData":
     """Return the part of the process that used a device; the recording itself if it has one."""
-    of_device = (each for each in recording.processes if device in each.devices)
+    of_device = (each for each in processes(recording) if device in each.devices)
     return next((each.recording for each in of_device), recording)
 
 
-def _process(recording: "Recording", row: Mapping[str, Any]) -> Process:
+def _process(recording: "RecordingData", row: Mapping[str, Any]) -> Process:
     rows = {
         name: _rows(name, table, row)
         for name, table in recording.tables.items()
@@ -136,8 +137,6 @@ def _process(recording: "Recording", row: Mapping[str, Any]) -> Process:
 
 
 def _taken(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
-    from gpuviz.analysis.columns import rows_at
-
     count = len(rows)
     if count and rows[-1] - rows[0] == count - 1:
         return table.slice(int(rows[0]), count)
@@ -175,7 +174,7 @@ def _rows(name: str, table: "pa.Table", process: Mapping[str, Any]) -> "NDArray[
 
 
 def _manifest(
-    recording: "Recording", row: Mapping[str, Any], rows: "Mapping[str, NDArray[Any]]"
+    recording: "RecordingData", row: Mapping[str, Any], rows: "Mapping[str, NDArray[Any]]"
 ) -> Manifest:
     whole = recording.manifest
     try:

@@ -8,7 +8,7 @@ from gpuviz.quantities import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _DEFAULT = "PyTorch's defaults"
 # A setting is recommended only if it saves this share of the reserved bytes.
@@ -35,7 +35,7 @@ def name_of(settings: str) -> str:
 
 
 def recommendation(
-    recording: "Recording", rows: "Sequence[dict[str, Any]]", *, moved: bool = False
+    recording: "RecordingData", rows: "Sequence[dict[str, Any]]", *, moved: bool = False
 ) -> Recommendation | None:
     """Return which settings need the least memory; None if no others are worth it.
 

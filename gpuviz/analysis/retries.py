@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _OTHER, _RELEASE, _MAKE = range(3)
 _RELEASED = ("segment_free", "segment_unmap")
 _MADE = ("segment_alloc", "segment_map")
 
 
-def succeeded_on_retry(recording: "Recording", device: int) -> int:
+def succeeded_on_retry(recording: "RecordingData", device: int) -> int:
     """Return how many allocations succeeded only after cached segments were released.
 
     Such an allocation releases segments, requests one, and returns a block of it, without another

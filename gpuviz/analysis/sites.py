@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.grouping import Groups
+from gpuviz.analysis.initial_state import ALLOCATED
 from gpuviz.analysis.launches import check_by
-from gpuviz.analysis.state import ALLOCATED, state_at
-from gpuviz.recording.tables import ACTIONS, FRAMEWORKS
+from gpuviz.analysis.state import state_at
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS, FRAMEWORKS
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Moment, Recording
+    from gpuviz.data.recording_data import Moment, RecordingData
 
 
 @dataclass(slots=True)
@@ -30,7 +31,7 @@ class _Site:
 
 
 def sites(
-    recording: "Recording",
+    recording: "RecordingData",
     by: Literal["stack", "line"] = "stack",
     at: "Moment" = "peak",
     device: int | None = None,
@@ -75,7 +76,7 @@ def _most_first(site: _Site) -> tuple[int, ...]:
 
 
 def _site(
-    recording: "Recording",
+    recording: "RecordingData",
     found: dict[Any, _Site],
     by: str,
     row: dict[str, Any],
@@ -91,7 +92,7 @@ def _site(
     return found[key]
 
 
-def _live(recording: "Recording", at: "Moment", device: int | None) -> list[dict[str, Any]]:
+def _live(recording: "RecordingData", at: "Moment", device: int | None) -> list[dict[str, Any]]:
     blocks = state_at(recording, at, device).blocks()
     chosen = blocks["state"] == ALLOCATED
     if device is not None:
@@ -100,7 +101,7 @@ def _live(recording: "Recording", at: "Moment", device: int | None) -> list[dict
     return _by_stack(blocks["stack"][chosen], blocks["framework"][chosen], allocated)
 
 
-def _total(recording: "Recording", device: int | None) -> list[dict[str, Any]]:
+def _total(recording: "RecordingData", device: int | None) -> list[dict[str, Any]]:
     events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
     chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     if device is not None:

@@ -6,13 +6,13 @@ from gpuviz.analysis.state import state_at
 
 if TYPE_CHECKING:
     from gpuviz._core import MemoryState
-    from gpuviz.recording.recording import Moment, Recording
+    from gpuviz.data.recording_data import Moment, RecordingData
 
 _STATES = ("inactive", "active_allocated", "active_pending_free")
 
 
 def snapshot(
-    recording: "Recording",
+    recording: "RecordingData",
     at: "Moment" = None,
     device: int | None = None,
 ) -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ def snapshot(
 
 
 class _Segments:
-    def __init__(self, recording: "Recording", state: "MemoryState") -> None:
+    def __init__(self, recording: "RecordingData", state: "MemoryState") -> None:
         self._stacks = recording.call_stacks
         streams = recording.tables["streams"].to_pydict()
         self._handles = dict(zip(streams["id"], streams["handle"], strict=True))

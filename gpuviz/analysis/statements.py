@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import CallSites
+from gpuviz.data.columns import plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 
 class Statements:
@@ -21,7 +21,7 @@ class Statements:
         recording: The recording.
     """
 
-    def __init__(self, recording: "Recording") -> None:
+    def __init__(self, recording: "RecordingData") -> None:
         import numpy as np
 
         tables = [recording.tables[name] for name in ("memory_events", "api_calls")]

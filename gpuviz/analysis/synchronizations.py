@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import (
     CallSites,
@@ -11,18 +11,19 @@ from gpuviz.analysis.launches import (
     text_numbers,
     texts,
 )
-from gpuviz.recording.derived import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["host_waits", "kind"]
 
 
 def synchronizations(
-    recording: "Recording",
+    recording: "RecordingData",
     by: Literal["kind", "line", "stack"] = "kind",
 ) -> "pa.Table":
     """Return how often and how long the host was blocked, most time first.
@@ -45,7 +46,7 @@ def synchronizations(
     import pyarrow.compute as pc
 
     check_by(by, ("kind", "line", "stack"))
-    waits = recording.derived["host_waits"]
+    waits = derived(recording)["host_waits"]
     kinds, names = codes(waits["kind"], _KINDS).astype(np.int64), plain(waits["name"])
     call_sites = CallSites(recording, plain(waits["stack"]))
     keys = [] if by == "kind" else [call_sites.numbers(by)]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import first_rows, texts
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _GRAPH_CALLS = DICTIONARIES["graph_calls", "kind"]
 _KINDS = DICTIONARIES["activities", "kind"]
@@ -73,7 +73,7 @@ class Touches:
         return used
 
 
-def touches(recording: "Recording") -> Touches | None:
+def touches(recording: "RecordingData") -> Touches | None:
     """Return which work used which blocks; None if the recording does not have it."""
     import numpy as np
 
@@ -104,7 +104,7 @@ def touches(recording: "Recording") -> Touches | None:
     return Touches(blocks, block, call, address, mode, size, activity, opaque, first, last)
 
 
-def without_touches(recording: "Recording", used: Touches, removed: "NDArray[Any]") -> Touches:
+def without_touches(recording: "RecordingData", used: Touches, removed: "NDArray[Any]") -> Touches:
     """Return which work used which blocks if some touches, given by a mask, did not count."""
     kept = ~removed
     times = plain(recording.tables["api_calls"]["time"])
@@ -145,7 +145,7 @@ def alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "
 
 
 def _opaque_calls(
-    recording: "Recording",
+    recording: "RecordingData",
     blocks: Lifetimes,
     block: "NDArray[Any]",
     call: "NDArray[Any]",
@@ -201,7 +201,7 @@ def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
 
 
 def _reads_of_tables(
-    recording: "Recording", blocks: Lifetimes, block: "NDArray[Any]", activity: "NDArray[Any]"
+    recording: "RecordingData", blocks: Lifetimes, block: "NDArray[Any]", activity: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return a mask of the touches of blocks that hold what may be pointers to other blocks.
 

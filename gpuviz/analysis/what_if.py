@@ -5,18 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import ASYNC, CUPY, known_settings
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.device_replay import DeviceReplay, SharedOperations, parsed, total_memory
+from gpuviz.analysis.fragmentation import fragmentation
+from gpuviz.analysis.peak import peak
 from gpuviz.analysis.pools import allocator_beside
-from gpuviz.recording.conclusions import schemas
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.analysis.processes import processes
+from gpuviz.analysis.statistics import statistics
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.conclusions import schemas
+from gpuviz.data.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 RECORDED = "recorded"
 # The settings of torch that change what a program needs, most often helpful first.
@@ -81,7 +85,7 @@ class DriverCalls:
 
 
 def what_if(
-    recording: "Recording",
+    recording: "RecordingData",
     settings: "str | Iterable[str] | None" = None,
     *,
     capacity: int | None = None,
@@ -98,7 +102,7 @@ def what_if(
     import pyarrow as pa
 
     device = recording.device_or_first(device)
-    if recording.processes:
+    if processes(recording):
         return _of_process(recording, device, settings, capacity)
     if capacity is not None and capacity < 1:
         raise ValueError(f"capacity must be at least 1 byte, got {capacity}")
@@ -123,7 +127,7 @@ def what_if(
 
 
 def _of_process(
-    recording: "Recording",
+    recording: "RecordingData",
     device: int,
     settings: "str | Iterable[str] | None",
     capacity: int | None,
@@ -131,7 +135,7 @@ def _of_process(
     """Return the memory of the process that used a device, with rows of the merged recording."""
     import pyarrow as pa
 
-    process = next(each for each in recording.processes if device in each.devices)
+    process = next(each for each in processes(recording) if device in each.devices)
     found = what_if(process.recording, settings, capacity=capacity, device=device)
     events = process.rows["memory_events"]
     failures = [
@@ -141,19 +145,19 @@ def _of_process(
     return found.set_column(place, "first_failure", pa.array(failures, pa.int64()))
 
 
-def _sweep(recording: "Recording", *, is_other_device: bool) -> list[str]:
+def _sweep(recording: "RecordingData", *, is_other_device: bool) -> list[str]:
     """Return the settings that matter; the recording's own too if its device is replaced."""
     own = ",".join(known_settings(recording))
     others = [each for each in SETTINGS_THAT_MATTER if each != own]
     return [*([own] if is_other_device else []), *others, CUPY, ASYNC]
 
 
-def _recorded(recording: "Recording", device: int) -> dict[str, Any]:
+def _recorded(recording: "RecordingData", device: int) -> dict[str, Any]:
     """Return the row of the recording itself."""
     import numpy as np
 
-    stats = recording.memory_stats(device)
-    at_peak = recording.fragmentation("peak", device)
+    stats = statistics(recording, device)
+    at_peak = fragmentation(recording, "peak", device)
     events = recording.tables["memory_events"]
     actions = codes(events["action"], ACTIONS)
     of_device = plain(events["device"]) == device
@@ -162,7 +166,7 @@ def _recorded(recording: "Recording", device: int) -> dict[str, Any]:
     reserved = stats["reserved_bytes.all.peak"] or None
     return {
         "settings": RECORDED,
-        "peak_allocated": recording.peak(device).bytes,
+        "peak_allocated": peak(recording, device).bytes,
         "peak_reserved": reserved,
         "peak_reserved_lower": reserved,
         "num_alloc_retries": stats["num_alloc_retries"],
@@ -174,7 +178,7 @@ def _recorded(recording: "Recording", device: int) -> dict[str, Any]:
     }
 
 
-def _recorded_calls(recording: "Recording", device: int) -> DriverCalls:
+def _recorded_calls(recording: "RecordingData", device: int) -> DriverCalls:
     import numpy as np
 
     events = recording.tables["memory_events"]
@@ -195,7 +199,7 @@ def _recorded_calls(recording: "Recording", device: int) -> DriverCalls:
     )
 
 
-def _failure(recording: "Recording", row: int) -> dict[str, Any]:
+def _failure(recording: "RecordingData", row: int) -> dict[str, Any]:
     times = recording.tables["memory_events"]["time"]
     return {
         "first_failure": row if row >= 0 else None,
@@ -203,7 +207,7 @@ def _failure(recording: "Recording", row: int) -> dict[str, Any]:
     }
 
 
-def _replayed(recording: "Recording", settings: str, replayed: DeviceReplay) -> dict[str, Any]:
+def _replayed(recording: "RecordingData", settings: str, replayed: DeviceReplay) -> dict[str, Any]:
     found = replayed.outcome()
     stats = replayed.allocator.memory_stats()
     reserved = found.reserved_at_peak
@@ -221,7 +225,7 @@ def _replayed(recording: "Recording", settings: str, replayed: DeviceReplay) -> 
     }
 
 
-def _async(recording: "Recording", device: int, capacity: int | None) -> dict[str, Any]:
+def _async(recording: "RecordingData", device: int, capacity: int | None) -> dict[str, Any]:
     """Return bounds for cudaMallocAsync with a pool that keeps its memory.
 
     The driver's rules are unknown, and depend on when the GPU has finished. From below: the bytes

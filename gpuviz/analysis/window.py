@@ -4,14 +4,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.classification import cut, derive, touches
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.analysis.host_memory import window_of
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.moments import as_ns
-from gpuviz.analysis.processes import derive_by_process
+from gpuviz.analysis.processes import derive_by_process, processes
 from gpuviz.analysis.state import state_at
-from gpuviz.recording.derived import ROWS, schemas
+from gpuviz.data.columns import plain
+from gpuviz.data.derived import ROWS, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
     Tables = Mapping[str, pa.Table]
     Chosen = dict[str, NDArray[Any]]
@@ -29,7 +30,7 @@ _MOMENTS = ("device_memory", "memory_operations", "collectives")
 _EVENTS = "memory_events"
 
 
-def window(recording: "Recording", start: int, end: int) -> "Recording":
+def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
     """Return the part of a recording after ``start`` and until ``end``, on the same time axis.
 
     Blocks that exist at ``start`` become initial events. Rows that extend beyond the window are
@@ -49,10 +50,10 @@ def window(recording: "Recording", start: int, end: int) -> "Recording":
     tables[_EVENTS] = _events(recording, before, start, end)
     tables[HOST_EVENTS] = window_of(recording, start, end)
     bounds = _within(recording, start, end)
-    derived = _derived(recording, bounds)
+    cut_tables = _derived(recording, bounds)
     chosen = {name: touches(tables[name], (start, end)) for name in _INTERVALS}
     chosen |= {name: _moments(tables[name], start, end) for name in _MOMENTS}
-    _choose_referenced(tables, derived, chosen)
+    _choose_referenced(tables, cut_tables, chosen)
     for name, rows in chosen.items():
         tables[name] = tables[name].filter(rows)
     manifest = replace(
@@ -66,36 +67,36 @@ def window(recording: "Recording", start: int, end: int) -> "Recording":
         tables={},
     )
     part = type(recording)(tables, manifest)
-    part.__dict__["derived"] = {name: _renumbered(name, derived[name], chosen) for name in derived}
+    derived.keep(part, {name: _renumbered(name, cut_tables[name], chosen) for name in cut_tables})
     return part
 
 
-def _within(recording: "Recording", start: int, end: int) -> tuple[int, int]:
+def _within(recording: "RecordingData", start: int, end: int) -> tuple[int, int]:
     """Return a window without the time that the recording does not cover."""
     first, last = recording.time_range
     return min(max(start, first), last), min(max(end, first), last)
 
 
-def _derived(recording: "Recording", bounds: tuple[int, int]) -> "dict[str, pa.Table]":
+def _derived(recording: "RecordingData", bounds: tuple[int, int]) -> "dict[str, pa.Table]":
     """Return the derived tables of a window; row numbers are those of the recording."""
-    derived = {name: cut(recording.derived[name], name, bounds) for name in schemas()}
+    found = {name: cut(derived(recording)[name], name, bounds) for name in schemas()}
     # The gaps of a whole recording end at its first and last activity.
     if recording.bounds is None:
-        derived["idle_gaps"] = (
+        found["idle_gaps"] = (
             derive_by_process(recording, "idle_gaps", bounds)
-            if recording.processes
+            if processes(recording)
             else derive(recording.tables, "idle_gaps", bounds)
         )
-    return derived
+    return found
 
 
-def _choose_referenced(tables: "Tables", derived: "Tables", chosen: "Chosen") -> None:
+def _choose_referenced(tables: "Tables", derived_tables: "Tables", chosen: "Chosen") -> None:
     """Choose also the rows that chosen rows refer to, in place."""
     import numpy as np
 
     for name, column, table in ROWS:
         if table in chosen and table != "activities":
-            rows = plain(derived[name][column])
+            rows = plain(derived_tables[name][column])
             chosen[table][rows[rows >= 0]] = True
     users = ("activities", "synchronizations", "memory_operations", "overheads")
     used = [plain(tables[name]["correlation"])[chosen[name]] for name in users]
@@ -142,7 +143,7 @@ def _renumbered(name: str, table: "pa.Table", chosen: "Chosen") -> "pa.Table":
     return table.cast(schemas()[name])
 
 
-def _events(recording: "Recording", before: "pa.Table", start: int, end: int) -> "pa.Table":
+def _events(recording: "RecordingData", before: "pa.Table", start: int, end: int) -> "pa.Table":
     import pyarrow as pa
 
     events = recording.tables[_EVENTS].slice(recording.manifest.initial_events)

@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.data.stream_handle import stream_name
 from gpuviz.quantities import format_bytes, format_counted
-from gpuviz.recording.stream_handle import stream_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _LINES = ("allocated", "freed", "reused")
 
 
-def writes_after_free(recording: "Recording") -> "pa.Table":
+def writes_after_free(recording: "RecordingData") -> "pa.Table":
     """Return the freed blocks whose contents had changed when their memory was used again.
 
     Columns: ``device``, ``address``, ``bytes`` and ``stream`` of the block, ``offset`` of the first
@@ -41,7 +41,7 @@ def writes_after_free(recording: "Recording") -> "pa.Table":
     return pa.Table.from_pylist(found, schema)
 
 
-def writes_after_free_text(recording: "Recording") -> str:
+def writes_after_free_text(recording: "RecordingData") -> str:
     """Return the same in sentences; empty if there are none."""
     rows = writes_after_free(recording).to_pylist()
     if not rows:

@@ -11,7 +11,7 @@ from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 # Written as folders.
 _FOLDERS = {"arrow", "parquet"}

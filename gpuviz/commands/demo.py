@@ -14,7 +14,7 @@ from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 RECORDINGS = Path(str(files("gpuviz.commands") / "recordings"))
 # Enough for every workload at scale 1.
@@ -51,7 +51,7 @@ def _has_gpu() -> bool:
     """Return whether CuPy is installed and sees a device."""
     if find_spec("cupy") is None:
         return False
-    from gpuviz.frameworks.cupy import import_cupy
+    from gpuviz.frameworks.cupy_current import import_cupy
 
     try:
         return bool(import_cupy().cuda.is_available())
@@ -74,7 +74,7 @@ def _record(name: str) -> "Recording":
 def _replay(name: str) -> "Recording":
     """Return a replay of the shipped recording on the simulated device."""
     from gpuviz import replay
-    from gpuviz.recording.recording import load
+    from gpuviz.recording import load
 
     shipped = load(RECORDINGS / f"{name}.gpuviz")
     device = shipped.table("devices")["name"][0].as_py()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gpuviz.errors import GpuvizError
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 
 def chosen_devices(recording: "Recording", file: Path, device: int | None) -> tuple[int, ...]:

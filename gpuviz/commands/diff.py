@@ -7,11 +7,11 @@ from typing import NoReturn
 import click
 
 from gpuviz.commands.progress import reading, writing
-from gpuviz.comparison.diff import Diff
 from gpuviz.comparison.limits import exceeded, parse_limits
 from gpuviz.comparison.text import diff_text
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
+from gpuviz.recording_diff import Diff
 
 _EXCEEDED = 1
 _UNUSABLE = 2

@@ -9,7 +9,7 @@ import click
 from gpuviz.analysis.delayed_frees import delayed_frees_text
 from gpuviz.analysis.writes_after_free import writes_after_free_text
 from gpuviz.commands.progress import reading
-from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.known import unknown
 from gpuviz.hazards.text import hazards_text
 
 

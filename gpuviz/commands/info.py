@@ -10,6 +10,7 @@ import click
 from gpuviz.analysis.collectives import late_ranks
 from gpuviz.analysis.device_links import DeviceLink, device_link_lines
 from gpuviz.analysis.processes import device_names
+from gpuviz.analysis.statistics import statistics
 from gpuviz.commands.progress import reading
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 # In the line about memory outside the allocators.
 _MOST_LIBRARIES = 3
@@ -115,7 +116,7 @@ def _host_memory(recording: "Recording") -> dict[str, Any]:
     memory = recording.host_memory
     if not memory.is_recorded:
         return {}
-    stats = memory.as_device.memory_stats()
+    stats = statistics(memory.as_device, None)
     return {**_levels(stats), "num_ooms": stats["num_ooms"]}
 
 

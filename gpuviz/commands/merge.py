@@ -11,11 +11,10 @@ from gpuviz.commands.progress import reading_all, writing
 from gpuviz.formats.output_path import check_output
 from gpuviz.merging.merge import files, loaded, merged
 from gpuviz.quantities import format_bytes, format_duration
+from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from gpuviz.recording.recording import Recording
 
 
 def run(sources: tuple[Path, ...], *, output: Path, force: bool) -> None:
@@ -27,7 +26,7 @@ def run(sources: tuple[Path, ...], *, output: Path, force: bool) -> None:
     """
     check_output(output, force=force)
     paths = [path for source in sources for path in files(source)]
-    recording = merged(reading_all(loaded(paths), len(paths)))
+    recording = Recording.of(merged(reading_all(loaded(paths), len(paths))))
     with writing(output):
         recording.save(output, overwrite=force)
     for line in _lines(recording):

@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from gpuviz.commands.help import Command
-from gpuviz.formats import exports
+from gpuviz.exports import writers
 
 # Readers and writers check files; their errors are more precise than click's.
 FILE = click.Path(path_type=Path)
@@ -27,7 +27,7 @@ _RECORDING: tuple[tuple[str, dict[str, Any]], ...] = (
 DEFAULT_MAX_EVENTS = 10_000_000
 # Formats to convert to, with their suffixes.
 FORMATS = {"gpuviz": (".gpuviz",), "html": (".html", ".htm")} | {
-    name: endings for name, (_, _, endings) in exports.FORMATS.items()
+    name: endings for name, (_, _, endings) in writers.FORMATS.items()
 }
 
 

@@ -12,7 +12,7 @@ from gpuviz.commands.progress import reading
 from gpuviz.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _MOST_LINES = 5
 _LEAST_SHARE = 0.01

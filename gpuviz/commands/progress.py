@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from gpuviz.formats.detection import read
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import format_bytes
+from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from gpuviz.recording.recording import Recording
 
 Item = TypeVar("Item")
 ProgressCallback = Callable[[int, int], None]
@@ -26,10 +27,8 @@ def reading(file: Path) -> "Recording":
         OSError: The file cannot be opened.
         FormatError: It cannot be read.
     """
-    from gpuviz.formats.detection import read
-
     with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})") as report:
-        return read(file, report)
+        return Recording.of(read(file, report))
 
 
 def reading_all(recordings: Iterable[Item], count: int) -> Iterator[Item]:

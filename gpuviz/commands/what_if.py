@@ -22,7 +22,7 @@ from gpuviz.quantities import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _UNKNOWN = "-"
 _HEADER = ("settings", "reserved", "allocated", "unused", "failed", "retries", "driver calls")

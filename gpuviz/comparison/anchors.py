@@ -4,14 +4,15 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.advice.conclusions import known_iterations
 from gpuviz.analysis.launches import texts
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 By = Literal["ranges", "cells", "iterations", "beginning"]
 Times = tuple[int, int]
@@ -36,7 +37,7 @@ class Anchors:
     times: tuple[Times, ...]
 
 
-def anchors(before: "Recording", after: "Recording") -> Anchors:
+def anchors(before: "RecordingData", after: "RecordingData") -> Anchors:
     """Return the moments that correspond to each other in two recordings.
 
     They are the begins and ends of ranges of the same name (of several, the first corresponds to
@@ -60,19 +61,19 @@ def _pairs(before: _Intervals, after: _Intervals) -> list[Times]:
     ]
 
 
-def _ranges(recording: "Recording") -> _Intervals:
+def _ranges(recording: "RecordingData") -> _Intervals:
     return _by_name(_of_kinds(recording, "range", "nvtx"))
 
 
-def _cells(recording: "Recording") -> _Intervals:
+def _cells(recording: "RecordingData") -> _Intervals:
     # Their numbers count all runs of the notebook.
     return _by_name(("", times) for _, times in _of_kinds(recording, "cell"))
 
 
-def _iterations(recording: "Recording") -> _Intervals:
+def _iterations(recording: "RecordingData") -> _Intervals:
     if not recording.devices:
         return {}
-    table = recording.iterations()
+    table = known_iterations(recording, recording.devices[0])
     starts, ends = table["start"].to_pylist(), table["end"].to_pylist()
     return _by_name(("", times) for times in zip(starts, ends, strict=True))
 
@@ -84,7 +85,7 @@ def _by_name(intervals: "Iterable[tuple[str, Times]]") -> _Intervals:
     return found
 
 
-def _of_kinds(recording: "Recording", *kinds: str) -> "Iterator[tuple[str, Times]]":
+def _of_kinds(recording: "RecordingData", *kinds: str) -> "Iterator[tuple[str, Times]]":
     """Yield names and times of the ranges of some kinds that have ended."""
     import numpy as np
 
@@ -119,7 +120,7 @@ def _in_order(times: list[Times]) -> tuple[Times, ...]:
     return tuple(dict.fromkeys([*found[::step], *found[-1:]]))
 
 
-_SOURCES: "dict[By, Callable[[Recording], _Intervals]]" = {
+_SOURCES: "dict[By, Callable[[RecordingData], _Intervals]]" = {
     "ranges": _ranges,
     "cells": _cells,
     "iterations": _iterations,

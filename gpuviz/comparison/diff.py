@@ -1,42 +1,27 @@
-"""`diff`: what changed from one recording to another."""
+"""`Differences`: what changed from one recording to another."""
 
-import os
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.alignment import CodeLine, Pair, align, line_of
 from gpuviz.comparison.environment import changed_settings, limits_of_comparison
 from gpuviz.comparison.kernels import changed_kernels, kernel_times
 from gpuviz.comparison.memory import UNKNOWN_LINE, changes_of_peak, held_at_peak, stacks_in_use
 from gpuviz.comparison.regressions import Regression, regressions
 from gpuviz.comparison.totals import changed, idle_time, totals
-from gpuviz.recording.recording import TABLE_MARK, Recording, load
+from gpuviz.data.marks import TABLE_MARK
 
 if TYPE_CHECKING:
     from collections import Counter
 
     import pyarrow as pa
 
-    Source = Recording | str | os.PathLike[str]
+    from gpuviz.data.recording_data import RecordingData
 
 
-def diff(before: "Source", after: "Source") -> "Diff":
-    """Return what changed from one recording to another.
-
-    Args:
-        before: A recording, or the path of a file that `gpuviz.load` reads.
-        after: Likewise.
-
-    Raises:
-        FileNotFoundError: A file does not exist.
-        FormatError: A file cannot be read as a recording.
-    """
-    return Diff(*(each if isinstance(each, Recording) else load(each) for each in (before, after)))
-
-
-class Diff:
+class Differences:
     """What changed from one recording to another; every table is empty if nothing did.
 
     Lines of the programs are compared by function and text, so that edits above a line do not
@@ -47,31 +32,14 @@ class Diff:
         after: The second recording.
     """
 
-    def __init__(self, before: Recording, after: Recording) -> None:
+    def __init__(self, before: "RecordingData", after: "RecordingData") -> None:
         self.before, self.after = before, after
 
     def __repr__(self) -> str:
         if self.is_empty:
-            return "<Diff: no difference>"
-        return (
-            f"<Diff: {self.waterfall.num_rows} lines at the peak, {self.kernels.num_rows} kernels>"
-        )
-
-    def _repr_html_(self) -> str:
-        from gpuviz.report.diff import diff_html
-
-        return diff_html(self)
-
-    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the differences as one HTML file that opens offline, and return its path.
-
-        Raises:
-            RecordingExistsError: ``path`` exists and ``overwrite`` is False.
-            OSError: The file cannot be written.
-        """
-        from gpuviz.report.diff import write_diff
-
-        return write_diff(self, path, overwrite=overwrite)
+            return f"<{type(self).__name__}: no difference>"
+        lines, kernels = self.waterfall.num_rows, self.kernels.num_rows
+        return f"<{type(self).__name__}: {lines} lines at the peak, {kernels} kernels>"
 
     @property
     def is_empty(self) -> bool:
@@ -106,7 +74,7 @@ class Diff:
             sides = [
                 {
                     "peak": held[device][0],
-                    "reserved": each.memory_stats(device)["reserved_bytes.all.peak"],
+                    "reserved": statistics(each, device)["reserved_bytes.all.peak"],
                 }
                 for each, held in zip((self.before, self.after), self._held, strict=True)
             ]

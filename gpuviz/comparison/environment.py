@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _FACTS = {
     "Allocator": "allocator",
@@ -19,7 +19,7 @@ _FACTS = {
 }
 
 
-def changed_settings(before: "Recording", after: "Recording") -> Iterator[dict[str, str]]:
+def changed_settings(before: "RecordingData", after: "RecordingData") -> Iterator[dict[str, str]]:
     """Yield the settings and versions that differ; unknown ones are empty."""
     for name, field in _FACTS.items():
         one, other = (getattr(each.manifest, field) for each in (before, after))
@@ -35,7 +35,7 @@ def changed_settings(before: "Recording", after: "Recording") -> Iterator[dict[s
             yield {"name": name, "before": ours[device], "after": theirs[device]}
 
 
-def limits_of_comparison(before: "Recording", after: "Recording") -> list[str]:
+def limits_of_comparison(before: "RecordingData", after: "RecordingData") -> list[str]:
     """Return what of the recordings cannot be compared, or only with care, as sentences."""
     sides = {"before": before, "after": after}
     differences = list(_differences(before, after))
@@ -51,7 +51,7 @@ def limits_of_comparison(before: "Recording", after: "Recording") -> list[str]:
     return [*differences, *devices, *incomplete, *_missing(sides)]
 
 
-def _differences(before: "Recording", after: "Recording") -> Iterator[str]:
+def _differences(before: "RecordingData", after: "RecordingData") -> Iterator[str]:
     if before.manifest.program[:1] != after.manifest.program[:1]:
         yield "The recordings are of different programs; lines are compared by their text."
     ours, theirs = _devices(before), _devices(after)
@@ -61,7 +61,7 @@ def _differences(before: "Recording", after: "Recording") -> Iterator[str]:
         yield "Only one recording is of a simulated device; its times are not a GPU's."
 
 
-def _incomplete(side: str, recording: "Recording") -> Iterator[str]:
+def _incomplete(side: str, recording: "RecordingData") -> Iterator[str]:
     if recording.dropped:
         yield f"The recording {side} lacks {recording.dropped:,} events or activities."
     if not recording.manifest.complete:
@@ -70,7 +70,7 @@ def _incomplete(side: str, recording: "Recording") -> Iterator[str]:
         yield f"The recording {side} is a window of a longer one."
 
 
-def _missing(sides: "dict[str, Recording]") -> Iterator[str]:
+def _missing(sides: "dict[str, RecordingData]") -> Iterator[str]:
     """Yield what only one recording has."""
     for name, lacking in (
         ("activities", "no GPU activities, so that work is not compared"),
@@ -81,10 +81,10 @@ def _missing(sides: "dict[str, Recording]") -> Iterator[str]:
             yield f"The recording {without[0]} has {lacking}."
 
 
-def _program(recording: "Recording") -> str:
+def _program(recording: "RecordingData") -> str:
     return " ".join(recording.manifest.program)
 
 
-def _devices(recording: "Recording") -> dict[int, str]:
+def _devices(recording: "RecordingData") -> dict[int, str]:
     rows = recording.tables["devices"].select(["id", "name"]).to_pylist()
     return {row["id"]: row["name"] for row in rows}

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import durations, text_numbers, texts
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Of a normal distribution, two-sided: an interval that holds the median in 99 % of cases.
 _Z = 2.576
@@ -33,7 +33,7 @@ class KernelTimes:
     high: int | None = None
 
 
-def kernel_times(recording: "Recording") -> dict[str, KernelTimes]:
+def kernel_times(recording: "RecordingData") -> dict[str, KernelTimes]:
     """Return the times of the kernels by name, with a 99 % interval of the median.
 
     The interval is between two of the measured times, so that outliers do not count and nothing is

@@ -9,7 +9,7 @@ from gpuviz.errors import GpuvizError
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
-    from gpuviz.comparison.diff import Diff
+    from gpuviz.comparison.diff import Differences
 
 _VALUE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([A-Za-zµ]*|%)")
 _UNITS = {
@@ -72,7 +72,7 @@ def _limit(text: str) -> Limit:
     return Limit(name, text, most=round(float(match[1]) * scale))
 
 
-def exceeded(found: "Diff", limits: list[Limit]) -> list[str]:
+def exceeded(found: "Differences", limits: list[Limit]) -> list[str]:
     """Return a sentence for each limit that is exceeded.
 
     Raises:

@@ -9,7 +9,7 @@ from gpuviz.comparison.limits import amount
 from gpuviz.quantities import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
-    from gpuviz.comparison.diff import Diff
+    from gpuviz.comparison.diff import Differences
 
 _MOST_CAUSES = 3
 # Of the kernels' time before. Smaller changes come from clocks and neighbours.
@@ -43,7 +43,7 @@ class Regression:
     causes: tuple[Line, ...]
 
 
-def regressions(found: "Diff") -> Iterator[Regression]:
+def regressions(found: "Differences") -> Iterator[Regression]:
     """Yield what costs more than before: peaks by device, then the time of kernels."""
     rows = found.quantities.to_pylist()
     peaks = [row for row in rows if row["name"] == "peak"]
@@ -59,7 +59,7 @@ def regressions(found: "Diff") -> Iterator[Regression]:
         yield _kernel_time(found, time["before"], more, changes)
 
 
-def _peak(found: "Diff", row: dict[str, Any], *, several: bool) -> Regression:
+def _peak(found: "Differences", row: dict[str, Any], *, several: bool) -> Regression:
     lines = [each for each in found.waterfall.to_pylist() if each["device"] == row["device"]]
     grown = [each for each in lines if each["change"] > 0]
     less = -sum(each["change"] for each in lines if each["change"] < 0)
@@ -88,7 +88,7 @@ def _peak(found: "Diff", row: dict[str, Any], *, several: bool) -> Regression:
 
 
 def _kernel_time(
-    found: "Diff", before: int, more: int, changes: list[dict[str, Any]]
+    found: "Differences", before: int, more: int, changes: list[dict[str, Any]]
 ) -> Regression:
     grown = sorted(
         (row for row in changes if row["change_ns"] > 0), key=lambda row: -row["change_ns"]

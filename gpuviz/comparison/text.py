@@ -10,14 +10,14 @@ from gpuviz.quantities import format_count, format_duration, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.comparison.diff import Diff
+    from gpuviz.comparison.diff import Differences
 
 _MOST_ROWS = 10
 _LEAST_FACTOR = 10
 NO_DIFFERENCE = "No difference."
 
 
-def diff_text(found: "Diff", most: int = _MOST_ROWS) -> str:
+def diff_text(found: "Differences", most: int = _MOST_ROWS) -> str:
     """Return the differences as lines of text, the first rows of each table."""
     parts = [*found.notes, *_sections(found, most)]
     return "\n".join(parts) if not found.is_empty else "\n".join([*found.notes, NO_DIFFERENCE])
@@ -48,7 +48,7 @@ def quantity_name(row: dict[str, Any], *, several: bool) -> str:
     return f"{QUANTITIES[row['name']][1]}{of}"
 
 
-def _sections(found: "Diff", most: int) -> "Iterator[str]":
+def _sections(found: "Differences", most: int) -> "Iterator[str]":
     sections = {
         "Costs more than before": [
             f"{each.title} ({each.certainty}) {each.reason}" for each in found.findings

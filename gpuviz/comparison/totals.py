@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations
-from gpuviz.recording.derived import DICTIONARIES as DERIVED
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES as DERIVED
+from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _CAUSES = DERIVED["idle_gaps", "cause"]
@@ -33,7 +34,7 @@ QUANTITIES = {
 }
 
 
-def totals(recording: "Recording") -> dict[str, int]:
+def totals(recording: "RecordingData") -> dict[str, int]:
     """Return the totals of all devices together, without those of memory."""
     activities = recording.tables["activities"]
     kinds = codes(activities["kind"], _KINDS)
@@ -41,7 +42,7 @@ def totals(recording: "Recording") -> dict[str, int]:
     is_kernel, is_copy = (kinds == _KINDS.index(kind) for kind in ("kernel", "memcpy"))
     events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
     is_allocation = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
-    waits = durations(recording.derived["host_waits"])
+    waits = durations(derived(recording)["host_waits"])
     return {
         "allocations": int(is_allocation.sum()),
         "time": recording.covered_ns,
@@ -56,9 +57,9 @@ def totals(recording: "Recording") -> dict[str, int]:
     }
 
 
-def idle_time(recording: "Recording") -> dict[str, int]:
+def idle_time(recording: "RecordingData") -> dict[str, int]:
     """Return the time by cause in which a whole device was idle, in ns."""
-    gaps = recording.derived["idle_gaps"]
+    gaps = derived(recording)["idle_gaps"]
     is_whole = plain(gaps["stream"]) == _WHOLE_DEVICE
     causes, lengths = codes(gaps["cause"], _CAUSES)[is_whole], durations(gaps)[is_whole]
     return {cause: int(lengths[causes == number].sum()) for number, cause in enumerate(_CAUSES)}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from gpuviz.dask.worker_display import WorkerDisplay
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 # Dask releases it when the client that holds it has been gone for half a minute.
 _LOCK = "gpuviz-recording"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import GpuvizError
-from gpuviz.frameworks.cupy import import_cupy
+from gpuviz.frameworks.cupy_current import import_cupy
 from gpuviz.quantities import format_duration
 from gpuviz.recorder.record import record
 

@@ -7,7 +7,7 @@ from importlib.metadata import distributions
 from gpuviz.doctor.driver import cuda_version
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import DeviceUnavailableError
-from gpuviz.frameworks.cupy import import_cupy
+from gpuviz.frameworks.cupy_current import import_cupy
 
 OLDEST_CUPY = 13
 NEWEST_CUDA = 13

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import plain
+from gpuviz.data.columns import plain
 from gpuviz.figures.palette import ALLOCATED, FREE, RESERVED
 from gpuviz.figures.style import bytes_scale, figure, seconds_scale
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _MOST_POINTS = 2000
 

@@ -10,7 +10,8 @@ from gpuviz.quantities import format_bytes, format_count
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from gpuviz.recording.recording import Moment, Recording
+    from gpuviz.data.recording_data import Moment
+    from gpuviz.recording import Recording
 
 _FREE = 0
 

@@ -9,7 +9,7 @@ from gpuviz.quantities import format_count, format_duration, format_share
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _LONGEST_NAME = 300
 

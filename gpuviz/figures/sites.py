@@ -9,7 +9,7 @@ from gpuviz.quantities import format_bytes, format_count
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 
 def sites_figure(

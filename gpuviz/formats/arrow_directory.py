@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError, RecordingError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
@@ -12,8 +14,6 @@ from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.parquet_file import read_checked
 from gpuviz.formats.whole_folder import write_whole_folder
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ _LONGEST_NAME = 200
 _ARROW_START, _ARROW_END = b"ARROW1\0\0", b"ARROW1"
 
 
-def write_arrow(recording: Recording, path: "Path", *, overwrite: bool = False) -> "Path":
+def write_arrow(recording: RecordingData, path: "Path", *, overwrite: bool = False) -> "Path":
     """Write a folder of Arrow IPC files that can be mapped into memory; return its path.
 
     The folder is written atomically.
@@ -42,7 +42,7 @@ def write_arrow(recording: Recording, path: "Path", *, overwrite: bool = False) 
     return _write(recording, path, ARROW, overwrite=overwrite)
 
 
-def write_parquet(recording: Recording, path: "Path", *, overwrite: bool = False) -> "Path":
+def write_parquet(recording: RecordingData, path: "Path", *, overwrite: bool = False) -> "Path":
     """Write a folder of Parquet files, compressed with Zstandard; return its path.
 
     The folder is written atomically.
@@ -69,7 +69,7 @@ def layout(path: "Path") -> str:
     return str(found) if found in (ARROW, PARQUET) else ""
 
 
-def read(path: "Path", *, limit: LoadLimit | None = None) -> Recording:
+def read(path: "Path", *, limit: LoadLimit | None = None) -> RecordingData:
     """Return the recording in a folder that `write_arrow` or `write_parquet` wrote.
 
     Raises:
@@ -90,12 +90,12 @@ def read(path: "Path", *, limit: LoadLimit | None = None) -> Recording:
     if "memory_events" not in tables:
         raise FormatError(str(path), MANIFEST, 'expected "tables" to have memory_events')
     try:
-        return Recording(tables, replace(manifest, extra=extra))
+        return RecordingData(tables, replace(manifest, extra=extra))
     except NonconformingTableError as error:
         raise FormatError(str(path), f"{error.table}.{kind}", error.problem) from None
 
 
-def _write(recording: Recording, path: "Path", kind: str, *, overwrite: bool) -> "Path":
+def _write(recording: RecordingData, path: "Path", kind: str, *, overwrite: bool) -> "Path":
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     unsafe = [
         name

@@ -10,7 +10,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.recording import conclusions, derived, tables
+from gpuviz.data import conclusions, derived, tables
 
 if TYPE_CHECKING:
     import pyarrow as pa

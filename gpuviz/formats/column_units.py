@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

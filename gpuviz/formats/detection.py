@@ -14,7 +14,7 @@ from gpuviz.formats.load_limit import LoadLimit
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Modules of this package; each has `read(path)`.
 FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")
@@ -33,7 +33,7 @@ def read(
     path: "Path",
     progress: Callable[[int, int], None] | None = None,
     max_bytes: int | None = None,
-) -> "Recording":
+) -> "RecordingData":
     """Return the recording in a file or folder of any of ``FORMATS``.
 
     Args:
@@ -50,7 +50,7 @@ def read(
     limit = LoadLimit(path, max_bytes)
     options: dict[str, Any] = {} if name in _WITHOUT_LIMIT else {"limit": limit}
     with_progress = (progress,) if name in _WITH_PROGRESS else ()
-    recording: Recording = module.read(path, *with_progress, **options)
+    recording: RecordingData = module.read(path, *with_progress, **options)
     return recording
 
 

@@ -12,19 +12,18 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from struct import error as struct_error
-from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuviz.data.derived import DERIVED_VERSION
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.parallel_deflate import LEVEL, Members
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.recording.derived import DERIVED_VERSION, marked
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -69,9 +68,9 @@ _DAMAGE = (
 
 
 def write(
-    recording: Recording,
+    recording: RecordingData,
     path: Path,
-    conclusions: "Mapping[str, pa.Table]" = MappingProxyType({}),
+    derived: "Mapping[str, pa.Table]",
     *,
     overwrite: bool = False,
 ) -> Path:
@@ -80,7 +79,7 @@ def write(
     Args:
         recording: The recording.
         path: The file.
-        conclusions: What `gpuviz.recording.conclusions.marked` returned for the recording.
+        derived: What `gpuviz.data.derived.marked` and `gpuviz.data.conclusions.marked` returned.
         overwrite: Whether to replace an existing file.
 
     Raises:
@@ -89,7 +88,7 @@ def write(
     """
 
     def archive(file: BinaryIO) -> None:
-        write_archive(file, recording, conclusions)
+        write_archive(file, recording, derived)
 
     return write_whole(path, archive, overwrite=overwrite)
 
@@ -99,7 +98,7 @@ def is_archive(start: bytes) -> bool:
     return start.startswith(_ZIP_START)
 
 
-def read(path: Path, *, limit: LoadLimit | None = None) -> Recording:
+def read(path: Path, *, limit: LoadLimit | None = None) -> RecordingData:
     """Return the recording in a ``.gpuviz`` file.
 
     Raises:
@@ -125,7 +124,7 @@ def _check_ends(file: BinaryIO, path: str) -> None:
         raise FormatError(path, "", "damaged or truncated (the end of the ZIP archive is missing)")
 
 
-def read_archive(content: bytes, path: str, limit: LoadLimit) -> Recording:
+def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
     """Return the recording in an archive; ``path`` names it in errors.
 
     Raises:
@@ -154,7 +153,7 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> Recording:
     manifest = noting_unknown(manifest, names)
     _check_rows(manifest, tables, path)
     with naming_table(path):
-        return Recording(tables, manifest, derived)
+        return RecordingData(tables, manifest, derived)
 
 
 def noting_unknown(manifest: Manifest, names: "Iterable[str]") -> Manifest:
@@ -222,11 +221,9 @@ def write_stream(table: "pa.Table", sink: object) -> None:
 
 
 def write_archive(
-    file: BinaryIO,
-    recording: Recording,
-    conclusions: "Mapping[str, pa.Table]" = MappingProxyType({}),
+    file: BinaryIO, recording: RecordingData, derived: "Mapping[str, pa.Table]"
 ) -> None:
-    """Write a recording and marked conclusions to a file object."""
+    """Write a recording, its marked derived tables and conclusions to a file object."""
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     manifest = replace(
         recording.manifest,
@@ -242,10 +239,9 @@ def write_archive(
         for name, table in recording.tables.items():
             with members.open(_entry(name + TABLE_SUFFIX)) as member:
                 write_stream(table, member)
-        for name, table in marked(recording.derived, recording.tables).items():
+        for name, table in derived.items():
             with members.open(_entry(DERIVED_FOLDER + name + TABLE_SUFFIX)) as member:
                 write_stream(table, member)
-        _write_conclusions(archive, conclusions)
 
 
 def append_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> None:

@@ -5,10 +5,10 @@ import binascii
 import re
 from pathlib import Path
 
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.errors import FormatError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.load_limit import LoadLimit
-from gpuviz.recording.recording import Recording
 
 SCRIPT_ID = "gpuviz-recording"
 
@@ -21,7 +21,7 @@ def is_page(start: bytes) -> bool:
     return _HTML_START.match(start.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
-def read(path: Path, *, limit: LoadLimit | None = None) -> Recording:
+def read(path: Path, *, limit: LoadLimit | None = None) -> RecordingData:
     """Return the recording that an HTML report embeds.
 
     Raises:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.validation import conform, without_unknown_ids
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
@@ -17,15 +19,13 @@ from gpuviz.formats.input_files import read_member
 from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.output_path import check_free, check_part_free, created_meanwhile, part_of
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.validation import conform, without_unknown_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     import pyarrow as pa
 
-    from gpuviz.recording.manifest import Manifest
+    from gpuviz.data.manifest import Manifest
 
 EVENTS = "memory_events"
 # Each refers to rows of the next.
@@ -130,17 +130,25 @@ class PartWriter:
         stream = self._streams.get(table)
         return 0 if stream is None else stream.length
 
-    def finish(self, manifest: "Manifest") -> Recording:
+    def finish(
+        self,
+        manifest: "Manifest",
+        derived: "Callable[[RecordingData], Mapping[str, pa.Table]]",
+    ) -> RecordingData:
         """Write the finished recording, remove the directory, and return the recording.
+
+        Args:
+            manifest: The manifest of the whole recording.
+            derived: Returns the marked derived tables and conclusions of the file.
 
         Raises:
             SpoolError: The disk is full; the directory is kept and nothing in memory is lost.
             RecordingExistsError: The path was created in the meantime.
         """
         tables = self.tables()
-        recording = Recording(tables, manifest)
+        recording = RecordingData(tables, manifest)
         with _spooling(self.path):
-            gpuviz.write(recording, self.path, _wanted(recording))
+            gpuviz.write(recording, self.path, derived(recording))
         self.discard()
         return recording
 
@@ -161,7 +169,7 @@ def _spooling(path: Path, verb: str = "written") -> "Iterator[None]":
         raise SpoolError(f"{path}: cannot be {verb} ({error})") from error
 
 
-def read(directory: Path, *, limit: LoadLimit | None = None) -> Recording:
+def read(directory: Path, *, limit: LoadLimit | None = None) -> RecordingData:
     """Return the recording in a ``.gpuviz.part`` directory, with notes on what is missing.
 
     The directory may grow in the meantime.
@@ -190,13 +198,6 @@ def read(directory: Path, *, limit: LoadLimit | None = None) -> Recording:
         if torn.table is not None:
             tables[name] = torn.table
     return _recording(directory, tables, replace(manifest, complete=False), notes)
-
-
-def _wanted(recording: Recording) -> "dict[str, pa.Table]":
-    """Return the conclusions that were asked for, without importing what computes no others."""
-    if not recording.manifest.hazards:
-        return {}
-    return recording.conclusions.for_recorder(recording)
 
 
 def _reading_order(name: str) -> tuple[int, str]:
@@ -232,7 +233,7 @@ def _recording(
     tables: "dict[str, pa.Table]",
     manifest: "Manifest",
     notes: list[str],
-) -> Recording:
+) -> RecordingData:
     with gpuviz.naming_table(str(directory)):
         conforming = conform(tables)
         events = conforming[EVENTS].num_rows
@@ -242,7 +243,7 @@ def _recording(
             initial_events=min(manifest.initial_events, events),
             notes=(*manifest.notes, *notes),
         )
-        return Recording(without_unknown_ids(conforming), manifest)
+        return RecordingData(without_unknown_ids(conforming), manifest)
 
 
 def _last_flush(directory: Path) -> LastFlush:

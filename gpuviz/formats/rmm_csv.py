@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.rmm_rows import LogRows, RowError
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ def is_log(start: bytes) -> bool:
     return known >= _TELLING or known >= _OLDEST
 
 
-def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Recording:
+def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> RecordingData:
     """Return the recording of RMM's log: allocations and frees, without segments.
 
     The device is taken from a name such as ``log.dev1.csv``, else 0. Blocks freed without being
@@ -64,7 +64,7 @@ def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> Re
         except (RowError, csv.Error) as error:
             raise FormatError(name, f"line {max(reader.line_num, 1)}", str(error)) from None
     try:
-        return Recording(rows.tables(), rows.manifest())
+        return RecordingData(rows.tables(), rows.manifest())
     except NonconformingTableError as error:
         raise FormatError(name, error.table, error.problem) from None
 

@@ -5,9 +5,9 @@ from array import array
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.allocator_settings import TORCH_ALLOCATOR
-from gpuviz.recording.manifest import Manifest, by_device
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.manifest import TORCH_ALLOCATOR, Manifest, by_device
+from gpuviz.data.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

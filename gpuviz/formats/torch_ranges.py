@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

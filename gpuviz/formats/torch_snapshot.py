@@ -3,18 +3,15 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.load_limit import LoadLimit
-from gpuviz.formats.output_path import check_free
-from gpuviz.formats.torch_export import SnapshotColumns
 from gpuviz.formats.torch_manifest import manifest_of
 from gpuviz.formats.torch_tables import SnapshotTables
-from gpuviz.formats.whole_file import write_whole
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.validation import NonconformingTableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +29,7 @@ def read(
     progress: "Callable[[int, int], None] | None" = None,
     *,
     limit: LoadLimit | None = None,
-) -> Recording:
+) -> RecordingData:
     """Return the recording of a torch memory snapshot.
 
     Nothing in the file is executed: the reader accepts plain values only. The state at the end is
@@ -60,36 +57,7 @@ def read(
     return _recording(snapshot, name)
 
 
-def write(recording: Recording, path: Path, *, overwrite: bool = False) -> Path:
-    """Write a recording atomically as a torch memory snapshot; return its path.
-
-    The pickle, of protocol 4, opens in torch's ``_memory_viz.py`` and in its viewer. `read` returns
-    every event, without what torch's format cannot represent: fractions of a microsecond; times of
-    initial events; threads; the text of source lines; the kind, parent and thread of ranges;
-    names, kinds and lifetimes of streams and devices; GPU activities, CUDA calls,
-    synchronizations and samples of device memory.
-
-    torch's readers ignore the keys added here: ``block_size`` of an event whose block size differs
-    from torch's rounding, ``pool_is_large`` of an event of another allocator, ``requested_size`` of
-    ``oom``, the actions ``record_stream``, ``empty_cache`` and ``memory_limit``, ``synthetic`` on
-    segments created for blocks outside all segments, and ``gpuviz`` with fields of the manifest and
-    the order of events of several devices.
-
-    Raises:
-        RecordingExistsError: ``path`` exists and ``overwrite`` is False.
-        OSError: The file cannot be written.
-    """
-    path = Path(path)
-    check_free(path, overwrite=overwrite)
-    arguments = SnapshotColumns(recording).arguments()
-
-    def pickle_to(file: BinaryIO) -> None:
-        _core.write_torch_snapshot(file.write, **arguments)
-
-    return write_whole(path, pickle_to, overwrite=overwrite)
-
-
-def _recording(snapshot: "_core.TorchSnapshot", name: str) -> Recording:
+def _recording(snapshot: "_core.TorchSnapshot", name: str) -> RecordingData:
     settings = _values(snapshot.settings)
     history = snapshot.history(max_split_size(settings), divisions(settings))
     try:
@@ -97,7 +65,7 @@ def _recording(snapshot: "_core.TorchSnapshot", name: str) -> Recording:
         manifest = manifest_of(snapshot, tables, history, settings, _values(snapshot.recorder))
         finished = tables.finish()
         manifest = replace(manifest, events=finished["memory_events"].num_rows)
-        return Recording(finished, manifest)
+        return RecordingData(finished, manifest)
     except NonconformingTableError as error:
         raise FormatError(name, error.table, error.problem) from None
     except ValueError as error:

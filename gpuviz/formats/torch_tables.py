@@ -4,12 +4,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import distinct
+from gpuviz.data.columns import distinct
+from gpuviz.data.implied_columns import is_installed
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
 from gpuviz.formats.torch_ranges import SnapshotRanges
 from gpuviz.formats.torch_times import event_times
-from gpuviz.recording.implied_columns import is_installed
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

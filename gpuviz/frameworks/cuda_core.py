@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.arguments import integer
-from gpuviz.allocator.memory import cuda_driver
+from gpuviz.allocator.driver import cuda_driver
 from gpuviz.frameworks.shared_pool import explained, import_library, shared_pool
 
 _IN_GRAPH = (

@@ -13,10 +13,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from gpuviz import _core
+from gpuviz.allocator.driver import cuda_driver
+from gpuviz.allocator.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.allocator.memory import (
     caching_allocator,
     caching_allocators,
-    cuda_driver,
     existing_host_allocator,
     get_allocator_settings,
     host_allocator,
@@ -24,18 +25,17 @@ from gpuviz.allocator.memory import (
     set_new_allocator_hook,
     set_new_host_allocator_hook,
 )
-from gpuviz.errors import DeviceUnavailableError
+from gpuviz.data.manifest import NOT_LIMITED
 from gpuviz.frameworks.cupy_captures import watch_captures
 from gpuviz.frameworks.cupy_compilation import watch_compilations
+from gpuviz.frameworks.cupy_current import import_cupy
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.frameworks.numba_compilation import watch_numba_compilations
 from gpuviz.frameworks.shared_pool import lost_frees, record_calls
-from gpuviz.out_of_memory.failure_report import FailureReport, explain_error, explain_failure
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
 from gpuviz.recorder.prevention import NO_PREVENTION, PreventedReuse, Prevention
-from gpuviz.recording.manifest import NOT_LIMITED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,37 +49,6 @@ _SETS_CONTEXT = 12000
 
 
 @cache
-def import_cupy() -> ModuleType:
-    """Return the module cupy.
-
-    Raises:
-        DeviceUnavailableError: CuPy is not installed or finds no GPU.
-    """
-    try:
-        cupy = importlib.import_module("cupy")
-    except ImportError as error:
-        raise DeviceUnavailableError(
-            f"CuPy cannot be imported ({error}): `pip install 'gpuviz[cuda13]'` or `[cuda12]`. "
-            "Loading recordings, reports and `gpuviz demo` work without it.",
-        ) from error
-    return cupy
-
-
-def current_device() -> int:
-    """Return the ordinal of the calling thread's current device.
-
-    Raises:
-        DeviceUnavailableError: There is no CuPy or no usable driver.
-    """
-    cuda_driver()
-    return int(import_cupy().cuda.runtime.getDevice())
-
-
-def current_stream(device: int) -> int:
-    """Return the handle of the calling thread's current stream on a device."""
-    return int(import_cupy().cuda.get_current_stream(device).ptr)
-
-
 def versions() -> dict[str, str]:
     """Return the versions of CuPy and of the CUDA runtime it uses."""
     cupy = import_cupy()

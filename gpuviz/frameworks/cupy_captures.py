@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from gpuviz.allocator.graph import Capture, Graph, GraphPool, allocator_of, is_ours
+from gpuviz.frameworks.cupy_current import import_cupy
 
 
 class CapturedGraph(Graph):
@@ -13,8 +14,6 @@ class CapturedGraph(Graph):
 
     def launch(self, stream: Any = None) -> None:
         """Run the graph on ``stream``, by default on the current one."""
-        from gpuviz.frameworks.cupy import import_cupy
-
         self.replay(import_cupy().cuda.get_current_stream() if stream is None else stream)
 
     def __getattr__(self, name: str) -> Any:

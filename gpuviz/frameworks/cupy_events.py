@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuviz.allocator.memory import cuda_driver
-from gpuviz.frameworks.cupy import current_device, import_cupy
-from gpuviz.recording.stream_handle import known_handle
+from gpuviz.allocator.driver import cuda_driver
+from gpuviz.data.stream_handle import known_handle
+from gpuviz.frameworks.cupy_current import current_device, import_cupy
 
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from gpuviz import _core
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.frameworks.kernel_sources import (
     LONGEST_SOURCE,
     READ,
@@ -17,7 +18,6 @@ from gpuviz.frameworks.kernel_sources import (
     modes_by_kernel,
     modes_of_operation,
 )
-from gpuviz.recording.tables import DICTIONARIES
 
 _NUMBERS = {mode: number for number, mode in enumerate(DICTIONARIES["launch_blocks", "mode"])}
 _COMPILE = "_compile_module_with_cache"

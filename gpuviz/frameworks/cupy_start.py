@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gpuviz.frameworks.cupy import Allocator, import_cupy
+from gpuviz.frameworks.cupy import Allocator
+from gpuviz.frameworks.cupy_current import import_cupy
 
 
 class FirstAllocation:

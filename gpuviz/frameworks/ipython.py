@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from gpuviz import _core
-from gpuviz.allocator.memory import cuda_driver
+from gpuviz.allocator.driver import cuda_driver
 from gpuviz.frameworks.shared_pool import explained, import_library, shared_pool
 from gpuviz.quantities import format_counted
 

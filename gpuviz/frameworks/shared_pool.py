@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from gpuviz import _core
+from gpuviz.allocator.failure_report import explain_error
 from gpuviz.allocator.memory import caching_allocator
 from gpuviz.errors import DeviceUnavailableError
-from gpuviz.out_of_memory.failure_report import explain_error
 
 
 class _Process:

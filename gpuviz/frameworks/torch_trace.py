@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
+from gpuviz.allocator.failure_report import FailureReport, explanation_of
+from gpuviz.data.manifest import NOT_LIMITED
 from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
-from gpuviz.out_of_memory.failure_report import FailureReport, explanation_of
 from gpuviz.quantities import format_counted, format_duration
-from gpuviz.recording.manifest import NOT_LIMITED
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collective_kernels import collective_kernels
-from gpuviz.analysis.columns import codes, distinct, plain
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.touches import alive
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,16 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import texts
+from gpuviz.analysis.processes import processes
+from gpuviz.data.columns import plain
+from gpuviz.data.conclusions import SIDES
 from gpuviz.hazards.fix import fix
 from gpuviz.hazards.hazard import Hazard, HazardOperation, shown_stream
-from gpuviz.recording.conclusions import SIDES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Rows of `streams` by id, with what their GPUs are called.
 _Streams = dict[int, dict[str, Any]]
@@ -19,7 +20,7 @@ _Streams = dict[int, dict[str, Any]]
 _OWN_NAMES = {"free": "free", "allocate": "allocation", "launch_graph": "graph launch"}
 
 
-def described(recording: "Recording", table: "pa.Table") -> tuple[Hazard, ...]:
+def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ...]:
     """Return the rows of the table ``hazards`` of a recording with what they refer to."""
     if not table.num_rows:
         return ()
@@ -30,20 +31,20 @@ def described(recording: "Recording", table: "pa.Table") -> tuple[Hazard, ...]:
     return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
 
 
-def _gpus(recording: "Recording") -> dict[int, str]:
+def _gpus(recording: "RecordingData") -> dict[int, str]:
     """Return what the devices of each process with several devices are called in it."""
-    processes = [process.devices for process in recording.processes]
-    if not processes:
-        processes = [{device: device for device in recording.devices}]
+    by_process = [process.devices for process in processes(recording)]
+    if not by_process:
+        by_process = [{device: device for device in recording.devices}]
     return {
         device: f"GPU {ordinal}"
-        for devices in processes
+        for devices in by_process
         if len(devices) > 1
         for device, ordinal in devices.items()
     }
 
 
-def _hazard(recording: "Recording", row: dict[str, Any], streams: "_Streams") -> Hazard:
+def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams") -> Hazard:
     first, second = (_operation(recording, row, side, streams) for side in SIDES)
     events = recording.tables["memory_events"]
     is_of_graph = row["second_operation"] == "launch_graph"
@@ -70,7 +71,7 @@ def _hazard(recording: "Recording", row: dict[str, Any], streams: "_Streams") ->
 
 
 def _operation(
-    recording: "Recording", row: dict[str, Any], side: str, streams: "_Streams"
+    recording: "RecordingData", row: dict[str, Any], side: str, streams: "_Streams"
 ) -> HazardOperation:
     facts = ("mode", "stack", "activity", "event")
     mode, stack, activity, event = (row[f"{side}_{name}"] for name in facts)
@@ -86,7 +87,7 @@ def _operation(
     return HazardOperation(name, mode, site, source, stack, stream, device, gpu, activity, event)
 
 
-def _name_in(recording: "Recording", table: str, row: int) -> str:
+def _name_in(recording: "RecordingData", table: str, row: int) -> str:
     """Return the name in a row of a table, or its kind if it has none."""
     chosen = recording.tables[table].slice(row, 1)
     (text,) = texts(recording.tables, plain(chosen["name"]))

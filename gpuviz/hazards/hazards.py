@@ -4,12 +4,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.analysis.allocator_settings import TORCH_ALLOCATOR
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.processes import processes
 from gpuviz.analysis.touches import touches
+from gpuviz.data.arrays import batch_of
+from gpuviz.data.columns import plain
+from gpuviz.data.conclusions import SIDES, schemas
+from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.hazards.operations import Code, Operations, operations
-from gpuviz.recording.arrays import batch_of
-from gpuviz.recording.conclusions import SIDES, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from gpuviz.analysis.processes import Process
     from gpuviz.analysis.touches import Touches
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Other allocators that reuse memory as gpuviz's does: on one stream, without waiting.
 _CACHING = (TORCH_ALLOCATOR, "cupy.cuda.memory.MemoryPool")
@@ -29,12 +30,12 @@ _OWN_VERBS = {Code.FREE: "frees", Code.ALLOCATE: "reuses"}
 _VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}
 
 
-def judge(recording: "Recording") -> "pa.Table | str":
+def judge(recording: "RecordingData") -> "pa.Table | str":
     """Return the table ``hazards`` of a recording, or why its hazards are unknown.
 
     Those that showed in the recording come first, then those that are more certain.
     """
-    if recording.processes:
+    if processes(recording):
         return _judged_by_process(recording)
     used = _touches_if_known(recording)
     if isinstance(used, str):
@@ -42,10 +43,10 @@ def judge(recording: "Recording") -> "pa.Table | str":
     return _ranked(_Pairs(recording, used).rows())
 
 
-def _judged_by_process(recording: "Recording") -> "pa.Table | str":
+def _judged_by_process(recording: "RecordingData") -> "pa.Table | str":
     """Return the hazards within each process, which orders nothing in another."""
     rows, reasons = [], []
-    for process in recording.processes:
+    for process in processes(recording):
         found = judge(process.recording)
         if isinstance(found, str):
             reasons.append(f"{process.name}: {found}")
@@ -78,13 +79,7 @@ def _ranked(rows: list[dict[str, Any]]) -> "pa.Table":
     return pa.Table.from_batches([batch_of(rows, schemas()["hazards"])])
 
 
-def unknown(recording: "Recording") -> str:
-    """Return why the hazards of a recording are unknown; empty if they are known."""
-    found = recording.conclusions.hazards(recording)
-    return found if isinstance(found, str) else ""
-
-
-def _touches_if_known(recording: "Recording") -> "Touches | str":
+def _touches_if_known(recording: "RecordingData") -> "Touches | str":
     """Return which work used which blocks, or why hazards cannot be judged."""
     manifest = recording.manifest
     lost = (
@@ -108,7 +103,7 @@ def _touches_if_known(recording: "Recording") -> "Touches | str":
 class _Pairs:
     """The pairs of operations of a process that are hazards."""
 
-    def __init__(self, recording: "Recording", used: "Touches") -> None:
+    def __init__(self, recording: "RecordingData", used: "Touches") -> None:
         tables = recording.tables
         self.recording, self.blocks = recording, used.blocks
         self.operations: Operations = operations(recording, used)

@@ -6,14 +6,14 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.calls import CallKind, kind_of_name
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of, first_rows, texts
 from gpuviz.analysis.touches import alive
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS, DICTIONARIES
 from gpuviz.hazards.accesses import accesses, are_pinned, are_private
 from gpuviz.hazards.collectives import with_collectives
 from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs, are_signalling
 from gpuviz.hazards.queries import unsuccessful
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.analysis.touches import Touches
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
     Tables = Mapping[str, pa.Table]
     Columns = dict[str, NDArray[Any]]
@@ -135,7 +135,7 @@ class _Rows:
         return {name: column[order] for name, column in columns.items()}
 
 
-def operations(recording: "Recording", used: "Touches") -> Operations:
+def operations(recording: "RecordingData", used: "Touches") -> Operations:
     """Return the operations of a recording of one process.
 
     What is not understood counts as a synchronization, so that nothing follows from it: work that
@@ -155,7 +155,7 @@ def operations(recording: "Recording", used: "Touches") -> Operations:
     return _with_streams(found, tables, used)
 
 
-def _add_memory(rows: _Rows, recording: "Recording", used: "Touches") -> None:
+def _add_memory(rows: _Rows, recording: "RecordingData", used: "Touches") -> None:
     import numpy as np
 
     events, blocks = recording.tables["memory_events"], used.blocks

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.calls import CallKind, kind_of_name
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import first_rows, texts
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

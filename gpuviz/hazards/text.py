@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.processes import device_names
-from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.known import unknown
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gpuviz.data.recording_data import RecordingData
     from gpuviz.hazards.hazard import Hazard, HazardOperation
-    from gpuviz.recording.recording import Recording
 
 NOTHING_FOUND = "No unordered operations on the same memory were found."
 _TITLES = {
@@ -39,7 +39,7 @@ def what(hazard: "Hazard") -> str:
     return (_TITLES_OF_GRAPHS if is_of_graph(hazard) else _TITLES)[hazard.kind]
 
 
-def hazards_text(recording: "Recording", found: "Sequence[Hazard]") -> str:
+def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
     """Return hazards as text, or why there are none."""
     if not found:
         return unknown(recording) or NOTHING_FOUND

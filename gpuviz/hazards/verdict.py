@@ -4,15 +4,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.default_stream import default_stream_rows
-from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.described import described
+from gpuviz.hazards.known import known_hazards
 from gpuviz.hazards.text import what
 from gpuviz.quantities import format_count, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gpuviz.data.recording_data import RecordingData
     from gpuviz.hazards.hazard import Hazard
-    from gpuviz.recording.recording import Recording
 
 # Exit codes of `gpuviz run --fail`: what was looked for was found, or cannot be judged.
 FOUND = 3
@@ -55,7 +56,7 @@ class Verdict:
         return NO_VERDICT if self.unknown else 0
 
 
-def verdict(recording: "Recording") -> Verdict:
+def verdict(recording: "RecordingData") -> Verdict:
     """Return what was found of what the recorder was asked to look for."""
     parts = []
     if recording.manifest.hazards:
@@ -81,10 +82,11 @@ def without_verdict(reason: str) -> Verdict:
     return Verdict((), (f"no verdict: {reason}",), (), is_harmful=False)
 
 
-def _of_hazards(recording: "Recording") -> Verdict:
-    found = recording.hazards()
-    if reason := unknown(recording):
-        return without_verdict(f"hazards are unknown. {reason}")
+def _of_hazards(recording: "RecordingData") -> Verdict:
+    table = known_hazards(recording)
+    if isinstance(table, str):
+        return without_verdict(f"hazards are unknown. {table}")
+    found = described(recording, table)
     if not found:
         return Verdict((), (), ("no hazards between streams",), is_harmful=False)
     is_harmful = any(each.tier != "latent" for each in found)
@@ -108,7 +110,7 @@ def summary(found: "Sequence[Hazard]") -> str:
     )
 
 
-def _of_default_stream(recording: "Recording") -> Verdict:
+def _of_default_stream(recording: "RecordingData") -> Verdict:
     if not recording.tables["activities"].num_rows:
         return without_verdict(f"work on the default stream is unknown. {_NO_ACTIVITIES}")
     rows = default_stream_rows(recording)

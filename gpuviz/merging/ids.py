@@ -3,8 +3,8 @@
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import distinct, plain
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.data.columns import distinct, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa

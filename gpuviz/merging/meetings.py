@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collective_kernels import collective_kernels
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
     Key = tuple[int, int, int]
 
@@ -58,7 +58,7 @@ class _Call:
     end: int
 
 
-def meetings(own: "Sequence[Recording]", others: "Sequence[Recording]") -> Meetings:
+def meetings(own: "Sequence[RecordingData]", others: "Sequence[RecordingData]") -> Meetings:
     """Return what the collectives of two hosts say about their clocks.
 
     Args:
@@ -111,7 +111,7 @@ def _needs(function: int, one: _Call, other: _Call) -> bool:
     return function in _OF_ALL or one.rank == one.root
 
 
-def _calls(recordings: "Iterable[Recording]") -> "dict[Key, list[_Call]]":
+def _calls(recordings: "Iterable[RecordingData]") -> "dict[Key, list[_Call]]":
     """Return the calls of each collective, without those that a rank has more than once."""
     found: dict[Key, list[_Call]] = {}
     repeated = set()
@@ -124,7 +124,7 @@ def _calls(recordings: "Iterable[Recording]") -> "dict[Key, list[_Call]]":
     return {key: calls for key, calls in found.items() if key not in repeated}
 
 
-def _calls_of(recording: "Recording") -> "list[tuple[Key, _Call]]":
+def _calls_of(recording: "RecordingData") -> "list[tuple[Key, _Call]]":
     import numpy as np
 
     table = recording.tables["collectives"]

@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.errors import FormatError, GpuvizError
+from gpuviz.formats.detection import read
 from gpuviz.merging.placement import Placement, placements
 from gpuviz.merging.problems import notes_of, without_duplicates
 from gpuviz.merging.rows import Merged
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    Source = Recording | str | os.PathLike[str]
+    Source = RecordingData | str | os.PathLike[str]
     # The name of a recording, and it, or why it cannot be read.
-    Read = tuple[str, Recording | FormatError]
+    Read = tuple[str, RecordingData | FormatError]
 
 _MOST_THREADS = 4
 _SUFFIXES = (".gpuviz", ".gpuviz.part")
@@ -34,29 +35,12 @@ _SUMS = (
 )
 
 
-def merge(sources: "Source | Iterable[Source]") -> Recording:
-    """Return the recordings of several processes as one, on one time axis.
-
-    Each GPU of each process is a device of the result; the table ``processes`` relates them. Times
-    of processes of one host are exact. Those of other hosts are aligned by the wall clocks and by
-    NCCL's collectives, with a bound of the error (``clock_error``). What is unusual about the
-    recordings, such as missing ranks, is in `Recording.notes`.
-
-    Args:
-        sources: Recordings, files that `gpuviz.load` reads, patterns such as ``"ranks/*.gpuviz"``,
-            or folders of recordings. Damaged files of a pattern or a folder are left out, with a
-            note.
-
-    Raises:
-        FileNotFoundError: A file does not exist.
-        FormatError: A file, or each file of a pattern or a folder, is damaged or no recording.
-        GpuvizError: There is no recording, or one is merged, a part of a longer one, or has
-            impossible times.
-    """
-    given = [sources] if isinstance(sources, Recording | str | os.PathLike) else list(sources)
+def merge(sources: "Source | Iterable[Source]") -> RecordingData:
+    """Return the recordings of several processes as one; see `gpuviz.merge`."""
+    given = [sources] if isinstance(sources, RecordingData | str | os.PathLike) else list(sources)
     found: list[Read] = []
     for each in given:
-        if isinstance(each, Recording):
+        if isinstance(each, RecordingData):
             found.append((f"recording {len(found) + 1}", each))
         else:
             found += loaded(files(Path(each)))
@@ -87,7 +71,7 @@ def loaded(chosen: "Sequence[File]") -> "Iterator[Read]":
 
 def _read(file: File) -> "Read":
     try:
-        return str(file.path), load(file.path)
+        return str(file.path), read(file.path)
     except FormatError as error:
         if not file.is_found:
             raise
@@ -109,17 +93,17 @@ def files(path: Path) -> list[File]:
     return [File(each, is_found=True) for each in matching] or [File(path, is_found=False)]
 
 
-def merged(read: "Iterable[Read]") -> Recording:
+def merged(sources: "Iterable[Read]") -> RecordingData:
     """Return recordings as one; their names are used in errors and notes.
 
     Raises:
         FormatError: None could be read.
         GpuvizError: There is none, or one is merged or a part of a longer one.
     """
-    given: list[tuple[str, Recording]] = []
+    given: list[tuple[str, RecordingData]] = []
     unreadable: list[FormatError] = []
-    for name, each in read:
-        if isinstance(each, Recording):
+    for name, each in sources:
+        if isinstance(each, RecordingData):
             given.append((name, each))
         else:
             unreadable.append(each)
@@ -136,7 +120,7 @@ def merged(read: "Iterable[Read]") -> Recording:
     left_out += [f"A file was left out: {str(error).rstrip('.')}." for error in unreadable]
     placed = placements(kept)
     rows = Merged(placed)
-    return Recording(rows.tables(), _manifest(placed, rows, notes_of(placed, left_out)))
+    return RecordingData(rows.tables(), _manifest(placed, rows, notes_of(placed, left_out)))
 
 
 def _manifest(placed: "list[Placement]", rows: Merged, notes: tuple[str, ...]) -> Manifest:

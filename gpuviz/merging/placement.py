@@ -4,21 +4,21 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import plain
+from gpuviz.data.columns import plain
+from gpuviz.data.escaping import as_unicode
 from gpuviz.errors import GpuvizError
 from gpuviz.merging.clocks import UNKNOWN, Alignment, HostClock, Snapshot, Step, align
 from gpuviz.merging.meetings import meetings
 from gpuviz.merging.refinement import refined
-from gpuviz.recording.escaping import as_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
-    Named = tuple[str, Recording]
+    Named = tuple[str, RecordingData]
 
 
 _MOST_RANKS = 2**31
@@ -38,7 +38,7 @@ class Placement:
     """
 
     source: str
-    recording: "Recording"
+    recording: "RecordingData"
     alignment: Alignment
     steps: tuple[Step, ...]
 
@@ -80,7 +80,7 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
     for name, recording in given:
         _check_times(name, recording)
     ordered = sorted(given, key=_order)
-    hosts: dict[str, list[Recording]] = {}
+    hosts: dict[str, list[RecordingData]] = {}
     for name, recording in ordered:
         hosts.setdefault(_host(name, recording), []).append(recording)
     clocks = {host: _clock(recordings) for host, recordings in hosts.items()}
@@ -98,7 +98,7 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
     ]
 
 
-def _check_times(name: str, recording: "Recording") -> None:
+def _check_times(name: str, recording: "RecordingData") -> None:
     clocks = recording.tables["clock_snapshots"]
     manifest = recording.manifest
     times = [manifest.start_monotonic_ns, manifest.start_unix_ns, recording.duration_ns]
@@ -125,9 +125,9 @@ def process_names(placed: "Sequence[Placement]") -> list[str]:
 
 
 def _alignment(
-    recordings: "Sequence[Recording]",
+    recordings: "Sequence[RecordingData]",
     own: HostClock,
-    others: "Sequence[Recording]",
+    others: "Sequence[RecordingData]",
     reference: HostClock,
 ) -> Alignment:
     if own is reference:
@@ -145,22 +145,22 @@ def _order(named: "Named") -> tuple[bool, int, int, str]:
     return rank < 0, rank, named[1].manifest.start_unix_ns, named[0]
 
 
-def _rank(recording: "Recording") -> int:
+def _rank(recording: "RecordingData") -> int:
     rank = recording.manifest.launch.get("rank", -1)
     return rank if 0 <= rank < _MOST_RANKS else -1
 
 
-def _host(name: str, recording: "Recording") -> str:
+def _host(name: str, recording: "RecordingData") -> str:
     """Return what all recordings of one boot of a host have in common."""
     manifest = recording.manifest
     return manifest.boot_id if manifest.boot_id and manifest.start_monotonic_ns else name
 
 
-def _start(recording: "Recording") -> int:
+def _start(recording: "RecordingData") -> int:
     return recording.manifest.start_monotonic_ns
 
 
-def _clock(recordings: "Iterable[Recording]") -> HostClock:
+def _clock(recordings: "Iterable[RecordingData]") -> HostClock:
     recordings = tuple(recordings)
     found = [
         Snapshot(_start(each) + row["time"], row["wall"], row["uncertainty"])

@@ -9,11 +9,11 @@ from gpuviz.quantities import format_counted, format_duration, format_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gpuviz.data.manifest import Manifest
+    from gpuviz.data.recording_data import RecordingData
     from gpuviz.merging.placement import Placement
-    from gpuviz.recording.manifest import Manifest
-    from gpuviz.recording.recording import Recording
 
-    Named = tuple[str, Recording]
+    Named = tuple[str, RecordingData]
 
 
 def without_duplicates(given: "Sequence[Named]") -> "tuple[list[Named], list[str]]":
@@ -53,7 +53,7 @@ def _identity(name: str, manifest: "Manifest") -> Any:
     return manifest.boot_id, manifest.host_hash, manifest.process_id, manifest.start_unix_ns
 
 
-def _length(recording: "Recording") -> tuple[bool, int]:
+def _length(recording: "RecordingData") -> tuple[bool, int]:
     return recording.manifest.complete, recording.tables["memory_events"].num_rows
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, distinct, plain, rows_at
+from gpuviz.data.arrays import batch_of, numbers
+from gpuviz.data.columns import codes, distinct, plain, rows_at
+from gpuviz.data.escaping import as_unicode
+from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.merging.ids import SPACES, Joined, Lookup, Pools, Shifted
 from gpuviz.merging.placement import process_names
-from gpuviz.recording.arrays import batch_of, numbers
-from gpuviz.recording.escaping import as_unicode
-from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.known import unknown
 from gpuviz.hazards.text import title
 from gpuviz.notebook.facts import CodeLine, Fact
 from gpuviz.quantities import format_count, format_counted
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.hazards.hazard import Hazard
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _MOST = 4
 

@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.callstacks import NO_STACK
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.state import ALLOCATED, initial_state, state_at
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.analysis.initial_state import ALLOCATED, initial_state
+from gpuviz.analysis.state import state_at
+from gpuviz.data.call_stacks import NO_STACK
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS
 from gpuviz.report.summary import DeviceSummary, summarize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.analysis.callstacks import Frame
     from gpuviz.analysis.overlap import DeviceOverlap
+    from gpuviz.data.call_stacks import Frame
     from gpuviz.notebook.facts import Fact
     from gpuviz.ownership.array_names import ArrayNames
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _DRIVER_CALLS = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
 _NONE = ("", "")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 CHARTS: dict[str, "Callable[[Recording], Any]"] = {
     "Fragmentation over time": fragmentation_figure,

@@ -3,12 +3,12 @@
 from html import escape
 from typing import TYPE_CHECKING
 
-from gpuviz.comparison.diff import Diff
 from gpuviz.comparison.text import diff_text
+from gpuviz.recording_diff import Diff
 from gpuviz.report.diff import diff_html
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 FIRST_RUN = "This is the first compared run of this cell. Run it again to see what changed."
 # Cells whose last recordings are kept.

@@ -12,7 +12,7 @@ from gpuviz.recorder.recorder import Recorder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
 
 

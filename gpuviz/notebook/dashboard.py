@@ -22,7 +22,7 @@ from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.static_output import StaticOutput
 from gpuviz.notebook.timeline import Timeline
 from gpuviz.recorder.recorder import Recorder
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from gpuviz.report.summary import live_headline
 
 if TYPE_CHECKING:

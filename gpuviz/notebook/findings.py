@@ -15,7 +15,7 @@ from gpuviz.report.iterations import iterations_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 # Findings that take no longer are computed after each cell, others at most 1 % of the time.
 SHORT_S = 0.1

@@ -8,7 +8,7 @@ from gpuviz.recorder.live_statistics import LiveStatistics, columns_of
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 
 class Finished:

@@ -30,7 +30,7 @@ from gpuviz.ownership.holders import holders
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
 
 _ATTRIBUTE = "_gpuviz_magics"
@@ -188,9 +188,9 @@ def _show(text: str, html: str) -> None:
 GpuvizMagics.gpuviz.__doc__ = help_text()
 
 
-def load(shell: Any) -> None:
+def load_ipython_extension(shell: Any) -> None:
     """Add the magics to a shell, replacing those of an earlier call."""
-    unload(shell)
+    unload_ipython_extension(shell)
     magics = GpuvizMagics(shell)
     shell.register_magics(magics)
     magics.cells.register()
@@ -199,7 +199,7 @@ def load(shell: Any) -> None:
     setattr(shell, _ATTRIBUTE, magics)
 
 
-def unload(shell: Any) -> None:
+def unload_ipython_extension(shell: Any) -> None:
     """Remove the magics, and stop a recorder that they started."""
     magics = getattr(shell, _ATTRIBUTE, None)
     if magics is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpuviz.notebook.control import Control
     from gpuviz.notebook.facts import Fact
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 
 class ShownResult:

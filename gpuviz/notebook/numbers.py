@@ -8,7 +8,7 @@ from gpuviz.report.summary import live_headline
 
 if TYPE_CHECKING:
     from gpuviz.recorder.status import RecorderStatistics
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
     from gpuviz.report.summary import Number
 
 # The numbers that fit into JupyterLab's side panel.

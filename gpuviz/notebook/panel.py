@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.data.escaping import as_unicode
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.cells import between_cells
 from gpuviz.notebook.comms import answer_while_a_cell_runs
@@ -21,7 +22,6 @@ from gpuviz.ownership.held_memory import MOST_SHOWN, held_memory_cells, held_mem
 from gpuviz.ownership.holders import holders, release
 from gpuviz.quantities import format_bytes
 from gpuviz.recorder.nvml import device_totals
-from gpuviz.recording.escaping import as_unicode
 
 if TYPE_CHECKING:
     from gpuviz.ownership.held_memory import HeldMemory

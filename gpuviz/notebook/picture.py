@@ -4,10 +4,10 @@ from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.figures.palette import ALLOCATED, COPIES, KERNEL, MEMSET
 from gpuviz.quantities import format_bytes, format_duration
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _COLUMNS = 560
 _GUTTER = 150

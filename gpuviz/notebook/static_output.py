@@ -95,7 +95,7 @@ class StaticOutput:
         recording = recorder.recording
         if recorder.is_recording:
             # A recording in progress is always incomplete; the note would be noise.
-            recording = replace(recording, manifest=replace(recording.manifest, complete=True))
+            recording = recording.with_manifest(replace(recording.manifest, complete=True))
         if recording.table("memory_events").num_rows > _MOST_EVENTS:
             text = f"gpuviz: {recording!r}; too long to draw after each cell."
             return {"text/plain": text, "text/html": self._hidden(escape(text))}

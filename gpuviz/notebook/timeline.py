@@ -11,6 +11,7 @@ from weakref import WeakSet, ref
 
 import anywidget
 
+from gpuviz.data.escaping import as_unicode
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.closing import close_parts
 from gpuviz.notebook.comms import answer_while_a_cell_runs
@@ -18,8 +19,7 @@ from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.numbers import numbers_message
 from gpuviz.recorder.feed import Feed, FeedMessage
 from gpuviz.recorder.recorder import Recorder
-from gpuviz.recording.escaping import as_unicode
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from gpuviz.recorder.status import RecorderStatistics

@@ -4,10 +4,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.text import NOTHING_FOUND, short_saving
+from gpuviz.data.marks import TABLE_MARK
 from gpuviz.notebook.cell_markup import as_html
 from gpuviz.notebook.cell_result import cell_result
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
-from gpuviz.recording.recording import TABLE_MARK
 from gpuviz.report.markup import with_code
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuviz.advice.finding import Finding
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 MOST_FINDINGS = 3
 MOST_ROWS = 12

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.initial_state import ALLOCATED, PENDING_FREE
 from gpuviz.analysis.pools import TORCH_OWNER, are_of
-from gpuviz.analysis.state import ALLOCATED, PENDING_FREE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

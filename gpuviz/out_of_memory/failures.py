@@ -1,12 +1,12 @@
 """Failed requests for memory in a recording, each with its verdict."""
 
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes
+from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.pools import TORCH_OWNER
-from gpuviz.analysis.state import initial_state
+from gpuviz.data.columns import codes
+from gpuviz.data.tables import ACTIONS
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
 from gpuviz.out_of_memory.request import PoolNames, RequestDetails
 from gpuviz.out_of_memory.trials import Moment
@@ -16,25 +16,12 @@ from gpuviz.out_of_memory.verdict import (
     reclaimable_other_memory,
     verdict,
 )
-from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpuviz._core import MemoryState
-    from gpuviz.recording.recording import Recording
-
-
-def _renamed(former: str, name: str) -> property:
-    """Return a property under a former name, which works for one version and warns."""
-
-    def read(failed: "OutOfMemory") -> Any:
-        warnings.warn(
-            f"OutOfMemory.{former} is now OutOfMemory.{name}", DeprecationWarning, stacklevel=2
-        )
-        return getattr(failed, name)
-
-    return property(read)
+    from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +91,6 @@ class OutOfMemory:
     request: FailedRequest
     moment: Moment = field(repr=False, compare=False)
 
-    place = _renamed("place", "pool_and_stream")
-    outside = _renamed("outside", "other_memory")
-    met = _renamed("met", "request")
-
     @property
     def device_used(self) -> int | None:
         """Memory of the device in use, by any process; None if unknown."""
@@ -133,17 +116,17 @@ class OutOfMemory:
         return explanation(self)
 
 
-def out_of_memory(recording: "Recording") -> tuple[OutOfMemory, ...]:
+def out_of_memory(recording: "RecordingData") -> tuple[OutOfMemory, ...]:
     """Return the requests that failed, in the order of the recording's events."""
     return _failures_at(recording, failed_rows(recording))
 
 
-def last_failure(recording: "Recording") -> OutOfMemory:
+def last_failure(recording: "RecordingData") -> OutOfMemory:
     """Return the last request that failed; there must be one."""
     return _failures_at(recording, failed_rows(recording)[-1:])[0]
 
 
-def _failures_at(recording: "Recording", rows: list[int]) -> tuple[OutOfMemory, ...]:
+def _failures_at(recording: "RecordingData", rows: list[int]) -> tuple[OutOfMemory, ...]:
     state = initial_state(recording)
     done = recording.manifest.initial_events
     names, found = PoolNames(recording), []
@@ -154,7 +137,7 @@ def _failures_at(recording: "Recording", rows: list[int]) -> tuple[OutOfMemory, 
     return tuple(found)
 
 
-def failed_rows(recording: "Recording") -> list[int]:
+def failed_rows(recording: "RecordingData") -> list[int]:
     """Return the rows of ``memory_events`` that are failed requests, ascending."""
     import numpy as np
 
@@ -164,7 +147,7 @@ def failed_rows(recording: "Recording") -> list[int]:
 
 
 def _failure(
-    recording: "Recording",
+    recording: "RecordingData",
     state: "MemoryState",
     row: int,
     names: PoolNames,

@@ -3,24 +3,26 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.initial_events import initial_events
-from gpuviz.analysis.state import initial_state
+from gpuviz.analysis.initial_state import initial_state
+from gpuviz.data.columns import plain
+from gpuviz.data.tables import ACTIVITY_TABLES
 from gpuviz.quantities import format_count
-from gpuviz.recording.tables import ACTIVITY_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 EVENTS = "memory_events"
 MOST_ROWS = 20_000
 
 
-def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -> "Recording":
+def last_moments(
+    recording: "RecordingData", row: int, most_rows: int = MOST_ROWS
+) -> "RecordingData":
     """Return a recording that ends with a row of ``memory_events``.
 
     Args:
@@ -54,7 +56,7 @@ def last_moments(recording: "Recording", row: int, most_rows: int = MOST_ROWS) -
     return type(recording)(tables, replace(manifest, events=tables[EVENTS].num_rows))
 
 
-def _note(recording: "Recording", first: int, row: int) -> str:
+def _note(recording: "RecordingData", first: int, row: int) -> str:
     note = "The recording ends at the failed request for memory."
     initial = recording.manifest.initial_events
     if first == initial:
@@ -65,7 +67,7 @@ def _note(recording: "Recording", first: int, row: int) -> str:
     )
 
 
-def _from(recording: "Recording", first: int, end: int) -> "tuple[pa.Table, int]":
+def _from(recording: "RecordingData", first: int, end: int) -> "tuple[pa.Table, int]":
     import pyarrow as pa
 
     state = initial_state(recording)
@@ -82,7 +84,7 @@ def _newest(table: "pa.Table", end: int, most_rows: int) -> "pa.Table":
 
 
 def _calls(
-    recording: "Recording", tables: "Mapping[str, pa.Table]", end: int, most_rows: int
+    recording: "RecordingData", tables: "Mapping[str, pa.Table]", end: int, most_rows: int
 ) -> "pa.Table":
     """Return the newest calls, and those of the activities and waits in ``tables``."""
     import numpy as np

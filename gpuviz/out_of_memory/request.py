@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.allocator_settings import allocator_settings
 from gpuviz.analysis.pools import TORCH_OWNER
-from gpuviz.recording.manifest import NOT_LIMITED, UNKNOWN
+from gpuviz.data.manifest import NOT_LIMITED, UNKNOWN
 
 if TYPE_CHECKING:
     from gpuviz._core import AllocatorSettings
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Pages of expandable segments for requests of at most 1 MiB.
 _MOST_SMALL, _SMALL_PAGE = 1 << 20, 2 << 20
@@ -29,7 +29,7 @@ class RequestDetails:
         other_processes: Memory of other processes; None if unknown.
     """
 
-    def __init__(self, recording: "Recording", event: Mapping[str, Any]) -> None:
+    def __init__(self, recording: "RecordingData", event: Mapping[str, Any]) -> None:
         manifest = recording.manifest
         self._details = manifest.failures.get(failure_key(event["device"], event["time"]), {})
         self.device_total = self._details.get("device_total") or _total(recording, event["device"])
@@ -45,7 +45,7 @@ class RequestDetails:
         others = self._details.get("other_processes", UNKNOWN)
         self.other_processes = None if others == UNKNOWN else others
 
-    def _device_free(self, recording: "Recording", event: Mapping[str, Any]) -> int | None:
+    def _device_free(self, recording: "RecordingData", event: Mapping[str, Any]) -> int | None:
         free = self._details.get("device_free", UNKNOWN)
         if free != UNKNOWN:
             return int(free)
@@ -64,7 +64,7 @@ def failure_key(device: int, time_ns: int) -> str:
 class PoolNames:
     """Names of a recording's pools and streams, as a user knows them."""
 
-    def __init__(self, recording: "Recording") -> None:
+    def __init__(self, recording: "RecordingData") -> None:
         streams = recording.tables["streams"].to_pylist()
         self._streams = {row["id"]: row["name"] for row in streams}
         self._is_observed = recording.manifest.allocator == "observe"
@@ -81,7 +81,7 @@ class PoolNames:
         return f"{pool_name} ({kind} blocks), {stream_name}"
 
 
-def wanted_segment(size: int, recording: "Recording") -> int:
+def wanted_segment(size: int, recording: "RecordingData") -> int:
     """Return the size of the segment for a request of ``size`` rounded bytes.
 
     Other allocators than torch's and gpuviz's are assumed to request what they need.
@@ -99,12 +99,12 @@ def _mapped_size(size: int, settings: "AllocatorSettings") -> int:
     return -(-size // page) * page
 
 
-def _total(recording: "Recording", device: int) -> int:
+def _total(recording: "RecordingData", device: int) -> int:
     rows = recording.tables["devices"].to_pylist()
     return max((row["total_memory"] for row in rows if row["id"] == device), default=0)
 
 
-def _last_sample(recording: "Recording", device: int, time_ns: int) -> int | None:
+def _last_sample(recording: "RecordingData", device: int, time_ns: int) -> int | None:
     samples = recording.tables["device_memory"].to_pylist()
     seen = [row["used"] for row in samples if row["device"] == device and row["time"] <= time_ns]
     return seen[-1] if seen else None

@@ -6,17 +6,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.pools import TORCH_OWNER, are_of, is_torchs
+from gpuviz.analysis.statistics import statistics
+from gpuviz.data.arrays import numbers
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.errors import GpuvizError
-from gpuviz.recording.arrays import numbers
-from gpuviz.recording.tables import ACTIONS, schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gpuviz.data.recording_data import RecordingData
     from gpuviz.out_of_memory.failures import OutOfMemory
-    from gpuviz.recording.recording import Recording
 
 _EVENTS = "memory_events"
 # Events that change only what the allocator may do; the capacity of the device stands for them.
@@ -37,7 +38,7 @@ class Moment:
         row: The row of the failure in ``memory_events``.
     """
 
-    recording: "Recording"
+    recording: "RecordingData"
     row: int
 
 
@@ -71,7 +72,7 @@ class Trials:
         replayed = self._replayed(self._own_capacity, self._items, (), {})
         if replayed is None or _succeeded(replayed):
             return False
-        stats = replayed.memory_stats(failed.device)
+        stats = statistics(replayed, failed.device)
         return stats["reserved_bytes.all.current"] == failed.reserved
 
     def without_limit(self) -> bool:
@@ -155,7 +156,7 @@ class Trials:
         items: list[str],
         before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]",
         change: "Mapping[str, Any]",
-    ) -> "Recording | None":
+    ) -> "RecordingData | None":
         """Return the replay until the request; None if the recording cannot be replayed."""
         import gpuviz
 
@@ -170,7 +171,7 @@ class Trials:
         capacity: int,
         before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]",
         change: "Mapping[str, Any]",
-    ) -> "Recording":
+    ) -> "RecordingData":
         import numpy as np
         import pyarrow as pa
 
@@ -229,6 +230,6 @@ def _device(device: int, capacity: int) -> "pa.Table":
     return pa.Table.from_pylist([row], schema=schemas()["devices"])
 
 
-def _succeeded(replayed: "Recording") -> bool:
+def _succeeded(replayed: "RecordingData") -> bool:
     actions = replayed.tables[_EVENTS]["action"]
     return len(actions) > 0 and actions[-1].as_py() != "oom"

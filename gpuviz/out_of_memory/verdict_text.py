@@ -2,12 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.allocator_settings import (
-    EXPANDABLE,
-    TORCH_ALLOCATOR,
-    known_settings,
-    line_to_use,
-)
+from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings, line_to_use
+from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.out_of_memory.trials import Trials
 from gpuviz.quantities import format_bytes, format_counted
 

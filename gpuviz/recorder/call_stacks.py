@@ -9,9 +9,9 @@ from pathlib import PurePath
 from types import CodeType
 from typing import TypedDict
 
+from gpuviz.data.escaping import as_unicode
+from gpuviz.data.implied_columns import assigned_names, is_installed, user_frame
 from gpuviz.quantities import format_counted
-from gpuviz.recording.escaping import as_unicode
-from gpuviz.recording.implied_columns import assigned_names, is_installed, user_frame
 
 # Modules that run the user's code.
 _RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")

@@ -5,8 +5,8 @@ from itertools import combinations
 from typing import Any
 
 from gpuviz import _core
+from gpuviz.data.manifest import UNKNOWN
 from gpuviz.recorder.nvml_links import nvml_links
-from gpuviz.recording.manifest import UNKNOWN
 
 _UNKNOWN_ACCESS = dict.fromkeys(("access", "native_atomics", "performance_rank"), UNKNOWN)
 

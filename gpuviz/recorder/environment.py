@@ -10,8 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gpuviz.data.escaping import as_unicode
 from gpuviz.recorder.launch import launch_fields
-from gpuviz.recording.escaping import as_unicode
 
 
 def environment_fields() -> dict[str, Any]:

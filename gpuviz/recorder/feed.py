@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpuviz.data.derived import schemas as derived_schemas
 from gpuviz.recorder.feed_streams import derived_stream, split, streams
 from gpuviz.recorder.live_classification import LiveClassification
-from gpuviz.recording.derived import schemas as derived_schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,9 +5,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.classification import classify
-from gpuviz.analysis.columns import plain
-from gpuviz.recording.derived import ROWS
-from gpuviz.recording.tables import schemas
+from gpuviz.data.columns import plain
+from gpuviz.data.derived import ROWS
+from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

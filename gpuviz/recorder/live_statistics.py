@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.calls import ON_DEVICE
-from gpuviz.analysis.columns import codes, plain
-from gpuviz.analysis.state import NUMBER_COLUMNS
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.memory_columns import NUMBER_COLUMNS
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.recorder.busy_times import BusyTimes
 from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     import pyarrow as pa

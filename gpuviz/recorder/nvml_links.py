@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpuviz.recording.manifest import UNKNOWN
+from gpuviz.data.manifest import UNKNOWN
 
 _UNKNOWN_NVLINKS = {"nvlinks": UNKNOWN, "nvlink_version": UNKNOWN}
 

@@ -8,16 +8,16 @@ from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import distinct
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.data.arrays import batch_of, numbers, texts
+from gpuviz.data.columns import distinct
+from gpuviz.data.escaping import as_unicode
+from gpuviz.data.implied_columns import host_memories
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import DICTIONARIES, schemas
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.device_links import device_links
 from gpuviz.recorder.host_clocks import clock_snapshot
-from gpuviz.recording.arrays import batch_of, numbers, texts
-from gpuviz.recording.escaping import as_unicode
-from gpuviz.recording.implied_columns import host_memories
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import DICTIONARIES, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -366,7 +366,7 @@ def _words(table: str, column: str) -> "pa.Array":
 
 
 def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dict[str, Any]]:
-    """Return a row of ``pools`` for each id; see `gpuviz.recording.tables`."""
+    """Return a row of ``pools`` for each id; see `gpuviz.data.tables`."""
     return [
         {
             "id": pool,

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from gpuviz import _core
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from gpuviz.recorder.stream_ranges import StreamRange

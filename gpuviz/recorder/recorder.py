@@ -13,21 +13,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from gpuviz import _core
+from gpuviz.allocator.failure_report import set_failure_listener
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
-from gpuviz.out_of_memory.failure_report import set_failure_listener
-from gpuviz.out_of_memory.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
 from gpuviz.recorder.host_ranges import HostRanges
 from gpuviz.recorder.live_classification import LiveClassification
 from gpuviz.recorder.live_statistics import LiveStatistics
+from gpuviz.recorder.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
 from gpuviz.recorder.pump import Pump, import_libraries
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
 from gpuviz.recorder.tracer import NoTracer
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -495,7 +495,7 @@ def _import_judges() -> None:
     import pyarrow.compute  # noqa: F401
 
     import gpuviz.advice.conclusions
-    import gpuviz.analysis.callstacks
+    import gpuviz.data.call_stacks
     import gpuviz.hazards.described
     import gpuviz.hazards.verdict  # noqa: F401
 

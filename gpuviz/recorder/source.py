@@ -27,7 +27,7 @@ class Source(Protocol):
 
     @property
     def framework(self) -> str:
-        """The framework that owns the memory; see ``pools`` in `gpuviz.recording.tables`."""
+        """The framework that owns the memory; see ``pools`` in `gpuviz.data.tables`."""
 
     @property
     def memory(self) -> str:

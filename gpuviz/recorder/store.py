@@ -9,23 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
+from gpuviz.advice.conclusions import for_recorder
+from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.analysis.host_memory import as_memory_events, events_before
 from gpuviz.analysis.initial_events import initial_events
-from gpuviz.analysis.state import memory_columns
+from gpuviz.data.memory_columns import memory_columns
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import ACTIVITY_TABLES, schemas
 from gpuviz.errors import RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.part import EVENTS, PartWriter
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import ACTIVITY_TABLES, schemas
+from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     import pyarrow as pa
 
-    from gpuviz.recording.manifest import Manifest
+    from gpuviz.data.manifest import Manifest
 
 
 class Store:
@@ -157,7 +160,7 @@ class Store:
         if self._part is None or self.failure is not None:
             return None
         try:
-            recording = self._part.finish(manifest)
+            recording = Recording.of(self._part.finish(manifest, _for_file))
         except (SpoolError, RecordingExistsError) as error:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
             return None
@@ -279,7 +282,14 @@ def _is_folder(path: Path) -> bool:
 
 def _own(path: Path) -> Recording:
     """Return the recording that was just written, however much memory it takes."""
-    return gpuviz.read(path, limit=LoadLimit(path, sys.maxsize))
+    return Recording.of(gpuviz.read(path, limit=LoadLimit(path, sys.maxsize)))
+
+
+def _for_file(recording: RecordingData) -> "dict[str, pa.Table]":
+    """Return the derived tables, and the conclusions that were asked for."""
+    if not recording.manifest.hazards:
+        return derived_for_file(recording)
+    return derived_for_file(recording) | for_recorder(recording)
 
 
 def _no_rows(table: str) -> "pa.Table":

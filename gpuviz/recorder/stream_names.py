@@ -4,7 +4,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
-from gpuviz.recording.stream_handle import known_handle
+from gpuviz.data.stream_handle import known_handle
 
 if TYPE_CHECKING:
     import cupy
@@ -89,6 +89,6 @@ def _device(stream: Any, device: int | None) -> int:
     own = getattr(stream, "device_id", -1) if device is None else device
     if own >= 0:
         return int(own)
-    from gpuviz.frameworks.cupy import current_device
+    from gpuviz.frameworks.cupy_current import current_device
 
     return current_device()

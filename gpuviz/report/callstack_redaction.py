@@ -3,13 +3,13 @@
 import re
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.callstacks import Frame
-from gpuviz.recording.tables import schemas
+from gpuviz.data.call_stacks import Frame
+from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 
 _LEFT_OUT = re.compile(r"\([0-9,]+ frames? left out\)")

@@ -16,7 +16,7 @@ from gpuviz.report.markup import panel, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _MOST_ROWS = 200
 _HEAD = "".join(

@@ -5,7 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.text import NOTHING_FOUND, unknown
-from gpuviz.analysis.columns import plain
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.collectives import collectives_section
 from gpuviz.report.default_stream import default_stream_section
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 # Memory events; packing the blocks of more would take a noticeable part of writing a report.
 _MOST_PACKED = 200_000

@@ -7,7 +7,7 @@ from gpuviz.quantities import format_count, format_duration
 from gpuviz.report.markup import code_and_site, panel, table
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _MOST_ROWS = 200
 _HEAD = "".join(

@@ -13,12 +13,13 @@ from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signe
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
+from gpuviz.recording import Recording
 from gpuviz.report.facts import name
 from gpuviz.report.markup import BAR_HEADING, bar, code_and_site, items, table, with_code
 from gpuviz.report.page import filled, linked_page, policy, static
 
 if TYPE_CHECKING:
-    from gpuviz.comparison.diff import Diff
+    from gpuviz.comparison.diff import Differences
     from gpuviz.comparison.regressions import Regression
 
 _MOST_ROWS = 200
@@ -41,7 +42,9 @@ _SHORT = {
 Row = dict[str, Any]
 
 
-def write_diff(found: "Diff", path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+def write_diff(
+    found: "Differences", path: str | os.PathLike[str], *, overwrite: bool = False
+) -> Path:
     """Write the page of a comparison, completely or not at all; return its path.
 
     Raises:
@@ -58,7 +61,7 @@ def write_diff(found: "Diff", path: str | os.PathLike[str], *, overwrite: bool =
     return write_whole(path, copy, overwrite=overwrite)
 
 
-def build_page(found: "Diff") -> str:
+def build_page(found: "Differences") -> str:
     """Return the page's text; all texts from the recordings are escaped."""
     style, script = static("report.css"), static("diff.js")
     parts = {
@@ -75,14 +78,14 @@ def build_page(found: "Diff") -> str:
     return filled(template, parts)
 
 
-def _timelines(found: "Diff") -> str:
+def _timelines(found: "Differences") -> str:
     """Return both recordings as reports that show the same part of the program."""
     aligned = anchors(found.before, found.after)
     frames = [
         f"<h4>{side}: {escape(name(recording))}</h4>\n"
         f'<iframe title="{side}" srcdoc="{escape(linked_page(recording, _MOST_FRAME_BYTES))}">'
         "</iframe>"
-        for side, recording in (("Before", found.before), ("After", found.after))
+        for side, recording in _recordings(found)
     ]
     return (
         '<section class="gpuviz-timelines" id="timelines"><h3>Timelines</h3>\n'
@@ -93,12 +96,16 @@ def _timelines(found: "Diff") -> str:
     )
 
 
-def diff_html(found: "Diff") -> str:
+def _recordings(found: "Differences") -> "tuple[tuple[str, Recording], ...]":
+    return ("Before", Recording.of(found.before)), ("After", Recording.of(found.after))
+
+
+def diff_html(found: "Differences") -> str:
     """Return the differences as HTML for a notebook."""
     return f"<div><b>{escape(headline(found))}</b></div>\n{diff_body(found)}"
 
 
-def headline(found: "Diff") -> str:
+def headline(found: "Differences") -> str:
     """Return what changed most, in one line: ``Peak 1.00 GiB to 2.00 GiB (+100 %)``."""
     rows = [row for row in found.totals.to_pylist() if row["name"] in _HEADLINE]
     several = len({row["device"] for row in rows} - {None}) > 1
@@ -107,7 +114,7 @@ def headline(found: "Diff") -> str:
     return text[:1].upper() + text[1:] or NO_DIFFERENCE
 
 
-def diff_body(found: "Diff") -> str:
+def diff_body(found: "Differences") -> str:
     """Return the notes and tables of a comparison as HTML."""
     notes = items((escape(note) for note in found.notes), "gpuviz-notes")
     parts = [f'<div class="gpuviz-warning" role="note">{notes}</div>' if notes else ""]
@@ -127,8 +134,8 @@ def diff_body(found: "Diff") -> str:
     return "\n".join(filter(None, parts))
 
 
-def _title(found: "Diff") -> str:
-    names = dict.fromkeys(name(each) for each in (found.before, found.after))
+def _title(found: "Differences") -> str:
+    names = dict.fromkeys(name(each) for _, each in _recordings(found))
     return f"What changed in {' and '.join(names)}" if len(names) == 1 else " and ".join(names)
 
 
@@ -143,11 +150,11 @@ def _change(of: str, row: Row) -> str:
     return f"{of} {before} to {after}" + (f" ({share})" if share else "")
 
 
-def _devices(found: "Diff") -> list[int]:
+def _devices(found: "Differences") -> list[int]:
     return sorted(set(found.waterfall["device"].to_pylist()))
 
 
-def _findings(found: "Diff") -> str:
+def _findings(found: "Differences") -> str:
     """Return what costs more than before, each with its largest causes."""
     shown = items((_finding(each) for each in found.findings), "gpuviz-differences")
     return f"<h3>Costs more than before</h3>\n{shown}" if shown else ""
@@ -165,7 +172,7 @@ def _finding(each: "Regression") -> str:
     return f"<b>{with_code(each.title)}</b> {certainty}<br>{with_code(each.reason)}{causes}"
 
 
-def _waterfall(found: "Diff", device: int) -> str:
+def _waterfall(found: "Differences", device: int) -> str:
     """Return the steps from one peak to the other as a table, a bar for each line."""
     peaks = [
         row

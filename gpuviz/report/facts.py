@@ -5,9 +5,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.device_links import device_link_lines
 from gpuviz.analysis.processes import device_names
+from gpuviz.data.columns import plain
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpuviz.analysis.processes import Process
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
     from gpuviz.report.summary import DeviceSummary
 
 

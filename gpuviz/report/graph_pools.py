@@ -6,7 +6,7 @@ from gpuviz.quantities import format_bytes, format_count
 from gpuviz.report.markup import panel, table
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _TITLES = ("Pool", "Graphs", "Replays", "Reserved at the end", "At most", "In use", "Idle")
 _HEAD = "".join(f'<th scope="col">{title}</th>' for title in _TITLES)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Line
 from gpuviz.hazards.described import described
-from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.known import affordable_hazards, unknown
 from gpuviz.hazards.text import NOTHING_FOUND, is_of_graph, title
 from gpuviz.report.markup import panel
 from gpuviz.report.notices import Notice, notices_list
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuviz.hazards.hazard import Hazard
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 
 _MOST_ARROWS = 200
@@ -25,7 +25,7 @@ def hazard_notices(recording: "Recording", device: int) -> list[Notice]:
 
     A very long recording has none here; ``gpuviz hazards`` judges it.
     """
-    found = recording.conclusions.affordable_hazards(recording)
+    found = affordable_hazards(recording)
     if isinstance(found, str):
         return []
     of_device = [each for each in described(recording, found) if each.device == device]

@@ -9,7 +9,7 @@ from gpuviz.report.markup import table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 MOST_LINES = 50
 _MOST_STACKS = 3

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _MOST_ROWS = 50
 # In the band above the tracks.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.finding import Line
 from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, short_saving
-from gpuviz.analysis.columns import plain, rows_at
 from gpuviz.analysis.launches import texts
+from gpuviz.data.columns import plain, rows_at
 from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 from gpuviz.report.markup import code_and_site, items, with_code
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gpuviz.advice.finding import Evidence, Finding
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
     from gpuviz.report.summary import DeviceSummary
 
 _MUCH_UNUSED = 0.25

@@ -7,7 +7,7 @@ from gpuviz.quantities import format_bytes, format_count
 from gpuviz.report.markup import panel, table
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _HEAD = "".join(
     f'<th scope="col">{title}</th>' for title in ("Library", "Allocations", "Peak", "At the end")

@@ -12,11 +12,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuviz.advice.conclusions import for_report
+from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.data.escaping import as_unicode
 from gpuviz.formats.gpuviz import TABLE_SUFFIX, append_conclusions, write_archive
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.recording.escaping import as_unicode
 from gpuviz.report.conclusions import conclusions
 from gpuviz.report.facts import environment, facts, name, notes, overview, title
 from gpuviz.report.markup import facts_list, panel
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.finding import Finding
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 # A multiple of 3, so that the base64 pieces can be concatenated.
@@ -123,7 +125,7 @@ class Page:
         shown, self._shown = self._shown, None
         assert shown is not None  # noqa: S101 - the text is computed once
         before, after = _text(shown, linked=self._linked)
-        conclusions = shown.recording.conclusions.for_report(shown.recording)
+        conclusions = for_report(shown.recording)
         self._written.result()
         append_conclusions(self._file, conclusions)
         return before.encode(), after.encode()
@@ -167,7 +169,7 @@ class Page:
 
 def _write(file: BinaryIO, recording: "Recording") -> int:
     """Write an archive without conclusions; return its size in bytes."""
-    write_archive(file, recording)
+    write_archive(file, recording, derived_for_file(recording))
     return file.tell()
 
 
@@ -237,7 +239,7 @@ def _hash(text: str) -> str:
 def embedded(recording: "Recording") -> str:
     """Return the recording's ``.gpuviz`` file as base64."""
     with tempfile.TemporaryFile(prefix="gpuviz-") as file:
-        write_archive(file, recording)
+        write_archive(file, recording, derived_for_file(recording))
         file.seek(0)
         return base64.b64encode(file.read()).decode()
 

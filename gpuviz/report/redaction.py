@@ -5,11 +5,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collective_kernels import NCCL
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.compilations import NUMBA
+from gpuviz.analysis.derived_tables import derived
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import DICTIONARIES, schemas
+from gpuviz.hazards.known import known_hazards
 from gpuviz.quantities import format_counted
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.tables import DICTIONARIES, schemas
 from gpuviz.report.callstack_redaction import redacted_frames
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 NOTE = (
     "Redacted: the command line, paths, source lines, the names of functions, kernels, ranges, "
@@ -60,21 +62,21 @@ def redact(recording: "Recording") -> "Recording":
     plain_tables = {name: table.cast(known[name]) for name, table in tables.items()}
     unnamed = {name: table.replace_schema_metadata(None) for name, table in plain_tables.items()}
     redacted = type(recording)(unnamed, _redacted_manifest(recording.manifest))
-    redacted.__dict__["derived"] = _with_new_names(recording.derived, unnamed["api_calls"])
+    derived.keep(redacted, _with_new_names(recording.derived, unnamed["api_calls"]))
     # Names of kernels and of the allocator say what orders operations.
-    redacted.conclusions.take_hazards(recording.conclusions.hazards(recording))
+    known_hazards.keep(redacted, known_hazards(recording))
     return redacted
 
 
-def _with_new_names(derived: "Mapping[str, pa.Table]", calls: "pa.Table") -> "dict[str, pa.Table]":
+def _with_new_names(known: "Mapping[str, pa.Table]", calls: "pa.Table") -> "dict[str, pa.Table]":
     """Return the derived tables with the new ids of the names of calls."""
     import numpy as np
     import pyarrow as pa
 
-    waits = derived["host_waits"]
+    waits = known["host_waits"]
     names = np.append(plain(calls["name"]), 0).astype(np.uint32)[plain(waits["call"])]
     place = waits.schema.get_field_index("name")
-    return {**derived, "host_waits": waits.set_column(place, "name", pa.array(names))}
+    return {**known, "host_waits": waits.set_column(place, "name", pa.array(names))}
 
 
 def _redacted_processes(processes: "pa.Table") -> "pa.Table":

@@ -3,19 +3,20 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.moments import as_ns
-from gpuviz.analysis.notes import noted, replaced
+from gpuviz.data.columns import plain
+from gpuviz.data.tables import schemas
 from gpuviz.formats.gpuviz import DERIVED_FOLDER
+from gpuviz.hazards.known import affordable_hazards, known_hazards
 from gpuviz.quantities import format_bytes, format_count, format_duration
-from gpuviz.recording.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 # Shares of the size available to the archive: the target, and the size that is close enough.
 _AIM, _ENOUGH = 0.96, 0.92
@@ -82,7 +83,7 @@ def cut(recording: "Recording", start: int, end: int) -> Shown:
         f"Only {format_duration(start)} to {format_duration(end)} of the recording's "
         f"{format_duration(whole)} are here; every number is of this part."
     )
-    return Shown(noted(recording.window(start, end), sentence), (start, end))
+    return Shown(recording.window(start, end).with_note(sentence), (start, end))
 
 
 def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
@@ -109,7 +110,7 @@ def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
         if not rows:
             continue
         note = f"To fit into {format_bytes(largest)}, the {format_count(rows)} {sentence}"
-        shown = replace(shown, recording=noted(step(shown.recording), note))
+        shown = replace(shown, recording=step(shown.recording).with_note(note))
         tables.pop(emptied, None)
         least = sum(size for name, size in tables.items() if name not in shrunk)
         if _LETTERS * least > largest:
@@ -129,15 +130,15 @@ def _fits(page: WrittenPage, largest: int) -> bool:
 
 def _without_launch_blocks(recording: "Recording") -> "Recording":
     reduced = _with_empty(recording, "launch_blocks")
-    reduced.__dict__["derived"] = recording.derived
-    reduced.conclusions.take_hazards(recording.conclusions.affordable_hazards(recording))
+    derived.keep(reduced, recording.derived)
+    known_hazards.keep(reduced, affordable_hazards(recording))
     return reduced
 
 
 def _without_calls(recording: "Recording") -> "Recording":
     reduced = _with_empty(recording, "api_calls")
     waits = _without_calls_of_waits(recording.derived["host_waits"])
-    reduced.__dict__["derived"] = {**recording.derived, "host_waits": waits}
+    derived.keep(reduced, {**recording.derived, "host_waits": waits})
     return _without_unused(reduced)
 
 
@@ -271,7 +272,7 @@ def _part(shown: Shown, whole: "Recording", window: tuple[int, int], largest: in
     for step, *_ in _STEPS:
         part = step(part)
     manifest = replace(part.manifest, notes=shown.recording.manifest.notes)
-    return Shown(noted(replaced(part, manifest), sentence), window)
+    return Shown(part.with_manifest(manifest).with_note(sentence), window)
 
 
 # What is omitted before time: a function, a sentence on the rows, the table it empties, and the
@@ -319,7 +320,7 @@ def _without_unused(recording: "Recording") -> "Recording":
     )
     tables["strings"] = _used(tables["strings"], *(tables[name][column] for name, column in names))
     reduced = type(recording)(tables, recording.manifest)
-    reduced.__dict__["derived"] = recording.derived
+    derived.keep(reduced, recording.derived)
     return reduced
 
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations
 from gpuviz.analysis.processes import device_names, part_of_device
 from gpuviz.analysis.retries import succeeded_on_retry
+from gpuviz.data.columns import plain
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,7 @@ def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
 
 def host_blocked_ns(recording: "Recording", device: int) -> int:
     """Return for how long the host waited for a device, in ns; waits for none known count too."""
-    waits = part_of_device(recording, device).derived["host_waits"]
+    waits = derived(part_of_device(recording, device))["host_waits"]
     devices = plain(waits["device"])
     return int(durations(waits)[(devices == device) | (devices < 0)].sum())
 

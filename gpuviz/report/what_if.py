@@ -4,6 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz._core import DeviceError
+from gpuviz.advice.conclusions import affordable_what_if
 from gpuviz.analysis.allocator_settings import ASYNC, line_to_use
 from gpuviz.analysis.recommendation import name_of, recommendation
 from gpuviz.analysis.what_if import RECORDED
@@ -13,7 +14,7 @@ from gpuviz.report.markup import BAR_HEADING, bar, panel, table, with_code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _HEADINGS = (
     "Settings",
@@ -46,7 +47,7 @@ def what_if_section(recording: "Recording", device: int) -> str:
 
 def _body(recording: "Recording", device: int) -> str:
     try:
-        found = recording.conclusions.affordable_what_if(recording, device)
+        found = affordable_what_if(recording, device)
     except (ValueError, DeviceError) as error:
         return _paragraph(f"The recorded allocations cannot be repeated: {error}")
     if found is None:

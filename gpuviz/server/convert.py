@@ -18,7 +18,7 @@ LARGEST_BYTES = 4 << 30
 def main(source: Path, target: Path, limit_s: float) -> int:
     """Convert a file; return the exit code."""
     from gpuviz.errors import FormatError
-    from gpuviz.recording.recording import load
+    from gpuviz.recording import load
     from gpuviz.report.conclusions import all_conclusions
 
     memory_bytes = _bound(limit_s)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.allocator.arguments import integer, text
+from gpuviz.allocator.failure_report import explaining
 from gpuviz.allocator.non_copyable import NonCopyable
-from gpuviz.out_of_memory.failure_report import explaining
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.recorder import ranges
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
-from gpuviz.recording.tables import DICTIONARIES
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
 from gpuviz.simulation.tracer import SimulatedTracer

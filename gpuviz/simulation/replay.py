@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import CUPY
 from gpuviz.analysis.device_replay import DeviceReplay
-from gpuviz.analysis.notes import noted
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.quantities import format_bytes
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.pump import batch, pool_rows
 from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS, Recorder
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import ACTIONS, schemas
+from gpuviz.recording import Recording
 from gpuviz.simulation.replayed_activities import (
     AT_OTHER_SPEED,
     Asked,
@@ -33,7 +33,7 @@ CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 
 
 def replay(
-    recording: Recording,
+    recording: RecordingData,
     *,
     speed: float = 0,
     settings: str | None = None,
@@ -86,7 +86,9 @@ class _Program:
         allocator_name: As in the manifest of the new recording.
     """
 
-    def __init__(self, recording: Recording, settings: str | None, capacity: int | None) -> None:
+    def __init__(
+        self, recording: RecordingData, settings: str | None, capacity: int | None
+    ) -> None:
         self.recording = recording
         own = recording.manifest.settings
         self.settings = own if settings is None else settings
@@ -96,7 +98,7 @@ class _Program:
         _check_references(recording)
         self.devices = {
             row["id"]: _LoggedReplay(recording, row["id"], settings, capacity)
-            for row in recording.table("devices").to_pylist()
+            for row in recording.tables["devices"].to_pylist()
         }
 
     def run(self, speed: float) -> None:
@@ -116,7 +118,7 @@ class _Program:
         """Return the rows of ``devices``; the memory of an unlimited device is 0, unknown."""
         return [
             row | {"kind": "simulated", "total_memory": self.devices[row["id"]].capacity}
-            for row in self.recording.table("devices").to_pylist()
+            for row in self.recording.tables["devices"].to_pylist()
         ]
 
     def manifest_fields(self) -> Mapping[str, Any]:
@@ -154,8 +156,8 @@ class _Program:
                 )
 
 
-def _label(recording: Recording) -> str:
-    names = sorted({row["name"] for row in recording.table("devices").to_pylist()} - {""})
+def _label(recording: RecordingData) -> str:
+    names = sorted({row["name"] for row in recording.tables["devices"].to_pylist()} - {""})
     if names:
         return f"Replayed on the simulated device from a recording made on {', '.join(names)}"
     allocator = recording.manifest.allocator_name
@@ -163,13 +165,13 @@ def _label(recording: Recording) -> str:
     return f"Replayed on the simulated device{origin}"
 
 
-def _check_references(recording: Recording) -> None:
+def _check_references(recording: RecordingData) -> None:
     for column, table, needed in (
         ("device", "devices", "total_memory"),
         ("stream", "streams", "handle"),
     ):
-        used = set(recording.table("memory_events")[column].unique().to_pylist())
-        known = set(recording.table(table)["id"].to_pylist())
+        used = set(recording.tables["memory_events"][column].unique().to_pylist())
+        known = set(recording.tables[table]["id"].to_pylist())
         unknown = sorted(used - known - ({0} if column == "stream" else set()))
         if unknown:
             raise ValueError(
@@ -183,7 +185,7 @@ class _LoggedReplay(DeviceReplay):
 
     def __init__(
         self,
-        recording: Recording,
+        recording: RecordingData,
         device: int,
         settings: str | None,
         capacity: int | None,
@@ -290,7 +292,7 @@ def _with_activities_at(replayed: Recording, program: _Program, speed: float) ->
         asked = {device: _asked(one) for device, one in program.devices.items()}
         return with_activities(replayed, program.recording, asked)
     if has_activities(program.recording):
-        return noted(replayed, AT_OTHER_SPEED)
+        return replayed.with_note(AT_OTHER_SPEED)
     return replayed
 
 
@@ -311,7 +313,7 @@ class _ReplaySource:
     def tables(self) -> "dict[str, pa.Table]":
         """Return the recording's own stacks, frames and threads."""
         recording = self._program.recording
-        return {name: recording.table(name) for name in ("frames", "stacks", "threads")}
+        return {name: recording.tables[name] for name in ("frames", "stacks", "threads")}
 
     def describe(self, session: _core.Session) -> None:
         """Push nothing: the allocators are new."""

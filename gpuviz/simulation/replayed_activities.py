@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of
-from gpuviz.analysis.notes import noted
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import ACTIONS
+from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,14 +62,14 @@ class _Pairs:
     origins: "NDArray[Any]"
 
 
-def has_activities(recording: Recording) -> bool:
+def has_activities(recording: RecordingData) -> bool:
     """Return whether a recording has rows that a replay cannot reproduce."""
     return any(recording.tables[name].num_rows for name in ("activities", "api_calls", "ranges"))
 
 
 def with_activities(
     replayed: Recording,
-    recording: Recording,
+    recording: RecordingData,
     asked: "Mapping[int, Asked]",
 ) -> Recording:
     """Return a replay at speed 1 on the recording's clock, with the recording's activities.
@@ -88,7 +88,7 @@ def with_activities(
     pairs = {device: _pairs(replayed, device, each) for device, each in asked.items()}
     aligned = {device: each for device, each in pairs.items() if each is not None}
     if len(aligned) < len(pairs):
-        return noted(replayed, LOST_EVENTS)
+        return replayed.with_note(LOST_EVENTS)
     tables = {
         "memory_events": _memory_events(replayed, recording, aligned),
         "device_memory": _device_memory(replayed, recording, aligned),
@@ -97,7 +97,7 @@ def with_activities(
 
 
 def with_aligned_activities(
-    replayed: Recording, recording: Recording, origins: "NDArray[Any]"
+    replayed: Recording, recording: RecordingData, origins: "NDArray[Any]"
 ) -> Recording:
     """Return a replay on the recording's clock, with the recording's activities.
 
@@ -117,7 +117,7 @@ def with_aligned_activities(
 
 def _with_tables(
     replayed: Recording,
-    recording: Recording,
+    recording: RecordingData,
     changed: "Mapping[str, pa.Table]",
     pairs: "list[_Pairs]",
 ) -> Recording:
@@ -131,7 +131,7 @@ def _with_tables(
         dropped_activities=origin.dropped_activities,
         dropped_oldest_activities=origin.dropped_oldest_activities,
     )
-    return noted(Recording(tables, manifest), NOTE)
+    return Recording(tables, manifest).with_note(NOTE)
 
 
 def _pairs(replayed: Recording, device: int, asked: Asked) -> _Pairs | None:
@@ -152,7 +152,7 @@ def _pairs(replayed: Recording, device: int, asked: Asked) -> _Pairs | None:
 
 def _memory_events(
     replayed: Recording,
-    recording: Recording,
+    recording: RecordingData,
     aligned: "Mapping[int, _Pairs]",
 ) -> "pa.Table":
     import numpy as np
@@ -169,7 +169,7 @@ def _memory_events(
 
 def _device_memory(
     replayed: Recording,
-    recording: Recording,
+    recording: RecordingData,
     aligned: "Mapping[int, _Pairs]",
 ) -> "pa.Table":
     samples = replayed.tables["device_memory"]
@@ -179,7 +179,7 @@ def _device_memory(
 def _retimed(
     table: "pa.Table",
     replayed: Recording,
-    recording: Recording,
+    recording: RecordingData,
     aligned: "Mapping[int, _Pairs]",
 ) -> "NDArray[Any]":
     """Return the times of a replay's rows on the recording's clock, not below 0."""
@@ -205,7 +205,7 @@ def _ascending(events: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
     return ascending
 
 
-def _stream_ids(replayed: Recording, recording: Recording) -> "NDArray[Any]":
+def _stream_ids(replayed: Recording, recording: RecordingData) -> "NDArray[Any]":
     """Return the recording's stream id for each stream id of a replay."""
     import numpy as np
 
@@ -224,7 +224,7 @@ def _stream_ids(replayed: Recording, recording: Recording) -> "NDArray[Any]":
 
 def _launch_blocks(
     replayed: Recording,
-    recording: Recording,
+    recording: RecordingData,
     pairs: "list[_Pairs]",
 ) -> "pa.Table":
     """Return the recording's rows with the replay's addresses, without rows of unknown blocks."""

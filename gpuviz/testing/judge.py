@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.columns import plain
-from gpuviz.hazards.hazards import unknown
+from gpuviz.data.columns import plain
+from gpuviz.hazards.known import unknown
 from gpuviz.hazards.text import hazards_text
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.testing.leaks import leaks
@@ -14,7 +14,7 @@ from gpuviz.testing.measures import own_peak, reserved_peak
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
     from gpuviz.testing.leaks import Owners
 
 _MOST_ROWS = 5

@@ -8,7 +8,7 @@ from gpuviz.analysis.lifetimes import lifetimes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 # Functions of pytest that run a test. What calls them differs between warm-ups and the test.
 _RUNS_TEST = ("pytest_pyfunc_call", ".runtest")

@@ -4,12 +4,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.lifetimes import lifetimes
+from gpuviz.data.columns import plain
 from gpuviz.testing.comparison import FIELDS
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 
 @dataclass(frozen=True, slots=True)

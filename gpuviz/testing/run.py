@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from gpuviz.recorder.recorder import Recorder
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
     from gpuviz.testing.leaks import Owners
 
@@ -100,7 +100,7 @@ def missing_gpu() -> str:
     """Return why this process cannot record CuPy, or an empty text."""
     from importlib.util import find_spec
 
-    from gpuviz.allocator.memory import cuda_driver
+    from gpuviz.allocator.driver import cuda_driver
     from gpuviz.errors import DeviceUnavailableError
 
     try:

@@ -3,10 +3,10 @@
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES, IMPLIED, schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import ACTIONS, DICTIONARIES, IMPLIED, schemas
+from gpuviz.recording import Recording
 
 STREAMS = 8
 SLOTS = 4096

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpuviz import _core, _testing
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import DICTIONARIES
+from gpuviz.recording import Recording
 from tests.benchmarks.overlap import table
 from tests.benchmarks.recording import Row
 

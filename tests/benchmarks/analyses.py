@@ -4,8 +4,8 @@ import numpy as np
 
 from gpuviz.analysis.classification import classify
 from gpuviz.analysis.overlap import overlap
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.data.manifest import Manifest
+from gpuviz.recording import Recording
 from tests.benchmarks._large_recording import memory_events
 from tests.benchmarks.overlap import STACKS, dictionaries
 from tests.benchmarks.overlap import recorded as of_activities

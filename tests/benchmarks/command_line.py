@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpuviz.formats import torch_snapshot
+from gpuviz.exports import torch_export
 from tests.benchmarks.report import recorded
 from tests.conftest import path_with_nothing_to_build
 
@@ -44,7 +44,7 @@ def rows() -> list[tuple[str, str, str, bool]]:
             [milliseconds(command, folder, environment) for command in commands]
             for _ in range(RUNS)
         ]
-        torch_snapshot.write(recorded(EVENTS), Path(folder, "snapshot.pickle"))
+        torch_export.write(recorded(EVENTS), Path(folder, "snapshot.pickle"))
         report = [gpuviz, "report", "snapshot.pickle", "-o", "report.html", "--force"]
         reports = [milliseconds(report, folder, environment) for _ in range(RUNS)]
     more = [after - before for before, after in pairs]

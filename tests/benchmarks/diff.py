@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import gpuviz
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.benchmarks._large_recording import recorded
 from tests.benchmarks.recording import Row, fastest_s
 

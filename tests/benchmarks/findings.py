@@ -5,7 +5,7 @@ import resource
 import time
 
 import gpuviz
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.benchmarks.recording import Row
 
 KIB = 1 << 10

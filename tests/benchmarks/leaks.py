@@ -3,7 +3,7 @@
 import multiprocessing
 
 import gpuviz
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.benchmarks.analyses import of_events
 from tests.benchmarks.recording import Row, fastest_s
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from gpuviz.merging.merge import merge
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from tests.benchmarks._large_recording import recorded
 from tests.benchmarks.timeline import Row, frames_ms, opened

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.benchmarks import recording
 from tests.benchmarks.recording import Row
 

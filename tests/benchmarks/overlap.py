@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import DICTIONARIES, IMPLIED, schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import DICTIONARIES, IMPLIED, schemas
+from gpuviz.recording import Recording
 from tests.benchmarks.recording import Row, fastest_s
 
 ACTIVITIES = 1_000_000

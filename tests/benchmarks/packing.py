@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import gpuviz
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.benchmarks.recording import Row
 
 SHIPPED = Path(gpuviz.__file__).parent / "commands" / "recordings"

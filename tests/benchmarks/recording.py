@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import schemas
 from gpuviz.recorder.pump import batch, pool_rows
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording, load
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import Recording, load
 
 EVENTS = 1_000_000
 PAIRS = 340_000

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from playwright.sync_api import sync_playwright
 
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import ACTIONS, schemas
+from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from tests.benchmarks._large_recording import coded, table
 from tests.benchmarks.timeline import opened

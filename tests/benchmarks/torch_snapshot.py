@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuviz.exports import torch_export
 from gpuviz.formats import torch_snapshot
 from tests.benchmarks import recording as made
 
@@ -32,7 +33,7 @@ def write(path: Path, events: int) -> float:
     made.EVENTS, made.PAIRS = events, events * 34 // 100
     recording = made.recorded()
     begin = time.perf_counter()
-    torch_snapshot.write(recording, path, overwrite=True)
+    torch_export.write(recording, path, overwrite=True)
     return time.perf_counter() - begin
 
 

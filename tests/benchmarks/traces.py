@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from gpuviz.formats import arrow_directory
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.benchmarks import overlap, recording
 from tests.benchmarks.recording import Row, fastest_s
 

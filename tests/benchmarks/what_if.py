@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuviz.analysis.what_if import ASYNC, what_if
 from gpuviz.recorder.recorder import Recorder
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.benchmarks.allocator import Row, mixed_sizes
 from tests.unit.recorder.simulated_source import SimulatedSource
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.unit.report.recordings import make_recording
 
 CHROMIUM_ARGUMENTS = [

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 
 MIB = 1 << 20
 US = 1_000

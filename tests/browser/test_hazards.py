@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page
 
 import gpuviz
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.browser.test_report import open_report, point
 
 pytestmark = pytest.mark.browser

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_report, open_tab, plot
 

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
 
 import gpuviz
-from gpuviz.recording.derived import DERIVED_VERSION
+from gpuviz.data.derived import DERIVED_VERSION
 from tests.browser.lab import running_lab
 
 pytestmark = pytest.mark.browser

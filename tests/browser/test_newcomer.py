@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page
 
 import gpuviz
 from gpuviz.quantities import format_bytes, format_duration, format_share
-from gpuviz.recording.recording import Recording, load
+from gpuviz.recording import Recording, load
 from tests.browser.test_report import open_report
 
 pytestmark = pytest.mark.browser

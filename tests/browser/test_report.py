@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 from tests.unit.report.test_page import HOSTILE

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 import gpuviz
-from gpuviz.recording.recording import Recording, load
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import drag, open_report, open_tab
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording.recording import Recording, load
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_tab
 from tests.unit.report.recordings import make_recording, small_program

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_tab
 from tests.unit.report.recordings import make_recording

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording.recording import Recording, load
+from gpuviz.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_tab
 from tests.unit.recording.from_activities import Timeline

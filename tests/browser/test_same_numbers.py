@@ -7,9 +7,9 @@ from playwright.sync_api import Page
 
 import gpuviz
 from gpuviz.analysis.overlap import LaneOverlap
+from gpuviz.data.derived import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_duration
-from gpuviz.recording.derived import DICTIONARIES
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import LEVELS, open_report, plot, point
 

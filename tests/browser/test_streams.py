@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import LEVELS, MAP, OVERVIEW, open_report, point
 from tests.unit.report.test_page import HOSTILE

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuviz import _core
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 from tests.conformance.golden import Golden
 
 SEGMENT_ACTIONS = {"segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom"}

@@ -17,7 +17,7 @@ import numpy as np
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 
 STREAMS = 4
 IGNORED = {"memory_limit", "record_stream"}

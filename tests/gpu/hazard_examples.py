@@ -18,7 +18,7 @@ from typing import Any
 import cupy as cp
 
 import gpuviz
-from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.known import unknown
 from tests.gpu.ordered_programs import PROGRAMS
 
 

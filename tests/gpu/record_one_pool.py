@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import gpuviz
 from gpuviz.quantities import format_bytes
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "one_pool.ipynb"
 WAYS = {"separate": ["--observe"], "watched": [], "shared": ["--shared-pool"]}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import gpuviz
 from gpuviz.commands.workloads import WORKLOADS
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 SCALES = {
     "kmeans": 0.05,

@@ -7,7 +7,7 @@ import pytest
 
 from gpuviz.advice.findings import findings
 from gpuviz.advice.text import findings_text
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 
 def show(config: pytest.Config, name: str, recordings: dict[str, Recording]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuviz.hazards.hazards import unknown
+from gpuviz.hazards.known import unknown
 from tests.gpu.hazard_examples import lines, recorded
 from tests.gpu.ordered_programs import PROGRAMS
 

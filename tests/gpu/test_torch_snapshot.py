@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from gpuviz.formats import torch_snapshot
-from gpuviz.recording.recording import load
+from gpuviz.exports import torch_export
+from gpuviz.recording import load
 from tests.unit.formats.plain_snapshots import SNAPSHOTS, accounting, memory, read, snapshot
 from tests.unit.recording.from_events import counted
 
@@ -21,7 +21,7 @@ pytestmark = WITHOUT_TORCH
 def test_torchs_own_tools_open_what_is_written(name, tmp_path):
     from torch.cuda import _memory_viz
 
-    path = torch_snapshot.write(read(snapshot(name), tmp_path), tmp_path / "out.pickle")
+    path = torch_export.write(read(snapshot(name), tmp_path), tmp_path / "out.pickle")
     values = pickle.loads(path.read_bytes())  # noqa: S301 - just written
 
     summary = _memory_viz.segsum(values)

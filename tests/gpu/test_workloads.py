@@ -4,10 +4,10 @@ from functools import cache
 
 import pytest
 
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import calls_of
 from gpuviz.commands.workloads import WORKLOADS
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 from tests.gpu.record_workloads import LARGEST_ROWS, record
 
 

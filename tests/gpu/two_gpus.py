@@ -23,7 +23,7 @@ from typing import Any
 import gpuviz
 from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.quantities import format_counted
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.gpu.device_programs import device_count, hand_over, spin
 from tests.gpu.record_one_pool import without_host
 

@@ -60,85 +60,61 @@ TS = {
     "report": {"base", "wire", "model", "render", "view"},
     "lab": {"base", "wire", "model", "render", "view"},
 }
-# Rooms, or single modules if rooms need each other's parts, and their other allowed imports.
-_VALUES = {"errors", "quantities", "_core", "recording"}
-_READERS = _VALUES | {"analysis", "formats", "figures"}
-_EVENT_SOURCES = {"recorder.source", "recorder.tracer", "recorder.cupti", "recorder.prevention"}
-PYTHON = {
-    "errors": set[str](),
-    "quantities": set[str](),
-    "recording": {"errors", "_core"},
-    "analysis": _VALUES,
-    "advice": _VALUES | {"analysis", "hazards"},
-    "hazards": _VALUES | {"analysis"},
-    "comparison": _VALUES | {"analysis", "advice"},
-    "merging": _VALUES | {"analysis"},
-    "formats": _VALUES | {"analysis"},
-    "figures": _VALUES | {"analysis"},
-    "out_of_memory": _READERS | {"report"},
-    "out_of_memory.failure_report": {"recording"},
-    "allocator": _VALUES | {"out_of_memory.failure_report"},
-    "allocator.arguments": set[str](),
-    "allocator.non_copyable": set[str](),
-    "simulation": _VALUES
-    | {"analysis", "out_of_memory.failure_report", "recorder"}
-    | {"allocator.arguments", "allocator.non_copyable"},
-    "frameworks": _VALUES
-    | _EVENT_SOURCES
-    | {"allocator", "out_of_memory.failure_report", "recorder.ranges", "commands.startup"},
-    "commands.startup": set[str](),
-    "allocators": {"frameworks"},
-    "recorder": _READERS | {"advice", "hazards", "frameworks", "simulation", "out_of_memory"},
-    **{name: {"_core", "quantities", "recorder.tracer"} for name in _EVENT_SOURCES},
-    "recorder.nvml": set[str](),
-    "recorder.ranges": _VALUES | {"recorder.stream_ranges"},
-    "recorder.stream_ranges": _VALUES | {"quantities"},
-    "recorder.status": set[str](),
-    "report": _READERS | {"recorder.status", "out_of_memory", "advice", "hazards", "comparison"},
-    "ownership": {"_core", "quantities", "allocator", "frameworks", "simulation"},
-    "notebook": _READERS
-    | {"advice", "hazards", "recorder", "allocator", "frameworks", "report", "simulation"}
-    | {"comparison", "out_of_memory", "ownership"},
-    "server": {"recorder.nvml"},
-    "server.convert": {"errors", "recording", "report"},
-    "doctor": _VALUES | {"recorder", "frameworks"},
-    "commands": _READERS
-    | {
-        "advice",
-        "hazards",
-        "recorder",
-        "allocator",
-        "frameworks",
-        "report",
-        "simulation",
-        "doctor",
-        "out_of_memory",
-        "comparison",
-        "merging",
-    },
-    "dask": _VALUES | {"formats", "recorder"},
-    "testing": _READERS | {"hazards", "recorder", "allocator", "frameworks", "simulation"},
-    "__main__": {"commands"},
-}
-# Imports inside functions: methods of a recording call higher rooms, the allocator and the recorder
-# call the caller's framework, and a page and the HTML of a value are made when they are needed.
-# NVML counts GPUs without starting CUDA. The startup hook begins the recording.
-PYTHON_IN_FUNCTIONS = {
-    "recording": {
-        "analysis",
-        "advice",
-        "hazards",
-        "formats",
-        "report",
-        "out_of_memory",
-        "notebook",
-    },
-    "advice": {"notebook"},
-    "comparison": {"report"},
-    "out_of_memory": {"notebook", "ownership"},
-    "dask": {"notebook"},
-    "allocator": {"frameworks", "recorder.nvml"},
-    "commands.startup": {"commands"},
+# The rooms in their order: each imports only those before it. A single module has its own place
+# where rooms before its own need it.
+PYTHON = (
+    "errors",
+    "quantities",
+    # What a recording is, and its files.
+    "data",
+    "formats",
+    # What follows from it.
+    "analysis",
+    "merging",
+    "exports",
+    # What gpuviz says about it.
+    "hazards",
+    "advice",
+    "comparison",
+    "out_of_memory",
+    "recording",
+    # The process that is recorded.
+    "commands.startup",
+    "recorder.nvml",
+    "recorder.status",
+    "recorder.source",
+    "recorder.tracer",
+    "recorder.cupti",
+    "recorder.prevention",
+    "recorder.stream_ranges",
+    "recorder.ranges",
+    "allocator.driver",
+    "frameworks.cupy_current",
+    "allocator",
+    "frameworks",
+    "allocators",
+    "simulation",
+    # Where it is shown.
+    "figures",
+    "report",
+    "recording_diff",
+    "ownership",
+    "recorder",
+    "simulation.replay",
+    "notebook",
+    "server",
+    "doctor",
+    "dask",
+    "testing",
+    "commands",
+    "__main__",
+)
+# Imports of later rooms, inside functions: values show themselves in notebooks and as pages,
+# and the startup hook begins the recording.
+LATER = {
+    "commands.startup.sitecustomize": {"commands.recorded_run"},
+    "advice.finding": {"notebook.values"},
+    "recording": {"notebook.values", "report.page"},
 }
 
 
@@ -239,36 +215,85 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def room_of(module: str) -> str:
-    """Return the rule for a module, given without its leading ``gpuviz.``."""
-    parts = module.split(".")
-    return next(
-        name for name in (".".join(parts[:2]), parts[0]) if name in PYTHON or name == parts[0]
+    """Return the room of a module, given without its leading ``gpuviz.``."""
+    return max(
+        (name for name in PYTHON if f"{module}.".startswith(f"{name}.")), key=len, default=""
     )
 
 
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
 def layer_of(path: Path) -> str:
-    return room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
+    return room_of(module_of(path))
 
 
-def test_a_python_file_imports_only_layers_below_it():
-    assert offenders(python_files(), imports_of_layers_above) == {}
+def test_a_python_file_imports_only_rooms_before_its_own():
+    assert offenders(python_files(), imports_of_later_rooms) == {}
 
 
-def imports_of_layers_above(path: Path) -> set[str]:
-    layer = layer_of(path)
-    room = layer.split(".")[0]
+def imports_of_later_rooms(path: Path) -> set[str]:
+    module = module_of(path)
+    if module == "__init__":
+        return set()
+    room = room_of(module)
+    assert room, f"{module} is in no room"
     wrong = set[str]()
-    for name, at_import in imports(path) if layer != "__init__" else ():
-        top, _, module = name.partition(".")
-        if top != "gpuviz" or module.split(".")[0] not in PYTHON.keys() | {"_core"}:
+    for name, at_import in imports(path):
+        target = name.removeprefix("gpuviz.")
+        if not name.startswith("gpuviz.") or not room_of(target):
             continue
-        extra = set() if at_import else PYTHON_IN_FUNCTIONS.get(layer, set())
-        allowed = PYTHON[layer] | extra
-        target = room_of(module)
-        own = layer == room and target.split(".")[0] == room
-        if not own and target not in allowed and target.split(".")[0] not in allowed:
+        is_known = not at_import and any(
+            f"{target}.".startswith(f"{each}.") for each in LATER.get(module, ())
+        )
+        if PYTHON.index(room_of(target)) > PYTHON.index(room) and not is_known:
             wrong.add(name)
     return wrong
+
+
+def test_no_python_files_import_each_other_in_a_circle():
+    edges = {module_of(path): imported_modules(path) for path in python_files()}
+
+    while leaves := {name for name, targets in edges.items() if not targets & edges.keys()}:
+        edges = {name: targets for name, targets in edges.items() if name not in leaves}
+
+    assert edges == {}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Return the modules that a file imports, also in functions, but not for annotations."""
+    known = {module_of(each) for each in python_files()}
+    presented = LATER.get(module_of(path), set())
+    found = set[str]()
+    for name, _ in imports(path):
+        target = name.removeprefix("gpuviz.")
+        if name.startswith("gpuviz."):
+            owner = target if target in known else target.rpartition(".")[0]
+            found |= {owner} & known - presented
+    return found - typing_modules(path) - {module_of(path)}
+
+
+def typing_modules(path: Path) -> set[str]:
+    """Return the modules whose names are imported for annotations only."""
+    blocks = [
+        node
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    typing = {id(node) for block in blocks for node in ast.walk(block)}
+    real = {
+        node.module
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom) and id(node) not in typing
+    }
+    only = {
+        node.module
+        for block in blocks
+        for node in ast.walk(block)
+        if isinstance(node, ast.ImportFrom)
+    }
+    return {str(name).removeprefix("gpuviz.") for name in only - real}
 
 
 def imports_from(path: Path, libraries: set[str]) -> set[str]:

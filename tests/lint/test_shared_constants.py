@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gpuviz import server
+from gpuviz.data import derived, tables
 from gpuviz.figures import palette
 from gpuviz.notebook import panel
-from gpuviz.recording import derived, tables
 
 ROOT = Path(__file__).parents[2]
 TYPESCRIPT = ROOT / "extension" / "src"

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from gpuviz.recording.recording import Recording
+    from gpuviz.recording import Recording
 
 _LEGACY = "default"
 

@@ -1,7 +1,7 @@
 import { codesOf } from "../base/codes.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
-/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
 const KINDS = ["kernel", "memcpy", "memset", "graph", "range"] as const;
 export const COPY_KINDS = [
   "",

@@ -1,7 +1,7 @@
 import { codesOf } from "../base/codes.ts";
 import type { Wholes } from "../base/growing.ts";
 
-/** In the order of `ACTIONS` in gpuviz/recording/tables.py. */
+/** In the order of `ACTIONS` in gpuviz/data/tables.py. */
 export const ACTIONS = [
   "alloc",
   "free_requested",
@@ -20,7 +20,7 @@ export const ACTIONS = [
 
 export const Action = codesOf(ACTIONS);
 
-/** In the order of `FRAMEWORKS` in gpuviz/recording/tables.py. */
+/** In the order of `FRAMEWORKS` in gpuviz/data/tables.py. */
 export const FRAMEWORKS = ["", "cupy", "torch", "numba", "cuda_core", "rmm"] as const;
 
 /** What a reader calls them. */

@@ -11,7 +11,7 @@ export class ApiCalls extends rowsOf({
   stack: ["stack", "whole"],
 }) {}
 
-/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
 const SYNCHRONIZATION_KINDS = [
   "event_record",
   "stream_wait_event",
@@ -74,7 +74,7 @@ export class PeerCopies extends rowsOf({
   destinationStream: ["destination_stream", "whole"],
 }) {}
 
-/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
 const OVERHEAD_KINDS = [
   "unknown",
   "driver_compiler",

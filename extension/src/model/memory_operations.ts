@@ -4,7 +4,7 @@ import { SpanKind } from "./span_kinds.ts";
 import { SpanStack } from "./span_stack.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
-/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
 const OPERATIONS = ["allocation", "release"] as const;
 const RELEASE = 1;
 

@@ -2,7 +2,7 @@ import { codesOf } from "../base/codes.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
-/** In the order of `DICTIONARIES` in gpuviz/recording/tables.py. */
+/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
 const KINDS = ["range", "cell", "nvtx", "load", "compile"] as const;
 export const RangeKind = codesOf(KINDS);
 

@@ -3,7 +3,7 @@ import { recordBatches } from "./arrow_stream.ts";
 import type { ByteSource } from "./byte_source.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
-/** Equals `DERIVED_VERSION` in gpuviz/recording/derived.py. */
+/** Equals `DERIVED_VERSION` in gpuviz/data/derived.py. */
 const DERIVED_VERSION = 3;
 /** Lacks a table, and is otherwise the same. */
 const EARLIER_VERSION = 2;

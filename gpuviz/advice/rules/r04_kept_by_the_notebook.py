@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.scale import LEAST_BYTES
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:

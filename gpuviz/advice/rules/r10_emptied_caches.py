@@ -8,11 +8,11 @@ from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.reserved_memory import ReservedMemory
 from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.device_replay import DeviceReplay
 from gpuviz.analysis.launches import durations
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,13 +5,8 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.reserved_memory import LEAST_SHARE, Outcome, ReservedMemory
-from gpuviz.analysis.allocator_settings import (
-    CUPY,
-    EXPANDABLE,
-    TORCH_ALLOCATOR,
-    known_settings,
-    line_to_use,
-)
+from gpuviz.analysis.allocator_settings import CUPY, EXPANDABLE, known_settings, line_to_use
+from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:

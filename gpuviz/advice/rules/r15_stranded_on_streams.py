@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.intervals import Intervals
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import durations
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes
-from gpuviz.recording.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,17 +9,18 @@ from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations, stacks_of
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "host_memory"]
@@ -87,7 +88,9 @@ class _Copies:
     measured: tuple[float | None, ...]
 
 
-def _repeated(recording: "Recording", schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
+def _repeated(
+    recording: "RecordingData", schedule: Schedule, work: "NDArray[Any]"
+) -> "NDArray[Any]":
     """Return the copies of lines that copy several times."""
     import numpy as np
 
@@ -102,19 +105,19 @@ def _rate(schedule: Schedule, sizes: "NDArray[Any]", copies: "NDArray[Any]") -> 
     return float(sizes[copies].sum()) * 1e9 / total_ns if total_ns else None
 
 
-def _transfer_ns(recording: "Recording") -> "NDArray[Any]":
+def _transfer_ns(recording: "RecordingData") -> "NDArray[Any]":
     """Return how long each call of ``api_calls`` blocked the host during its transfer, in ns."""
     import numpy as np
     import pyarrow.compute as pc
 
-    waits = recording.derived["host_waits"]
+    waits = derived(recording)["host_waits"]
     calls, transfer = plain(waits["call"]), plain(pc.fill_null(waits["transfer_ns"], 0))
     blocked = np.zeros(recording.tables["api_calls"].num_rows, np.int64)
     np.add.at(blocked, calls[calls >= 0], transfer[calls >= 0])
     return blocked
 
 
-def _finding(recording: "Recording", schedule: Schedule, copies: _Copies) -> Finding:
+def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> Finding:
     import numpy as np
 
     work, sizes, calls = copies.work, copies.sizes, recording.tables["api_calls"]

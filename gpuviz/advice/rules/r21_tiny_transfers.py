@@ -6,10 +6,10 @@ from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.runs import Runs, merged, runs_of
 from gpuviz.advice.trace import COPY
-from gpuviz.analysis.columns import codes, plain
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,9 @@ from gpuviz.advice.constraints import BY_EVENT
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.needless_orders import NeedlessOrders, needless_orders
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _lines(schedule: "Schedule", orders: NeedlessOrders) -> tuple[Line, ...]:
     import numpy as np
 
     tables = schedule.recording.tables
-    waits = schedule.recording.derived["stream_waits"]
+    waits = derived(schedule.recording)["stream_waits"]
     pairs: Any = [schedule.stream[each].astype(np.int64) for each in (orders.before, orders.after)]
     needless = np.unique((pairs[0] << 32) | pairs[1])
     recorded, waiting = (

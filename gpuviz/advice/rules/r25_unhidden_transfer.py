@@ -9,10 +9,10 @@ from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.columns import codes
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import codes
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_count, format_duration
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,8 @@ from gpuviz.advice.host_gaps import host_gaps, longest_late
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_count, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     if not recording.tables["api_calls"].num_rows:
         return
     calls = recording.tables["api_calls"]
-    for device in recording.overlap().devices:
+    for device in whole_overlap(recording).devices:
         of_device = schedule.device == device.device
         kernels = schedule.duration[of_device & (schedule.kind == KERNEL)]
         launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])

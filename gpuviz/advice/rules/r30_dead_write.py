@@ -9,8 +9,8 @@ from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.advice.trace import COPY, KINDS
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.hazards.described import described
+from gpuviz.hazards.known import affordable_hazards
 from gpuviz.hazards.text import is_of_graph, what
 from gpuviz.quantities import format_bytes, format_count
 
@@ -11,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.finding import Certainty
+    from gpuviz.data.recording_data import RecordingData
     from gpuviz.hazards.hazard import Hazard
-    from gpuviz.recording.recording import Recording
 
 _CERTAINTIES: "dict[str, Certainty]" = {"certain": "certain", "probable": "likely"}
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(recording: "RecordingData") -> "Iterator[Finding]":
     """Find hazards, whose results may be wrong; see docs/hazards.md.
 
     Trigger: a hazard of `gpuviz.Recording.hazards` that is certain or probable. A latent one does
@@ -25,7 +26,7 @@ def find(recording: "Recording") -> "Iterator[Finding]":
 
     Saving: none; the program computes what it should.
     """
-    table = recording.conclusions.affordable_hazards(recording)
+    table = affordable_hazards(recording)
     if isinstance(table, str):
         return
     for hazard in described(recording, table):
@@ -33,7 +34,7 @@ def find(recording: "Recording") -> "Iterator[Finding]":
             yield _finding(recording, hazard)
 
 
-def _finding(recording: "Recording", hazard: "Hazard") -> Finding:
+def _finding(recording: "RecordingData", hazard: "Hazard") -> Finding:
     first, second = hazard.first, hazard.second
     pairs = "these operations"
     if hazard.count > 1:
@@ -64,7 +65,7 @@ def _finding(recording: "Recording", hazard: "Hazard") -> Finding:
     )
 
 
-def _evidence(recording: "Recording", hazard: "Hazard") -> Evidence | None:
+def _evidence(recording: "RecordingData", hazard: "Hazard") -> Evidence | None:
     """Return both operations, from the first begin to the last end."""
     rows = sorted({each.activity for each in (hazard.first, hazard.second)} - {-1})
     if not rows:

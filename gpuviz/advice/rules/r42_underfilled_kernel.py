@@ -8,9 +8,9 @@ from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import stacks_of, text_numbers, texts
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Half of the multiprocessors are idle at least.
 _LARGEST_FILL = 0.5
@@ -71,7 +71,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             yield _finding(recording, schedule, kernels, device)
 
 
-def _candidates(recording: "Recording", schedule: Schedule, device: int) -> "Iterator[_Kernels]":
+def _candidates(
+    recording: "RecordingData", schedule: Schedule, device: int
+) -> "Iterator[_Kernels]":
     import numpy as np
 
     of_device = schedule.device == device
@@ -102,7 +104,9 @@ def _candidates(recording: "Recording", schedule: Schedule, device: int) -> "Ite
             yield _Kernels(work, blocks[work], alone, multiprocessors)
 
 
-def _finding(recording: "Recording", schedule: Schedule, kernels: _Kernels, device: int) -> Finding:
+def _finding(
+    recording: "RecordingData", schedule: Schedule, kernels: _Kernels, device: int
+) -> Finding:
     import numpy as np
 
     work = kernels.work

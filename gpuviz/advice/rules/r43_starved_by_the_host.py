@@ -7,7 +7,9 @@ from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.analysis.callstacks import Frame
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.call_stacks import Frame
+    from gpuviz.data.recording_data import RecordingData
 
 # Of one gap it is not known whether it is part of the computation, or of its preparation.
 _LEAST_TIMES = 3
@@ -68,7 +70,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
                 yield _finding(recording, schedule, gaps, place, device)
 
 
-def _places(recording: "Recording", gaps: HostGaps) -> list[_Place]:
+def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
     """Return the places with the most idle time, most first."""
     import numpy as np
 
@@ -99,7 +101,7 @@ def _places(recording: "Recording", gaps: HostGaps) -> list[_Place]:
 
 
 def _finding(
-    recording: "Recording",
+    recording: "RecordingData",
     schedule: Schedule,
     gaps: HostGaps,
     place: _Place,
@@ -111,7 +113,7 @@ def _finding(
     removed[place.calls] = True
     host_ns = int(gaps.length[place.calls].sum())
     change = ScheduleChange(without_gap=removed, at_most_ns=host_ns)
-    overlap = next(each for each in recording.overlap(device).devices if each.device == device)
+    overlap = next(each for each in whole_overlap(recording).devices if each.device == device)
     times = plain(recording.tables["api_calls"]["time"])[place.calls]
     idle = format_duration(place.idle_ns)
     rows = _idle_rows(recording, device, times - gaps.length[place.calls], times)
@@ -151,14 +153,14 @@ def _lines(place: _Place, idle: str) -> tuple[Line, ...]:
 
 
 def _idle_rows(
-    recording: "Recording", device: int, begin: "NDArray[Any]", end: "NDArray[Any]"
+    recording: "RecordingData", device: int, begin: "NDArray[Any]", end: "NDArray[Any]"
 ) -> tuple[int, ...]:
     """Return the longest idle gaps of a device within some times."""
     import numpy as np
 
     from gpuviz.advice.intervals import Intervals
 
-    table = recording.derived["idle_gaps"]
+    table = derived(recording)["idle_gaps"]
     of_device = (plain(table["device"]) == device) & (plain(table["stream"]) == 0)
     rows = np.flatnonzero(of_device)
     inside = Intervals(begin, end).within(plain(table["time"])[rows], plain(table["end"])[rows])

@@ -9,11 +9,13 @@ from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
-from gpuviz.analysis.columns import codes, plain
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_counted, format_duration
-from gpuviz.recording.derived import DICTIONARIES as WORDS
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.analysis.overlap import DeviceOverlap
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _STREAM_KINDS = DICTIONARIES["streams", "kind"]
@@ -115,7 +117,7 @@ def _apart_streams(schedule: Schedule) -> "Iterator[ApartStreams]":
     import numpy as np
 
     recording = schedule.recording
-    overlap = recording.overlap()
+    overlap = whole_overlap(recording)
     for device in overlap.devices:
         busy = [
             each.stream
@@ -148,7 +150,7 @@ def _switches(schedule: Schedule, device: int, streams: "Sequence[int]") -> _Swi
     return _Switches(before[other], after[other])
 
 
-def _reasons(recording: "Recording", schedule: Schedule, switches: _Switches) -> "NDArray[Any]":
+def _reasons(recording: "RecordingData", schedule: Schedule, switches: _Switches) -> "NDArray[Any]":
     """Return why the second activity of each pair did not begin during the first."""
     import numpy as np
 
@@ -168,22 +170,22 @@ def _reasons(recording: "Recording", schedule: Schedule, switches: _Switches) ->
     return reasons
 
 
-def _blocking(recording: "Recording", *, copies: bool) -> "NDArray[Any]":
+def _blocking(recording: "RecordingData", *, copies: bool) -> "NDArray[Any]":
     """Return the rows of ``host_waits`` that are copies, or synchronizations."""
     import numpy as np
 
-    kinds = codes(recording.derived["host_waits"]["kind"], _WAITS)
+    kinds = codes(derived(recording)["host_waits"]["kind"], _WAITS)
     rows: NDArray[Any] = np.flatnonzero((kinds >= _WAITS.index("memcpy")) == copies)
     return rows
 
 
 def _blocked(
-    recording: "Recording", schedule: Schedule, switches: _Switches, waits: "NDArray[Any]"
+    recording: "RecordingData", schedule: Schedule, switches: _Switches, waits: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return whether the launching thread waited for most of the first activity."""
     import numpy as np
 
-    table = recording.derived["host_waits"]
+    table = derived(recording)["host_waits"]
     threads, begin, end = (plain(table[name])[waits] for name in ("thread", "time", "end"))
     before = switches.before
     known = plain(recording.tables["api_calls"]["thread"])
@@ -200,11 +202,11 @@ def _blocked(
 
 
 def _waited_for_event(
-    recording: "Recording", schedule: Schedule, switches: _Switches
+    recording: "RecordingData", schedule: Schedule, switches: _Switches
 ) -> "NDArray[Any]":
     import numpy as np
 
-    waits = recording.derived["stream_waits"]
+    waits = derived(recording)["stream_waits"]
     recorded, waiting, resumed = (
         plain(waits[name]) for name in ("recorded_stream", "waiting_stream", "resumed_time")
     )
@@ -218,7 +220,7 @@ def _waited_for_event(
 
 
 def _waited_by_default(
-    recording: "Recording", schedule: Schedule, switches: _Switches
+    recording: "RecordingData", schedule: Schedule, switches: _Switches
 ) -> "NDArray[Any]":
     import numpy as np
 
@@ -232,7 +234,9 @@ def _waited_by_default(
     return found
 
 
-def _would_fit(recording: "Recording", schedule: Schedule, switches: _Switches) -> "NDArray[Any]":
+def _would_fit(
+    recording: "RecordingData", schedule: Schedule, switches: _Switches
+) -> "NDArray[Any]":
     import numpy as np
 
     before, after = switches.before, switches.after
@@ -279,7 +283,7 @@ def _finding(schedule: Schedule, streams: ApartStreams) -> Finding:
     )
 
 
-def _names(recording: "Recording", streams: "Sequence[int]") -> str:
+def _names(recording: "RecordingData", streams: "Sequence[int]") -> str:
     table = recording.tables["streams"].select(["id", "name"]).to_pylist()
     known = {row["id"]: row["name"] for row in table}
     names = [f"`{known.get(each) or f'stream {each}'}`" for each in streams]
@@ -287,7 +291,7 @@ def _names(recording: "Recording", streams: "Sequence[int]") -> str:
 
 
 def _change_of(
-    recording: "Recording", schedule: Schedule, switches: _Switches, why: int
+    recording: "RecordingData", schedule: Schedule, switches: _Switches, why: int
 ) -> ScheduleChange:
     """Return the schedule without the reason; nothing if the host launches late."""
     import numpy as np
@@ -295,7 +299,7 @@ def _change_of(
     if why == _HOST:
         return ScheduleChange()
     rows = _blocking(recording, copies=why == _COPIES)
-    table = recording.derived["host_waits"]
+    table = derived(recording)["host_waits"]
     begin, end, calls = (plain(table[name])[rows] for name in ("time", "end", "call"))
     works = Intervals(schedule.begin[switches.before], schedule.end[switches.before])
     removed = np.zeros(recording.tables["api_calls"].num_rows, bool)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.launches import texts
+from gpuviz.data.columns import plain
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted
-from gpuviz.recording.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Certainty, Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.compilations import compilations, first_calls
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.intervals import Intervals
 from gpuviz.analysis.collective_kernels import collective_kernels
-from gpuviz.analysis.collectives import UNKNOWN
-from gpuviz.analysis.columns import plain
+from gpuviz.analysis.collectives import UNKNOWN, known_collectives
 from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.analysis.processes import processes
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.analysis.processes import Process
-    from gpuviz.recording.recording import Recording
+    from gpuviz.data.recording_data import RecordingData
 
 # Collectives to which the same rank comes last: at least so many, and this share of all.
 _LEAST_COUNT = 5
@@ -41,7 +42,7 @@ _CHANGE = {
 }
 
 
-def find(recording: "Recording") -> "Iterator[Finding]":
+def find(recording: "RecordingData") -> "Iterator[Finding]":
     """Find ranks of a merged recording that come last to most collectives of a communicator.
 
     Trigger: of the collectives whose ranks were all recorded, with the start of each kernel, and
@@ -54,10 +55,10 @@ def find(recording: "Recording") -> "Iterator[Finding]":
     because the program may divide its work so on purpose.
     """
     by_communicator: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in recording.collectives().to_pylist():
+    for row in known_collectives(recording).to_pylist():
         if row["clock"] == "gpu" and not row["missing"] and row["ranks"] > 1:
             by_communicator[row["communicator"]].append(row)
-    processes = {each.name: each for each in recording.processes}
+    by_name = {each.name: each for each in processes(recording)}
     for rows in by_communicator.values():
         known = rows[1:]
         by_process: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -66,8 +67,8 @@ def find(recording: "Recording") -> "Iterator[Finding]":
                 by_process[row["last_process"]].append(row)
         for name, late in by_process.items():
             enough = max(_LEAST_COUNT, _LEAST_SHARE * len(known))
-            if len(late) >= enough and name in processes:
-                yield _finding(processes[name], late, len(known))
+            if len(late) >= enough and name in by_name:
+                yield _finding(by_name[name], late, len(known))
 
 
 def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -> Finding:
@@ -104,7 +105,7 @@ def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -
     )
 
 
-def _busy(own: "Recording", begin: "NDArray[Any]", end: "NDArray[Any]") -> int:
+def _busy(own: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]") -> int:
     """Return for how long a process's GPU worked in intervals of time, without its collectives."""
     import numpy as np
 
@@ -116,7 +117,9 @@ def _busy(own: "Recording", begin: "NDArray[Any]", end: "NDArray[Any]") -> int:
     return int(Intervals(begins, np.maximum(begins, ends)).within(begin, end).sum())
 
 
-def _lines(own: "Recording", arrival: "NDArray[Any]", late_ns: "NDArray[Any]") -> tuple[Line, ...]:
+def _lines(
+    own: "RecordingData", arrival: "NDArray[Any]", late_ns: "NDArray[Any]"
+) -> tuple[Line, ...]:
     """Return the lines that launched the collectives."""
     import numpy as np
 

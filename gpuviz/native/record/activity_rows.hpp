@@ -6,7 +6,7 @@
 #include "record/columns.hpp"
 #include "record/memory_event.hpp"
 
-// Rows of the tables of gpuviz/recording/tables.py on activity of the GPU and the host. Times are
+// Rows of the tables of gpuviz/data/tables.py on activity of the GPU and the host. Times are
 // nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
 namespace gpuviz::record {
 

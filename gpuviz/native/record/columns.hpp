@@ -11,7 +11,7 @@
 
 namespace gpuviz::record {
 
-// A column of a table: its name (gpuviz/recording/tables.py) and the member of a row.
+// A column of a table: its name (gpuviz/data/tables.py) and the member of a row.
 template <typename Row, typename Value>
 struct Field {
     const char* name;

@@ -8,7 +8,7 @@
 namespace gpuviz::record {
 
 // The actions of torch.cuda.memory's device traces, and those of its calls that they lack.
-// The order is the dictionary of the `action` column; see gpuviz/recording/tables.py.
+// The order is the dictionary of the `action` column; see gpuviz/data/tables.py.
 enum class Action : std::int8_t {
     alloc,
     free_requested,
@@ -34,7 +34,7 @@ inline constexpr std::array<std::string_view, action_count> action_names = {
 };
 
 // Whose memory it is. The order is the dictionary of the `framework` column; see
-// gpuviz/recording/tables.py.
+// gpuviz/data/tables.py.
 enum class Framework : std::int8_t { none, cupy, torch, numba, cuda_core, rmm };
 
 // The numbers, in MemoryEvent::pool, of pools beside that of the recorded allocator: torch's own,

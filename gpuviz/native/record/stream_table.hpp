@@ -10,7 +10,7 @@
 
 namespace gpuviz::record {
 
-// In the order of DICTIONARIES in gpuviz/recording/tables.py.
+// In the order of DICTIONARIES in gpuviz/data/tables.py.
 enum class StreamKind : std::int8_t { unknown, default_stream, per_thread, blocking, non_blocking };
 
 // Row of the table `streams`.

@@ -10,7 +10,7 @@ import gpuviz
 from gpuviz.commands import demo
 from gpuviz.commands.cli import main
 from gpuviz.commands.workloads import WORKLOADS
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import make_recording
 

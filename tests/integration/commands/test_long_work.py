@@ -9,7 +9,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.integration.commands.programs import GPUVIZ, PYTHON, run
 from tests.unit.report.recordings import make_recording
 

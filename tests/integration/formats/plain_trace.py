@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 HOST_WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
 LEVELS = ("requested", "allocated", "active", "reserved")

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 
 import gpuviz
-from gpuviz.formats.chrome_trace import write
+from gpuviz.exports.chrome_trace import write
 from tests.examples import examples
 from tests.integration.formats import plain_trace
 from tests.integration.formats.plain_trace import Slice

@@ -7,8 +7,9 @@ import pytest
 import gpuviz
 from gpuviz import _core
 from gpuviz.errors import RecordingExistsError
-from gpuviz.formats import arrow_directory, exports
-from gpuviz.formats.trace import build_trace
+from gpuviz.exports import writers as exports
+from gpuviz.exports.trace import build_trace
+from gpuviz.formats import arrow_directory
 from tests.integration.formats.trace_processor import answers
 from tests.unit.formats.any_recording import empty
 
@@ -106,7 +107,7 @@ def fail_to_write(monkeypatch, error):
 
     monkeypatch.setattr("gpuviz._core.write_perfetto_rows", write_half)
     monkeypatch.setattr("gpuviz._core.write_chrome_rows", write_half)
-    monkeypatch.setattr("gpuviz.recording.manifest.Manifest.to_json", fail)
+    monkeypatch.setattr("gpuviz.data.manifest.Manifest.to_json", fail)
 
 
 def names_in(folder):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 import gpuviz
-from gpuviz.formats.perfetto import write
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.tables import DICTIONARIES
+from gpuviz.exports.perfetto import write
 from tests.examples import examples
 from tests.integration.formats import perfetto_file, plain_trace
 from tests.integration.formats.trace_processor import answers

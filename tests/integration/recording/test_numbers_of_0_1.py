@@ -15,7 +15,7 @@ import pytest
 
 import gpuviz
 from gpuviz.commands.workloads import WORKLOADS
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.integration.recording.numbers_of import numbers_of
 
 FOLDER = Path(__file__).parent / "numbers_0_1"

@@ -7,8 +7,8 @@ import pyarrow as pa
 import gpuviz
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import findings
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 
 MIB = 1 << 20
 

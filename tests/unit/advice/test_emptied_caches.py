@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import gpuviz
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.unit.advice.programs import MIB
 from tests.unit.advice.timed_programs import small, timed
 

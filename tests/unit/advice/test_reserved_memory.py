@@ -12,7 +12,7 @@ import gpuviz
 from gpuviz import _core
 from gpuviz.advice.reserved_memory import LEAST_SHARE, ReservedMemory
 from gpuviz.advice.text import saving
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.programs import MIB
 from tests.unit.replay.test_replay import SHIPPED, shipped

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpuviz.advice.findings import findings, time_rules
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
 

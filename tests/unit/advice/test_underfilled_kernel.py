@@ -5,7 +5,7 @@ import pytest
 
 import gpuviz
 from gpuviz.advice.findings import findings
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.unit.advice.timed_programs import found, saved_ns, small, timed
 
 LAUNCHES = 20

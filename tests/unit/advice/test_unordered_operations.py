@@ -3,7 +3,7 @@
 import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.advice.text import findings_text
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from gpuviz.report.conclusions import conclusions
 from gpuviz.report.notices import notices
 from gpuviz.report.summary import summarize

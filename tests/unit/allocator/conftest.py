@@ -5,7 +5,7 @@ import pytest
 
 from gpuviz import _core
 from gpuviz.allocator import memory as allocator
-from gpuviz.frameworks import cupy as framework
+from gpuviz.allocator import raw_memory
 
 CAPACITY = 200 << 20
 DEVICES = 4
@@ -42,6 +42,6 @@ def process(monkeypatch):
     monkeypatch.setattr(allocator, "_process", allocator._Process())
     monkeypatch.setattr(allocator, "_open_device", open_device)
     monkeypatch.setattr(allocator, "_device_count", lambda: DEVICES)
-    monkeypatch.setattr(framework, "current_device", lambda: state.device)
-    monkeypatch.setattr(framework, "current_stream", state.streams.get)
+    monkeypatch.setattr(allocator, "current_device", lambda: state.device)
+    monkeypatch.setattr(raw_memory, "current_stream", state.streams.get)
     return state

@@ -2,7 +2,7 @@ import sys
 from collections import Counter
 
 from gpuviz import _core
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 
 MIB = 1 << 20
 

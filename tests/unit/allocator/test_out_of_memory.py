@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from gpuviz import _core
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 
 MIB, GIB = 1 << 20, 1 << 30
 

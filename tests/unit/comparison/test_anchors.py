@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz.comparison.anchors import anchors
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.examples import examples
 
 

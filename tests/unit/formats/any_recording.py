@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import DICTIONARIES
+from gpuviz.recording import Recording
 from tests.unit.recording.from_activities import Timeline, rows_of
 from tests.unit.recording.from_events import rows_table
 

@@ -20,12 +20,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gpuviz.advice.conclusions import for_report
+from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError
 from gpuviz.formats.arrow_directory import write_arrow, write_parquet
 from gpuviz.formats.gpuviz import write_archive
 from gpuviz.formats.part import PartWriter
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.unit.formats.plain_snapshots import snapshot_bytes
 from tests.unit.report.recordings import make_recording
 
@@ -69,7 +71,7 @@ def members():
     """Return the members of a recording's file by name."""
     buffer = io.BytesIO()
     recording = make_recording()
-    write_archive(buffer, recording, recording.conclusions.for_report(recording))
+    write_archive(buffer, recording, derived_for_file(recording) | for_report(recording))
     with zipfile.ZipFile(buffer) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gpuviz import _core
+from gpuviz.exports import torch_export
 from gpuviz.formats import torch_snapshot
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 DATA = Path(__file__).parent / "data"
 GOLDENS = Path(__file__).parents[2] / "conformance" / "data"
@@ -31,12 +32,12 @@ def read(values: Any, folder: Path, protocol: int = 4) -> Recording:
     """Return the recording of a snapshot given as values."""
     path = folder / "snapshot.pickle"
     path.write_bytes(pickle.dumps(values, protocol))
-    return torch_snapshot.read(path)
+    return Recording.of(torch_snapshot.read(path))
 
 
 def written(recording: Recording, folder: Path) -> dict[str, Any]:
     """Write a recording as a snapshot, and read it by Python's own unpickler."""
-    path = torch_snapshot.write(recording, folder / "written.pickle", overwrite=True)
+    path = torch_export.write(recording, folder / "written.pickle", overwrite=True)
     values: dict[str, Any] = pickle.loads(path.read_bytes())  # noqa: S301 - just written
     return values
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 
 import gpuviz
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError, RecordingExistsError
 from gpuviz.formats.arrow_directory import layout, read, write_arrow, write_parquet
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.examples import examples, share_of
 from tests.unit.formats.any_recording import any_recording, empty
 

@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
 from gpuviz.errors import FormatError, RecordingError
 from gpuviz.formats.arrow_directory import read as read_folder
 from gpuviz.formats.arrow_directory import write_arrow, write_parquet
 from gpuviz.formats.gpuviz import write_archive
 from gpuviz.formats.load_limit import SMALLEST, VARIABLE
 from gpuviz.formats.part import PartWriter
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import load
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import load
 from tests.unit.report.recordings import make_recording
 
 MANY = 4_000_000  # rows of more than 64 MiB
@@ -30,7 +31,8 @@ MANY = 4_000_000  # rows of more than 64 MiB
 def members():
     """Return the members of a small recording's file by name."""
     buffer = io.BytesIO()
-    write_archive(buffer, make_recording())
+    recording = make_recording()
+    write_archive(buffer, recording, derived_for_file(recording))
     with zipfile.ZipFile(buffer) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 

@@ -2,12 +2,11 @@
 
 import pytest
 
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError
 from gpuviz.formats.detection import detect
 from gpuviz.formats.part import PartWriter
-from gpuviz.formats.recognition import recognize
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.unit.formats.plain_snapshots import snapshot_bytes
 from tests.unit.report.recordings import make_recording
 
@@ -77,8 +76,3 @@ def test_a_folder_without_a_manifest_is_refused(tmp_path):
 def test_a_path_where_nothing_is_is_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing")
-
-
-def test_the_former_name_works_for_one_version(paths):
-    with pytest.warns(DeprecationWarning, match=r"is now gpuviz\.formats\.detection\.detect"):
-        assert recognize(paths["html"]) == "html"

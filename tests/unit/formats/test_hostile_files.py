@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpuviz import _core
 from gpuviz.errors import FormatError
 from gpuviz.formats import torch_snapshot
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.examples import examples
 from tests.unit.formats.plain_snapshots import SNAPSHOTS, golden_snapshot, snapshot_bytes
 

@@ -49,7 +49,7 @@ def test_a_recording_can_be_saved_and_reported_while_the_interpreter_exits(tmp_p
     program = """
 import atexit, sys
 import gpuviz
-from gpuviz.recording.manifest import Manifest
+from gpuviz.data.manifest import Manifest
 recording = gpuviz.Recording({}, Manifest())
 
 def at_exit():

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuviz.errors import FormatError
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 
 HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
 LINES = (

@@ -4,8 +4,9 @@ import pytest
 
 from gpuviz import SimulatedGPU, record
 from gpuviz.errors import RecordingExistsError
+from gpuviz.exports import torch_export
 from gpuviz.formats import rmm_csv, torch_snapshot
-from gpuviz.recording.recording import Recording, load
+from gpuviz.recording import Recording, load
 from tests.benchmarks import recording as made
 from tests.unit.formats.plain_snapshots import (
     SNAPSHOTS,
@@ -50,11 +51,11 @@ def observed(folder):
         "7,10:00:00.000004,free,0x10000,3000000,64\n"
         "8,10:00:00.000005,allocate failure,(nil),77,0\n"
     )
-    return rmm_csv.read(log)
+    return Recording.of(rmm_csv.read(log))
 
 
 def round_trip(recording, folder):
-    return torch_snapshot.read(torch_snapshot.write(recording, folder / "out.pickle"))
+    return Recording.of(torch_snapshot.read(torch_export.write(recording, folder / "out.pickle")))
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
@@ -191,7 +192,7 @@ def test_counters_of_the_allocator_come_back(tmp_path):
     recording = recorder.recording
 
     again = round_trip(recording, tmp_path)
-    twice = torch_snapshot.read(torch_snapshot.write(again, tmp_path / "twice.pickle"))
+    twice = Recording.of(torch_snapshot.read(torch_export.write(again, tmp_path / "twice.pickle")))
 
     counted = ("num_alloc_retries", "num_sync_all_streams", "max_split_size")
     expected = [recording.memory_stats()[key] for key in counted]
@@ -296,7 +297,7 @@ def test_every_block_lies_in_a_segment_at_every_event(tmp_path):
 def test_only_opcodes_that_torchs_viewer_reads_are_written(simulated, tmp_path):
     import pickletools
 
-    path = torch_snapshot.write(simulated, tmp_path / "out.pickle")
+    path = torch_export.write(simulated, tmp_path / "out.pickle")
 
     opcodes = {opcode.name for opcode, _, _ in pickletools.genops(path.read_bytes())}
     assert opcodes - VIEWER_OPCODES == set()

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from gpuviz.analysis.state import state_at
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.unit.formats.plain_snapshots import (
     DATA,
     FIRST_US,

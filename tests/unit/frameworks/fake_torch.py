@@ -5,7 +5,7 @@ import subprocess
 import threading
 from types import SimpleNamespace
 
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 
 HEADER = """
 #pragma once

@@ -67,7 +67,7 @@ def cupy(gpu, monkeypatch):
         Stream=Stream,
         get_current_stream=lambda: module.current_stream,
     )
-    monkeypatch.setattr("gpuviz.frameworks.cupy.import_cupy", lambda: module)
+    monkeypatch.setattr("gpuviz.frameworks.cupy_captures.import_cupy", lambda: module)
     watch_captures(module, lambda: module.is_wanted)
     return module
 

@@ -198,7 +198,7 @@ def observed(pool):
 
 
 def events_of(session):
-    from gpuviz.recording.tables import ACTIONS
+    from gpuviz.data.tables import ACTIONS
 
     session.stop()
     return [

@@ -10,8 +10,8 @@ import pytest
 import gpuviz
 from gpuviz import _core
 from gpuviz.allocator import memory
+from gpuviz.data.tables import ACTIONS
 from gpuviz.frameworks import cupy as framework
-from gpuviz.recording.tables import ACTIONS
 from tests.unit.frameworks.simulated_cupy import state
 
 MIB = 1 << 20

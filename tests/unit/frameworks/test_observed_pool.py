@@ -6,7 +6,7 @@ import pytest
 from cupy.cuda import memory
 
 from gpuviz import _core
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 
 
 class ScriptedPool:

@@ -5,9 +5,9 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
+from gpuviz.data.tables import schemas
+from gpuviz.data.validation import conform
 from gpuviz.recorder.recorder import Recorder
-from gpuviz.recording.tables import schemas
-from gpuviz.recording.validation import conform
 from tests.unit.frameworks.simulated_cupy import ClientSource
 
 SIZES = {"cupy": 1000, "torch": 2000, "numba": 3000, "cuda_core": 4000, "rmm": 5000}

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from gpuviz import _core
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 
 MIB = 1 << 20
 CAPACITY = 64 * MIB

@@ -256,7 +256,7 @@ def test_a_torch_without_a_gpu_is_left_alone(torch, cache):
 
 
 def test_a_failed_request_is_explained_on_stderr(torch, capsys, monkeypatch):
-    from gpuviz.out_of_memory.failure_report import set_failure_listener
+    from gpuviz.allocator.failure_report import set_failure_listener
 
     torch.is_initialized = True
     monkeypatch.setattr(observed, "total_memory", {0: 80 * MIB}.get)

@@ -3,7 +3,7 @@
 import ctypes
 
 from gpuviz import _core
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 
 TRACED = ACTIONS[: ACTIONS.index("oom")]
 

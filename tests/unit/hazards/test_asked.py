@@ -46,7 +46,7 @@ def test_the_file_of_a_recorder_has_the_hazards_it_was_asked_for(tmp_path, monke
     assert stored(tmp_path / "run.gpuviz") == {"hazards"}
     assert stored(tmp_path / "plain.gpuviz") == set()
     assert gpuviz.load(tmp_path / "run.gpuviz").manifest.hazards
-    monkeypatch.setattr("gpuviz.advice.conclusions.judge", None)
+    monkeypatch.setattr("gpuviz.hazards.known.judge", None)
     assert [each.kind for each in gpuviz.load(tmp_path / "run.gpuviz").hazards()] == ["RAW"]
     assert recorder.verdict.exit_code == FOUND
     assert recorder.verdict.found == (
@@ -103,7 +103,7 @@ def test_a_failure_of_the_engine_ends_no_recording(monkeypatch, tmp_path):
     def fail(_):
         raise ZeroDivisionError("engine")
 
-    monkeypatch.setattr("gpuviz.advice.conclusions.judge", fail)
+    monkeypatch.setattr("gpuviz.hazards.known.judge", fail)
     recorder = recorded(tmp_path / "run.gpuviz", hazards=True)
 
     assert recorder.verdict.unknown == ("no verdict: ZeroDivisionError: engine",)

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.hazards.test_hazards import SIZE, Program
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"

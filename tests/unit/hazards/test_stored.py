@@ -3,9 +3,9 @@
 import pytest
 
 import gpuviz
-from gpuviz.advice import conclusions
-from gpuviz.hazards.hazards import unknown
-from gpuviz.recording.recording import load
+from gpuviz.hazards import known
+from gpuviz.hazards.known import unknown
+from gpuviz.recording import load
 from gpuviz.report import reduction
 from tests.unit.hazards.test_hazards import Program, captured, freed_and_reused, write_then_read
 from tests.unit.recording.test_conclusions import replaced, with_checksum
@@ -23,13 +23,13 @@ def raced():
 def judged(monkeypatch):
     """Return the recordings that the engine was asked to judge."""
     asked = []
-    original = conclusions.judge
+    original = known.judge
 
     def judge(recording):
         asked.append(recording)
         return original(recording)
 
-    monkeypatch.setattr(conclusions, "judge", judge)
+    monkeypatch.setattr(known, "judge", judge)
     return asked
 
 

@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 import gpuviz
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 BOOT = "6b1f0c52-0000-0000-0000-000000000001"
 

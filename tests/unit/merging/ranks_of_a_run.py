@@ -3,8 +3,8 @@
 import pyarrow as pa
 
 import gpuviz
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.merging.processes_of_a_run import process
 
 MS = 1_000_000

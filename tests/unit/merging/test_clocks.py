@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import gpuviz
+from gpuviz.data.tables import schemas
 from gpuviz.merging.clocks import HostClock, align
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.merging.hosts import UNIX, Host, S
 from tests.unit.merging.processes_of_a_run import process, program
 

@@ -9,8 +9,8 @@ import pytest
 import gpuviz
 from gpuviz.analysis.collectives import late_ranks
 from gpuviz.commands.info import facts_of
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.merging.ranks_of_a_run import BYTES, KERNEL, MS, ranks, with_collectives
 
 S = 1000 * MS

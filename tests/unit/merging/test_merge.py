@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER, allocator_beside, private_pools
+from gpuviz.data.columns import plain
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import GpuvizError
+from gpuviz.hazards.known import known_hazards
 from gpuviz.hazards.text import hazards_text
 from gpuviz.merging.ids import SPACES
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.unit.merging.processes_of_a_run import process, program, rows
 from tests.unit.recording.any_timeline import any_timeline
 from tests.unit.recording.from_activities import rows_of
@@ -192,7 +193,7 @@ def test_hazards_are_those_of_each_process():
     merged = gpuviz.merge(parts)
 
     assert [len(part.hazards()) for part in parts][::2] == [1, 1]
-    found = merged.conclusions.hazards(merged).to_pylist()
+    found = known_hazards(merged).to_pylist()
     assert sum(len(part.hazards()) for part in parts) == len(found)
     assert "   in node0 1002 GPU 0" in hazards_text(merged, merged.hazards())
     texts = {row["id"]: row["text"] for row in merged.table("strings").to_pylist()}

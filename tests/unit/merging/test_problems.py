@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import gpuviz
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError, GpuvizError
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.unit.merging.processes_of_a_run import process, program
 
 

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import gpuviz
+from gpuviz.data.tables import schemas
 from gpuviz.merging.clocks import UNKNOWN, HostClock, align
 from gpuviz.merging.meetings import Meetings
 from gpuviz.merging.refinement import refined
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.merging.hosts import UNIX, Host, S
 from tests.unit.merging.ranks_of_a_run import MS, ranks, with_collectives
 

@@ -2,7 +2,7 @@
 
 import time
 
-from gpuviz.recording.tables import REVISED
+from gpuviz.data.tables import REVISED
 
 PAUSE_S = 0.002
 

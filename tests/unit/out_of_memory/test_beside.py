@@ -13,10 +13,10 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.analysis.columns import plain
 from gpuviz.analysis.pools import TORCH_OWNER
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.columns import plain
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 
 MIB = 1 << 20
 MEMORY = 1000 * MIB

@@ -5,7 +5,7 @@ import pytest
 import gpuviz
 from gpuviz import _core
 from gpuviz.allocator import memory as allocator
-from gpuviz.frameworks import cupy as framework
+from gpuviz.allocator import raw_memory
 from gpuviz.recorder.recorder import Recorder
 from tests.unit.recorder.simulated_source import SimulatedSource
 
@@ -19,8 +19,8 @@ def device(monkeypatch):
     monkeypatch.delenv(allocator.SETTINGS_VARIABLE, raising=False)
     monkeypatch.setattr(allocator, "_process", allocator._Process())
     monkeypatch.setattr(allocator, "_open_device", lambda _: simulated)
-    monkeypatch.setattr(framework, "current_device", lambda: 0)
-    monkeypatch.setattr(framework, "current_stream", lambda _: 0x70)
+    monkeypatch.setattr(allocator, "current_device", lambda: 0)
+    monkeypatch.setattr(raw_memory, "current_stream", lambda _: 0x70)
     return simulated
 
 

@@ -8,9 +8,9 @@ import pytest
 import gpuviz
 from gpuviz.out_of_memory.failures import failed_rows
 from gpuviz.out_of_memory.last_moments import last_moments
-from gpuviz.out_of_memory.page import build_page
 from gpuviz.out_of_memory.verdict_text import TITLES, remedies
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
+from gpuviz.report.out_of_memory import build_page
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording
 from tests.unit.report.test_page import HOSTILE, Elements, visible_text

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import gpuviz
-from gpuviz.out_of_memory import post_mortem
-from gpuviz.out_of_memory.failure_report import explaining
+from gpuviz.allocator.failure_report import explaining
+from gpuviz.recorder import post_mortem
 from gpuviz.recorder.pump import Pump
 from tests.unit.recorder.simulated_source import CAPACITY, SimulatedSource
 

@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuviz.data.manifest import NOT_LIMITED, Manifest
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import schemas
 from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.out_of_memory.verdict import (
     CONTEXT_ALLOWANCE,
@@ -15,10 +18,7 @@ from gpuviz.out_of_memory.verdict import (
     reclaimable_other_memory,
     verdict,
 )
-from gpuviz.recording.manifest import NOT_LIMITED, Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.recording.from_events import rows_table
 
@@ -196,17 +196,6 @@ def test_the_verdict_of_a_recording_is_that_of_trying(  # noqa: PLR0913
     assert len(failed.explanation) >= 3
     obstacle = failed.obstacle
     assert (obstacle and obstacle.bytes // UNIT) == least_live_by_trying(case)
-
-
-@pytest.mark.parametrize(
-    ("former", "name"),
-    [("met", "request"), ("outside", "other_memory"), ("place", "pool_and_stream")],
-)
-def test_a_former_name_works_for_one_version(former, name):
-    (failed,) = recording_of(([(0, 1, "aaf")], 4, 4, 0, 8, None, 0)).out_of_memory()
-
-    with pytest.warns(DeprecationWarning, match=f"OutOfMemory.{former} is now OutOfMemory.{name}"):
-        assert getattr(failed, former) == getattr(failed, name)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz import _core, _testing
-from gpuviz.recording import tables
+from gpuviz.data import tables
 from tests.examples import examples, share_of
 
 COLUMN_TYPES = {

@@ -8,7 +8,7 @@ import pytest
 from gpuviz.frameworks.shared_pool import has_driver
 from gpuviz.recorder import nvml_links
 from gpuviz.recorder.device_links import device_links
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.unit.recorder.simulated_source import SimulatedSource
 
 SYSTEM = 50

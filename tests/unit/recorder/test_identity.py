@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuviz.recorder import pump
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuviz.analysis.classification import classify
+from gpuviz.data.tables import schemas
 from gpuviz.recorder import live_classification
 from gpuviz.recorder.live_classification import LiveClassification
-from gpuviz.recording.tables import schemas
 from tests.unit.recording.any_timeline import RECORDINGS
 from tests.unit.recording.from_activities import Timeline
 

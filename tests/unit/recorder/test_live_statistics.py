@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
+from gpuviz.data.manifest import Manifest
 from gpuviz.recorder import busy_times
 from gpuviz.recorder.busy_times import GrowingUnion
 from gpuviz.recorder.live_statistics import INTERVAL_NS, LiveStatistics, columns_of
 from gpuviz.recorder.status import RecorderStatus
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.unit.recording.from_activities import rows_of
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 from tests.unit.recording.test_memory_state import any_events

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from gpuviz.analysis.overlap import DeviceOverlap
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import IMPLIED, schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import IMPLIED, schemas
+from gpuviz.recording import Recording
 
 
 def rows_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
-from gpuviz.recording.arrays import coded
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
+from gpuviz.data.arrays import coded
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
+from gpuviz.recording import Recording
 
 # Statistics of both the live allocator and the events of a recording.
 COUNTED = (

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuviz.analysis.state import ALLOCATED, PENDING_FREE, state_at
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.analysis.initial_state import ALLOCATED, PENDING_FREE
+from gpuviz.analysis.state import state_at
+from gpuviz.data.manifest import Manifest
+from gpuviz.recording import Recording
 from tests.unit.recording.from_activities import rows_of
 from tests.unit.recording.from_events import rows_table
 

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from gpuviz.recording.derived import DICTIONARIES
-from gpuviz.recording.recording import Recording
+from gpuviz.data.derived import DICTIONARIES
+from gpuviz.recording import Recording
 
 ALLOCATING = {"cuMemAlloc_v2"}
 BLOCKING = {"cuStreamSynchronize", "cuMemcpyDtoH_v2"}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from statistics import median
 from typing import Any
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 
 NO_STACK = "(no call stack)"
 

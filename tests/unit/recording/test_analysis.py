@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gpuviz._core import MemoryState
 from gpuviz.analysis.initial_events import initial_events
-from gpuviz.analysis.state import memory_columns
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.memory_columns import memory_columns
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.recording.from_events import rows_table
 from tests.unit.recording.plain_memory import PlainMemory
@@ -42,7 +42,7 @@ def recording_of(rows, **manifest):
 
 
 def recording_schemas():
-    from gpuviz.recording.tables import schemas
+    from gpuviz.data.tables import schemas
 
     return schemas()
 

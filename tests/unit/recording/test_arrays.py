@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.analysis.columns import codes, distinct, plain, rows_at
-from gpuviz.recording.arrays import array, batch_of, coded, empty, numbers, texts, values
-from gpuviz.recording.derived import schemas as derived_schemas
-from gpuviz.recording.tables import schemas
+from gpuviz.data.arrays import array, batch_of, coded, empty, numbers, texts, values
+from gpuviz.data.columns import codes, distinct, plain, rows_at
+from gpuviz.data.derived import schemas as derived_schemas
+from gpuviz.data.tables import schemas
 
 KINDS = [pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)

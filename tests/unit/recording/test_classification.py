@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.analysis.classification import classify
-from gpuviz.recording.derived import schemas
+from gpuviz.data.derived import schemas
 from tests.examples import examples
 from tests.unit.recording.any_timeline import CORRELATIONS, RECORDINGS, SYNC_IDS, TIMES
 from tests.unit.recording.from_activities import Timeline

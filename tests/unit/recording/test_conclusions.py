@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 import gpuviz
 from gpuviz.advice import conclusions as computed
 from gpuviz.advice.findings import findings
+from gpuviz.analysis.stored_conclusions import stored_conclusions
+from gpuviz.data import conclusions as stored
 from gpuviz.errors import FormatError
 from gpuviz.formats.gpuviz import DERIVED_FOLDER
-from gpuviz.recording import conclusions as stored
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.examples import examples
 from tests.unit.formats.fuzzing import damaged
 from tests.unit.recording.test_derived import edited, with_table
@@ -86,12 +87,13 @@ def test_the_other_settings_of_all_devices_are_stored(tmp_path):
 def test_findings_of_every_kind_are_possible_in_a_file(path):
     recording = load(path)
     small = recording.findings(small=True)
-    recording.conclusions._findings = small
+    computed.known_findings.keep(recording, small)
     table = stored.marked({"findings": recording.table("findings")}, recording)
 
     assert small
-    assert stored.fitting(table, recording).keys() == {"findings"}
-    assert computed.Conclusions(table).findings(recording) == small
+    loaded = gpuviz.Recording(recording.tables, recording.manifest, table)
+    assert stored_conclusions(loaded).keys() == {"findings"}
+    assert loaded.findings() == small
 
 
 def test_other_settings_and_small_findings_are_computed(tmp_path):
@@ -117,9 +119,7 @@ def test_saving_computes_only_what_is_cheap_and_keeps_what_is_known(
     recording.findings()
 
     assert members == {"cheap": {"findings"}, "long": set()}
-    assert load(recording.save(tmp_path / "known.gpuviz")).conclusions.for_file(
-        recording
-    ).keys() == {
+    assert computed.for_file(load(recording.save(tmp_path / "known.gpuviz"))).keys() == {
         "findings",
         "hazards",
         "what_if",
@@ -311,5 +311,5 @@ def test_impossible_iterations_of_a_file_are_computed_again(column, row, value):
 
     loaded = gpuviz.Recording(recording.tables, recording.manifest, marked)
 
-    assert stored.fitting(marked, recording) == {}
+    assert stored_conclusions(loaded) == {}
     assert loaded.iterations().equals(expected)

@@ -4,13 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import ACTIONS, DEFAULTS, DICTIONARIES, IMPLIED, REVISED, schemas
+from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.gpuviz import read_known
 from gpuviz.formats.load_limit import LoadLimit
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording, load
-from gpuviz.recording.tables import ACTIONS, DEFAULTS, DICTIONARIES, IMPLIED, REVISED, schemas
-from gpuviz.recording.validation import NonconformingTableError
+from gpuviz.recording import Recording, load
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 
 ROW = {"action": "alloc", "address": 512, "size": 512, "requested_size": 500, "stack": 3}

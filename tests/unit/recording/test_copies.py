@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.recording.tables import DICTIONARIES
+from gpuviz.data.tables import DICTIONARIES
 from tests.examples import examples
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.recording.plain_summary import activity_rows, floor_median, groups, typical

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from gpuviz.data.manifest import VERSION
+from gpuviz.data.tables import schemas
 from gpuviz.errors import FormatError
-from gpuviz.recording.manifest import VERSION
-from gpuviz.recording.recording import Recording, load
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import Recording, load
 from tests.examples import examples
 from tests.unit.report.recordings import make_recording
 

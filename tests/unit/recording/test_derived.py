@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given
 
 from gpuviz.analysis.classification import DerivedTables, classify
+from gpuviz.data.derived import DERIVED_VERSION, marked, schemas
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError
 from gpuviz.formats.gpuviz import DERIVED_FOLDER
-from gpuviz.recording.derived import DERIVED_VERSION, marked, schemas
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording, load
+from gpuviz.recording import Recording, load
 from tests.examples import examples
 from tests.unit.recording.any_timeline import RECORDINGS
 from tests.unit.recording.from_activities import Timeline

@@ -9,9 +9,9 @@ import pytest
 import gpuviz
 from gpuviz.analysis.device_links import device_link_lines
 from gpuviz.commands.info import facts_of
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.report.recordings import make_recording, small_program
 
 SWITCHED = {"access": 1, "native_atomics": 1, "performance_rank": 0} | (

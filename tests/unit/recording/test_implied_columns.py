@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from gpuviz.recording.implied_columns import assigned_names, with_assigned
-from gpuviz.recording.recording import load
+from gpuviz.data.implied_columns import assigned_names, with_assigned
+from gpuviz.recording import load
 from tests.unit.report.recordings import make_recording
 
 

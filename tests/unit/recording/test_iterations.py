@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuviz import commands
 from gpuviz.analysis.periods import repeats
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.examples import examples
 from tests.unit.recording.from_activities import Timeline
 

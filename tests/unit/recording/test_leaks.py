@@ -12,12 +12,12 @@ import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.advice.leaks_text import NOTHING_GROWS, leaks_text
 from gpuviz.analysis.growth import growth, theil_sen
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
 from gpuviz.errors import RecorderError
 from gpuviz.notebook.leak_table import leaks_html
 from gpuviz.recorder.recorder import Recorder
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.advice.programs import recorded
 from tests.unit.recording.leaking_programs import HONEST, KIB, LEAKING, MIB, STEPS, a_list, work
 

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.commands.info import facts_of
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError, GpuvizError
 from gpuviz.formats.arrow_directory import write_arrow
 from gpuviz.formats.gpuviz import write_archive
 from gpuviz.formats.part import PartWriter
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.examples import examples
 from tests.unit.report.recordings import make_recording
 
@@ -54,7 +55,8 @@ CHANGES = st.one_of(
 @pytest.fixture(scope="module")
 def members():
     buffer = io.BytesIO()
-    write_archive(buffer, make_recording())
+    recording = make_recording()
+    write_archive(buffer, recording, derived_for_file(recording))
     with zipfile.ZipFile(buffer) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 

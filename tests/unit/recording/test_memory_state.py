@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz._core import MemoryColumns, MemoryState
-from gpuviz.analysis.state import memory_columns
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.memory_columns import memory_columns
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.recording.from_events import COUNTED, one_line_stacks, rows_table
 from tests.unit.recording.plain_memory import PlainMemory

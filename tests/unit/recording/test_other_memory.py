@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
 from gpuviz.commands.cli import commands
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.recording.from_events import rows_table
 
 MIB = 1 << 20

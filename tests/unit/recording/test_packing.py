@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.data.manifest import Manifest
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 from tests.unit.recording.plain_memory import PlainMemory

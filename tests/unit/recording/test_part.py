@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats.last_flush import LAST_FLUSH
 from gpuviz.formats.part import PartWriter
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from tests.examples import examples, share_of
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 
@@ -44,7 +45,7 @@ def times(recording):
 
 
 def finished(writer):
-    writer.finish(Manifest())
+    writer.finish(Manifest(), derived_for_file)
     return load(writer.path)
 
 
@@ -265,7 +266,7 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_directory(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr("gpuviz.formats.gpuviz.write_stream", full)
         with pytest.raises(SpoolError, match="No space left"):
-            writer.finish(Manifest())
+            writer.finish(Manifest(), derived_for_file)
 
     assert times(load(writer.directory)) == list(range(12))
     assert times(finished(writer)) == list(range(14))

@@ -5,10 +5,11 @@ import pyarrow as pa
 import pytest
 
 import gpuviz.errors
+from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.formats.part import PartWriter
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording, load
-from gpuviz.recording.tables import ACTIONS, schemas
+from gpuviz.recording import Recording, load
 
 MIB = 1 << 20
 
@@ -119,6 +120,6 @@ def test_a_part_directory_loads_without_its_torn_end_and_says_so(tmp_path):
     assert torn.table("memory_events") == whole.table("memory_events")
     assert torn.is_complete is False
     assert any("incomplete batch" in note for note in torn.notes)
-    assert writer.finish(Manifest()).tables == recording().tables
+    assert writer.finish(Manifest(), derived_for_file).tables == recording().tables
     assert load(writer.path).tables == recording().tables
     assert not writer.directory.exists()

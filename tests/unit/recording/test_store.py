@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
 from gpuviz.recorder.store import Store
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 from tests.unit.recording.test_memory_state import any_events

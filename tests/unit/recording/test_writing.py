@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecordingExistsError
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording, load
+from gpuviz.recording import Recording, load
 from tests.unit.recording.from_events import rows_table
 
 ROW = {"action": "alloc", "address": 512, "size": 512, "requested_size": 500}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
 from tests.unit.replay.test_replay import MIB, record
 
 KIND = _core.Operation

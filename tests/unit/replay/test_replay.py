@@ -12,10 +12,10 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
 from gpuviz.recorder.recorder import Recorder
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.recorder.simulated_source import SimulatedSource
 
 MIB = 1 << 20

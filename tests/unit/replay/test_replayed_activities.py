@@ -3,8 +3,8 @@
 import pytest
 
 import gpuviz
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.data.manifest import Manifest
+from gpuviz.recording import Recording
 from gpuviz.simulation.replayed_activities import AT_OTHER_SPEED, NOTE
 from tests.unit.recording.from_activities import Timeline, rows_of
 

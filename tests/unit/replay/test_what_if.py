@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import gpuviz
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import line_to_use
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
+from gpuviz.data.manifest import Manifest
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.programs import recorded
 from tests.unit.replay.test_replay import SHIPPED, record, shipped

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpuviz import _core
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS
+from gpuviz.recording import Recording
 from tests.unit.formats.plain_snapshots import FIRST_US, read
 
 MIB = 1 << 20

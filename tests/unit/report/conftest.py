@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuviz.recording.recording import Recording
+from gpuviz.recording import Recording
 from tests.unit.report.recordings import make_recording
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording
-from gpuviz.recording.stream_handle import stream_row
-from gpuviz.recording.tables import schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 
 MIB = 1 << 20
 SEGMENT = 0x7F00_0000_0000

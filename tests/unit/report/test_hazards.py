@@ -5,7 +5,7 @@ import re
 import pytest
 
 import gpuviz
-from gpuviz.advice import conclusions
+from gpuviz.hazards import known
 from gpuviz.report import hazards
 from gpuviz.report.page import build_page
 from tests.unit.hazards.test_hazards import Program
@@ -52,7 +52,7 @@ def test_ordered_operations_have_no_section():
 
 
 def test_a_very_long_recording_is_left_to_the_command(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(conclusions, "_MOST_JUDGED", 1)
+    monkeypatch.setattr(known, "_MOST_JUDGED", 1)
 
     assert hazards.hazard_notices(raced(waits=False), 0) == []
 

@@ -115,9 +115,7 @@ def test_what_was_not_recorded_is_named():
 
 def test_missing_events_leave_arrays_unknown():
     recording = recorded(fails)
-    lossy = gpuviz.recording.recording.Recording(
-        recording.tables, replace(recording.manifest, dropped=1)
-    )
+    lossy = gpuviz.recording.Recording(recording.tables, replace(recording.manifest, dropped=1))
 
     assert [each.rule for each in recording.findings()] == ["R45"]
     assert lossy.findings() == ()

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gpuviz.recording.recording import load
-from gpuviz.recording.tables import schemas
+from gpuviz.data.tables import schemas
+from gpuviz.recording import load
 from gpuviz.report.page import build_page, write_report
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program

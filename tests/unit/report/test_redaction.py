@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import gpuviz
-from gpuviz.recording.manifest import Manifest
-from gpuviz.recording.recording import Recording, load
-from gpuviz.recording.tables import schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording, load
 from gpuviz.report.redaction import redact
 from tests.unit.report.recordings import make_recording
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuviz.recording.recording import load
+from gpuviz.recording import load
 from gpuviz.report import page
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording

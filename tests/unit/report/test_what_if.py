@@ -7,7 +7,7 @@ import gpuviz
 from gpuviz.advice import conclusions
 from gpuviz.analysis.recommendation import recommendation
 from gpuviz.quantities import format_bytes
-from gpuviz.recording.recording import Recording, load
+from gpuviz.recording import Recording, load
 from gpuviz.report.page import build_page
 from gpuviz.report.what_if import what_if_section
 from tests.unit.recording.from_activities import Timeline

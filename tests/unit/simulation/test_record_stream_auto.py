@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import gpuviz
 from gpuviz.analysis.delayed_frees import delayed_frees_text
 from gpuviz.analysis.writes_after_free import writes_after_free_text
+from gpuviz.data.manifest import FORMAT, VERSION, Manifest
 from gpuviz.errors import RecorderError
 from gpuviz.recorder.tracer import NoTracer
-from gpuviz.recording.manifest import FORMAT, VERSION, Manifest
 from tests.examples import examples
 
 SIZE = 4 << 20

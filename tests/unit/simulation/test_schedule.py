@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.recording import tables
+from gpuviz.data import tables
 from tests.examples import examples
 from tests.unit.simulation.brute_force import BruteForce
 

@@ -1,0 +1,67 @@
+"""Rows of activities, CUDA calls and synchronizations as columns for the native core."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.analysis.calls import ON_DEVICE, CallKind, call_kinds
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+_OTHER, _KERNEL, _COPY, _DEVICE_COPY = range(4)
+_HOST_WAIT = 2
+
+
+def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+    """Return the columns of activities for the native core, without ranges on streams."""
+    import numpy as np
+
+    table = tables["activities"]
+    known = DICTIONARIES["activities", "kind"]
+    kinds = codes(table["kind"], known)
+    names = ("time", "end", "device", "stream", "correlation")
+    columns = {name: plain(table[name]) for name in names}
+    work_of = np.full(len(known) + 1, _OTHER, np.uint8)
+    work_of[known.index("kernel")] = _KERNEL
+    work_of[known.index("memcpy")] = _COPY
+    columns["work"] = work_of[kinds]
+    columns["work"][(kinds == known.index("memcpy")) & are_on_device(table)] = _DEVICE_COPY
+    ranges = kinds == known.index("range")
+    if ranges.any():
+        return {name: column[~ranges] for name, column in columns.items()}
+    return columns
+
+
+def are_on_device(activities: "pa.Table") -> "NDArray[Any]":
+    """Return which copies are within or between devices."""
+    import numpy as np
+
+    known = DICTIONARIES["activities", "copy_kind"]
+    kinds: NDArray[Any] = np.isin(
+        codes(activities["copy_kind"], known), [known.index(kind) for kind in ON_DEVICE]
+    )
+    return kinds
+
+
+def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+    """Return the columns of CUDA calls for the native core."""
+    table = tables["api_calls"]
+    kinds = call_kinds(tables)
+    kinds[kinds > CallKind.QUERY] = CallKind.SYNCHRONIZE
+    names = ("time", "end", "thread", "correlation")
+    return {name: plain(table[name]) for name in names} | {"kind": kinds}
+
+
+def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+    """Return the columns of records and waits for the native core."""
+    import numpy as np
+
+    table = tables["synchronizations"]
+    kinds = np.minimum(codes(table["kind"], DICTIONARIES["synchronizations", "kind"]), _HOST_WAIT)
+    names = ("time", "end", "stream", "event_sync_id", "correlation")
+    return {name: plain(table[name]) for name in names} | {"kind": kinds.astype(np.uint8)}

@@ -1,0 +1,78 @@
+"""Call stacks by id, with the user's frame of each."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.data.implied_columns import is_installed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+
+NO_STACK = "(no call stack)"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call in a call stack.
+
+    ``source`` is the line's text, empty if unknown; ``line`` is -1 or 0 if unknown.
+    """
+
+    name: str
+    filename: str
+    line: int
+    cell: int
+    source: str
+
+    @property
+    def site(self) -> str:
+        """The text ``function (file:line)``; the name alone if there is no file."""
+        return f"{self.name} ({self.filename}:{max(self.line, 0)})" if self.filename else self.name
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the file belongs to Python or to an installed package."""
+        return is_installed(self.filename)
+
+
+class CallStacks:
+    """The call stacks of a recording, by id; id 0 is the empty stack."""
+
+    def __init__(self, tables: "Mapping[str, pa.Table]") -> None:
+        columns = tables["frames"].to_pydict()
+        fields = ("name", "filename", "line", "cell", "source")
+        rows = zip(*(columns[each] for each in fields), strict=True)
+        frames = {number: Frame(*row) for number, row in zip(columns["id"], rows, strict=True)}
+        self._torch_frames = {
+            # torch has an unknown line as -1 in an unsigned number.
+            number: {"name": frame.name, "filename": frame.filename, "line": frame.line % (1 << 64)}
+            for number, frame in frames.items()
+        }
+        self._frames = frames
+        stacks = tables["stacks"].to_pydict()
+        self._stacks: dict[int, list[int]] = dict(
+            zip(stacks["id"], stacks["frames"], strict=True),
+        )
+        self._user_frames: dict[int, int] = dict(
+            zip(stacks["id"], stacks["user_frame"], strict=True),
+        )
+
+    def frames(self, stack: int) -> list[Frame]:
+        """Return the frames of a stack, innermost first."""
+        return [self._frames[number] for number in self._stacks.get(stack, []) if number]
+
+    def torch_frames(self, stack: int) -> list[dict[str, Any]]:
+        """Return the frames of a stack in torch's form; the result must not be modified."""
+        return [self._torch_frames[number] for number in self._stacks.get(stack, []) if number]
+
+    def user_frame(self, stack: int) -> Frame | None:
+        """Return the innermost frame outside installed packages, else the innermost of all."""
+        return self._frames.get(self._user_frames.get(stack, 0))
+
+    def call_site(self, stack: int) -> tuple[str, str]:
+        """Return the ``site`` and ``source`` of the user's frame; `NO_STACK` without one."""
+        frame = self.user_frame(stack)
+        return (frame.site, frame.source) if frame else (NO_STACK, "")

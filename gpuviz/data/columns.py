@@ -1,0 +1,81 @@
+"""Columns of a table as NumPy arrays."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.data.arrays import numbers, texts, values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+def plain(column: "pa.ChunkedArray") -> "NDArray[Any]":
+    """Return the values of a numeric column, without a copy if it has one chunk."""
+    return _joined(column.chunks, column.type)
+
+
+def codes(column: "pa.ChunkedArray", names: "Sequence[str]") -> "NDArray[Any]":
+    """Return the positions in ``names`` of a dictionary column's values; -1 for other values."""
+    import pyarrow as pa
+
+    return _joined([_chunk_codes(chunk, names) for chunk in column.chunks], pa.int8())
+
+
+def distinct(values: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the distinct values, ascending, without the import of ``np.unique``."""
+    import numpy as np
+
+    ordered = np.sort(values)
+    found: NDArray[Any] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found
+
+
+def rows_at(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
+    """Return some rows of a table, by number."""
+    import pyarrow as pa
+
+    if not len(rows):
+        return table.slice(0, 0)
+    columns = [_values_at(column, rows) for column in table.columns]
+    return pa.table(columns, schema=table.schema)
+
+
+def _values_at(column: "pa.ChunkedArray", rows: "NDArray[Any]") -> "pa.Array | pa.ChunkedArray":
+    import pyarrow as pa
+
+    kind = column.type
+    if not column.null_count and pa.types.is_integer(kind):
+        return numbers(plain(column)[rows], kind)
+    if not column.null_count and pa.types.is_string(kind):
+        known = column.to_pylist()
+        return texts([known[row] for row in rows.tolist()])
+    if not column.null_count and pa.types.is_dictionary(kind):
+        chunks = column.unify_dictionaries().chunks
+        places = _joined([chunk.indices for chunk in chunks], kind.index_type)[rows]
+        return pa.DictionaryArray.from_arrays(
+            numbers(places, kind.index_type), chunks[0].dictionary
+        )
+    return column.take(numbers(rows, pa.int64()))
+
+
+def _joined(chunks: "list[pa.Array]", kind: "pa.DataType") -> "NDArray[Any]":
+    import pyarrow as pa
+
+    if len(chunks) == 1:
+        joined = chunks[0]
+    else:
+        joined = pa.concat_arrays(chunks) if chunks else numbers([], kind)
+    return values(joined)
+
+
+def _chunk_codes(chunk: Any, names: "Sequence[str]") -> "pa.Array":
+    import numpy as np
+    import pyarrow as pa
+
+    own = chunk.dictionary.to_pylist()
+    if tuple(own) == tuple(names[: len(own)]):
+        return chunk.indices
+    known = np.array([names.index(n) if n in names else -1 for n in own], np.int8)
+    return numbers(known[values(chunk.indices)], pa.int8())

@@ -1,0 +1,235 @@
+"""The conclusions of a recording: findings, hazards, other settings, iterations, stored with it.
+
+`gpuviz.advice.conclusions` computes them from the tables of `gpuviz.data.tables` and
+`gpuviz.data.derived`. They take longer than those and are small, so that files and reports
+contain them where they are known.
+"""
+
+import zlib
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gpuviz.data import tables
+from gpuviz.data.derived import DERIVED_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from gpuviz.data.recording_data import RecordingData
+
+# Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
+CONCLUSIONS_VERSION = 4
+
+CERTAINTIES = ("certain", "likely", "possible")
+HAZARD_OPERATIONS = ("launch", "copy", "memset", "free", "allocate", "launch_graph", "node")
+HAZARD_MODES = ("reads", "writes", "uses", "frees", "reuses")
+# The operations of a hazard, in the order in which they were issued.
+SIDES = ("first", "second")
+
+_MARK = b"gpuviz_concluded_from"
+# Columns that nothing is concluded from.
+_UNUSED = (("frames", "context"), ("frames", "context_line"))
+NULLABLE = {
+    ("what_if", column)
+    for column in (
+        "peak_reserved",
+        "peak_reserved_lower",
+        "num_alloc_retries",
+        "num_ooms",
+        "first_failure",
+        "first_failure_ns",
+        "segments",
+        "fragmentation",
+        "driver_calls",
+        "driver_ns",
+    )
+}
+OF_ITERATIONS = (
+    "start",
+    "end",
+    "duration_ns",
+    "peak_bytes",
+    "busy_ns",
+    "wait_ns",
+    "kernel_ns",
+    "kernel_count",
+    "copy_ns",
+    "copy_bytes",
+)
+# Of the manifest: what conclusions depend on.
+_FACTS = (
+    "start_unix_ns",
+    "duration_ns",
+    "window_start_ns",
+    "window_end_ns",
+    "complete",
+    "cupy",
+    "allocator",
+    "allocator_name",
+    "settings",
+    "dropped",
+    "dropped_oldest",
+    "dropped_activities",
+    "dropped_oldest_activities",
+    "initial_events",
+)
+
+
+@cache
+def schemas() -> "dict[str, pa.Schema]":
+    """Return the Arrow schema of every table of conclusions, by name.
+
+    - ``findings``: one row for each finding that `gpuviz.Recording.findings` returns, in that
+      order; see `gpuviz.advice.finding.Finding`. ``evidence`` has at most one element; its
+      ``rows`` are row numbers of ``table``, and ``begin`` and ``end`` are the window that shows
+      them, in ns since the recording's start.
+    - ``what_if``: for each device, in the order of their ordinals, the rows that
+      `gpuviz.Recording.what_if` returns without arguments.
+    - ``iterations``: for each device, in this order, the rows that `gpuviz.Recording.iterations`
+      returns.
+    - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
+      see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
+      ``second_event`` are row numbers of ``memory_events``, ``first_activity`` and
+      ``second_activity`` of ``activities``, ``first_graph_call`` and ``second_graph_call`` of
+      ``graph_calls``, -1 if there is none. ``free`` freed the block of the first operation. Without
+      the table, the hazards are unknown.
+    """
+    import pyarrow as pa
+
+    text, whole = pa.utf8(), pa.int64()
+    line = {"site": text, "source": text, "amount": text, "stack": pa.uint32()}
+    evidence = {"table": text, "rows": pa.list_(pa.int32()), "begin": whole, "end": whole}
+    return {
+        "findings": pa.schema(
+            {
+                "rule": text,
+                "title": text,
+                "reason": text,
+                "change": text,
+                "certainty": pa.dictionary(pa.int8(), text),
+                "device": pa.int16(),
+                "saved_bytes": whole,
+                "saved_reserved_bytes": whole,
+                "saved_ns": whole,
+                "further_bytes": whole,
+                "further_ns": whole,
+                "lines": pa.list_(pa.struct(list(line.items()))),
+                "evidence": pa.list_(pa.struct(list(evidence.items()))),
+            }
+        ),
+        "what_if": pa.schema(
+            {
+                "device": pa.int16(),
+                "settings": text,
+                "peak_allocated": whole,
+                "peak_reserved": whole,
+                "peak_reserved_lower": whole,
+                "num_alloc_retries": whole,
+                "num_ooms": whole,
+                "first_failure": whole,
+                "first_failure_ns": whole,
+                "segments": whole,
+                "fragmentation": pa.float64(),
+                "driver_calls": whole,
+                "driver_ns": whole,
+            }
+        ),
+        "iterations": pa.schema(
+            {
+                "device": pa.int16(),
+                "number": pa.int32(),
+                "name": text,
+                **dict.fromkeys(OF_ITERATIONS, whole),
+            }
+        ),
+        "hazards": pa.schema(
+            {
+                "kind": text,
+                "tier": text,
+                "device": pa.int16(),
+                **dict.fromkeys(("block", "other_block", "free", "bytes", "count"), whole),
+                "showed": pa.uint8(),
+                **{
+                    f"{side}_{name}": kind
+                    for side in SIDES
+                    for name, kind in (
+                        ("operation", text),
+                        ("mode", text),
+                        ("stack", pa.uint32()),
+                        ("stream", pa.uint32()),
+                        ("activity", whole),
+                        ("event", whole),
+                        ("graph_call", whole),
+                    )
+                },
+            }
+        ),
+    }
+
+
+def marked(
+    conclusions: "Mapping[str, pa.Table]", recording: "RecordingData"
+) -> "dict[str, pa.Table]":
+    """Return tables in the form stored in files: with a mark of what they were computed from."""
+    if not conclusions:
+        return {}
+    origin = origin_of(recording)
+    return {
+        name: table.replace_schema_metadata({_MARK: origin + _checksum(table)})
+        for name, table in conclusions.items()
+    }
+
+
+def is_of(table: "pa.Table", origin: bytes) -> bool:
+    """Return whether a stored table is unchanged and was computed from what has this origin."""
+    return (table.schema.metadata or {}).get(_MARK) == origin + _checksum(table)
+
+
+def _checksum(table: "pa.Table") -> bytes:
+    return b"%x" % zlib.crc32(repr(table.to_pylist()).encode())
+
+
+def origin_of(recording: "RecordingData") -> bytes:
+    """Return the versions and a checksum of the recording's tables and of facts about it."""
+    manifest = recording.manifest
+    checksum = zlib.crc32(repr([getattr(manifest, name) for name in _FACTS]).encode())
+    for name in tables.schemas():
+        checksum = zlib.crc32(repr([*_sums(name, recording.tables[name])]).encode(), checksum)
+    return f"{CONCLUSIONS_VERSION}-{DERIVED_VERSION}-{checksum:x}-".encode()
+
+
+def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
+    """Yield the row count of a table, the sum of each column of numbers, and the length of texts.
+
+    Columns of repeated texts and of lists are not included, and those that nothing is concluded
+    from.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz.data.columns import codes, plain
+
+    yield table.num_rows
+    for field in tables.schemas()[name]:
+        if (name, field.name) in _UNUSED:
+            continue
+        column = table[field.name]
+        if (name, field.name) in tables.DICTIONARIES:
+            words = tables.DICTIONARIES[name, field.name]
+            yield int(codes(column, words).sum(dtype=np.int64))
+        elif pa.types.is_integer(field.type):
+            yield int(plain(column).sum(dtype=np.int64)) % 2**64
+        elif pa.types.is_string(field.type):
+            yield sum(_text_bytes(chunk) for chunk in column.chunks)
+
+
+def _text_bytes(texts: "pa.StringArray") -> int:
+    """Return the bytes of all texts together, none of which is null, in UTF-8."""
+    import numpy as np
+
+    if not len(texts):
+        return 0
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)
+    return int(offsets[texts.offset + len(texts)] - offsets[texts.offset])

@@ -1,0 +1,352 @@
+"""The derived tables of a recording: the classification of its rows.
+
+`gpuviz.analysis.classification` computes them from the tables of `gpuviz.data.tables`. They
+are stored with these, so that readers of a recording only filter, join, sum and draw.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gpuviz.data.arrays import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+# Version of the schemas and rules; tables of another version are recomputed.
+DERIVED_VERSION = 3
+
+_MARK = b"gpuviz_made_from"
+
+# The tables and columns from which derived tables are computed.
+SOURCES = {
+    "activities": (
+        *("time", "end", "device", "stream", "correlation"),
+        *("source_device", "destination_device"),
+    ),
+    "api_calls": ("time", "end", "name", "thread", "correlation", "stack"),
+    "synchronizations": (
+        "time",
+        "end",
+        "device",
+        "stream",
+        "event",
+        "event_sync_id",
+        "correlation",
+    ),
+}
+
+DICTIONARIES = {
+    ("host_waits", "kind"): (
+        "event_synchronize",
+        "stream_synchronize",
+        "context_synchronize",
+        "memcpy",
+        "pageable_memcpy",
+    ),
+    # IdleCause in the native core.
+    ("idle_gaps", "cause"): (
+        "host",
+        "dependency",
+        "synchronization",
+        "allocation",
+        "unrecorded_event",
+        "gpu_busy",
+        "unknown",
+    ),
+}
+
+NULLABLE = (("host_waits", "waiting_ns"), ("host_waits", "transfer_ns"))
+
+# Columns of row numbers, and the table they refer to; -1 means none.
+ROWS = (
+    ("host_waits", "call", "api_calls"),
+    ("host_waits", "synchronization", "synchronizations"),
+    ("idle_gaps", "activity", "activities"),
+    ("peer_copies", "activity", "activities"),
+    ("stream_waits", "record", "synchronizations"),
+    ("stream_waits", "wait", "synchronizations"),
+)
+
+
+@cache
+def schemas() -> "dict[str, pa.Schema]":
+    """Return the Arrow schema of every derived table, by name.
+
+    Times are nanoseconds since the recording's start. Row numbers start at 0; -1 means none. A
+    damaged row that ends before it begins has duration 0.
+
+    - ``host_waits``: one row for each time in which the host was blocked, from ``time`` to ``end``:
+      the waits of ``synchronizations`` except queries, in their order, then the blocking calls of
+      ``api_calls`` without one. ``memcpy`` is a synchronous copy from or to the host;
+      ``pageable_memcpy`` is an asynchronous copy whose call stages pageable memory. ``name`` is the
+      id in ``strings`` of the CUDA call; ``call`` and ``synchronization`` are row numbers.
+      ``thread`` and ``stack`` are those of the call, ``device`` (-1 if unknown) and ``stream``
+      those of the synchronization or of the call's first copy. ``waiting_ns`` is the part in which
+      the host waited for earlier work of the GPU: all of a synchronization; for a copy, the time
+      until the call's first copy began on the GPU. ``transfer_ns`` is the rest. Both are null for a
+      copy without an activity.
+    - ``idle_gaps``: the causes of idle time, from the start of a device's first activity to the end
+      of its last, for the device as a whole (``stream`` 0) and for each of its streams, in this
+      order. Activities without a known stream have none, and neither do the last of very many
+      streams, whose rows would exceed the activities several times. A row is a part of a gap with
+      one ``cause``; see `gpuviz.analysis.overlap.LaneOverlap`. The parts of a gap are adjacent.
+      ``activity`` is the row of the activity that ended the gap. The gaps of a window cover all of
+      its time; activities after it are not in its rows.
+    - ``stream_waits``: work of a stream waited for an event of another stream
+      (``stream_wait_event``). ``recorded_time`` is when the GPU reached the event's record; if that
+      is unknown, the end of the last activity launched before on ``recorded_stream``, or 0.
+      ``resumed_time`` is the start of the first activity launched on ``waiting_stream`` after the
+      wait, else the later of the wait's and the record's time. ``record`` and ``wait`` are row
+      numbers of ``synchronizations``.
+    - ``peer_copies``: a copy from one device to another, in the order of ``activities``, of which
+      ``activity`` is the row. On the device that ran it, the stream is its own. On the other one,
+      ``source_stream`` is the last stream that it waited for by an event, and
+      ``destination_stream`` the first one that waited for it; 0 if there is none.
+    """
+    import pyarrow as pa
+
+    types = {"enum": pa.dictionary(pa.int8(), pa.utf8())}
+    return {
+        name: pa.schema(
+            [(column, types.get(kind) or getattr(pa, kind)()) for column, kind in columns.items()],
+        )
+        for name, columns in _COLUMNS.items()
+    }
+
+
+_COLUMNS = {
+    "host_waits": {
+        "time": "int64",
+        "end": "int64",
+        "kind": "enum",
+        "name": "uint32",
+        "call": "int32",
+        "synchronization": "int32",
+        "thread": "uint32",
+        "stack": "uint32",
+        "device": "int16",
+        "stream": "uint32",
+        "waiting_ns": "int64",
+        "transfer_ns": "int64",
+    },
+    "idle_gaps": {
+        "device": "int16",
+        "stream": "uint32",
+        "time": "int64",
+        "end": "int64",
+        "cause": "enum",
+        "activity": "int32",
+    },
+    "stream_waits": {
+        "recorded_stream": "uint32",
+        "recorded_time": "int64",
+        "waiting_stream": "uint32",
+        "resumed_time": "int64",
+        "record": "int32",
+        "wait": "int32",
+    },
+    "peer_copies": {
+        "time": "int64",
+        "end": "int64",
+        "activity": "int32",
+        "source_device": "int16",
+        "source_stream": "uint32",
+        "destination_device": "int16",
+        "destination_stream": "uint32",
+    },
+}
+
+
+def marked(
+    derived: "Mapping[str, pa.Table]",
+    tables: "Mapping[str, pa.Table]",
+) -> "dict[str, pa.Table]":
+    """Return the derived tables in the form stored in files, for `fitting`.
+
+    A mark identifies the tables they were computed from. ``idle_gaps``, which has as many rows as
+    ``activities``, is stored as differences, which compress to a quarter of the size: ``pause``
+    from the end of the previous row (0 for the first) to ``time``, ``length`` from there to
+    ``end``, and ``step`` from the previous row's ``activity`` (0 for the first) to its own. If a
+    device has one stream with the same gaps as the device, the stream's rows are omitted.
+    """
+    mark = {_MARK: _mark(tables)}
+    stored = {name: derived[name] for name in schemas()} | {
+        "idle_gaps": _differences(_without_only_streams(derived["idle_gaps"], tables))
+    }
+    return {name: table.replace_schema_metadata(mark) for name, table in stored.items()}
+
+
+def fitting(
+    derived: "Mapping[str, pa.Table]",
+    tables: "Mapping[str, pa.Table]",
+) -> "dict[str, pa.Table] | None":
+    """Return the derived tables of a file if they were computed from these tables, else None.
+
+    Also None if one is missing, or has invalid columns, values or row numbers.
+    """
+    if not derived.keys() >= schemas().keys():
+        return None
+    mark = _mark(tables)
+    if any((derived[name].schema.metadata or {}).get(_MARK) != mark for name in schemas()):
+        return None
+    known = {name: derived[name].replace_schema_metadata(None) for name in schemas()}
+    if not _stored_gaps().equals(known["idle_gaps"].schema):
+        return None
+    if any(column.null_count for column in known["idle_gaps"].columns):
+        return None
+    known["idle_gaps"] = _with_only_streams(_from_differences(known["idle_gaps"]), tables)
+    conform = (_conforms(name, known[name], schema, tables) for name, schema in schemas().items())
+    return known if all(conform) else None
+
+
+_DIFFERENCES = {
+    "time": ("pause", "int64"),
+    "end": ("length", "int64"),
+    "activity": ("step", "int32"),
+}
+
+
+def _stored_gaps() -> "pa.Schema":
+    import pyarrow as pa
+
+    stored = {
+        column: pa.field(name, getattr(pa, kind)()) for column, (name, kind) in _DIFFERENCES.items()
+    }
+    return pa.schema([stored.get(field.name, field) for field in schemas()["idle_gaps"]])
+
+
+def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
+    import numpy as np
+
+    from gpuviz.data.columns import codes, distinct, plain, rows_at
+
+    ran_on = _streams_by_device(tables["activities"])
+    devices, streams = plain(gaps["device"]), plain(gaps["stream"])
+    parts = [plain(gaps[name]) for name in ("time", "end", "activity")]
+    parts.append(codes(gaps["cause"], DICTIONARIES["idle_gaps", "cause"]))
+    kept = np.ones(len(devices), bool)
+    for device in distinct(devices):
+        rows = np.flatnonzero(devices == device)
+        known = distinct(streams[rows])
+        # The device and its only stream.
+        if len(known) == 2 and known.tolist() == [0, *ran_on(device)]:  # noqa: PLR2004
+            of_device, of_stream = (rows[streams[rows] == stream] for stream in known)
+            if all(np.array_equal(part[of_device], part[of_stream]) for part in parts):
+                kept[of_stream] = False
+    return gaps if kept.all() else rows_at(gaps, np.flatnonzero(kept))
+
+
+def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz.data.columns import plain
+
+    ran_on = _streams_by_device(tables["activities"])
+    lanes = []
+    for device in np.unique(plain(gaps["device"])):
+        rows = gaps.filter(plain(gaps["device"]) == device)
+        known = ran_on(device)
+        lanes.append(rows)
+        if len(known) == 1 and not plain(rows["stream"]).any():
+            only = pa.array(np.full(rows.num_rows, known[0]), pa.uint32())
+            lanes.append(rows.set_column(rows.schema.get_field_index("stream"), "stream", only))
+    return pa.concat_tables(lanes) if lanes else gaps
+
+
+def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
+    """Return a function that returns the streams with activities on a device, ascending."""
+    from gpuviz.data.columns import codes, distinct, plain
+
+    ranges = codes(activities["kind"], ("range",)) == 0
+    devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
+
+    def ran_on(device: int) -> list[int]:
+        found: list[int] = distinct(streams[devices == device]).tolist()
+        return [stream for stream in found if stream]
+
+    return ran_on
+
+
+def _differences(gaps: "pa.Table") -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz.data.columns import plain
+
+    time, end, activity = (plain(gaps[name]) for name in _DIFFERENCES)
+    columns = {
+        "time": numbers(time - np.concatenate([[0], end[:-1]])[: len(time)], pa.int64()),
+        "end": numbers(end - time, pa.int64()),
+        "activity": numbers(np.diff(activity, prepend=np.int32(0)), pa.int32()),
+    }
+    return pa.table(
+        [columns.get(field.name, gaps[field.name]) for field in schemas()["idle_gaps"]],
+        schema=_stored_gaps(),
+    )
+
+
+def _from_differences(stored: "pa.Table") -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz.data.columns import plain
+
+    pause, length, step = (plain(stored[name]) for name, _ in _DIFFERENCES.values())
+    end = np.cumsum(pause + length)
+    columns = {"time": end - length, "end": end, "activity": np.cumsum(step, dtype=np.int32)}
+    schema = schemas()["idle_gaps"]
+    arrays = (
+        columns[field.name] if field.name in columns else stored[field.name] for field in schema
+    )
+    return pa.table(list(arrays), schema=schema)
+
+
+def _mark(tables: "Mapping[str, pa.Table]") -> bytes:
+    """Return the version, and the row count and sum (modulo 2**64) of each source column."""
+    import numpy as np
+
+    from gpuviz.data.columns import plain
+
+    numbers = [DERIVED_VERSION]
+    for name, columns in SOURCES.items():
+        numbers.append(tables[name].num_rows)
+        numbers.extend(
+            int(plain(tables[name][column]).sum(dtype=np.int64)) % 2**64 for column in columns
+        )
+    return "-".join(f"{number:x}" for number in numbers).encode()
+
+
+def _conforms(
+    name: str,
+    table: "pa.Table",
+    schema: "pa.Schema",
+    tables: "Mapping[str, pa.Table]",
+) -> bool:
+    if not table.schema.equals(schema):
+        return False
+    required = (field.name for field in schema if (name, field.name) not in NULLABLE)
+    if any(table[column].null_count for column in required):
+        return False
+    return all(
+        _has_words(table[column], words)
+        for (of, column), words in DICTIONARIES.items()
+        if of == name
+    ) and all(
+        _has_rows(table[column], tables[target].num_rows)
+        for of, column, target in ROWS
+        if of == name
+    )
+
+
+def _has_words(column: "pa.ChunkedArray", words: tuple[str, ...]) -> bool:
+    return all(chunk.dictionary.to_pylist() == list(words) for chunk in column.chunks)
+
+
+def _has_rows(column: "pa.ChunkedArray", rows: int) -> bool:
+    from gpuviz.data.columns import plain
+
+    found = plain(column)
+    return not found.size or bool(found.min() >= -1 and found.max() < rows)

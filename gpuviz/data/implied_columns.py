@@ -1,0 +1,189 @@
+"""Columns computed from others: names that a line assigns, a copy's host memory, block owners."""
+
+import re
+from functools import lru_cache
+from itertools import product
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.data.arrays import coded
+from gpuviz.data.tables import DICTIONARIES, FRAMEWORKS, schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+# The demo's programs count as the user's, although they are part of the package.
+_INSTALLED = re.compile(
+    r"^$|^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
+    r"(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
+)
+
+_NAME = r"\*?[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_ASSIGNMENT = re.compile(
+    rf"\s*\(?\s*({_NAME}(?:\s*,\s*{_NAME})*)\s*,?\s*\)?\s*(?::[^=]*)?(\s*)=(?!=)(.*)",
+    re.DOTALL,
+)
+
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_MEMORIES = DICTIONARIES["activities", "source"]
+_HOST_MEMORIES = DICTIONARIES["activities", "host_memory"]
+
+
+@lru_cache(maxsize=1 << 14)
+def is_installed(filename: str) -> bool:
+    """Return whether a file belongs to Python or to an installed package."""
+    return _INSTALLED.search(filename) is not None
+
+
+@lru_cache(maxsize=1 << 14)
+def assigned_names(source: str) -> str:
+    """Return what a line assigns to, as ``labels, found``; empty if that is nothing with a name.
+
+    Attributes are without their object. Parts of objects, as in ``a[0] = ...``, have no name, and
+    nor has what ``a += ...`` changes. A line may be a part of a statement: ``dtype=float,`` is an
+    argument.
+    """
+    found = _ASSIGNMENT.match(source)
+    if found is None:
+        return ""
+    names = [name.strip(" *").rpartition(".")[2] for name in found[1].split(",")]
+    value = found[3].rstrip()
+    is_argument = not found[2] and value == value.lstrip() and value.endswith(",")
+    is_closing = sum(map(value.count, "([{")) < sum(map(value.count, ")]}"))
+    return "" if is_argument or is_closing or any(map(iskeyword, names)) else ", ".join(names)
+
+
+def user_frame(frames: "Iterable[int]", installed: "Callable[[int], bool]") -> int:
+    """Return the innermost frame outside installed packages, else the innermost of all.
+
+    Args:
+        frames: Ids of frames, innermost first; 0 and None mean no frame.
+        installed: Whether a frame's file belongs to Python or to an installed package.
+
+    Returns:
+        The frame's id; 0 if there are no frames.
+    """
+    innermost = 0
+    for frame in frames:
+        if not frame:
+            continue
+        if not installed(frame):
+            return frame
+        innermost = innermost or frame
+    return innermost
+
+
+def with_installed(frames: "pa.Table") -> "pa.Table":
+    """Return ``frames`` with the column ``installed`` recomputed from its other columns."""
+    import pyarrow as pa
+
+    chunks = [_installed(chunk) for chunk in frames["filename"].chunks]
+    return _with_column(frames, "frames", "installed", pa.chunked_array(chunks, pa.uint8()))
+
+
+def _installed(filenames: "pa.DictionaryArray") -> "pa.Array":
+    import pyarrow as pa
+
+    names = filenames.dictionary.to_pylist()
+    by_name = pa.array([int(is_installed(name)) for name in names], pa.uint8())
+    return by_name.take(filenames.indices)
+
+
+def with_assigned(frames: "pa.Table") -> "pa.Table":
+    """Return ``frames`` with the column ``assigned`` recomputed from its other columns."""
+    import pyarrow as pa
+
+    names = [assigned_names(source) for source in frames["source"].to_pylist()]
+    values = pa.array(names, pa.utf8()).dictionary_encode()
+    return _with_column(frames, "frames", "assigned", values)
+
+
+def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
+    """Return ``stacks`` with the column ``user_frame`` recomputed from its other columns."""
+    import pyarrow as pa
+
+    of_packages = dict(
+        zip(frames["id"].to_pylist(), frames["installed"].to_pylist(), strict=True),
+    )
+    chosen = [
+        user_frame(each, lambda frame: bool(of_packages.get(frame)))
+        for each in stacks["frames"].to_pylist()
+    ]
+    return _with_column(stacks, "stacks", "user_frame", pa.array(chosen, pa.uint32()))
+
+
+def with_host_memories(activities: "pa.Table") -> "pa.Table":
+    """Return ``activities`` with the column ``host_memory`` recomputed from its other columns."""
+    from gpuviz.data.columns import codes
+
+    places = (
+        codes(activities[name], DICTIONARIES["activities", name])
+        for name in ("copy_kind", "source", "destination")
+    )
+    memories = coded(host_memories(*places), _HOST_MEMORIES)
+    return _with_column(activities, "activities", "host_memory", memories)
+
+
+def with_frameworks(events: "pa.Table", pools: "pa.Table") -> "pa.Table":
+    """Return ``memory_events`` with the column ``framework`` of each event's pool."""
+    import numpy as np
+
+    from gpuviz.data.columns import codes, plain
+
+    ids, of_pool = plain(pools["id"]), codes(pools["framework"], FRAMEWORKS)
+    of_id = np.zeros(int(ids.max(initial=0)) + 1, np.int8)
+    of_id[ids] = np.maximum(of_pool, 0)
+    known = np.minimum(plain(events["pool"]), len(of_id) - 1)
+    found = np.where(plain(events["pool"]) == known, of_id[known], 0).astype(np.int8)
+    return _with_column(events, "memory_events", "framework", coded(found, FRAMEWORKS))
+
+
+def host_memories(
+    copy_kinds: "NDArray[Any]",
+    sources: "NDArray[Any]",
+    destinations: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return the kind of host memory of copies; if both sides are host memory, pageable wins.
+
+    It is a position in ``DICTIONARIES``.
+
+    Args:
+        copy_kinds: Positions in ``DICTIONARIES``; -1 for other values; the same for all arguments.
+        sources: Positions of the source memories.
+        destinations: Positions of the destination memories.
+    """
+    import numpy as np
+
+    side = len(_MEMORIES) + 1
+    places = ((copy_kinds.astype(np.int16) + 1) * side + sources + 1) * side + destinations + 1
+    found: NDArray[Any] = _host_memory_codes()[places]
+    return found
+
+
+@lru_cache(maxsize=1)
+def _host_memory_codes() -> "NDArray[Any]":
+    """Return the result for each combination of the three columns; index 0 means another value."""
+    import numpy as np
+
+    combinations = product(("", *_COPY_KINDS), ("", *_MEMORIES), ("", *_MEMORIES))
+    found = [_HOST_MEMORIES.index(_host_memory(*each)) for each in combinations]
+    return np.array(found, np.int8)
+
+
+def _host_memory(kind: str, source: str, destination: str) -> str:
+    if kind == "host_to_host" and destination == "pageable":
+        return destination
+    of_host = {"host_to_device": source, "host_to_host": source, "device_to_host": destination}
+    memory = of_host.get(kind, "")
+    return memory if memory in _HOST_MEMORIES else ""
+
+
+def _with_column(table: "pa.Table", name: str, column: str, values: "pa.Array") -> "pa.Table":
+    known = schemas()[name]
+    if column in table.schema.names:
+        position = table.schema.get_field_index(column)
+        return table.set_column(position, known.field(column), values)
+    return table.add_column(known.get_field_index(column), known.field(column), values)

@@ -1,0 +1,33 @@
+"""The memory events of a recording as columns for the native core."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz._core import MemoryColumns
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS, FRAMEWORKS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Of `memory_events`; what the state of memory follows from, but for ``action`` and ``framework``.
+NUMBER_COLUMNS = (
+    "time",
+    "address",
+    "size",
+    "requested_size",
+    "device",
+    "stream",
+    "pool",
+    "stack",
+    "thread",
+)
+
+
+def memory_columns(events: "pa.Table") -> MemoryColumns:
+    """Return the columns of ``memory_events`` for the native core; one chunk is not copied."""
+    numbers = {name: plain(events[name]) for name in NUMBER_COLUMNS}
+    return MemoryColumns(
+        action=codes(events["action"], ACTIONS),
+        framework=codes(events["framework"], FRAMEWORKS),
+        **numbers,
+    )

@@ -1,0 +1,61 @@
+"""Stream handles, and rows of the table ``streams``."""
+
+import threading
+from typing import Any
+
+from gpuviz.data.tables import DICTIONARIES
+
+# CU_STREAM_PER_THREAD, which denotes a different stream in each thread.
+PER_THREAD = 2
+_TAG_BITS = 0x7
+# Of a stream that the driver made for itself, such as that of a graph's branch.
+_NO_HANDLE = 2**64 - 1
+
+
+def known_handle(handle: int) -> int:
+    """Return the native core's handle for a raw one.
+
+    The per-thread default stream gets a separate handle for each thread, here the calling one; see
+    ``per_thread_stream`` in native/device/cuda_device.hpp.
+    """
+    return threading.get_native_id() << 8 | PER_THREAD if handle == PER_THREAD else handle
+
+
+def stream_kind(handle: int) -> str:
+    """Return the kind of a stream, as in ``streams``, as far as its handle determines it."""
+    if handle in {0, 1}:
+        return "default"
+    return "per_thread_default" if handle & _TAG_BITS == PER_THREAD else "unknown"
+
+
+def stream_name(handle: int) -> str:
+    """Return a name for the stream with this handle."""
+    if handle in {0, 1}:
+        return "default stream"
+    if handle & _TAG_BITS == PER_THREAD:
+        return f"per-thread default stream of thread {handle >> 8}"
+    return f"stream {handle:#x}"
+
+
+def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
+    number: int,
+    device: int,
+    handle: int,
+    name: str = "",
+    kind: int = 0,
+    priority: int = 0,
+    created: int = 0,
+    destroyed: int = -1,
+) -> dict[str, Any]:
+    """Return a row of ``streams``; unknown values are inferred from the handle where possible."""
+    return {
+        "id": number,
+        "device": device,
+        "handle": handle,
+        "name": name
+        or (f"internal stream {number}" if handle == _NO_HANDLE else stream_name(handle)),
+        "kind": DICTIONARIES["streams", "kind"][kind] if kind else stream_kind(handle),
+        "priority": priority,
+        "created": created,
+        "destroyed": destroyed,
+    }
