@@ -4,6 +4,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from gpuviz._core import DeviceError
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.findings import findings
@@ -18,8 +20,6 @@ from gpuviz.hazards.known import known_hazards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import pyarrow as pa
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -147,8 +147,6 @@ def _known(recording: "RecordingData") -> "dict[str, pa.Table]":
 
 
 def _joined(name: str, by_device: "Mapping[int, pa.Table]") -> "pa.Table":
-    import pyarrow as pa
-
     schema = schemas()[name]
     parts = [schema.empty_table()]
     for device, rows in sorted(by_device.items()):
@@ -164,8 +162,6 @@ def _by_device(table: "pa.Table") -> "dict[int, pa.Table]":
 
 
 def _findings_table(found: "Sequence[Finding]") -> "pa.Table":
-    import pyarrow as pa
-
     return pa.Table.from_pylist(list(map(_row, found)), schemas()["findings"])
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.trace import COPY, KINDS
 from gpuviz.analysis.classification import records_of
 from gpuviz.analysis.derived_tables import derived
@@ -70,8 +72,6 @@ class Moments:
     """
 
     def __init__(self, trace: "Trace") -> None:
-        import numpy as np
-
         calls, works = len(trace.called), len(trace.begin)
         times = np.concatenate([trace.returned, trace.called, trace.begin])
         order = np.lexsort((np.repeat([0, 1, 2], [calls, calls, works]), times))
@@ -90,8 +90,6 @@ class Orders:
     """
 
     def __init__(self, trace: "Trace", moments: Moments) -> None:
-        import numpy as np
-
         self._trace, self._moments = trace, moments
         self._recording = trace.recording
         keys = _pairs(trace.stream, trace.launch)
@@ -104,8 +102,6 @@ class Orders:
 
     def _of_threads(self) -> "Iterator[Constraints]":
         """Yield the time between the calls of a thread."""
-        import numpy as np
-
         trace, moments = self._trace, self._moments
         calls = self._recording.tables["api_calls"]
         threads = plain(calls["thread"])
@@ -120,8 +116,6 @@ class Orders:
 
     def _of_calls(self) -> "Iterator[Constraints]":
         """Yield the own duration of calls, and the activities that they wait for."""
-        import numpy as np
-
         trace, moments = self._trace, self._moments
         work, call = self._awaited()
         known = (trace.begin[work] < trace.returned[call]) & (call >= 0)
@@ -140,8 +134,6 @@ class Orders:
 
     def _awaited(self) -> "tuple[NDArray[Any], NDArray[Any]]":
         """Return the pairs of an activity and a call that waits for it."""
-        import numpy as np
-
         trace = self._trace
         waits = derived(self._recording)["host_waits"]
         kinds = codes(waits["kind"], _WAITS)
@@ -166,8 +158,6 @@ class Orders:
         yield self._last_until(streams, launched)
 
     def _before_event_wait(self, rows: "NDArray[Any]") -> "_Pairs":
-        import numpy as np
-
         table = self._recording.tables["synchronizations"]
         kinds = codes(table["kind"], _SYNCHRONIZATIONS)
         records = np.flatnonzero(kinds == _SYNCHRONIZATIONS.index("event_record"))
@@ -178,8 +168,6 @@ class Orders:
         yield work, of[known]
 
     def _before_device_wait(self, rows: "NDArray[Any]") -> "_Pairs":
-        import numpy as np
-
         table = self._recording.tables["synchronizations"]
         devices, launched = (plain(table[name])[rows] for name in ("device", "correlation"))
         for device, stream in self._most_used_streams():
@@ -188,8 +176,6 @@ class Orders:
             yield work, of[known]
 
     def _most_used_streams(self) -> list[tuple[int, int]]:
-        import numpy as np
-
         trace = self._trace
         keys, counts = np.unique(_pairs(trace.device, trace.stream), return_counts=True)
         most = keys[np.argsort(-counts, kind="stable")[:_MOST_STREAMS]].tolist()
@@ -199,8 +185,6 @@ class Orders:
         self, streams: "NDArray[Any]", launched: "NDArray[Any]"
     ) -> "tuple[NDArray[Any], NDArray[Any]]":
         """Return the last activity launched on each stream up to a call, and where there is one."""
-        import numpy as np
-
         places = np.searchsorted(self._stream_keys, _pairs(streams, launched), side="right") - 1
         there = (places >= 0) & (launched != 0)
         there[there] = self._stream_keys[places[there]] >> 32 == streams[there]
@@ -209,8 +193,6 @@ class Orders:
 
     def _of_activities(self) -> "Iterator[Constraints]":
         """Yield launches, and the activities that have to end before another begins."""
-        import numpy as np
-
         trace, moments = self._trace, self._moments
         orders = (
             (BY_STREAM, self._before_on_stream),
@@ -248,8 +230,6 @@ class Orders:
 
     def _before_on_engine(self) -> "_Pairs":
         """Yield activities of which the device did one after the other, unless both would fit."""
-        import numpy as np
-
         trace = self._trace
         activities = self._recording.tables["activities"]
         known = DICTIONARIES["activities", "copy_kind"]
@@ -266,8 +246,6 @@ class Orders:
         yield before[alone], after[alone]
 
     def _before_events(self) -> "_Pairs":
-        import numpy as np
-
         waits = derived(self._recording)["stream_waits"]
         table = self._recording.tables["synchronizations"]
         launched = plain(table["correlation"])
@@ -281,8 +259,6 @@ class Orders:
 
     def _before_on_default_streams(self) -> "_Pairs":
         """Yield what the legacy default stream and blocking streams wait for."""
-        import numpy as np
-
         streams = self._recording.tables["streams"]
         kinds, ids = codes(streams["kind"], _STREAMS), plain(streams["id"])
         used = [stream for _, stream in self._most_used_streams()]
@@ -298,8 +274,6 @@ class Orders:
 
     def _before_on(self, stream: int, other: int) -> "tuple[NDArray[Any], NDArray[Any]]":
         """Return the last activity of another stream before each activity of a stream."""
-        import numpy as np
-
         trace = self._trace
         after = np.flatnonzero((trace.stream == stream) & (trace.launch != 0))
         before, known = self._last_until(np.full(len(after), other), trace.launch[after])
@@ -307,15 +281,11 @@ class Orders:
 
 
 def _pairs(high: "NDArray[Any]", low: "NDArray[Any]") -> "NDArray[Any]":
-    import numpy as np
-
     pairs: NDArray[Any] = (high.astype(np.int64) << 32) | low.astype(np.int64)
     return pairs
 
 
 def _median(values: "NDArray[Any]", otherwise: int) -> int:
-    import numpy as np
-
     return int(np.median(values)) if len(values) else otherwise
 
 
@@ -327,8 +297,6 @@ def _of(
     call: "NDArray[Any]",
 ) -> Constraints:
     """Return the constraints whose source precedes their target."""
-    import numpy as np
-
     work = np.broadcast_to(np.asarray(work, np.int32), source.shape)
     rows = [each.astype(np.int32, copy=False) for each in (source, target, work, call)]
     kept = source < target
@@ -339,8 +307,6 @@ def _of(
 
 
 def _sorted(parts: list[Constraints]) -> Constraints:
-    import numpy as np
-
     target = np.concatenate([part.target for part in parts])
     order = np.argsort(target, kind="stable")
     source, lag, work, call = (

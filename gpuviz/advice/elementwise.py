@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.launches import first_rows, texts
 from gpuviz.data.columns import plain
 from gpuviz.data.tables import DICTIONARIES
@@ -76,8 +78,6 @@ def function_of(kernel: str) -> Function | None:
 
 def type_bytes() -> "NDArray[Any]":
     """Return the bytes of an element of each of `TYPES`."""
-    import numpy as np
-
     return np.array(list(_BYTES.values()), np.int64)
 
 
@@ -106,8 +106,6 @@ class Elementwise:
     """
 
     def __init__(self, recording: "RecordingData", used: "Touches") -> None:
-        import numpy as np
-
         tables = recording.tables
         names = plain(tables["activities"]["name"])
         touched = np.flatnonzero(used.activity >= 0)
@@ -153,15 +151,11 @@ class Elementwise:
     @cached_property
     def reads(self) -> "NDArray[Any]":
         """How many arrays each launch reads."""
-        import numpy as np
-
         counts: NDArray[Any] = np.bincount(self.launch, minlength=len(self))
         return counts
 
     def where(self, accepts: "Callable[[Function], bool]") -> "NDArray[Any]":
         """Return which launches are of functions that a condition accepts."""
-        import numpy as np
-
         accepted = np.array([accepts(each) for each in self.functions], bool)
         found: NDArray[Any] = accepted[self.function]
         return found
@@ -172,8 +166,6 @@ class Elementwise:
         The kernel's arguments are in the order of the types in its name. If some of them are not
         arrays but NumPy's scalars, it is unknown which.
         """
-        import numpy as np
-
         most = max((len(each.arrays) for each in self.functions), default=0) + 1
         kinds = np.full((len(self.functions), most), -1)
         for row, each in zip(kinds, self.functions, strict=True):
@@ -194,8 +186,6 @@ class Elementwise:
 
 def _threads(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
     """Return how many threads each kernel has; 0 if unknown."""
-    import numpy as np
-
     table = recording.tables["launch_configurations"]
     sides = [f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz"]
     # A product of damaged numbers is wrong, but does not fail.

@@ -7,7 +7,40 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.memory_changes import device_blocks
 from gpuviz.advice.peak_chain import uses, uses_of
 from gpuviz.advice.processes import findings_of_processes
+from gpuviz.advice.reserved_memory import reserved_memory
+from gpuviz.advice.rules import (
+    r02_early_allocation,
+    r03_longer_than_used,
+    r04_kept_by_the_notebook,
+    r05_temporary_idleness,
+    r07_missed_in_place,
+    r08_chain_of_temporaries,
+    r09_growing_memory,
+    r10_emptied_caches,
+    r11_allocator_settings,
+    r15_stranded_on_streams,
+    r16_parked_by_record_stream,
+    r17_pageable_copies,
+    r21_tiny_transfers,
+    r22_needless_synchronization,
+    r23_default_stream_order,
+    r24_needless_event,
+    r25_unhidden_transfer,
+    r27_launch_bound,
+    r30_dead_write,
+    r33_wider_type,
+    r34_materialized_broadcast,
+    r40_unordered_operations,
+    r41_waits_for_earlier_work,
+    r42_underfilled_kernel,
+    r43_starved_by_the_host,
+    r44_streams_that_never_overlap,
+    r45_dead_at_the_peak,
+    r46_same_bytes_twice,
+    r47_compiled_kernels,
+)
 from gpuviz.advice.scale import LEAST_BYTES, Scale
+from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.processes import processes
 
 if TYPE_CHECKING:
@@ -16,7 +49,6 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.memory_changes import Change, DeviceBlocks
     from gpuviz.advice.reserved_memory import ReservedMemory
-    from gpuviz.advice.schedule import Schedule
     from gpuviz.data.recording_data import RecordingData
 
     TimeRule = Callable[[Schedule], Iterable[Finding]]
@@ -29,20 +61,6 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
 
     Of two that save the same bytes, the earlier is easier to follow.
     """
-    from gpuviz.advice.rules import (
-        r02_early_allocation,
-        r04_kept_by_the_notebook,
-        r05_temporary_idleness,
-        r07_missed_in_place,
-        r08_chain_of_temporaries,
-        r09_growing_memory,
-        r30_dead_write,
-        r33_wider_type,
-        r34_materialized_broadcast,
-        r45_dead_at_the_peak,
-        r46_same_bytes_twice,
-    )
-
     return (
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
@@ -60,22 +78,6 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
 
 def time_rules() -> "tuple[TimeRule, ...]":
     """Return the rules about the time of a recording, each in the file named after it."""
-    from gpuviz.advice.rules import (
-        r10_emptied_caches,
-        r17_pageable_copies,
-        r21_tiny_transfers,
-        r22_needless_synchronization,
-        r23_default_stream_order,
-        r24_needless_event,
-        r25_unhidden_transfer,
-        r27_launch_bound,
-        r41_waits_for_earlier_work,
-        r42_underfilled_kernel,
-        r43_starved_by_the_host,
-        r44_streams_that_never_overlap,
-        r47_compiled_kernels,
-    )
-
     return (
         r10_emptied_caches.find,
         r17_pageable_copies.find,
@@ -95,12 +97,6 @@ def time_rules() -> "tuple[TimeRule, ...]":
 
 def allocator_rules() -> "tuple[AllocatorRule, ...]":
     """Return the rules about what the allocator reserves, each in the file named after it."""
-    from gpuviz.advice.rules import (
-        r11_allocator_settings,
-        r15_stranded_on_streams,
-        r16_parked_by_record_stream,
-    )
-
     return (
         r11_allocator_settings.find,
         r15_stranded_on_streams.find,
@@ -118,8 +114,6 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
             or saves nothing after the findings before it.
     """
-    from gpuviz.advice.rules import r40_unordered_operations
-
     if processes(recording):
         return findings_of_processes(recording, partial(findings, small=small), small=small)
     scale = Scale(recording)
@@ -135,8 +129,6 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
 
 def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "Iterator[Finding]":
     """Yield the findings about time and arrays with what each saves after the ones before it."""
-    from gpuviz.advice.schedule import Schedule
-
     if not recording.tables["activities"].num_rows:
         return
     schedule = Schedule(recording)
@@ -169,8 +161,6 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
 
 
 def _about_reserved_memory(recording: "RecordingData", least_bytes: int) -> "Iterator[Finding]":
-    from gpuviz.advice.reserved_memory import reserved_memory
-
     for device in reserved_memory(recording, least_bytes):
         for rule in allocator_rules():
             yield from rule(device)
@@ -188,7 +178,5 @@ def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Fi
 
 def _of_the_rest(device: "DeviceBlocks", found: "Sequence[Finding]") -> "Iterator[Finding]":
     """Return what several lines together save after the findings about single ones."""
-    from gpuviz.advice.rules import r03_longer_than_used
-
     changes = [each.lifetimes for each in found if each.lifetimes is not None]
     return r03_longer_than_used.find(device, changes)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
@@ -75,8 +77,6 @@ def host_gaps(schedule: Schedule, device: int) -> HostGaps:
 
 
 def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
-    import numpy as np
-
     calls = recording.tables["api_calls"]
     begin, end, threads = (plain(calls[name]) for name in ("time", "end", "thread"))
     order = np.argsort(begin, kind="stable")
@@ -110,8 +110,6 @@ def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
 
 def longest_late(recording: "RecordingData", device: int) -> tuple[int, ...]:
     """Return the rows of ``idle_gaps`` in which a device waited longest for the host's launch."""
-    import numpy as np
-
     gaps, rows = derived(recording)["idle_gaps"], np.flatnonzero(_late(recording, device))
     length = (plain(gaps["end"]) - plain(gaps["time"]))[rows]
     longest = rows[np.argsort(-length, kind="stable")[:MOST_SHOWN]]
@@ -133,8 +131,6 @@ def within_cells(
 
     Between cells the user thinks, and the program can do nothing about it.
     """
-    import numpy as np
-
     ranges = recording.tables["ranges"]
     cells = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
     if not cells.any():
@@ -147,8 +143,6 @@ def within_cells(
 
 def _follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether a kernel was compiled or loaded between each call and the previous one."""
-    import numpy as np
-
     table = compilations(recording)
     calls = first_calls(recording, plain(table["thread"]), plain(table["time"]))
     found = np.zeros(recording.tables["api_calls"].num_rows, bool)
@@ -158,8 +152,6 @@ def _follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
 
 def _launches_first(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether each call launches the first kernel of a name."""
-    import numpy as np
-
     activities = recording.tables["activities"]
     names, launched = plain(activities["name"]), plain(activities["correlation"])
     order = np.argsort(plain(activities["time"]), kind="stable")

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Line, named
 from gpuviz.analysis.launches import CallSites
 from gpuviz.data.call_stacks import NO_STACK, Frame
@@ -24,8 +26,6 @@ def longest_lines(
     recording: "RecordingData", stacks: "NDArray[Any]", time_ns: "NDArray[Any]"
 ) -> tuple[Line, ...]:
     """Return the lines with the most time, with their sums, longest first."""
-    import numpy as np
-
     if not len(stacks):
         return ()
     _, first, numbers = np.unique(

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -15,8 +17,6 @@ class Intervals:
     """
 
     def __init__(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> None:
-        import numpy as np
-
         order = np.argsort(begin, kind="stable")
         begin, until = begin[order], np.maximum.accumulate(end[order])
         first = np.ones(len(begin), bool)
@@ -36,8 +36,6 @@ class Intervals:
         return covered
 
     def _until(self, time: "NDArray[Any]") -> "NDArray[Any]":
-        import numpy as np
-
         place = np.searchsorted(self._begin, time, side="right")
         inside = np.append(0, self._end)[place] - time
         covered: NDArray[Any] = self._before[place] - np.maximum(inside, 0) * (place > 0)

@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
+from gpuviz.analysis.launches import CallSites
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.touches import Touches, touches, without_touches
@@ -95,8 +98,6 @@ class DeviceBlocks:
         used: Touches,
         schedule: Schedule | None = None,
     ) -> None:
-        import numpy as np
-
         events = recording.tables["memory_events"]
         rows = np.flatnonzero(plain(events["device"]) == device)
         times = plain(events["time"])[rows]
@@ -172,8 +173,6 @@ class DeviceBlocks:
     @cached_property
     def is_seen(self) -> "NDArray[Any]":
         """Whether all work on the GPU while each block lived names the blocks that it uses."""
-        import numpy as np
-
         blocks = self.used.blocks
         unknown = self._call_times[self.used.opaque]
         ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
@@ -190,8 +189,6 @@ class DeviceBlocks:
     @cached_property
     def place(self) -> "NDArray[Any]":
         """For each block of ``used.blocks``, its index in the device's blocks; -1 of others."""
-        import numpy as np
-
         place = np.full(len(self.used.blocks), -1)
         place[self.number] = np.arange(len(self.number))
         return place
@@ -204,8 +201,6 @@ class DeviceBlocks:
     @cached_property
     def site(self) -> "NDArray[Any]":
         """A number for each block, equal for blocks of the same line of the program."""
-        from gpuviz.analysis.launches import CallSites
-
         return CallSites(self.recording, self.stack).numbers("line")
 
     def site_of(self, stack: int) -> tuple[str, str]:
@@ -214,22 +209,16 @@ class DeviceBlocks:
 
     def first_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the first use of some blocks."""
-        import numpy as np
-
         rows = self.used.first[self.number[blocks]]
         return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def first_need(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the first use that is not a fill."""
-        import numpy as np
-
         rows = self.needed.first[self.number[blocks]]
         return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the last use of some blocks."""
-        import numpy as np
-
         rows = self.used.last[self.number[blocks]]
         return self.site_of_call(rows[np.argmax(self._call_times[rows])])
 
@@ -243,8 +232,6 @@ class DeviceBlocks:
 
     def evidence(self, blocks: "NDArray[Any]") -> Evidence:
         """Return the allocations of the largest of some blocks, and a time around the peak."""
-        import numpy as np
-
         start, end = self.recording.time_range
         half = max(int((end - start) * _AROUND), _LEAST_NS)
         window = max(self.peak.time_ns - half, start), self.peak.time_ns + half
@@ -278,8 +265,6 @@ class DeviceBlocks:
         return max(self.peak.bytes - self.peak_after((change,)), 0)
 
     def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
-        import numpy as np
-
         steps = np.zeros(self._places.count, np.int64)
         is_open = np.ones(len(self.begin), bool)
         for change in changes:
@@ -312,8 +297,6 @@ class _Places:
     """
 
     def __init__(self, times: "NDArray[Any]", begins: "NDArray[Any]", ends: "NDArray[Any]") -> None:
-        import numpy as np
-
         self._times, self._begins, self._ends = times, _distinct(begins), _distinct(ends)
         self.count = 2 * len(times) + len(self._begins) + len(self._ends) + 2
         events = 2 * np.arange(len(times)) + 1
@@ -330,8 +313,6 @@ class _Places:
         return self._at(time, before=False)
 
     def _at(self, time: "NDArray[Any]", *, before: bool) -> "NDArray[Any]":
-        import numpy as np
-
         first = np.searchsorted(self._times, time)
         after_last = np.searchsorted(self._times, time, side="right")
         # With an event at this time, lines end after it and begin before it.
@@ -346,8 +327,6 @@ def _before_and_until(
     distinct: "NDArray[Any]", times: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return how many distinct, ascending times are before each of some times, or equal to it."""
-    import numpy as np
-
     before = np.searchsorted(distinct, times)
     is_there = before < len(distinct)
     is_there[is_there] = distinct[before[is_there]] == times[is_there]
@@ -356,8 +335,6 @@ def _before_and_until(
 
 def _distinct(times: "NDArray[Any]") -> "NDArray[Any]":
     """Return distinct times, ascending; `numpy.unique` is slow for many that are nearly sorted."""
-    import numpy as np
-
     ascending = np.sort(times, kind="stable")
     kept = np.ones(len(times), bool)
     kept[1:] = ascending[1:] != ascending[:-1]
@@ -371,8 +348,6 @@ def needed_touches(recording: "RecordingData", used: Touches) -> Touches:
     A copy from the host and a memset can be made later as well. If only copies and memsets write a
     block, and nothing reads it, none of them is needed.
     """
-    import numpy as np
-
     activities = recording.tables["activities"]
     seen, rows = used.activity >= 0, np.maximum(used.activity, 0)
     kind = codes(activities["kind"], _KINDS)[rows]
@@ -404,8 +379,6 @@ def changes_by_line(
         The line's blocks that are at the peak without need, the change, and the bytes of the peak
         that it saves; only lines that save something.
     """
-    import numpy as np
-
     is_changed = (begin != device.begin) | (end != device.end)
     for site in np.unique(device.site[idle]).tolist():
         of_site = np.flatnonzero((device.site == site) & is_changed)
@@ -429,8 +402,6 @@ def device_blocks(
 
 
 def _shared(recording: "RecordingData", used: Touches) -> "NDArray[Any]":
-    import numpy as np
-
     streams = plain(recording.tables["activities"]["stream"])
     seen = used.activity >= 0
     other = ~seen

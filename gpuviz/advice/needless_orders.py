@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.constraints import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.advice.sharing import sharing
 
@@ -43,8 +45,6 @@ def needless_orders(schedule: "Schedule", reason: int) -> "Iterator[NeedlessOrde
         schedule: The recording's schedule.
         reason: `BY_EVENT` or `BY_DEFAULT_STREAM`.
     """
-    import numpy as np
-
     rows, before, after = schedule.orders(reason)
     shared = sharing(schedule) if len(rows) else None
     if shared is None:
@@ -64,8 +64,6 @@ def needless_orders(schedule: "Schedule", reason: int) -> "Iterator[NeedlessOrde
 
 def _previous_end(schedule: "Schedule") -> "NDArray[Any]":
     """Return when the previous activity of the same stream ended; 0 without one."""
-    import numpy as np
-
     order = np.lexsort((schedule.begin, schedule.stream))
     before, after = order[:-1], order[1:]
     same = schedule.stream[before] == schedule.stream[after]

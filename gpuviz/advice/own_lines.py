@@ -3,6 +3,8 @@
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -18,8 +20,6 @@ def is_own(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]"
 
     What a function of a library does is not the program's to change, nor is what has no call stack.
     """
-    import numpy as np
-
     distinct, place = np.unique(stacks, return_inverse=True)
     own = np.array([_is_own(recording, stack) for stack in distinct.tolist()], bool)
     found: NDArray[Any] = own[place]

@@ -2,16 +2,18 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.advice.memory_changes import DeviceBlocks, device_blocks
 from gpuviz.analysis.levels import memory_levels
+from gpuviz.analysis.packing import packing
 from gpuviz.analysis.processes import part_of_device
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pyarrow as pa
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -87,8 +89,6 @@ def peak_chain(
     Raises:
         ValueError: There is no such device, or ``seconds`` is negative.
     """
-    import pyarrow as pa
-
     device = recording.device_or_first(device)
     maxima = {
         **_of_uses(recording, device),
@@ -135,8 +135,6 @@ def uses_of(devices: "Iterable[DeviceBlocks]") -> dict[int, Maxima]:
 
 def _largest_operation(blocks: DeviceBlocks) -> tuple[int, int | None]:
     """Return the most requested bytes that one call gives to the GPU, and the call's time."""
-    import numpy as np
-
     used, calls = blocks.used, blocks.recording.tables["api_calls"]
     requested = np.zeros(len(used.blocks), np.int64)
     requested[blocks.number] = blocks.requested
@@ -154,8 +152,6 @@ def _largest_operation(blocks: DeviceBlocks) -> tuple[int, int | None]:
 
 def _used(blocks: DeviceBlocks) -> tuple[int, int | None]:
     """Return the most requested bytes of arrays between their first and last use, and when."""
-    import numpy as np
-
     used, chosen = blocks.used, blocks.number[blocks.is_used]
     order = np.argsort(plain(blocks.recording.tables["api_calls"]["time"]), kind="stable")
     times = plain(blocks.recording.tables["api_calls"]["time"])[order]
@@ -177,8 +173,6 @@ def _used(blocks: DeviceBlocks) -> tuple[int, int | None]:
 
 
 def _of_levels(recording: "RecordingData", device: int) -> Maxima:
-    import numpy as np
-
     levels = memory_levels(recording)
     chosen = np.flatnonzero(plain(levels["device"]) == device)
     if not len(chosen):
@@ -193,15 +187,11 @@ def _of_levels(recording: "RecordingData", device: int) -> Maxima:
 
 
 def _of_packing(recording: "RecordingData", device: int, seconds: float) -> Maxima:
-    from gpuviz.analysis.packing import packing
-
     found = packing(recording, device, seconds=seconds)
     return {"packed": (found.upper_bound, None)} if found.upper_bound else {}
 
 
 def _of_device(recording: "RecordingData", device: int) -> Maxima:
-    import numpy as np
-
     samples = recording.tables["device_memory"]
     chosen = np.flatnonzero(plain(samples["device"]) == device)
     if not len(chosen):

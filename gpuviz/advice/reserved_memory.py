@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_lines import line_of
 from gpuviz.analysis.allocator_settings import CUPY, known_settings
@@ -84,8 +86,6 @@ class ReservedMemory:
     @cached_property
     def failure(self) -> int:
         """The event of the first request that failed; -1 if none did."""
-        import numpy as np
-
         failed = np.flatnonzero(self._of_device & (self._actions == ACTIONS.index("oom")))
         return int(failed[0]) if len(failed) else -1
 
@@ -134,8 +134,6 @@ class ReservedMemory:
 
     @property
     def _frees_wait(self) -> bool:
-        import numpy as np
-
         actions = self._actions[self._of_device]
         freed = np.flatnonzero(actions == ACTIONS.index("free_requested"))
         addresses = plain(self.recording.tables["memory_events"]["address"])[self._of_device]
@@ -146,8 +144,6 @@ class ReservedMemory:
     @cached_property
     def is_reproduced(self) -> bool:
         """Whether a replay under the program's own settings reserves what was recorded."""
-        import numpy as np
-
         if self.own is None or not self.peak:
             return False
         maps = bool(np.any(self._of_device & (self._actions == ACTIONS.index("segment_map"))))

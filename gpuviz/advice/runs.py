@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.host_gaps import LONG_NS, host_gaps
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -41,8 +43,6 @@ class Runs:
 
     def chosen(self, mask: "NDArray[Any]") -> "Runs":
         """Return some of the runs."""
-        import numpy as np
-
         kept = mask[self.run]
         run = (np.cumsum(mask) - 1)[self.run[kept]]
         return Runs(
@@ -69,8 +69,6 @@ def runs_of(
         candidates: Mask of the activities that can be in runs.
         kinds: For each activity, a number that is equal in a run, at least 0.
     """
-    import numpy as np
-
     recording = schedule.recording
     work = np.flatnonzero(schedule.device == device)
     work = work[np.argsort(schedule.begin[work], kind="stable")]
@@ -117,8 +115,6 @@ def merged(schedule: Schedule, runs: Runs, least_ns: int) -> ScheduleChange:
         least_ns: What each activity takes for itself, however little it does; only the rest of the
             others remains.
     """
-    import numpy as np
-
     between = _calls_between(schedule, schedule.call[runs.first], schedule.call[runs.last])
     shorter = schedule.duration.copy()
     shorter[runs.followers] = np.maximum(shorter[runs.followers] - least_ns, 0)
@@ -130,8 +126,6 @@ def _calls_between(
     schedule: Schedule, first: "NDArray[Any]", last: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return the calls of the same thread after each of some calls, until the last of its run."""
-    import numpy as np
-
     calls = schedule.recording.tables["api_calls"]
     threads, begin = plain(calls["thread"]), plain(calls["time"])
     order = np.argsort(begin, kind="stable")

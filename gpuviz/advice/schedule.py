@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz import _core
 from gpuviz.advice.constraints import GAP, NEVER, OWN, Constraints, Moments, Orders
 from gpuviz.advice.trace import Trace
@@ -88,8 +90,6 @@ class Schedule(Trace):
         Returns:
             The numbers of the constraints, the earlier activities and the later ones.
         """
-        import numpy as np
-
         constraints = self.constraints
         chosen = (constraints.work >= 0) & np.isin(constraints.call, reasons)
         rows = np.flatnonzero(chosen)
@@ -99,16 +99,12 @@ class Schedule(Trace):
 
     def without(self, rows: "NDArray[Any]") -> ScheduleChange:
         """Return the change by which some constraints no longer hold."""
-        import numpy as np
-
         removed = np.zeros(len(self.constraints.lag), bool)
         removed[rows] = True
         return ScheduleChange(without_order=removed)
 
     def _shorter(self, changes: "Sequence[ScheduleChange]") -> "NDArray[Any]":
         """Return the durations of the activities after some changes."""
-        import numpy as np
-
         duration = self.duration
         for change in changes:
             if change.duration is not None:
@@ -119,8 +115,6 @@ class Schedule(Trace):
         self, duration: "NDArray[Any]", changes: "Sequence[ScheduleChange]"
     ) -> "NDArray[Any]":
         """Return the lags of the constraints after some changes."""
-        import numpy as np
-
         constraints: Constraints = self.constraints
         lags, of_calls = constraints.lag.copy(), constraints.call
         for change in changes:
@@ -150,8 +144,6 @@ class Schedule(Trace):
 
     def _pin_unexplained(self) -> None:
         """Keep the recorded time of moments that no constraint explains."""
-        import numpy as np
-
         constraints, recorded = self.constraints, self._moments.times
         self._not_before = np.full(len(recorded), NEVER)
         explained = np.zeros(len(recorded), bool)

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import codes, plain
@@ -41,8 +43,6 @@ class Sharing:
     """
 
     def __init__(self, schedule: "Schedule", used: "Touches", *, is_epochal: bool = True) -> None:
-        import numpy as np
-
         # The schedule itself would never be freed, since it is the key of what is known of it.
         self._stream = schedule.stream
         self._launched = np.where(schedule.call >= 0, schedule.launch_begin(), schedule.begin)
@@ -71,8 +71,6 @@ class Sharing:
             after: For each, one of another stream that waits for it.
             orders: Pairs of activities of two streams, of which the second waits for the first.
         """
-        import numpy as np
-
         stream = np.searchsorted(self.streams, self._stream)
         reached = np.eye(len(self.streams), dtype=bool)
         reached[stream[orders[0]], stream[orders[1]]] = True
@@ -91,15 +89,11 @@ class Sharing:
         return bool(self._shared.any())
 
     def _epoch(self, work: "NDArray[Any]") -> "NDArray[Any]":
-        import numpy as np
-
         epoch: NDArray[Any] = np.searchsorted(self._ends, self._launched[work])
         return epoch
 
     def _share_blocks(self, schedule: "Schedule", used: "Touches") -> None:
         """Mark the streams that use a common block, of which at least one writes it."""
-        import numpy as np
-
         tables = schedule.recording.tables
         seen = used.activity >= 0
         times = plain(tables["api_calls"]["time"])
@@ -124,8 +118,6 @@ class Sharing:
 
     def _share_host_memory(self, schedule: "Schedule") -> None:
         """Mark the streams of which one copies to the host and another one from it."""
-        import numpy as np
-
         kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
         stream = np.searchsorted(self.streams, schedule.stream)
         both = []
@@ -144,8 +136,6 @@ class Sharing:
 
 
 def _epoch_ends(schedule: "Schedule") -> "NDArray[Any]":
-    import numpy as np
-
     tables = schedule.recording.tables
     threads = plain(tables["api_calls"]["thread"])[schedule.call[schedule.call >= 0]]
     several = len(np.unique(threads)) > 1 or len(schedule.recording.devices) > 1

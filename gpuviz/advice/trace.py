@@ -3,6 +3,8 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.calls import CallKind, call_kinds
@@ -52,8 +54,6 @@ class Trace:
     """
 
     def __init__(self, recording: "RecordingData") -> None:
-        import numpy as np
-
         tables = recording.tables
         self.recording = recording
         activities, calls = tables["activities"], tables["api_calls"]
@@ -90,8 +90,6 @@ class Trace:
 
         It may if a copy from or to the host does not wait itself, or if memory is managed.
         """
-        import numpy as np
-
         tables = self.recording.tables
         memories = codes(tables["memory_operations"]["memory"], _MEMORIES)
         kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[self.rows]
@@ -110,8 +108,6 @@ class Trace:
 
     def fit(self, first: "NDArray[Any]", second: "NDArray[Any]") -> "NDArray[Any]":
         """Return whether two kernels have one multiprocessor for each block; False if unknown."""
-        import numpy as np
-
         blocks = self.blocks[first] + self.blocks[second]
         most = np.zeros(len(blocks), np.int64)
         for device, multiprocessors in self.multiprocessors.items():
@@ -123,8 +119,6 @@ class Trace:
 
     def evidence(self, work: "NDArray[Any]") -> Evidence:
         """Return the longest of some activities, and the time from the first to the last."""
-        import numpy as np
-
         longest = work[np.argsort(-self.duration[work], kind="stable")[:MOST_SHOWN]]
         rows = tuple(np.sort(self.rows[longest]).tolist())
         return Evidence(
@@ -134,8 +128,6 @@ class Trace:
 
 def _blocks(table: "pa.Table", launches: "NDArray[Any]") -> "NDArray[Any]":
     """Return the number of blocks of each launch configuration; 0 if unknown."""
-    import numpy as np
-
     ids = plain(table["id"])
     x, y, z = (plain(table[f"grid_{axis}"]).astype(np.int64) for axis in "xyz")
     grids = np.minimum(np.minimum(x * y, _MOST_BLOCKS) * z, _MOST_BLOCKS)

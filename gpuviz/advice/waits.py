@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import within_cells
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
@@ -127,8 +129,6 @@ def longest_waits(schedule: Schedule) -> tuple[Waits, ...]:
 
 def without_waits(schedule: Schedule, waits: Waits) -> RemovedWaits:
     """Return what a recording is without the waits of one line."""
-    import numpy as np
-
     recording = schedule.recording
     removed = np.zeros(recording.tables["api_calls"].num_rows, bool)
     removed[waits.all_calls] = True
@@ -156,7 +156,6 @@ def without_waits(schedule: Schedule, waits: Waits) -> RemovedWaits:
 
 def _longest(schedule: Schedule) -> "Iterator[Waits]":
     """Yield the lines during whose waits the GPU works longest."""
-    import numpy as np
     import pyarrow.compute as pc
 
     recording = schedule.recording

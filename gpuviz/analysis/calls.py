@@ -4,6 +4,8 @@ import re
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import texts
 from gpuviz.data.columns import codes, plain
@@ -61,8 +63,6 @@ def call_kinds(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     Copies within or between devices are ``OTHER``: the host does not wait for them. Asynchronous
     copies from or to pageable memory are ``PAGEABLE_MEMCPY``: CUDA stages them during the call.
     """
-    import numpy as np
-
     calls = tables["api_calls"]
     kinds = _kinds_of_names(tables, calls["name"])
     if kinds.size == 0:
@@ -77,8 +77,6 @@ def call_kinds(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
 
 
 def _kinds_of_names(tables: "Mapping[str, pa.Table]", names: "pa.ChunkedArray") -> "NDArray[Any]":
-    import numpy as np
-
     ids = plain(names)
     if not ids.size:
         return np.zeros(0, np.uint8)
@@ -92,8 +90,6 @@ def _correlations_of_copies(
     tables: "Mapping[str, pa.Table]",
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the correlation ids of copies without host memory, and of pageable copies."""
-    import numpy as np
-
     activities = tables["activities"]
     kinds = codes(activities["kind"], DICTIONARIES["activities", "kind"])
     rows = np.flatnonzero(kinds == DICTIONARIES["activities", "kind"].index("memcpy"))

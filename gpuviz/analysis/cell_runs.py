@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.analysis.iterations import peak_and_busy
 from gpuviz.analysis.launches import texts
 from gpuviz.data.columns import codes, plain
@@ -43,8 +45,6 @@ def cell_runs(recording: "RecordingData", *, streams: bool) -> list[CellRun]:
         recording: The recording.
         streams: Whether GPU activities were recorded.
     """
-    import numpy as np
-
     ranges, (first, last) = recording.tables["ranges"], recording.time_range
     is_cell = codes(ranges["kind"], _KINDS) == _KINDS.index("cell")
     rows = np.flatnonzero(is_cell & (plain(ranges["parent"]) == 0))

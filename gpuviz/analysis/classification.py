@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.launches import calls_of, durations, first_rows, texts, within
@@ -15,7 +18,6 @@ from gpuviz.data.tables import DICTIONARIES
 from gpuviz.data.tables import schemas as primary_schemas
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     Tables = Mapping[str, pa.Table]
@@ -81,8 +83,6 @@ def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":
 
     A wait of a stream and a copy between devices stay whole if any of them is in the window.
     """
-    import pyarrow as pa
-
     if name == "stream_waits":
         return table.filter(touches(table, window, ("recorded_time", "resumed_time")))
     inside = table.filter(touches(table, window))
@@ -102,8 +102,6 @@ def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":
 
 def _parts_within(waits: "pa.Table", window: "tuple[int, int]") -> "dict[str, pa.Array]":
     """Return the parts of waits in a window: first the host waits for work, then for a copy."""
-    import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     unknown = plain(pc.is_null(waits["waiting_ns"]).cast("uint8")).astype(bool)
@@ -131,8 +129,6 @@ def touches(
 
 
 def _table(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
-    import pyarrow as pa
-
     schema = schemas()[name]
     arrays = [
         coded(columns[field.name], WORDS[name, field.name])
@@ -151,9 +147,6 @@ def _host_waits(tables: "Tables") -> "dict[str, Any]":
     Queries are excluded. If calls are recorded, a wait without a call was a query: waiting calls
     are always recorded, queries only if all calls are.
     """
-    import numpy as np
-    import pyarrow as pa
-
     table, calls_table = tables["synchronizations"], tables["api_calls"]
     waits = codes(table["kind"], _SYNCHRONIZATION_KINDS) - _SYNCHRONIZATION_KINDS.index(
         _WAIT_KINDS[0]
@@ -195,8 +188,6 @@ def _host_waits(tables: "Tables") -> "dict[str, Any]":
 
 def _blocking_calls(tables: "Tables", kinds: "NDArray[Any]") -> "NDArray[Any]":
     """Return the rows of blocking calls; of calls with the same correlation id, the first."""
-    import numpy as np
-
     blocking = (CallKind.SYNCHRONIZE, CallKind.MEMCPY, CallKind.PAGEABLE_MEMCPY)
     rows = np.flatnonzero(np.isin(kinds, blocking))
     correlations = plain(tables["api_calls"]["correlation"])[rows]
@@ -210,8 +201,6 @@ def _kinds_alone(
     kinds: "NDArray[Any]",
 ) -> "NDArray[Any]":
     """Return the kind of wait of each call; for synchronizing calls, from their names."""
-    import numpy as np
-
     found = np.full(len(calls), _WAIT_KINDS.index("context_synchronize"))
     names = texts(tables, _at(tables["api_calls"], "name", calls))
     for word, kind in (("Event", "event_synchronize"), ("Stream", "stream_synchronize")):
@@ -223,8 +212,6 @@ def _kinds_alone(
 
 def _first_copies(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     """Return the row of the first copy of each call; -1 if unknown."""
-    import numpy as np
-
     activities = tables["activities"]
     kinds = codes(activities["kind"], _ACTIVITY_KINDS)
     copies = np.flatnonzero(kinds == _ACTIVITY_KINDS.index("memcpy"))
@@ -242,8 +229,6 @@ def _of_wait_or_copy(
     copies: "NDArray[Any]",
     unknown: int,
 ) -> "NDArray[Any]":
-    import numpy as np
-
     of_waits = plain(tables["synchronizations"][column])[rows]
     of_copies = _at(tables["activities"], column, copies[len(rows) :], unknown)
     return np.concatenate([of_waits, of_copies])
@@ -256,8 +241,6 @@ def _at(
     otherwise: int = 0,
 ) -> "NDArray[Any]":
     """Return the values of a column in rows; ``otherwise`` where the row is -1."""
-    import numpy as np
-
     values = plain(table[column])
     found = np.full(len(rows), otherwise, values.dtype)
     found[rows >= 0] = values[rows[rows >= 0]]
@@ -266,16 +249,12 @@ def _at(
 
 def _times(table: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
     """Return the times of rows, clipped so that damaged rows cannot cause an overflow."""
-    import numpy as np
-
     times: NDArray[Any] = np.clip(plain(table["time"])[rows], -_LIMIT, _LIMIT)
     return times
 
 
 def _idle_gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str, Any]":
     """Return the parts of idle gaps; the native core contains the rule."""
-    import numpy as np
-
     activities, calls = timed_activities(tables), timed_calls(tables)
     rows = sum(tables[name].num_rows for name in ("activities", "api_calls"))
     most = max(_MOST_GAPS, _MOST_GAPS_PER_ROW * rows)
@@ -290,8 +269,6 @@ def _idle_gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str,
 
 def _stream_waits(tables: "Tables") -> "dict[str, Any]":
     """Return each wait of a stream for an event of another stream, in the order of the waits."""
-    import numpy as np
-
     table = tables["synchronizations"]
     kinds = codes(table["kind"], _SYNCHRONIZATION_KINDS)
     streams = plain(table["stream"])
@@ -321,8 +298,6 @@ def _stream_waits(tables: "Tables") -> "dict[str, Any]":
 
 def _peer_copies(tables: "Tables") -> "dict[str, Any]":
     """Return each copy between devices, with the streams at both of its ends."""
-    import numpy as np
-
     activities, synchronizations = tables["activities"], tables["synchronizations"]
     source, destination = (plain(activities[f"{end}_device"]) for end in ("source", "destination"))
     rows = np.flatnonzero((source >= 0) & (destination >= 0) & (source != destination))
@@ -359,8 +334,6 @@ def _in_order(
     waits: "dict[str, Any]", time: str, stream: str, chosen: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the times of some waits, in order, and their streams."""
-    import numpy as np
-
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(waits[time][rows], kind="stable")]
     return waits[time][rows], waits[stream][rows]
@@ -376,8 +349,6 @@ def records_of(
     A record and its wait have the same sync id. Without one, it is the latest record of the event
     that was called before the wait.
     """
-    import numpy as np
-
     found = np.full(len(waits), -1)
     if not records.size:
         return found
@@ -398,8 +369,6 @@ class _Ordered:
     """Rows by key, in the order of their calls; rows with call 0 are excluded."""
 
     def __init__(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> None:
-        import numpy as np
-
         rows = np.flatnonzero(calls != 0)
         combined = _combined(keys[rows], calls[rows])
         order = np.argsort(combined, kind="stable")
@@ -416,13 +385,9 @@ class _Ordered:
         return self._rows_at(self._places(keys, calls), keys)
 
     def _places(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
-        import numpy as np
-
         return np.searchsorted(self._combined, _combined(keys, calls), side="right")
 
     def _rows_at(self, places: "NDArray[Any]", keys: "NDArray[Any]") -> "NDArray[Any]":
-        import numpy as np
-
         found = np.full(len(places), -1)
         there = np.flatnonzero((places >= 0) & (places < len(self._rows)))
         same = self._combined[places[there]] >> np.uint64(32) == keys[there]
@@ -434,8 +399,6 @@ class _Launches:
     """The activities of some streams, in launch order."""
 
     def __init__(self, tables: "Tables", streams: "NDArray[Any]") -> None:
-        import numpy as np
-
         activities = tables["activities"]
         of_all = plain(activities["stream"])
         self._rows = np.flatnonzero(np.isin(of_all, streams)) if streams.size else np.zeros(0, int)
@@ -451,14 +414,10 @@ class _Launches:
         return self._of_all(self._ordered.first_after(streams, calls))
 
     def _of_all(self, found: "NDArray[Any]") -> "NDArray[Any]":
-        import numpy as np
-
         rows: NDArray[Any] = np.append(self._rows, -1)[found]
         return rows
 
 
 def _combined(keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
-    import numpy as np
-
     combined: NDArray[Any] = (keys.astype(np.uint64) << np.uint64(32)) | calls.astype(np.uint64)
     return combined

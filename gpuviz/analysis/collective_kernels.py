@@ -6,6 +6,8 @@ thread. So the rows that a thread writes belong to the kernel that it launched l
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.launches import calls_of, first_rows, texts
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
@@ -29,8 +31,6 @@ def collective_kernels(tables: "Tables") -> "NDArray[Any]":
     It is -1 if that is not certain: the thread launched something else in between, as NCCL's
     callbacks do that report the launches of graphs, or the record of the launch is missing.
     """
-    import numpy as np
-
     rows, calls = tables["collectives"], tables["api_calls"]
     found = np.full(rows.num_rows, -1)
     launches = _launches(tables)
@@ -53,8 +53,6 @@ def collective_kernels(tables: "Tables") -> "NDArray[Any]":
 
 def _launches(tables: "Tables") -> "NDArray[Any]":
     """Return the calls that launched something, by their name or what they launched."""
-    import numpy as np
-
     calls = tables["api_calls"]
     names = plain(calls["name"])
     known = distinct(names)
@@ -68,8 +66,6 @@ def _launches(tables: "Tables") -> "NDArray[Any]":
 
 def _kernels_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     """Return the kernel of NCCL that each call launched; -1 if it launched none."""
-    import numpy as np
-
     activities = tables["activities"]
     correlation = plain(tables["api_calls"]["correlation"])[calls]
     activity = first_rows(plain(activities["correlation"]), correlation)

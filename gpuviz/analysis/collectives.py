@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.analysis.processes import processes
 from gpuviz.data.arrays import batch_of
@@ -15,7 +18,6 @@ from gpuviz.data.tables import DICTIONARIES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -46,8 +48,6 @@ def collectives(recording: "RecordingData") -> "pa.Table":
     missing, the difference is within the error, or, for ``waited_ns``, the clock is the host's.
     ``last_process`` is the name of the rank's process in a merged recording.
     """
-    import pyarrow as pa
-
     schema = pa.schema(
         {
             "time": pa.int64(),
@@ -127,8 +127,6 @@ class _Process:
 
 
 def _matched(recording: "RecordingData") -> "Iterator[dict[str, Any]]":
-    import numpy as np
-
     table = recording.tables["collectives"]
     function = codes(table["function"], _FUNCTIONS)
     chosen = np.flatnonzero(~np.isin(function, _UNMATCHED))
@@ -207,8 +205,6 @@ def _last(
 
 def _processes_of(recording: "RecordingData", count: int) -> "NDArray[Any]":
     """Return the number of each row's process, from 1; 0 in a recording of one process."""
-    import numpy as np
-
     found = np.zeros(count, np.int64)
     for number, process in enumerate(processes(recording), 1):
         found[process.rows["collectives"]] = number

@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.launches import texts
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -27,9 +29,6 @@ def compilations(recording: "RecordingData") -> "pa.Table":
     the first CUDA call of that thread from then on; 0 if unknown), and the ``site`` and ``source``
     of its line. A kernel that this process has launched before is not loaded again.
     """
-    import numpy as np
-    import pyarrow as pa
-
     table = recording.tables["ranges"]
     kinds = codes(table["kind"], _KINDS)
     is_compiled = kinds == _KINDS.index("compile")
@@ -91,8 +90,6 @@ def first_calls(
     recording: "RecordingData", threads: "NDArray[Any]", times: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return the row of the first CUDA call of each thread from each time on; -1 without one."""
-    import numpy as np
-
     table = recording.tables["api_calls"]
     begin, of_thread = plain(table["time"]), plain(table["thread"])
     found = np.full(len(times), -1)

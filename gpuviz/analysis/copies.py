@@ -2,13 +2,15 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import CallSites, calls_of, check_by, durations, stacks_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -33,9 +35,6 @@ def copies(
     Raises:
         ValueError: ``by`` has another value.
     """
-    import numpy as np
-    import pyarrow as pa
-
     check_by(by, ("kind", "line", "stack"))
     activities = recording.tables["activities"]
     known = DICTIONARIES["activities", "kind"]
@@ -70,6 +69,4 @@ def copies(
 
 
 def _names(known: tuple[str, ...], positions: "NDArray[Any]") -> "pa.Array":
-    import pyarrow as pa
-
     return pa.array([known[n] if n >= 0 else "" for n in positions.tolist()], pa.utf8())

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import CallSites, calls_of, durations, first_rows, stacks_of
 from gpuviz.data.arrays import batch_of
@@ -9,8 +12,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
@@ -24,8 +25,6 @@ def default_stream_work(recording: "RecordingData") -> "pa.Table":
     ``activities``; a graph is what its first node is), ``site``, ``source``, ``stack``, ``count``
     of calls, ``total_ns`` of the time on the GPU. Per-thread default streams are others.
     """
-    import pyarrow as pa
-
     schema = pa.schema(
         {
             "device": pa.int16(),
@@ -42,8 +41,6 @@ def default_stream_work(recording: "RecordingData") -> "pa.Table":
 
 def default_stream_rows(recording: "RecordingData") -> list[dict[str, Any]]:
     """Return the rows of `default_stream_work`, without an import: also while Python exits."""
-    import numpy as np
-
     tables = recording.tables
     streams, activities = tables["streams"], tables["activities"]
     is_default = codes(streams["kind"], _STREAM_KINDS) == _STREAM_KINDS.index("default")

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.data.stream_handle import stream_name
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.data.recording_data import RecordingData
 
 _KEYS = ("device", "allocated_at", "freed_at", "used_at", "own_stream", "stream")
@@ -23,8 +23,6 @@ def delayed_frees(recording: "RecordingData") -> "pa.Table":
     ``stream`` (which used it), ``frees``, ``bytes`` and ``byte_seconds``: bytes times the seconds
     from the free until the allocator saw that the work was done.
     """
-    import pyarrow as pa
-
     site = recording.call_stacks.call_site
     sums: dict[tuple[object, ...], list[float]] = {}
     for device, rows in recording.manifest.delayed_frees.items():

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import CUPY, allocator_settings
 from gpuviz.data.columns import codes, plain
@@ -57,8 +59,6 @@ class DeviceReplay:
         *,
         shared: "SharedOperations | None" = None,
     ) -> None:
-        import numpy as np
-
         self._shared = {} if shared is None else shared
         self._change = change
         self.capacity = total_memory(recording, device) if capacity is None else capacity
@@ -144,8 +144,6 @@ def _are_alike(first: _core.AllocatorSettings, second: _core.AllocatorSettings) 
 
 
 def _has_empty_cache(recording: "RecordingData") -> bool:
-    import numpy as np
-
     actions = codes(recording.tables["memory_events"]["action"], ACTIONS)
     return bool(np.any(actions == ACTIONS.index("empty_cache")))
 
@@ -154,8 +152,6 @@ def _changed(
     recording: "RecordingData", device: int, change: Change
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the rows of the recording that are repeated, and the action of each."""
-    import numpy as np
-
     actions = codes(recording.tables["memory_events"]["action"], ACTIONS)
     rows = np.arange(len(actions))
     requested, completed = map(ACTIONS.index, ("free_requested", "free_completed"))
@@ -180,8 +176,6 @@ def _largest_first(recording: "RecordingData", device: int) -> "NDArray[Any]":
 
     The block whose request led to the peak is one of them.
     """
-    import numpy as np
-
     initial = recording.manifest.initial_events
     events = recording.tables["memory_events"]
     actions, size = codes(events["action"], ACTIONS), plain(events["size"])
@@ -207,8 +201,6 @@ def _recorded_events(
     actions: "NDArray[Any]",
     change: Change,
 ) -> _core.RecordedEvents:
-    import numpy as np
-
     table = recording.tables["memory_events"]
     texts = {"action", "framework"}
     names = [field.name for field in schemas()["memory_events"] if field.name not in texts]

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from gpuviz.analysis.initial_state import ALLOCATED, PENDING_FREE
 from gpuviz.analysis.state import state_at
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz._core import MemoryState
     from gpuviz.data.recording_data import Moment, RecordingData
 
@@ -125,8 +125,6 @@ def _external(free: int, largest_free: int) -> float:
 
 
 def _by_pool(blocks: dict[str, Any], segments: dict[str, Any]) -> "pa.Table":
-    import pyarrow as pa
-
     rows = []
     keys = zip(segments["pool"].tolist(), segments["stream"].tolist(), strict=True)
     for pool, stream in sorted(set(keys)):

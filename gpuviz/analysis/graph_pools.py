@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.launches import first_rows
 from gpuviz.analysis.lifetimes import lifetimes
 from gpuviz.analysis.pools import private_pools
@@ -10,7 +13,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -31,8 +33,6 @@ def graph_pools(recording: "RecordingData") -> "pa.Table":
     temporaries of a replay. Graphs that were captured before the recording, or without launch
     blocks, are unknown.
     """
-    import pyarrow as pa
-
     captures = _captures_by_pool(recording)
     launches = _launches(recording)
     rows: list[dict[str, Any]] = []
@@ -52,8 +52,6 @@ def graph_pools(recording: "RecordingData") -> "pa.Table":
 
 
 def _schema() -> "pa.Schema":
-    import pyarrow as pa
-
     names = ("reserved", "reserved_peak", "allocated", "allocated_peak", "graphs", "replays")
     return pa.schema(
         [("device", pa.int16()), ("pool", pa.uint32()), *((name, pa.int64()) for name in names)]
@@ -62,8 +60,6 @@ def _schema() -> "pa.Schema":
 
 def _captures_by_pool(recording: "RecordingData") -> dict[tuple[int, int], set[int]]:
     """Return the captures that use each private pool, by device and number of the pool."""
-    import numpy as np
-
     tables = recording.tables
     private = private_pools(tables)
     if not (len(private) and tables["graph_calls"].num_rows and tables["launch_blocks"].num_rows):
@@ -94,8 +90,6 @@ def _captures_by_pool(recording: "RecordingData") -> dict[tuple[int, int], set[i
 
 def _launches(recording: "RecordingData") -> dict[int, int] | None:
     """Return the launches of each capture's graphs; None if some are of unknown captures."""
-    import numpy as np
-
     calls = recording.tables["graph_calls"]
     is_launch = codes(calls["kind"], DICTIONARIES["graph_calls", "kind"]) == _LAUNCH
     captures, counts = np.unique(plain(calls["capture"])[is_launch], return_counts=True)
@@ -104,8 +98,6 @@ def _launches(recording: "RecordingData") -> dict[int, int] | None:
 
 
 def _levels(recording: "RecordingData", device: int, pool: int) -> dict[str, int]:
-    import numpy as np
-
     events = recording.tables["memory_events"]
     is_here = (plain(events["device"]) == device) & (plain(events["pool"]) // 2 == pool)
     actions = codes(events["action"], ACTIONS)[is_here]

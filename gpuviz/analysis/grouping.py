@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz import _core
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 
@@ -41,8 +43,6 @@ class Groups:
             values: An integer for each row.
             chosen: Mask of the rows that count; a group without any gets null.
         """
-        import pyarrow as pa
-
         groups = len(self.counts)
         numbers, of_rows = self._numbers[chosen], _whole(values[chosen])
         counts = _core.group_totals(numbers, of_rows, groups)["count"]
@@ -53,8 +53,6 @@ class Groups:
 
         Equally frequent values are in the order of their first rows.
         """
-        import numpy as np
-
         _, first, counts = _combined([self._numbers, column])
         rows: list[list[int]] = [[] for _ in self.counts]
         for row in first[np.argsort(-counts.astype(np.int64), kind="stable")].tolist():
@@ -69,8 +67,6 @@ class Groups:
         Args:
             columns: At most three columns of keys.
         """
-        import numpy as np
-
         nothing = np.zeros_like(self._numbers)
         first, second, third = [*map(_key, columns), nothing, nothing][:3]
         found: Any = _core.typical_rows(self._numbers, first, second, third, len(self.counts))
@@ -88,8 +84,6 @@ def _combined(
     keys: "Sequence[NDArray[Any]]",
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
     """Return numbers in the order of first occurrence, their first rows and their counts."""
-    import numpy as np
-
     first, *others = map(_key, keys)
     found: Any = _core.numbered(first, others[0] if others else np.zeros_like(first))
     for key in others[1:]:
@@ -99,12 +93,8 @@ def _combined(
 
 
 def _key(values: "NDArray[Any]") -> "NDArray[Any]":
-    import numpy as np
-
     return np.ascontiguousarray(values, np.uint32)
 
 
 def _whole(values: "NDArray[Any]") -> "NDArray[Any]":
-    import numpy as np
-
     return np.ascontiguousarray(values, np.int64)

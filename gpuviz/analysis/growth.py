@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -55,8 +57,6 @@ def growth(sizes: "NDArray[Any]", counts: "NDArray[Any]", numbers: "NDArray[Any]
         counts: Live blocks at the end of each iteration.
         numbers: The number of each iteration, ascending, from which some may be left out.
     """
-    import numpy as np
-
     first = max(math.ceil(_WARM_UP * len(sizes)), 1)
     sizes, counts, numbers = sizes[first:], counts[first:], numbers[first:]
     if len(sizes) < FEWEST or not (_rises(sizes) and _rises_in_blocks(sizes, counts)):
@@ -71,8 +71,6 @@ def growth(sizes: "NDArray[Any]", counts: "NDArray[Any]", numbers: "NDArray[Any]
 
 def theil_sen(levels: "NDArray[Any]", places: "NDArray[Any]") -> tuple[float, float, float]:
     """Return the slope of levels at ascending places, and its 95 % confidence interval."""
-    import numpy as np
-
     count = len(levels)
     before, after = np.triu_indices(count, 1)
     slopes = np.sort((levels[after] - levels[before]) / (places[after] - places[before]))
@@ -85,8 +83,6 @@ def theil_sen(levels: "NDArray[Any]", places: "NDArray[Any]") -> tuple[float, fl
 
 
 def _rises(levels: "NDArray[Any]") -> bool:
-    import numpy as np
-
     third = len(levels) // 3
     early, late = levels[: third + 1], levels[-third - 1 :]
     whole = int(levels[-1] - levels[0])
@@ -102,8 +98,6 @@ def _rises(levels: "NDArray[Any]") -> bool:
 
 
 def _rises_in_blocks(sizes: "NDArray[Any]", counts: "NDArray[Any]") -> bool:
-    import numpy as np
-
     if counts[-1] > counts[0]:
         return _rises(counts)
     return len(sizes) >= _FEWEST_OF_ONE_BLOCK and bool((np.diff(sizes) > 0).all())

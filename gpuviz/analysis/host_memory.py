@@ -4,6 +4,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.peak import peak
@@ -14,8 +17,6 @@ from gpuviz.data.once import Once
 from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz._core import MemoryState
     from gpuviz.analysis.peak import Peak
     from gpuviz.data.recording_data import Moment, RecordingData
@@ -97,17 +98,12 @@ host_memory = Once(HostMemory)
 
 def events_before(state: "MemoryState", time: int) -> "pa.Table":
     """Return ``host_memory_events`` at ``time`` that recreate a state of `HostMemory.as_device`."""
-    import numpy as np
-    import pyarrow as pa
-
     rows = initial_events(state).select(schemas()[TABLE].names)
     return rows.set_column(0, "time", pa.array(np.full(rows.num_rows, time, np.int64)))
 
 
 def window_of(recording: "RecordingData", start: int, end: int) -> "pa.Table":
     """Return ``host_memory_events`` of a window after ``start`` and until ``end``."""
-    import pyarrow as pa
-
     events = recording.tables[TABLE]
     if not events.num_rows:
         return events
@@ -119,8 +115,6 @@ def window_of(recording: "RecordingData", start: int, end: int) -> "pa.Table":
 
 def as_memory_events(events: "pa.Table") -> "pa.Table":
     """Return ``host_memory_events`` as ``memory_events`` of device 0."""
-    import numpy as np
-    import pyarrow as pa
 
     def nothing(kind: pa.DataType) -> pa.Array:
         if pa.types.is_dictionary(kind):

@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.initial_state import PENDING_FREE
 from gpuviz.data.arrays import coded
 from gpuviz.data.memory_columns import NUMBER_COLUMNS
 from gpuviz.data.tables import ACTIONS, DICTIONARIES, schemas
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz._core import MemoryState
 
 INACTIVE = 0
@@ -23,9 +24,6 @@ def initial_events(state: "MemoryState") -> "pa.Table":
     Each event has the time, stack, stream and pool of the event that created the segment or block;
     its range is no longer known.
     """
-    import numpy as np
-    import pyarrow as pa
-
     segments = _segment_events(state.segments())
     blocks = state.blocks()
     live = blocks["state"] != INACTIVE
@@ -51,8 +49,6 @@ def initial_events(state: "MemoryState") -> "pa.Table":
 
 
 def _segment_events(segments: dict[str, Any]) -> dict[str, Any]:
-    import numpy as np
-
     count = len(segments["address"])
     nothing = np.zeros(count, np.int64)
     mapped, allocated = _ACTION["segment_map"], _ACTION["segment_alloc"]
@@ -69,8 +65,6 @@ def _segment_events(segments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _limit_events(limits: dict[int, int]) -> dict[str, Any]:
-    import numpy as np
-
     nothing = np.zeros(len(limits), np.int64)
     columns = dict.fromkeys((*NUMBER_COLUMNS, "range"), nothing)
     return columns | {
@@ -83,8 +77,6 @@ def _limit_events(limits: dict[int, int]) -> dict[str, Any]:
 
 
 def _block_events(blocks: dict[str, Any], chosen: Any, action: str) -> dict[str, Any]:
-    import numpy as np
-
     columns = {name: blocks[name][chosen] for name in NUMBER_COLUMNS}
     count = len(columns["time"])
     return columns | {

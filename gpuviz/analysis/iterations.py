@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import calls_of, durations, stacks_of, text_numbers, texts, within
@@ -13,7 +16,6 @@ from gpuviz.data.conclusions import schemas
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -73,8 +75,6 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
         recording: The recording.
         device: Ordinal.
     """
-    import pyarrow as pa
-
     schema = pa.schema([field for field in schemas()["iterations"] if field.name != "device"])
     launches = _Launches(recording)
     found = _found(recording, launches)
@@ -95,8 +95,6 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
 
 def host_ends(recording: "RecordingData") -> "NDArray[Any]":
     """Return when the host left each iteration, in ns, ascending; none if none is found."""
-    import numpy as np
-
     found = _found(recording, _Launches(recording))
     return np.zeros(0, np.int64) if found is None else found.host_end
 
@@ -120,8 +118,6 @@ class _Launches:
     """The activities of a recording whose launch calls are known, in the order of the calls."""
 
     def __init__(self, recording: "RecordingData") -> None:
-        import numpy as np
-
         tables = recording.tables
         activities = tables["activities"]
         calls = calls_of(tables, plain(activities["correlation"]))
@@ -141,8 +137,6 @@ class _Launches:
 
     def ends(self) -> "NDArray[Any]":
         """Return when each launch and its work have ended."""
-        import numpy as np
-
         tables = self._recording.tables
         returned = plain(tables["api_calls"]["end"])[self._calls]
         ended: NDArray[Any] = np.maximum(returned, plain(tables["activities"]["end"])[self._rows])
@@ -150,16 +144,12 @@ class _Launches:
 
     def starts(self) -> "NDArray[Any]":
         """Return when the work of each launch began, not before that of an earlier launch."""
-        import numpy as np
-
         began = plain(self._recording.tables["activities"]["time"])[self._rows]
         started: NDArray[Any] = np.maximum.accumulate(np.maximum(began, self.called))
         return started
 
     def lines(self) -> "NDArray[Any]":
         """Return the id in ``frames`` of the user's line of each launch; 0 if unknown."""
-        import numpy as np
-
         tables = self._recording.tables
         stacks = tables["stacks"]
         frame_of = np.zeros(int(plain(stacks["id"]).max(initial=0)) + 1, np.int64)
@@ -177,8 +167,6 @@ class _Launches:
 
     def totals(self, found: _Found, device: int) -> "dict[str, NDArray[Any]]":
         """Return what a device did for the launches in each iteration."""
-        import numpy as np
-
         activities = self._recording.tables["activities"]
         at = np.searchsorted(found.host_start, self.called, side="right") - 1
         inside = (at >= 0) & (self.called < found.host_end[at])
@@ -202,8 +190,6 @@ class _Launches:
 
 def _ranges(recording: "RecordingData", launches: _Launches) -> _Found | None:
     """Return the ranges of the name with the most time, of those that repeat; None without one."""
-    import numpy as np
-
     table = recording.tables["ranges"]
     starts, ends = plain(table["time"]), plain(table["end"])
     kinds = codes(table["kind"], _RANGE_KINDS)
@@ -231,8 +217,6 @@ def _ranges(recording: "RecordingData", launches: _Launches) -> _Found | None:
 
 def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
     """Return the iterations in the order of the launches; None if there is no clear period."""
-    import numpy as np
-
     lines = launches.lines()
     found = repeats(launches.sites(), fewest=FEWEST)
     if found is None or len(np.unique(lines[_usual(found)])) < 2 or not lines[_usual(found)].all():  # noqa: PLR2004
@@ -256,8 +240,6 @@ def _is_much(
     recording: "RecordingData", launches: _Launches, starts: "NDArray[Any]", ends: "NDArray[Any]"
 ) -> bool:
     """Return whether spans, in order, have half of the launches or of the recorded time."""
-    import numpy as np
-
     times = np.searchsorted(launches.called, np.stack([starts, ends]))
     launched = int((times[1] - times[0]).sum())
     lasted = int((ends - starts).sum())
@@ -269,8 +251,6 @@ def _is_much(
 
 def _peaks(recording: "RecordingData", device: int, found: _Found) -> "NDArray[Any]":
     """Return the most bytes allocated in each iteration."""
-    import numpy as np
-
     levels = memory_levels(recording)
     rows = np.flatnonzero(plain(levels["device"]) == device)
     times, bytes_at = plain(levels["time"])[rows], plain(levels["allocated"])[rows]
@@ -285,8 +265,6 @@ def _peaks(recording: "RecordingData", device: int, found: _Found) -> "NDArray[A
 
 def _busy(recording: "RecordingData", device: int, found: _Found) -> "NDArray[Any]":
     """Return the time of each iteration in which any activity ran on a device."""
-    import numpy as np
-
     activities = recording.tables["activities"]
     is_work = codes(activities["kind"], _KINDS) != _KINDS.index("range")
     begin, end = within(activities, (int(found.start[0]), int(found.end[-1])))
@@ -300,8 +278,6 @@ def _busy(recording: "RecordingData", device: int, found: _Found) -> "NDArray[An
 
 def _waits(recording: "RecordingData", device: int, found: _Found) -> "NDArray[Any]":
     """Return how long the host was blocked in each iteration, by a device or an unknown one."""
-    import numpy as np
-
     waits = derived(recording)["host_waits"]
     begin, end = within(waits, (int(found.start[0]), int(found.end[-1])))
     chosen = np.isin(plain(waits["device"]), [device, -1])
@@ -310,8 +286,6 @@ def _waits(recording: "RecordingData", device: int, found: _Found) -> "NDArray[A
 
 def _time_in(begin: "NDArray[Any]", end: "NDArray[Any]", found: _Found) -> "NDArray[Any]":
     """Return the sum of the parts of spans in each iteration."""
-    import numpy as np
-
     times = np.stack([found.start, found.end]) - found.start[0]
     until = np.zeros(times.shape, np.int64)
     for edges, sign in ((begin, 1), (end, -1)):

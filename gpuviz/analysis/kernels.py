@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import (
     CallSites,
@@ -16,7 +19,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -42,9 +44,6 @@ def kernels(
     Raises:
         ValueError: ``by`` has another value.
     """
-    import numpy as np
-    import pyarrow as pa
-
     check_by(by, ("name", "name_and_line", "line", "stack"))
     activities = recording.tables["activities"]
     known = DICTIONARIES["activities", "kind"]
@@ -92,8 +91,6 @@ def short_name(name: str) -> str:
 
 def _delays(recording: "RecordingData", rows: "pa.Table", calls: "NDArray[Any]") -> "NDArray[Any]":
     """Return the time from a call's return to the kernel's start; undefined without a call."""
-    import numpy as np
-
     begin = plain(rows["time"])
     returned = begin.copy()
     returned[calls >= 0] = plain(recording.tables["api_calls"]["end"])[calls[calls >= 0]]
@@ -102,8 +99,6 @@ def _delays(recording: "RecordingData", rows: "pa.Table", calls: "NDArray[Any]")
 
 
 def _shapes(recording: "RecordingData", launches: "NDArray[Any]") -> "dict[str, pa.Array]":
-    import pyarrow as pa
-
     columns = recording.tables["launch_configurations"].to_pydict()
     axes = {name: [f"{name}_{axis}" for axis in "xyz"] for name in ("grid", "block")}
     shapes = {}

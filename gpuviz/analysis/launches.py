@@ -3,13 +3,15 @@
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.grouping import numbered
 from gpuviz.data.columns import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -41,8 +43,6 @@ def durations(table: "pa.Table", window: "tuple[int, int] | None" = None) -> "ND
 
 def within(table: "pa.Table", window: "tuple[int, int]") -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return begin and end of each row, clipped to a window; none ends before it begins."""
-    import numpy as np
-
     begin, end = (np.clip(plain(table[name]), *window) for name in ("time", "end"))
     return begin, np.maximum(begin, end)
 
@@ -54,8 +54,6 @@ def calls_of(tables: "Tables", correlations: "NDArray[Any]") -> "NDArray[Any]":
 
 def first_rows(known: "NDArray[Any]", wanted: "NDArray[Any]") -> "NDArray[Any]":
     """Return the first row of ``known`` with each wanted id; -1 if there is none, or for id 0."""
-    import numpy as np
-
     if not known.size:
         return np.full(len(wanted), -1)
     low, high = int(known.min()), int(known.max())
@@ -73,8 +71,6 @@ def first_rows(known: "NDArray[Any]", wanted: "NDArray[Any]") -> "NDArray[Any]":
 
 def texts(tables: "Tables", ids: "NDArray[Any]") -> list[str]:
     """Return the texts of ids of ``strings``, which are untrusted; empty for id 0."""
-    import numpy as np
-
     known, strings = plain(tables["strings"]["id"]), tables["strings"]["text"]
     wanted = np.flatnonzero(np.isin(known, ids)).tolist()
     text_of = {int(known[row]): strings[row].as_py() for row in wanted}
@@ -83,8 +79,6 @@ def texts(tables: "Tables", ids: "NDArray[Any]") -> list[str]:
 
 def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
     """Return a number for each id of ``strings``, equal for equal texts."""
-    import numpy as np
-
     rows, first = numbered(ids)
     numbers: dict[str, int] = {}
     of_distinct = [numbers.setdefault(each, len(numbers)) for each in texts(tables, ids[first])]
@@ -94,8 +88,6 @@ def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
 
 def stacks_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     """Return the call stack of each row of ``api_calls``; 0 if the row is -1."""
-    import numpy as np
-
     known = plain(tables["api_calls"]["stack"])
     stacks = np.zeros(len(calls), np.uint32)
     stacks[calls >= 0] = known[calls[calls >= 0]]
@@ -116,8 +108,6 @@ class CallSites:
 
     def numbers(self, by: str) -> "NDArray[Any]":
         """Return a number for each row, equal for the same ``line`` or ``stack``."""
-        import numpy as np
-
         if by == "stack":
             return self.stacks
         rows, first = numbered(self.stacks)
@@ -129,16 +119,12 @@ class CallSites:
 
     def lists(self, rows: "list[list[int]]") -> "pa.Array":
         """Return the call sites of lists of rows."""
-        import pyarrow as pa
-
         site_of = cache(lambda stack: self._call_stacks.call_site(stack)[0])
         found = [[site_of(stack) for stack in self.stacks[each].tolist()] for each in rows]
         return pa.array(found, pa.list_(pa.utf8()))
 
     def columns(self, rows: "NDArray[Any]") -> "dict[str, pa.Array]":
         """Return ``site``, ``source`` and ``stack`` of some rows, as in `Recording.sites`."""
-        import pyarrow as pa
-
         stacks = self.stacks[rows]
         pairs = [self._call_stacks.call_site(stack) for stack in stacks.tolist()]
         return {

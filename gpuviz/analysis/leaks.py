@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.growth import FEWEST, Growth, growth
 from gpuviz.analysis.iterations import host_ends
@@ -16,7 +19,6 @@ from gpuviz.data.tables import DICTIONARIES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -105,8 +107,6 @@ def leaks(recording: "RecordingData", device: int | None = None) -> "pa.Table":
     Raises:
         ValueError: The recording has no such device.
     """
-    import pyarrow as pa
-
     devices = recording.devices if device is None else (recording.device_or_first(device),)
     parts = [each.recording for each in processes(recording)] or [recording]
     lines = (each for part in parts for each in growing_lines(part))
@@ -172,8 +172,6 @@ class _Search:
     """Looks for growth in the blocks of a recording, of one line and device after another."""
 
     def __init__(self, recording: "RecordingData", blocks: Lifetimes, used: Touches | None) -> None:
-        import numpy as np
-
         self._recording, self._blocks = recording, blocks
         self._used, self._is_use_known = used, used is not None
         self._end = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
@@ -196,8 +194,6 @@ class _Search:
 
     def _lines_of(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
         """Return a number for each block, equal for those of a line on a device."""
-        import numpy as np
-
         rows, first = numbered(stacks)
         numbers: dict[Any, int] = {}
         of_stack = []
@@ -221,8 +217,6 @@ class _Search:
 
     def _allocation_periods(self) -> "NDArray[Any]":
         """Return when the periods end in which the same lines allocate."""
-        import numpy as np
-
         initial = self._recording.manifest.initial_events
         rows = np.flatnonzero((self._blocks.alloc >= initial) & (self._blocks.stack != 0))
         elements = numbered(self._line[rows])[0]
@@ -238,8 +232,6 @@ class _Search:
 
     def _cells(self) -> "NDArray[Any]":
         """Return when notebook cells ended, in ns."""
-        import numpy as np
-
         ranges = self._recording.tables["ranges"]
         is_cell = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
         ends = plain(ranges["end"])[is_cell]
@@ -256,8 +248,6 @@ class _Search:
             own: Whether only those marks count for a line before which it allocated since the mark
                 before.
         """
-        import numpy as np
-
         if len(marks) <= FEWEST:
             return
         chosen = np.arange(len(marks))
@@ -295,8 +285,6 @@ class _Search:
     def _growing_line(
         self, by: By, line: int, marks: "NDArray[Any]", grown: Growth, at: "NDArray[Any]"
     ) -> GrowingLine:
-        import numpy as np
-
         own = marks[at]
         last = own[-1]
         of_line = self._line == line
@@ -334,8 +322,6 @@ class _Search:
 
         Use after the last mark counts too, as when all parts are joined at the end.
         """
-        import numpy as np
-
         own = np.searchsorted(marks, self._blocks.begin[live])
         old = live[own < len(marks) - _LEAST_AGE]
         own = own[own < len(marks) - _LEAST_AGE]
@@ -360,8 +346,6 @@ class _Search:
 
     def _last_touch(self) -> "NDArray[Any]":
         """Return when each block was last given to the GPU; -1 if never."""
-        import numpy as np
-
         if self._last is None:
             assert self._used is not None  # noqa: S101 - see _knows_uses
             self._last = np.full(len(self._blocks), -1, np.int64)
@@ -384,8 +368,6 @@ class _Search:
             is_loop: Whether iterations are known, so that what does not grow with them is known not
                 to.
         """
-        import numpy as np
-
         blocks = self._blocks
         if is_loop:
             return
@@ -409,8 +391,6 @@ class _Search:
 
     def _middle(self) -> int:
         """Return when half of the recorded operations were done; pauses do not count."""
-        import numpy as np
-
         tables = self._recording.tables
         initial = self._recording.manifest.initial_events
         times = [

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz._core import MemoryState
     from gpuviz.data.recording_data import RecordingData
 
@@ -30,8 +30,6 @@ def final_state(recording: "RecordingData") -> "MemoryState":
 
 @Once
 def _levels_and_end(recording: "RecordingData") -> "tuple[pa.Table, MemoryState]":
-    import pyarrow as pa
-
     state = initial_state(recording)
     first = recording.manifest.initial_events
     before = pa.table(state.levels(0))

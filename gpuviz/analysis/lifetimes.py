@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz import _core
 from gpuviz.data.columns import plain
 
@@ -51,8 +53,6 @@ def lifetimes(recording: "RecordingData") -> Lifetimes:
     An event that contradicts an earlier block ends it. Blocks that end within the initial events
     are left out.
     """
-    import numpy as np
-
     events = recording.tables["memory_events"]
     initial = recording.manifest.initial_events
     found = [

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
@@ -11,7 +14,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -42,8 +44,6 @@ def lines(recording: "RecordingData", device: int | None = None) -> "pa.Table":
     Raises:
         ValueError: The recording has no such device.
     """
-    import pyarrow as pa
-
     found = _Lines(recording, device)
     table = pa.table(found.columns())
     order = ("live_bytes", "kernel_ns", "copy_ns", "wait_ns", "total_bytes", "idle_ns")
@@ -63,8 +63,6 @@ class _Lines:
         self._add_waits(device)
 
     def columns(self) -> "dict[str, pa.Array]":
-        import pyarrow as pa
-
         kinds = {name: pa.int64() for name in _SUMS}
         kinds = {"site": pa.utf8(), "source": pa.utf8(), "stack": pa.uint32()} | kinds
         return {
@@ -86,8 +84,6 @@ class _Lines:
                 line[name] += row[name]
 
     def _add_activities(self, device: int | None) -> None:
-        import numpy as np
-
         tables = self._recording.tables
         activities = tables["activities"]
         kinds = codes(activities["kind"], _KINDS)
@@ -109,8 +105,6 @@ class _Lines:
         self._add(stacks[ended], idle_ns=durations(gaps)[chosen])
 
     def _add_waits(self, device: int | None) -> None:
-        import numpy as np
-
         waits = derived(self._recording)["host_waits"]
         chosen = np.ones(waits.num_rows, bool)
         if device is not None:
@@ -123,8 +117,6 @@ class _Lines:
 
     def _add(self, stacks: "NDArray[Any]", **values: "NDArray[Any] | None") -> None:
         """Add values of rows with these call stacks; None counts the rows."""
-        import numpy as np
-
         groups = Groups([stacks])
         distinct = stacks[groups.first_rows].tolist()
         for name, each in values.items():

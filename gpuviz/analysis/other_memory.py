@@ -4,6 +4,9 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.launches import texts
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.pools import RMM_OWNER, allocator_beside, are_of
@@ -11,7 +14,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -47,8 +49,6 @@ class _Changes:
     """Allocations and releases outside the recorded allocators, in the order of their times."""
 
     def __init__(self, recording: "RecordingData") -> None:
-        import numpy as np
-
         table = recording.tables["memory_operations"]
         self._recording = recording
         is_new = codes(table["operation"], _OPERATIONS) == _OPERATIONS.index("allocation")
@@ -83,9 +83,6 @@ class _Changes:
         self._library, self._is_allocation = changes[:, 3], changes[:, 4]
 
     def by_library(self) -> "pa.Table":
-        import numpy as np
-        import pyarrow as pa
-
         rows: list[dict[str, Any]] = []
         numbers, of_row = np.unique(self._library, return_inverse=True)
         files = [PurePath(each).name for each in texts(self._recording.tables, numbers)]
@@ -114,8 +111,6 @@ class _Changes:
 
 
 def _recorded_addresses(recording: "RecordingData") -> "NDArray[Any]":
-    import numpy as np
-
     events = recording.tables["memory_events"]
     recorded = np.isin(codes(events["action"], ACTIONS), _RECORDED)
     recorded &= plain(events["pool"]) // 2 != RMM_OWNER
@@ -124,9 +119,6 @@ def _recorded_addresses(recording: "RecordingData") -> "NDArray[Any]":
 
 
 def _samples(recording: "RecordingData", changes: _Changes) -> "pa.Table":
-    import numpy as np
-    import pyarrow as pa
-
     table = recording.tables["device_memory"]
     device, time, used = (plain(table[name]) for name in ("device", "time", "used"))
     recorded, libraries = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
@@ -159,8 +151,6 @@ def _levels_of_allocators(recording: "RecordingData") -> "list[pa.Table]":
     One of them may not tell its segments, so that only the levels of each say what it has. RMM's
     memory resources are left out: they allocate as libraries do.
     """
-    import numpy as np
-
     if not allocator_beside(recording.tables):
         return [memory_levels(recording)]
     events, manifest = recording.tables["memory_events"], recording.manifest
@@ -176,8 +166,6 @@ def _levels_of_allocators(recording: "RecordingData") -> "list[pa.Table]":
 
 def _at(times: "NDArray[Any]", values: "NDArray[Any]", asked: "NDArray[Any]") -> "NDArray[Any]":
     """Return the last value at each time; 0 before the first."""
-    import numpy as np
-
     places = np.searchsorted(times, asked, side="right")
     found: NDArray[Any] = np.concatenate([[0], values])[places]
     return found

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz import _core
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import within
@@ -247,8 +249,6 @@ def _clipped(
     activities: "dict[str, NDArray[Any]]", bounds: tuple[int, int]
 ) -> "dict[str, NDArray[Any]]":
     """Return the parts of activities within bounds; those that only touch them are left out."""
-    import numpy as np
-
     time, end = (np.clip(activities[name], *bounds) for name in ("time", "end"))
     kept = (time < end) | (activities["time"] >= activities["end"])
     clipped = activities | {"time": time, "end": end}
@@ -262,8 +262,6 @@ def _with_causes(
 
     Idle time that is in no gap has no known cause.
     """
-    import numpy as np
-
     begin, end = within(gaps, window)
     streams = plain(gaps["stream"]).astype(np.int64)
     streams[streams == 0] = _WHOLE_DEVICE

@@ -4,12 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz._core import lifetimes, pack
 from gpuviz.data.columns import plain, rows_at
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.data.recording_data import RecordingData
 
 
@@ -82,9 +83,6 @@ def packing(
         ValueError: There is no such device, ``seconds`` is negative or not a number, ``seed`` is
             negative or has more than 64 bits, or the blocks exceed 2**56 bytes.
     """
-    import numpy as np
-    import pyarrow as pa
-
     device = recording.device_or_first(device)
     if math.isnan(seconds) or seconds < 0:
         raise ValueError(f"seconds must be 0 or more, got {seconds}")

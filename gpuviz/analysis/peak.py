@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz._core import MemoryState
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.levels import memory_levels
@@ -63,8 +65,6 @@ def peak_and_state(
 
 def _peak_of_levels(recording: "RecordingData", device: int | None) -> Peak:
     """Return the peak if the events of several devices are interleaved out of order."""
-    import numpy as np
-
     table = memory_levels(recording)
     there = initial_state(recording).devices()
     if device is not None:
@@ -89,15 +89,11 @@ def _peak_of_levels(recording: "RecordingData", device: int | None) -> Peak:
 
 def _moments(values: "NDArray[Any]", devices: "NDArray[Any]", first: int) -> "NDArray[Any]":
     """Return the sums over devices: before the events, then after each event."""
-    import numpy as np
-
     sums = np.concatenate([np.zeros(1, values.dtype), _sum_over_devices(values, devices)])
     return sums[first:]
 
 
 def _sum_over_devices(values: "NDArray[Any]", devices: "NDArray[Any]") -> "NDArray[Any]":
-    import numpy as np
-
     changes = np.zeros_like(values)
     present = np.unique(devices)
     if len(present) == 1:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -51,8 +53,6 @@ def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
         elements: Numbers from 0.
         fewest: Repetitions that there are at least.
     """
-    import numpy as np
-
     if not elements.size:
         return None
     sequence = _Sequence(elements)
@@ -82,8 +82,6 @@ class _Sequence:
     """A sequence whose parts can be compared by a hash."""
 
     def __init__(self, elements: "NDArray[Any]") -> None:
-        import numpy as np
-
         self._elements = elements
         random = np.random.default_rng(0)
         self.counts = np.bincount(elements)
@@ -105,8 +103,6 @@ class _Sequence:
 
     def from_each(self, element: int, fewest: int) -> Repeats | None:
         """Return the repetitions that begin with each occurrence of an element, if they are."""
-        import numpy as np
-
         last = int(self._ends[element])
         starts = self._order[last - int(self.counts[element]) : last]
         ends = starts[1:]
@@ -151,8 +147,6 @@ class _Sequence:
 
     def _from_the_first(self, found: Repeats) -> Repeats:
         """Return the repetitions from the first element that belongs to them."""
-        import numpy as np
-
         first, end, length = int(found.starts[0]), found.end, found.length
         usual = int(found.starts[found.usual])
         tail = self._elements[usual : usual + length][::-1]
@@ -170,8 +164,6 @@ class _Sequence:
 
     def _last_kind(self, start: int, kinds: "NDArray[Any]", lengths: "NDArray[Any]") -> int | None:
         """Return the kind of the last repetition, which anything may follow; None without one."""
-        import numpy as np
-
         for kind in np.argsort(-lengths, kind="stable").tolist():
             end = start + int(lengths[kind])
             if end <= len(self._elements):
@@ -185,6 +177,4 @@ class _Sequence:
         return hashes
 
     def _counts(self, start: int, end: int) -> "NDArray[Any]":
-        import numpy as np
-
         return np.bincount(self._elements[start:end], minlength=len(self.counts))

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz import _core
 from gpuviz.data.columns import plain
 
@@ -19,8 +21,6 @@ RMM_OWNER = _core.rmm_pool_owner()
 
 def private_pools(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     """Return the ids of private pools, such as those of graphs."""
-    import numpy as np
-
     pools = tables["pools"]
     ids: NDArray[Any] = plain(pools["id"])[
         ~np.isin(plain(pools["owner"]), (0, TORCH_OWNER, RMM_OWNER))

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.classification import derive
 from gpuviz.data.arrays import numbers
 from gpuviz.data.columns import plain, rows_at
@@ -12,7 +15,6 @@ from gpuviz.data.manifest import Manifest
 from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -86,8 +88,6 @@ def derive_by_process(
     recording: "RecordingData", name: str, window: "tuple[int, int] | None"
 ) -> "pa.Table":
     """Return a derived table, or its part in a window: nothing is classified across processes."""
-    import pyarrow as pa
-
     targets = {column: target for table, column, target in ROWS if table == name}
     parts = []
     for process in processes(recording):
@@ -103,8 +103,6 @@ def derive_by_process(
 
 def _of_whole(rows: "NDArray[Any]", of_process: "NDArray[Any]") -> "NDArray[Any]":
     """Return rows of a process as those of the merged recording; -1 stays."""
-    import numpy as np
-
     found: NDArray[Any] = np.append(of_process, -1)[rows]
     return found
 
@@ -144,8 +142,6 @@ def _taken(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
 
 
 def _rows(name: str, table: "pa.Table", process: Mapping[str, Any]) -> "NDArray[Any]":
-    import numpy as np
-
     def has(column: str, values: "list[int]") -> "NDArray[Any]":
         found: NDArray[Any] = np.isin(plain(table[column]), values)
         return found

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 
@@ -21,8 +23,6 @@ def succeeded_on_retry(recording: "RecordingData", device: int) -> int:
     record that call, so there the three must have the same call stack. Where garbage collection
     also releases segments before a request, the allocator's count of retries is an upper bound.
     """
-    import numpy as np
-
     manifest = recording.manifest
     events = recording.tables["memory_events"].slice(manifest.initial_events)
     actions = codes(events["action"], ACTIONS)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.initial_state import ALLOCATED
 from gpuviz.analysis.launches import check_by
@@ -11,7 +13,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, FRAMEWORKS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import Moment, RecordingData
@@ -48,8 +49,6 @@ def sites(
     Raises:
         ValueError: ``by`` is neither ``stack`` nor ``line``, or there is no such device.
     """
-    import pyarrow as pa
-
     check_by(by, ("stack", "line"))
     if device is not None:
         recording.device_or_first(device)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz._core import MemoryState
 from gpuviz.analysis.initial_state import allocated_bytes, initial_state
 from gpuviz.analysis.levels import final_state
@@ -41,8 +43,6 @@ def _state_until(recording: "RecordingData", time: int) -> MemoryState:
 
 
 def _state_at_peak(recording: "RecordingData", device: int | None) -> MemoryState:
-    import numpy as np
-
     peak, at_peak = peak_and_state(recording, device)
     if at_peak is not None:
         return at_peak

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.launches import CallSites
 from gpuviz.data.columns import plain
 
@@ -22,8 +24,6 @@ class Statements:
     """
 
     def __init__(self, recording: "RecordingData") -> None:
-        import numpy as np
-
         tables = [recording.tables[name] for name in ("memory_events", "api_calls")]
         self._offset = tables[0].num_rows
         time, thread, stack = (

@@ -4,6 +4,8 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from gpuviz._core import HazardKind, HazardTier
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import plain
@@ -21,8 +23,6 @@ from gpuviz.data.conclusions import (
 from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.data.recording_data import RecordingData
 
 # Far more than any recording leads to.
@@ -65,8 +65,6 @@ def _conforms(name: str, table: "pa.Table", recording: "RecordingData") -> bool:
 
 
 def _has_nulls(array: "pa.Array") -> bool:
-    import pyarrow as pa
-
     if array.null_count:
         return True
     if pa.types.is_dictionary(array.type):

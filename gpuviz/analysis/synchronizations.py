@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import (
@@ -15,8 +18,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["host_waits", "kind"]
@@ -41,8 +42,6 @@ def synchronizations(
     Raises:
         ValueError: ``by`` has another value.
     """
-    import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     check_by(by, ("kind", "line", "stack"))

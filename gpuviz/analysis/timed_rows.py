@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.analysis.calls import ON_DEVICE, CallKind, call_kinds
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
@@ -19,8 +21,6 @@ _HOST_WAIT = 2
 
 def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
     """Return the columns of activities for the native core, without ranges on streams."""
-    import numpy as np
-
     table = tables["activities"]
     known = DICTIONARIES["activities", "kind"]
     kinds = codes(table["kind"], known)
@@ -39,8 +39,6 @@ def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any
 
 def are_on_device(activities: "pa.Table") -> "NDArray[Any]":
     """Return which copies are within or between devices."""
-    import numpy as np
-
     known = DICTIONARIES["activities", "copy_kind"]
     kinds: NDArray[Any] = np.isin(
         codes(activities["copy_kind"], known), [known.index(kind) for kind in ON_DEVICE]
@@ -59,8 +57,6 @@ def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
 
 def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
     """Return the columns of records and waits for the native core."""
-    import numpy as np
-
     table = tables["synchronizations"]
     kinds = np.minimum(codes(table["kind"], DICTIONARIES["synchronizations", "kind"]), _HOST_WAIT)
     names = ("time", "end", "stream", "event_sync_id", "correlation")

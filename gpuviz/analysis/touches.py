@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.launches import first_rows, texts
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.data.columns import codes, plain
@@ -75,8 +77,6 @@ class Touches:
 
 def touches(recording: "RecordingData") -> Touches | None:
     """Return which work used which blocks; None if the recording does not have it."""
-    import numpy as np
-
     tables = recording.tables
     launched, calls = tables["launch_blocks"], tables["api_calls"]
     if not (launched.num_rows and calls.num_rows and tables["activities"].num_rows):
@@ -125,8 +125,6 @@ def without_touches(recording: "RecordingData", used: Touches, removed: "NDArray
 
 def alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
     """Return the block alive at each address and time; -1 if there is none."""
-    import numpy as np
-
     count = len(blocks)
     addresses = np.concatenate([blocks.address, address])
     moments = np.concatenate([blocks.begin, time])
@@ -157,8 +155,6 @@ def _opaque_calls(
     block among their arguments, kernels that are known to receive a table of pointers, and kernels
     of unknown programs that read what may be one.
     """
-    import numpy as np
-
     tables = recording.tables
     activities = tables["activities"]
     kind = codes(activities["kind"], _KINDS)
@@ -186,8 +182,6 @@ def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
 
     While a program runs, these are the latest. Launches that a capture recorded do not run.
     """
-    import numpy as np
-
     calls = tables["api_calls"]
     names = plain(calls["name"])
     distinct = np.unique(names)
@@ -207,8 +201,6 @@ def _reads_of_tables(
 
     Such a table comes from the host, and has two pointers or more, at most two for each block.
     """
-    import numpy as np
-
     activities = recording.tables["activities"]
     copy_kinds = DICTIONARIES["activities", "copy_kind"]
     size = plain(activities["bytes"])
@@ -231,8 +223,6 @@ def _ends(
 
     Opaque work counts as a use of all blocks that lived then.
     """
-    import numpy as np
-
     first = np.full(len(blocks), -1, np.int64)
     last = np.full(len(blocks), -1, np.int64)
     first[block[::-1]] = call[::-1]

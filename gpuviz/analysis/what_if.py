@@ -3,6 +3,9 @@
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import ASYNC, CUPY, known_settings
 from gpuviz.analysis.device_replay import DeviceReplay, SharedOperations, parsed, total_memory
@@ -17,8 +20,6 @@ from gpuviz.data.tables import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pyarrow as pa
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -99,8 +100,6 @@ def what_if(
             of a device or stream.
         DeviceError: The recorded memory exceeds the addresses of the simulated device.
     """
-    import pyarrow as pa
-
     device = recording.device_or_first(device)
     if processes(recording):
         return _of_process(recording, device, settings, capacity)
@@ -133,8 +132,6 @@ def _of_process(
     capacity: int | None,
 ) -> "pa.Table":
     """Return the memory of the process that used a device, with rows of the merged recording."""
-    import pyarrow as pa
-
     process = next(each for each in processes(recording) if device in each.devices)
     found = what_if(process.recording, settings, capacity=capacity, device=device)
     events = process.rows["memory_events"]
@@ -154,8 +151,6 @@ def _sweep(recording: "RecordingData", *, is_other_device: bool) -> list[str]:
 
 def _recorded(recording: "RecordingData", device: int) -> dict[str, Any]:
     """Return the row of the recording itself."""
-    import numpy as np
-
     stats = statistics(recording, device)
     at_peak = fragmentation(recording, "peak", device)
     events = recording.tables["memory_events"]
@@ -179,8 +174,6 @@ def _recorded(recording: "RecordingData", device: int) -> dict[str, Any]:
 
 
 def _recorded_calls(recording: "RecordingData", device: int) -> DriverCalls:
-    import numpy as np
-
     events = recording.tables["memory_events"]
     actions = codes(events["action"], ACTIONS)
     sizes, pools = plain(events["size"]), plain(events["pool"])
@@ -232,8 +225,6 @@ def _async(recording: "RecordingData", device: int, capacity: int | None) -> dic
     that the program holds, in pages. From above: no memory is used again by another stream, or for
     a request of another power of two.
     """
-    import numpy as np
-
     initial = recording.manifest.initial_events
     rows = _core.lifetimes(recording.memory_columns, initial, device)
     events = recording.tables["memory_events"]

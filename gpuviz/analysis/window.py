@@ -3,6 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.classification import cut, derive, touches
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
@@ -17,7 +20,6 @@ from gpuviz.data.derived import ROWS, schemas
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -92,8 +94,6 @@ def _derived(recording: "RecordingData", bounds: tuple[int, int]) -> "dict[str, 
 
 def _choose_referenced(tables: "Tables", derived_tables: "Tables", chosen: "Chosen") -> None:
     """Choose also the rows that chosen rows refer to, in place."""
-    import numpy as np
-
     for name, column, table in ROWS:
         if table in chosen and table != "activities":
             rows = plain(derived_tables[name][column])
@@ -109,8 +109,6 @@ def _choose_referenced(tables: "Tables", derived_tables: "Tables", chosen: "Chos
 
 def _choose_ranges(tables: "Tables", chosen: "Chosen") -> None:
     """Choose the ranges of chosen calls and events, and the ranges around those."""
-    import numpy as np
-
     users = ("api_calls", "collectives")
     calls = [plain(tables[name]["range"])[chosen[name]] for name in users]
     parents, found = plain(tables["ranges"]["parent"]), chosen["ranges"]
@@ -123,17 +121,12 @@ def _choose_ranges(tables: "Tables", chosen: "Chosen") -> None:
 
 
 def _is_one_of(column: "pa.ChunkedArray", ids: "NDArray[Any]") -> "NDArray[Any]":
-    import numpy as np
-
     found: NDArray[Any] = np.isin(plain(column), ids[ids != 0])
     return found
 
 
 def _renumbered(name: str, table: "pa.Table", chosen: "Chosen") -> "pa.Table":
     """Return a derived table with the numbers of chosen rows; -1 for the others."""
-    import numpy as np
-    import pyarrow as pa
-
     for of, column, rows_of in ROWS:
         if of == name:
             rows = chosen[rows_of]
@@ -144,8 +137,6 @@ def _renumbered(name: str, table: "pa.Table", chosen: "Chosen") -> "pa.Table":
 
 
 def _events(recording: "RecordingData", before: "pa.Table", start: int, end: int) -> "pa.Table":
-    import pyarrow as pa
-
     events = recording.tables[_EVENTS].slice(recording.manifest.initial_events)
     times = plain(events["time"])
     inside = events.filter((times > start) & (times <= end))
@@ -154,8 +145,6 @@ def _events(recording: "RecordingData", before: "pa.Table", start: int, end: int
 
 def _moments(table: "pa.Table", start: int, end: int) -> "NDArray[Any]":
     """Return the rows in a window, and each device's last sample of memory before it."""
-    import numpy as np
-
     times = plain(table["time"])
     chosen: NDArray[Any] = (times > start) & (times <= end)
     if "used" in table.schema.names:

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.data.stream_handle import stream_name
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.data.recording_data import RecordingData
 
 _LINES = ("allocated", "freed", "reused")
@@ -20,8 +20,6 @@ def writes_after_free(recording: "RecordingData") -> "pa.Table":
     changed byte that was found, and the lines ``allocated_at``, ``freed_at`` and ``reused_at``. A
     large block is compared at 512 places only.
     """
-    import pyarrow as pa
-
     site = recording.call_stacks.call_site
     found = [
         {

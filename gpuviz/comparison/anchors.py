@@ -4,6 +4,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from gpuviz.advice.conclusions import known_iterations
 from gpuviz.analysis.launches import texts
 from gpuviz.data.columns import codes, plain
@@ -87,8 +89,6 @@ def _by_name(intervals: "Iterable[tuple[str, Times]]") -> _Intervals:
 
 def _of_kinds(recording: "RecordingData", *kinds: str) -> "Iterator[tuple[str, Times]]":
     """Yield names and times of the ranges of some kinds that have ended."""
-    import numpy as np
-
     table = recording.tables["ranges"]
     begin, end = plain(table["time"]), plain(table["end"])
     chosen = np.isin(codes(table["kind"], _KINDS), [_KINDS.index(each) for each in kinds])

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.alignment import CodeLine, Pair, align, line_of
 from gpuviz.comparison.environment import changed_settings, limits_of_comparison
@@ -15,8 +17,6 @@ from gpuviz.data.marks import TABLE_MARK
 
 if TYPE_CHECKING:
     from collections import Counter
-
-    import pyarrow as pa
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -210,7 +210,5 @@ def _by_size(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
 
 
 def _table(rows: Iterable[dict[str, Any]], kinds: dict[str, str]) -> "pa.Table":
-    import pyarrow as pa
-
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in kinds.items()])
     return pa.Table.from_pylist(list(rows), schema=schema.with_metadata({TABLE_MARK: b""}))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.launches import durations, text_numbers, texts
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
@@ -39,8 +41,6 @@ def kernel_times(recording: "RecordingData") -> dict[str, KernelTimes]:
     The interval is between two of the measured times, so that outliers do not count and nothing is
     assumed about their distribution; it is unknown below eight launches.
     """
-    import numpy as np
-
     activities = recording.tables["activities"]
     known = DICTIONARIES["activities", "kind"]
     chosen = np.flatnonzero(codes(activities["kind"], known) == known.index("kernel"))

@@ -6,11 +6,12 @@ that may use neither. These import nothing, so they also work while Python exits
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 
@@ -30,9 +31,6 @@ def numbers(
     Raises:
         OverflowError: A value is out of range.
     """
-    import numpy as np
-    import pyarrow as pa
-
     converted = np.ascontiguousarray(values, str(kind))
     if not isinstance(values, np.ndarray):
         is_exact = converted.tolist() == list(values)
@@ -51,9 +49,6 @@ def texts(values: "Sequence[str]") -> "pa.StringArray":
         UnicodeEncodeError: A text has lone surrogates.
         OverflowError: They have 2 GiB or more.
     """
-    import numpy as np
-    import pyarrow as pa
-
     encoded = [text.encode() for text in values]
     ends = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=ends[1:])
@@ -63,8 +58,6 @@ def texts(values: "Sequence[str]") -> "pa.StringArray":
 
 def coded(codes: "NDArray[Any]", words: "Sequence[str]") -> "pa.DictionaryArray":
     """Return an array of texts from their positions in ``words``."""
-    import pyarrow as pa
-
     return pa.DictionaryArray.from_arrays(numbers(codes, pa.int8()), texts(words))
 
 
@@ -74,8 +67,6 @@ def array(values: "Sequence[Any]", kind: "pa.DataType") -> "pa.Array":
     Raises:
         OverflowError: A value is out of range.
     """
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         position: dict[str, int] = {}
         places = [position.setdefault(value, len(position)) for value in values]
@@ -91,24 +82,17 @@ def array(values: "Sequence[Any]", kind: "pa.DataType") -> "pa.Array":
 
 def batch_of(rows: "Sequence[Mapping[str, Any]]", schema: "pa.Schema") -> "pa.RecordBatch":
     """Return rows, which have all columns, as a batch."""
-    import pyarrow as pa
-
     columns = [array([row[field.name] for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def empty(schema: "pa.Schema") -> "pa.Table":
     """Return a table without rows."""
-    import pyarrow as pa
-
     return pa.Table.from_batches([batch_of([], schema)])
 
 
 def values(array: "pa.Array") -> "NDArray[Any]":
     """Return the values of an array of numbers without nulls, read-only and without a copy."""
-    import numpy as np
-    import pyarrow as pa
-
     if not pa.types.is_integer(array.type) or array.null_count:
         converted: NDArray[Any] = array.to_numpy()  # raises an error for nulls
         return converted

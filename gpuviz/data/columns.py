@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.data.arrays import numbers, texts, values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 
@@ -18,15 +20,11 @@ def plain(column: "pa.ChunkedArray") -> "NDArray[Any]":
 
 def codes(column: "pa.ChunkedArray", names: "Sequence[str]") -> "NDArray[Any]":
     """Return the positions in ``names`` of a dictionary column's values; -1 for other values."""
-    import pyarrow as pa
-
     return _joined([_chunk_codes(chunk, names) for chunk in column.chunks], pa.int8())
 
 
 def distinct(values: "NDArray[Any]") -> "NDArray[Any]":
     """Return the distinct values, ascending, without the import of ``np.unique``."""
-    import numpy as np
-
     ordered = np.sort(values)
     found: NDArray[Any] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return found
@@ -34,8 +32,6 @@ def distinct(values: "NDArray[Any]") -> "NDArray[Any]":
 
 def rows_at(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
     """Return some rows of a table, by number."""
-    import pyarrow as pa
-
     if not len(rows):
         return table.slice(0, 0)
     columns = [_values_at(column, rows) for column in table.columns]
@@ -43,8 +39,6 @@ def rows_at(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
 
 
 def _values_at(column: "pa.ChunkedArray", rows: "NDArray[Any]") -> "pa.Array | pa.ChunkedArray":
-    import pyarrow as pa
-
     kind = column.type
     if not column.null_count and pa.types.is_integer(kind):
         return numbers(plain(column)[rows], kind)
@@ -61,8 +55,6 @@ def _values_at(column: "pa.ChunkedArray", rows: "NDArray[Any]") -> "pa.Array | p
 
 
 def _joined(chunks: "list[pa.Array]", kind: "pa.DataType") -> "NDArray[Any]":
-    import pyarrow as pa
-
     if len(chunks) == 1:
         joined = chunks[0]
     else:
@@ -71,9 +63,6 @@ def _joined(chunks: "list[pa.Array]", kind: "pa.DataType") -> "NDArray[Any]":
 
 
 def _chunk_codes(chunk: Any, names: "Sequence[str]") -> "pa.Array":
-    import numpy as np
-    import pyarrow as pa
-
     own = chunk.dictionary.to_pylist()
     if tuple(own) == tuple(names[: len(own)]):
         return chunk.indices

@@ -9,13 +9,15 @@ import zlib
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.data import tables
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DERIVED_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    import pyarrow as pa
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -96,8 +98,6 @@ def schemas() -> "dict[str, pa.Schema]":
       ``graph_calls``, -1 if there is none. ``free`` freed the block of the first operation. Without
       the table, the hazards are unknown.
     """
-    import pyarrow as pa
-
     text, whole = pa.utf8(), pa.int64()
     line = {"site": text, "source": text, "amount": text, "stack": pa.uint32()}
     evidence = {"table": text, "rows": pa.list_(pa.int32()), "begin": whole, "end": whole}
@@ -206,11 +206,6 @@ def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
     Columns of repeated texts and of lists are not included, and those that nothing is concluded
     from.
     """
-    import numpy as np
-    import pyarrow as pa
-
-    from gpuviz.data.columns import codes, plain
-
     yield table.num_rows
     for field in tables.schemas()[name]:
         if (name, field.name) in _UNUSED:
@@ -227,8 +222,6 @@ def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
 
 def _text_bytes(texts: "pa.StringArray") -> int:
     """Return the bytes of all texts together, none of which is null, in UTF-8."""
-    import numpy as np
-
     if not len(texts):
         return 0
     offsets = np.frombuffer(texts.buffers()[1], np.int32)

@@ -7,12 +7,14 @@ are stored with these, so that readers of a recording only filter, join, sum and
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.data.arrays import numbers
+from gpuviz.data.columns import codes, distinct, plain, rows_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
 
 # Version of the schemas and rules; tables of another version are recomputed.
 DERIVED_VERSION = 3
@@ -105,8 +107,6 @@ def schemas() -> "dict[str, pa.Schema]":
       ``source_stream`` is the last stream that it waited for by an event, and
       ``destination_stream`` the first one that waited for it; 0 if there is none.
     """
-    import pyarrow as pa
-
     types = {"enum": pa.dictionary(pa.int8(), pa.utf8())}
     return {
         name: pa.schema(
@@ -209,8 +209,6 @@ _DIFFERENCES = {
 
 
 def _stored_gaps() -> "pa.Schema":
-    import pyarrow as pa
-
     stored = {
         column: pa.field(name, getattr(pa, kind)()) for column, (name, kind) in _DIFFERENCES.items()
     }
@@ -218,10 +216,6 @@ def _stored_gaps() -> "pa.Schema":
 
 
 def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
-    import numpy as np
-
-    from gpuviz.data.columns import codes, distinct, plain, rows_at
-
     ran_on = _streams_by_device(tables["activities"])
     devices, streams = plain(gaps["device"]), plain(gaps["stream"])
     parts = [plain(gaps[name]) for name in ("time", "end", "activity")]
@@ -239,11 +233,6 @@ def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") ->
 
 
 def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
-    import numpy as np
-    import pyarrow as pa
-
-    from gpuviz.data.columns import plain
-
     ran_on = _streams_by_device(tables["activities"])
     lanes = []
     for device in np.unique(plain(gaps["device"])):
@@ -258,8 +247,6 @@ def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "p
 
 def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
     """Return a function that returns the streams with activities on a device, ascending."""
-    from gpuviz.data.columns import codes, distinct, plain
-
     ranges = codes(activities["kind"], ("range",)) == 0
     devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
 
@@ -271,11 +258,6 @@ def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
 
 
 def _differences(gaps: "pa.Table") -> "pa.Table":
-    import numpy as np
-    import pyarrow as pa
-
-    from gpuviz.data.columns import plain
-
     time, end, activity = (plain(gaps[name]) for name in _DIFFERENCES)
     columns = {
         "time": numbers(time - np.concatenate([[0], end[:-1]])[: len(time)], pa.int64()),
@@ -289,11 +271,6 @@ def _differences(gaps: "pa.Table") -> "pa.Table":
 
 
 def _from_differences(stored: "pa.Table") -> "pa.Table":
-    import numpy as np
-    import pyarrow as pa
-
-    from gpuviz.data.columns import plain
-
     pause, length, step = (plain(stored[name]) for name, _ in _DIFFERENCES.values())
     end = np.cumsum(pause + length)
     columns = {"time": end - length, "end": end, "activity": np.cumsum(step, dtype=np.int32)}
@@ -306,10 +283,6 @@ def _from_differences(stored: "pa.Table") -> "pa.Table":
 
 def _mark(tables: "Mapping[str, pa.Table]") -> bytes:
     """Return the version, and the row count and sum (modulo 2**64) of each source column."""
-    import numpy as np
-
-    from gpuviz.data.columns import plain
-
     numbers = [DERIVED_VERSION]
     for name, columns in SOURCES.items():
         numbers.append(tables[name].num_rows)
@@ -346,7 +319,5 @@ def _has_words(column: "pa.ChunkedArray", words: tuple[str, ...]) -> bool:
 
 
 def _has_rows(column: "pa.ChunkedArray", rows: int) -> bool:
-    from gpuviz.data.columns import plain
-
     found = plain(column)
     return not found.size or bool(found.min() >= -1 and found.max() < rows)

@@ -6,13 +6,16 @@ from itertools import product
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.data.arrays import coded
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 # The demo's programs count as the user's, although they are part of the package.
@@ -78,15 +81,11 @@ def user_frame(frames: "Iterable[int]", installed: "Callable[[int], bool]") -> i
 
 def with_installed(frames: "pa.Table") -> "pa.Table":
     """Return ``frames`` with the column ``installed`` recomputed from its other columns."""
-    import pyarrow as pa
-
     chunks = [_installed(chunk) for chunk in frames["filename"].chunks]
     return _with_column(frames, "frames", "installed", pa.chunked_array(chunks, pa.uint8()))
 
 
 def _installed(filenames: "pa.DictionaryArray") -> "pa.Array":
-    import pyarrow as pa
-
     names = filenames.dictionary.to_pylist()
     by_name = pa.array([int(is_installed(name)) for name in names], pa.uint8())
     return by_name.take(filenames.indices)
@@ -94,8 +93,6 @@ def _installed(filenames: "pa.DictionaryArray") -> "pa.Array":
 
 def with_assigned(frames: "pa.Table") -> "pa.Table":
     """Return ``frames`` with the column ``assigned`` recomputed from its other columns."""
-    import pyarrow as pa
-
     names = [assigned_names(source) for source in frames["source"].to_pylist()]
     values = pa.array(names, pa.utf8()).dictionary_encode()
     return _with_column(frames, "frames", "assigned", values)
@@ -103,8 +100,6 @@ def with_assigned(frames: "pa.Table") -> "pa.Table":
 
 def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
     """Return ``stacks`` with the column ``user_frame`` recomputed from its other columns."""
-    import pyarrow as pa
-
     of_packages = dict(
         zip(frames["id"].to_pylist(), frames["installed"].to_pylist(), strict=True),
     )
@@ -117,8 +112,6 @@ def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
 
 def with_host_memories(activities: "pa.Table") -> "pa.Table":
     """Return ``activities`` with the column ``host_memory`` recomputed from its other columns."""
-    from gpuviz.data.columns import codes
-
     places = (
         codes(activities[name], DICTIONARIES["activities", name])
         for name in ("copy_kind", "source", "destination")
@@ -129,10 +122,6 @@ def with_host_memories(activities: "pa.Table") -> "pa.Table":
 
 def with_frameworks(events: "pa.Table", pools: "pa.Table") -> "pa.Table":
     """Return ``memory_events`` with the column ``framework`` of each event's pool."""
-    import numpy as np
-
-    from gpuviz.data.columns import codes, plain
-
     ids, of_pool = plain(pools["id"]), codes(pools["framework"], FRAMEWORKS)
     of_id = np.zeros(int(ids.max(initial=0)) + 1, np.int8)
     of_id[ids] = np.maximum(of_pool, 0)
@@ -155,8 +144,6 @@ def host_memories(
         sources: Positions of the source memories.
         destinations: Positions of the destination memories.
     """
-    import numpy as np
-
     side = len(_MEMORIES) + 1
     places = ((copy_kinds.astype(np.int16) + 1) * side + sources + 1) * side + destinations + 1
     found: NDArray[Any] = _host_memory_codes()[places]
@@ -166,8 +153,6 @@ def host_memories(
 @lru_cache(maxsize=1)
 def _host_memory_codes() -> "NDArray[Any]":
     """Return the result for each combination of the three columns; index 0 means another value."""
-    import numpy as np
-
     combinations = product(("", *_COPY_KINDS), ("", *_MEMORIES), ("", *_MEMORIES))
     found = [_HOST_MEMORIES.index(_host_memory(*each)) for each in combinations]
     return np.array(found, np.int8)

@@ -5,10 +5,8 @@ Times are nanoseconds since the recording's start. Ids start at 1; 0 means "none
 """
 
 from functools import cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 # In the order of Action in native/record/memory_event.hpp.
 ACTIONS = (
@@ -286,8 +284,6 @@ def schemas() -> "dict[str, pa.Schema]":
       error of its times in ns, as far as the wall clocks of the hosts agree: 0 on the host of the
       first process, -1 if unknown. ``manifest`` is the manifest of its own recording, as JSON.
     """
-    import pyarrow as pa
-
     return {
         name: pa.schema(
             [(column, _type(name, column, kind)) for column, kind in columns.items()],
@@ -507,8 +503,6 @@ _COLUMNS = {
 
 
 def _type(table: str, column: str, kind: str) -> "pa.DataType":
-    import pyarrow as pa
-
     if kind == "enum":
         assert (table, column) in DICTIONARIES  # noqa: S101
         return pa.dictionary(pa.int8(), pa.utf8())

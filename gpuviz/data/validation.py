@@ -2,7 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.data.arrays import empty
+from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.implied_columns import (
     with_assigned,
     with_frameworks,
@@ -15,7 +19,6 @@ from gpuviz.data.tables import DEFAULTS, IMPLIED, REFERENCES, REVISED, schemas
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 # Ids with at most this many gaps per id are looked up in an array indexed by id.
@@ -74,11 +77,6 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
     Raises:
         NonconformingTableError: A value is invalid; the message contains the first one.
     """
-    import numpy as np
-    import pyarrow as pa
-
-    from gpuviz.data.columns import plain
-
     for table, columns in _NOT_NEGATIVE.items():
         for column in columns:
             smallest = plain(tables[table][column]).min(initial=0)
@@ -99,8 +97,6 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
 
 def _is_known(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether each id is 0 or known."""
-    import numpy as np
-
     if not ids.size:
         # np.isin() would import numpy.ma.
         return np.ones(0, bool)
@@ -115,8 +111,6 @@ def _is_known(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
 
 def _items(lists: "pa.ChunkedArray") -> "pa.ChunkedArray":
     """Return the items of all lists, which are not null."""
-    import pyarrow as pa
-
     parts = []
     for chunk in lists.chunks:
         ends = chunk.offsets
@@ -134,7 +128,6 @@ def _unknown_id(
 
 def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the tables with ids that refer to no row replaced by 0."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     repaired = dict(tables)
@@ -150,8 +143,6 @@ def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table
 
 
 def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
-    import pyarrow as pa
-
     columns = {}
     for field in schema:
         positions = table.schema.get_all_field_indices(field.name)
@@ -181,10 +172,6 @@ def _is_missing(table: "pa.Table", positions: list[int]) -> bool:
 
 
 def _last_of_each_id(table: "pa.Table") -> "pa.Table":
-    import numpy as np
-
-    from gpuviz.data.columns import plain, rows_at
-
     ids = plain(table["id"])
     _, first = np.unique(ids, return_index=True)
     if len(first) == len(ids):
@@ -198,8 +185,6 @@ def _conforming_column(
     field: "pa.Field",
     column: "pa.ChunkedArray",
 ) -> "pa.ChunkedArray":
-    import pyarrow as pa
-
     if column.type == field.type:
         return column
     if not (_is_text(column.type) and _is_text(field.type)):
@@ -219,15 +204,11 @@ def _is_without_values(table: "pa.Table", positions: list[int]) -> bool:
 
 
 def _has_nulls(column: "pa.ChunkedArray") -> bool:
-    import pyarrow as pa
-
     if column.null_count or not pa.types.is_dictionary(column.type):
         return bool(column.null_count)
     return any(chunk.dictionary.null_count for chunk in column.chunks)
 
 
 def _is_text(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value))

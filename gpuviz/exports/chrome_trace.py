@@ -3,6 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gpuviz import _core
 from gpuviz.exports.trace import build_trace, description
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
@@ -30,8 +31,6 @@ def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) 
 
 
 def _write_json(recording: "RecordingData", trace: "Trace", file: BinaryIO) -> None:
-    from gpuviz import _core
-
     manifest = recording.manifest
     about = {
         "recorder": f"gpuviz {manifest.gpuviz_version}".strip(),

@@ -2,6 +2,7 @@
 
 from typing import IO, TYPE_CHECKING
 
+from gpuviz import _core
 from gpuviz.exports.perfetto_packets import SEQUENCE, clock_packet, text_packets, track_packets
 from gpuviz.exports.trace import build_trace, description
 from gpuviz.formats.output_path import check_free
@@ -39,8 +40,6 @@ def write_packets(recording: "RecordingData", trace: "Trace", file: "IO[bytes]")
         trace: Its trace, or that of one of its hosts.
         file: Where to write.
     """
-    from gpuviz import _core
-
     zero = -trace.first_time_ns
     started = recording.manifest.start_unix_ns
     file.write(clock_packet(started - zero if started else 0))

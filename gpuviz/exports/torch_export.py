@@ -4,6 +4,9 @@ import io
 import pickle
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz import _core
 from gpuviz.analysis.launches import first_rows
 from gpuviz.data.tables import ACTIONS
@@ -14,7 +17,6 @@ from gpuviz.formats.whole_file import write_whole
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -84,8 +86,6 @@ class SnapshotColumns:
 
     def _events(self) -> tuple[list[int], dict[str, Any]]:
         """Return the row count of each device, and the columns of all events, device by device."""
-        import numpy as np
-
         recording = self._recording
         table = _exported(recording)
         device = table["device"].to_numpy()
@@ -127,8 +127,6 @@ class SnapshotColumns:
 
     def _needs_segment(self, devices: "NDArray[Any]") -> "NDArray[Any]":
         """Return 1 for each event of a device without known segments."""
-        import numpy as np
-
         table = self._recording.tables["memory_events"]
         action = _codes(table["action"])
         chosen = np.isin(action, [ACTIONS.index("segment_alloc"), ACTIONS.index("segment_map")])
@@ -140,8 +138,6 @@ class SnapshotColumns:
 
         Each block outside all segments gets its own segment.
         """
-        import numpy as np
-
         state = _core.MemoryState()
         state.apply(self._recording.memory_columns)
         segments, blocks = state.segments(), state.blocks()
@@ -192,8 +188,6 @@ class SnapshotColumns:
                 blocks["requested_size"][row] = sizes[key]
 
     def _frames(self) -> dict[str, Any]:
-        import numpy as np
-
         table = self._recording.tables["frames"]
         texts = {
             name: [self._text(each) for each in table[name].to_pylist()]
@@ -203,9 +197,6 @@ class SnapshotColumns:
         return columns | {"line": np.ascontiguousarray(table["line"].to_numpy())}
 
     def _stacks(self) -> dict[str, Any]:
-        import numpy as np
-        import pyarrow as pa
-
         table = self._recording.tables["stacks"]
         lists: Any = table["frames"].combine_chunks()
         lists = pa.concat_arrays(lists.chunks) if isinstance(lists, pa.ChunkedArray) else lists
@@ -221,8 +212,6 @@ class SnapshotColumns:
         return _positions(ids, self._recording.tables["stacks"]["id"].to_numpy())
 
     def _handles(self, ids: "NDArray[Any]") -> "NDArray[Any]":
-        import numpy as np
-
         table = self._recording.tables["streams"]
         handles = np.concatenate([np.zeros(1, np.uint64), table["handle"].to_numpy()])
         chosen: NDArray[Any] = handles[_positions(ids, table["id"].to_numpy())]
@@ -230,8 +219,6 @@ class SnapshotColumns:
 
     def _metadata(self, ids: "NDArray[Any]") -> "NDArray[Any]":
         """Return the number of the name of each event's range; 0 if there is none."""
-        import numpy as np
-
         strings = self._recording.tables["strings"].to_pydict()
         names = dict(zip(strings["id"], strings["text"], strict=True))
         table = self._recording.tables["ranges"]
@@ -241,8 +228,6 @@ class SnapshotColumns:
         return chosen
 
     def _pool_positions(self, pools: "NDArray[Any]") -> "NDArray[Any]":
-        import numpy as np
-
         owners, inverse = np.unique(pools // 2, return_inverse=True)
         places = [self._pools.setdefault(owner, len(self._pools)) for owner in owners.tolist()]
         return np.array(places, np.uint32)[inverse].astype(np.uint32)
@@ -278,8 +263,6 @@ def rest(recording: "RecordingData") -> dict[str, Any]:
 
 def _exported(recording: "RecordingData") -> "pa.Table":
     """Return the rows of ``memory_events`` that a trace contains: not those of initial memory."""
-    import numpy as np
-
     table = recording.tables["memory_events"]
     first = recording.manifest.initial_events
     limits = _codes(table["action"].slice(0, first)) == ACTIONS.index("memory_limit")
@@ -291,8 +274,6 @@ def _exported(recording: "RecordingData") -> "pa.Table":
 
 def _device_order(recording: "RecordingData") -> list[int]:
     """Return the devices of successive events and how many each has; empty for one device."""
-    import numpy as np
-
     device = _exported(recording)["device"].to_numpy()
     starts = np.flatnonzero(np.diff(device, prepend=-1))
     if len(starts) <= 1:
@@ -348,8 +329,6 @@ def _without_memo(values: dict[str, Any]) -> bytes:
 
 def _codes(column: "pa.ChunkedArray") -> "NDArray[Any]":
     """Return actions as positions in ``ACTIONS``."""
-    import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     plain = pc.index_in(column.cast(pa.utf8()), value_set=pa.array(ACTIONS))

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.processes import device_names, part_of_device, processes
 from gpuviz.data.columns import codes, plain
@@ -123,8 +125,6 @@ def _flows(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any], NDA
     The call is -1 and the flow 0 if there is none. Flows are numbered from 1, call by call. If the
     clocks disagree so that a flow would go backward in time, it is omitted.
     """
-    import numpy as np
-
     activities, api_calls = recording.tables["activities"], recording.tables["api_calls"]
     calls = calls_of(recording.tables, plain(activities["correlation"]))
     calls[codes(activities["kind"], KINDS) == KINDS.index("range")] = -1
@@ -137,8 +137,6 @@ def _flows(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any], NDA
 
 
 def _taken(values: "NDArray[Any]", rows: "NDArray[Any]") -> "NDArray[Any]":
-    import numpy as np
-
     taken = np.full(len(rows), -1, np.int64)
     taken[rows >= 0] = values[rows[rows >= 0]]
     return taken

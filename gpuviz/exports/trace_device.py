@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.launches import durations
+import numpy as np
+
+from gpuviz.analysis.launches import durations, texts
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.exports.trace_rows import EventTable, Trace, mapped, present, times_of
@@ -38,8 +40,6 @@ def add_activities(
         flows: The number of the flow into each activity; 0 if there is none.
         lines: For each activity, the text number of the line that launched it; -1 if unknown.
     """
-    import numpy as np
-
     activities = recording.tables["activities"]
     tracks = _stream_tracks(trace, recording, devices)
     kinds = codes(activities["kind"], KINDS)
@@ -88,8 +88,6 @@ def _stream_tracks(
     devices: "Mapping[int, int]",
 ) -> "NDArray[Any]":
     """Return the track of each activity."""
-    import numpy as np
-
     activities = recording.tables["activities"]
     device, stream = (plain(activities[name]).astype(np.int64) for name in ("device", "stream"))
     distinct, numbers = np.unique(device << _STREAM_BITS | stream, return_inverse=True)
@@ -109,8 +107,6 @@ def _names(
     rows: "pa.Table",
     kind: str,
 ) -> "NDArray[Any]":
-    import numpy as np
-
     if kind == "memcpy":
         texts = [f"copy {name.replace('_', ' ')}".strip() for name in _COPY_KINDS]
         positions = np.array([trace.names.position(text) for text in texts])
@@ -128,10 +124,6 @@ def named(
     otherwise: str,
 ) -> "NDArray[Any]":
     """Return the number in ``trace.names`` of each id of ``strings``."""
-    import numpy as np
-
-    from gpuviz.analysis.launches import texts
-
     distinct, rows = np.unique(ids, return_inverse=True)
     positions = [
         trace.names.position(text or otherwise) for text in texts(recording.tables, distinct)
@@ -164,8 +156,6 @@ def _arguments(
 
 
 def _size_arguments(trace: Trace, rows: "pa.Table") -> "list[tuple[int, bool, NDArray[Any]]]":
-    import numpy as np
-
     sizes = np.clip(plain(rows["bytes"]), -1, None)
     lengths = durations(rows)
     speeds = np.minimum(sizes * 1e9 / np.maximum(lengths, 1), 2.0**62).astype(np.int64)
@@ -176,8 +166,6 @@ def _size_arguments(trace: Trace, rows: "pa.Table") -> "list[tuple[int, bool, ND
 
 
 def _graph_arguments(trace: Trace, rows: "pa.Table") -> "list[tuple[int, bool, NDArray[Any]]]":
-    import numpy as np
-
     nodes = np.minimum(plain(rows["graph_node"]), np.uint64(2**63 - 1))
     return [
         trace.number("graph", present(plain(rows["graph"]))),

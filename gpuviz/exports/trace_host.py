@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.launches import calls_of, durations
 from gpuviz.data.columns import codes, plain
@@ -42,8 +44,6 @@ class HostTracks:
 
     def of(self, threads: "NDArray[Any]") -> "NDArray[Any]":
         """Return the track of each of the operating system's thread ids; 0 if unknown."""
-        import numpy as np
-
         distinct, rows = np.unique(threads, return_inverse=True)
         tracks = [self._track(thread) for thread in distinct.tolist()]
         return np.array(tracks, np.uint32)[rows.reshape(-1)]
@@ -72,8 +72,6 @@ def add_calls(
         arriving: The number of flows from each call; flows are numbered from 1, call by call.
         lines: For each call, the text number of the line that made it; -1 if unknown.
     """
-    import numpy as np
-
     calls = recording.tables["api_calls"]
     time = times_of(calls)
     table = EventTable(
@@ -95,8 +93,6 @@ def add_calls(
 
 def add_ranges(trace: Trace, recording: "RecordingData", tracks: HostTracks) -> None:
     """Add cells, ranges and NVTX ranges; open ranges end with the recording."""
-    import numpy as np
-
     ranges = recording.tables["ranges"]
     known = DICTIONARIES["ranges", "kind"]
     kinds = codes(ranges["kind"], known)
@@ -125,8 +121,6 @@ def add_ranges(trace: Trace, recording: "RecordingData", tracks: HostTracks) -> 
 
 def add_synchronizations(trace: Trace, recording: "RecordingData", tracks: HostTracks) -> None:
     """Add the times during which threads waited for the GPU; queries do not wait."""
-    import numpy as np
-
     table = recording.tables["synchronizations"]
     kinds = codes(table["kind"], DICTIONARIES["synchronizations", "kind"])
     known = [DICTIONARIES["synchronizations", "kind"].index(kind) for kind in _WAITS]

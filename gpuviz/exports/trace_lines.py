@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.exports.trace_rows import mapped
 
 if TYPE_CHECKING:
@@ -25,8 +27,6 @@ class Lines:
 
     def of_stacks(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
         """Return the text number of each stack's line in the user's code; -1 if there is none."""
-        import numpy as np
-
         positions = {}
         for stack in np.unique(stacks).tolist():
             frame = self._stacks.user_frame(stack)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
@@ -33,8 +35,6 @@ EMPTY_CACHE = "empty_cache()"
 
 def add_counters(trace: Trace, recording: "RecordingData", devices: "Mapping[int, int]") -> None:
     """Add the totals of each device in bytes, one value per change."""
-    import numpy as np
-
     levels, used = memory_levels(recording), recording.tables["device_memory"]
     of_levels, of_used = plain(levels["device"]), plain(used["device"])
     times, times_used = times_of(levels), times_of(used)
@@ -53,8 +53,6 @@ def _add_counter(
     time: "NDArray[Any]",
     value: "NDArray[Any]",
 ) -> None:
-    import numpy as np
-
     if not len(time):
         return
     changed = np.flatnonzero(np.diff(value, prepend=value[0] - 1))
@@ -75,8 +73,6 @@ def add_moments(
     lines: "Lines",
 ) -> None:
     """Add out of memory, snapshots, empty_cache, and each time that segments were released."""
-    import numpy as np
-
     events = recording.tables["memory_events"]
     actions, device = codes(events["action"], ACTIONS), plain(events["device"])
     first = recording.manifest.initial_events
@@ -114,8 +110,6 @@ def _moments(  # noqa: PLR0913, PLR0917
     arguments: "Mapping[str, NDArray[Any]]",
     lines: "Lines",
 ) -> EventTable:
-    import numpy as np
-
     time = times_of(events)
     numbers = [trace.number(each, values) for each, values in arguments.items()]
     return EventTable(
@@ -136,8 +130,6 @@ def _releases(
     first: int,
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
     """Return the first event, count and bytes of each run of releases on a device."""
-    import numpy as np
-
     codes_of_release = [ACTIONS.index(action) for action in _RELEASES]
     is_release = np.isin(actions, codes_of_release) & (np.arange(len(actions)) >= first)
     starts, counts, sizes = [], [], []
@@ -162,7 +154,5 @@ def _memory_tracks(
     device: "NDArray[Any]",
     rows: "NDArray[Any]",
 ) -> dict[int, int]:
-    import numpy as np
-
     seen = np.unique(device[rows]).tolist()
     return {each: trace.add_track("memory events", devices[each]) for each in seen}

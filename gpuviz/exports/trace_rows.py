@@ -3,11 +3,15 @@
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from gpuviz._core import TraceRows, trace_lanes
+from gpuviz.data.columns import plain
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gpuviz._core import TraceRows
 
 _LIMIT_NS = 2**60
 
@@ -90,9 +94,6 @@ class EventTable:
 
     def native(self) -> "TraceRows":
         """Return the table for the native core."""
-        import numpy as np
-
-        from gpuviz._core import TraceRows
 
         def column(values: "NDArray[Any] | None", kind: Any) -> "NDArray[Any]":
             return np.ascontiguousarray([] if values is None else values, kind)
@@ -188,10 +189,6 @@ class Trace:
 
     def separate(self) -> None:
         """Move events that overlap without nesting to additional tracks of the same name."""
-        import numpy as np
-
-        from gpuviz._core import trace_lanes
-
         lanes = trace_lanes([table.native() for table in self.tables])
         further: dict[tuple[int, int], int] = {}
         for table, lane in zip(self.tables, lanes, strict=True):
@@ -214,8 +211,6 @@ class HostTrace(Trace):
     """The part of a trace that is on one host, with the positions and the times of the whole."""
 
     def __init__(self, whole: Trace, host: str) -> None:
-        import numpy as np
-
         super().__init__()
         own = [position for position, track in whole.shown.items() if whole.host_of(track) == host]
         self.tracks = [whole.tracks[position] for position in own]
@@ -238,18 +233,12 @@ class HostTrace(Trace):
 
 def times_of(table: "pa.Table", column: str = "time") -> "NDArray[Any]":
     """Return a column of times as int64, clipped to 36 years in case rows are damaged."""
-    import numpy as np
-
-    from gpuviz.data.columns import plain
-
     clipped: NDArray[Any] = np.clip(plain(table[column]), -_LIMIT_NS, _LIMIT_NS)
     return clipped
 
 
 def mapped(keys: "NDArray[Any]", values: "dict[int, int]", absent: int = -1) -> "NDArray[Any]":
     """Return the value of each key."""
-    import numpy as np
-
     distinct, rows = np.unique(keys, return_inverse=True)
     found = [values.get(key, absent) for key in distinct.tolist()]
     return np.array(found, np.int64)[rows.reshape(-1)]
@@ -257,6 +246,4 @@ def mapped(keys: "NDArray[Any]", values: "dict[int, int]", absent: int = -1) -> 
 
 def present(values: "NDArray[Any]", is_there: "NDArray[Any] | None" = None) -> "NDArray[Any]":
     """Return the values of an argument; -1 for 0, or where ``is_there`` is false."""
-    import numpy as np
-
     return np.where(values > 0 if is_there is None else is_there, values.astype(np.int64), -1)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.data.columns import plain
 from gpuviz.figures.palette import ALLOCATED, FREE, RESERVED
 from gpuviz.figures.style import bytes_scale, figure, seconds_scale
@@ -57,8 +59,6 @@ def fragmentation_figure(recording: "Recording", device: int | None = None) -> "
 
 def _moments(values: "NDArray[Any]") -> "NDArray[Any]":
     """Return the rows to draw: the first and the highest of each section."""
-    import numpy as np
-
     if len(values) <= _MOST_POINTS:
         return np.arange(len(values))
     edges = np.linspace(0, len(values), _MOST_POINTS // 2 + 1).astype(np.int64)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pyarrow as pa
 
 
 class AppendStream:
@@ -32,8 +32,6 @@ class AppendStream:
 
     def append(self, batch: "pa.RecordBatch") -> None:
         """Add a batch; all batches of a stream have the same schema."""
-        import pyarrow as pa
-
         if self._writer is None:
             options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
             self._writer = pa.ipc.new_stream(self._sink, batch.schema, options=options)
@@ -73,8 +71,6 @@ class AppendStream:
 
     def unwritten(self) -> "pa.Table | None":
         """Return the batches that are not in the file yet; None if there are none."""
-        import pyarrow as pa
-
         return pa.Table.from_batches(self._pending) if self._pending else None
 
     def close(self) -> None:
@@ -107,8 +103,6 @@ def read_torn(
     Raises:
         ValueError: A complete batch has values out of range.
     """
-    import pyarrow as pa
-
     batches: list[pa.RecordBatch] = []
     try:
         readable, options = (content, None) if check is None else check(content)

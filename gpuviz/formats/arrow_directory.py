@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError, RecordingError
@@ -17,8 +19,6 @@ from gpuviz.formats.whole_folder import write_whole_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pyarrow as pa
 
 MANIFEST = gpuviz.MANIFEST
 LAYOUT = "layout"
@@ -122,8 +122,6 @@ def _write(recording: RecordingData, path: "Path", kind: str, *, overwrite: bool
 
 
 def _write_table(table: "pa.Table", path: "Path", kind: str) -> None:
-    import pyarrow as pa
-
     if kind == PARQUET:
         import pyarrow.parquet as pq
 
@@ -150,8 +148,6 @@ def _read_table(folder: "Path", name: str, kind: str, rows: int, limit: LoadLimi
 
 
 def _table_in(content: bytes, name: str, member: str, limit: LoadLimit) -> "pa.Table":
-    import pyarrow as pa
-
     if member.endswith(PARQUET):
         table = read_checked(content, member, limit)
     else:

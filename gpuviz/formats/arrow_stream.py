@@ -10,11 +10,11 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from gpuviz.data import conclusions, derived, tables
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.formats.load_limit import LoadLimit
 
 _INT32, _INT64, _UINT16, _UINT32 = Struct("<i"), Struct("<q"), Struct("<H"), Struct("<I")
@@ -158,8 +158,6 @@ def checked(
         FormatError: The stream takes more than the limit.
         ValueError: Its start is damaged, or it has no column that can be read.
     """
-    import pyarrow as pa
-
     whole = extent(content)
     limit.take(member, max(0, whole.nbytes - len(content)))
     messages = memoryview(content)[: whole.end]
@@ -195,8 +193,6 @@ def plain_columns(schema: "pa.Schema") -> list[int]:
 
 
 def _is_plain(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _is_plain(kind.value_type)
     if pa.types.is_struct(kind):
@@ -208,8 +204,6 @@ def _is_plain(kind: "pa.DataType") -> bool:
 
 def decoded_bytes(table: "pa.Table", schema: "pa.Schema") -> int:
     """Return the bytes of the texts that `Recording` will copy out of dictionaries."""
-    import pyarrow as pa
-
     return sum(
         _text_bytes(chunk)
         for field in schema
@@ -220,7 +214,6 @@ def decoded_bytes(table: "pa.Table", schema: "pa.Schema") -> int:
 
 
 def _text_bytes(array: "pa.DictionaryArray") -> int:
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     words: Any = array.dictionary

@@ -1,11 +1,8 @@
 """Units of columns in the metadata of their Arrow schema."""
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from gpuviz.data.tables import schemas
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 UNIT = b"unit"
 _NS = {"time", "end", "created", "destroyed", "wall", "boot", "uncertainty"}
@@ -50,8 +47,6 @@ def plain_schema(table: "pa.Table") -> "pa.Table":
 
 
 def _schema(fields: "list[pa.Field]", metadata: "dict[bytes, bytes]") -> "pa.Schema":
-    import pyarrow as pa
-
     return pa.schema(fields, metadata or None)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from struct import error as struct_error
 from typing import TYPE_CHECKING, BinaryIO
 
+import pyarrow as pa
+
 from gpuviz.data.derived import DERIVED_VERSION
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
@@ -27,8 +29,6 @@ from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    import pyarrow as pa
 
 MANIFEST = "manifest.json"
 TABLE_SUFFIX = ".arrow"
@@ -198,8 +198,6 @@ def read_known(content: bytes, name: str, limit: LoadLimit) -> "pa.Table":
         FormatError: The table takes more than the limit.
         ValueError: The bytes are not such a stream, or its values are out of range.
     """
-    import pyarrow as pa
-
     messages, options = checked(content, name + TABLE_SUFFIX, limit)
     with pa.ipc.open_stream(pa.py_buffer(messages), options=options) as reader:
         table = reader.read_all()
@@ -212,8 +210,6 @@ def read_known(content: bytes, name: str, limit: LoadLimit) -> "pa.Table":
 
 def write_stream(table: "pa.Table", sink: object) -> None:
     """Write a table as uncompressed Arrow batches that a browser can read one by one."""
-    import pyarrow as pa
-
     table = table.unify_dictionaries()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         for start in range(0, table.num_rows, BATCH_ROWS):
@@ -269,8 +265,6 @@ def naming(path: str, member: str) -> "Iterator[None]":
 
     Disk errors and out of memory pass through, because the bytes may be intact.
     """
-    import pyarrow as pa
-
     try:
         yield
     except (FormatError, MemoryError):

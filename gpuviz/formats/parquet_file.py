@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from gpuviz.formats.arrow_stream import plain_columns
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.formats.load_limit import LoadLimit
 
 # Of a value in Arrow: 8 bytes, 2 for each of its levels, a bit for whether it is there.
@@ -37,7 +37,6 @@ def read_checked(content: bytes, member: str, limit: "LoadLimit") -> "pa.Table":
         FormatError: They take more than the limit.
         ValueError: The file is damaged, or it has no column that can be read.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(pa.BufferReader(content))
@@ -54,8 +53,6 @@ def read_checked(content: bytes, member: str, limit: "LoadLimit") -> "pa.Table":
 
 
 def _is_text(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.validation import conform, without_unknown_ids
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
@@ -22,8 +24,6 @@ from gpuviz.formats.output_path import check_free, check_part_free, created_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
-
-    import pyarrow as pa
 
     from gpuviz.data.manifest import Manifest
 
@@ -115,8 +115,6 @@ class PartWriter:
         Raises:
             OSError: A file cannot be read.
         """
-        import pyarrow as pa
-
         collected = {}
         for name, stream in self._streams.items():
             if name not in leave_out:

@@ -3,14 +3,14 @@
 import re
 from array import array
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.stream_handle import stream_row
 from gpuviz.data.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _DAY_NS = 86_400 * 10**9
 # Times that decrease by more mean that the log passed midnight; by less, that a thread logged late.
@@ -79,9 +79,6 @@ class LogRows:
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return the tables of the recording."""
-        import numpy as np
-        import pyarrow as pa
-
         columns = {name: np.array(values) for name, values in self._with_before().items()}
         handles, streams = np.unique(columns["stream"], return_inverse=True)
         schema = schemas()["memory_events"]

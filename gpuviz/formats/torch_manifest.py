@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.data.manifest import TORCH_ALLOCATOR, Manifest, by_device
 from gpuviz.data.tables import ACTIONS
 
@@ -37,8 +39,6 @@ def manifest_of(
     recorder: dict[str, Any],
 ) -> Manifest:
     """Return the manifest, with notes on what is unknown."""
-    import numpy as np
-
     times = tables.times
     kept = {name: recorder[name] for name in KEPT if isinstance(recorder.get(name), str)}
     program = recorder.get("program")

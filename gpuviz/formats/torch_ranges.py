@@ -3,10 +3,12 @@
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.formats.torch_times import Times
@@ -37,8 +39,6 @@ class SnapshotRanges:
         self, metadata: "NDArray[Any]", devices: "NDArray[Any]", times: "NDArray[Any]"
     ) -> "NDArray[Any]":
         """Return the id of each event's range; 0 if it has none."""
-        import numpy as np
-
         ranges = np.zeros(len(metadata), np.uint32)
         if not metadata.any():
             return ranges
@@ -54,9 +54,6 @@ class SnapshotRanges:
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return the tables ``ranges`` and ``strings``."""
-        import numpy as np
-        import pyarrow as pa
-
         known, names = np.unique(np.array(self._names, np.uint32), return_inverse=True)
         count = len(self._names)
         nothing = np.zeros(count, np.uint32)

@@ -4,6 +4,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.data.columns import distinct
 from gpuviz.data.implied_columns import is_installed
 from gpuviz.data.stream_handle import stream_row
@@ -12,7 +15,6 @@ from gpuviz.formats.torch_ranges import SnapshotRanges
 from gpuviz.formats.torch_times import event_times
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz._core import TorchSnapshot
@@ -35,8 +37,6 @@ class SnapshotTables:
         history: dict[str, Any],
         recorder: dict[str, Any],
     ) -> None:
-        import numpy as np
-
         events = snapshot.take_events()
         texts = [text.decode("utf-8", "replace") for text in snapshot.texts]
         self.times = event_times(
@@ -79,8 +79,6 @@ class SnapshotTables:
         }
 
     def _columns(self) -> dict[str, Any]:
-        import numpy as np
-
         parts, self._parts = self._parts, []
         times = [0, None, self.times.end]
         columns: dict[str, Any] = {}
@@ -107,8 +105,6 @@ def _device_order(given: Any, devices: "NDArray[Any]") -> "NDArray[Any] | None":
         given: Devices of successive events, each followed by how many there are.
         devices: The device of each row.
     """
-    import numpy as np
-
     if not isinstance(given, list) or len(given) % 2 or not all(type(n) is int for n in given):
         return None
     pairs = np.clip(np.array(given, np.int64).reshape(-1, 2), -1, len(devices) + 1)
@@ -125,8 +121,6 @@ def _device_order(given: Any, devices: "NDArray[Any]") -> "NDArray[Any] | None":
 
 def _keep_conventions(columns: dict[str, Any]) -> None:
     """Convert sizes from the conventions of torch's trace to those of ``memory_events``."""
-    import numpy as np
-
     action = columns["action"]
     requested = columns["requested_size"]
     segments = (action >= ACTIONS.index("segment_alloc")) & (
@@ -137,9 +131,6 @@ def _keep_conventions(columns: dict[str, Any]) -> None:
 
 
 def _event_table(columns: dict[str, Any]) -> "pa.Table":
-    import numpy as np
-    import pyarrow as pa
-
     schema = schemas()["memory_events"]
     count = len(columns["action"])
     columns = columns | {
@@ -161,8 +152,6 @@ def _numbered_streams(
     devices: "NDArray[Any]", handles: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], list[dict[str, Any]]]":
     """Return the id of each event's stream, and the rows of ``streams``."""
-    import numpy as np
-
     numbers = np.zeros(len(handles), np.uint32)
     rows: list[dict[str, Any]] = []
     for device in np.unique(devices).tolist():
@@ -177,8 +166,6 @@ def _numbered_streams(
 
 
 def _device_rows(devices: "NDArray[Any]") -> list[dict[str, Any]]:
-    import numpy as np
-
     return [
         {"id": device, "name": "", "total_memory": 0, "kind": "cuda"}
         for device in np.unique(devices).tolist()
@@ -186,8 +173,6 @@ def _device_rows(devices: "NDArray[Any]") -> list[dict[str, Any]]:
 
 
 def _pool_rows(pools: "NDArray[Any]") -> list[dict[str, Any]]:
-    import numpy as np
-
     return [
         {
             "id": pool,
@@ -201,15 +186,10 @@ def _pool_rows(pools: "NDArray[Any]") -> list[dict[str, Any]]:
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> "pa.Table":
-    import pyarrow as pa
-
     return pa.Table.from_pylist(rows, schema=schemas()[name])
 
 
 def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
-    import numpy as np
-    import pyarrow as pa
-
     known = ["", *texts]
     lines = np.asarray(snapshot.frame_lines)
     count = len(lines)
@@ -236,9 +216,6 @@ def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
 
 def _words(known: list[str], indices: "NDArray[Any]") -> "pa.DictionaryArray":
     """Return the known texts at some indices, without an import of ``pyarrow.compute``."""
-    import numpy as np
-    import pyarrow as pa
-
     used = distinct(indices)
     places = np.searchsorted(used, indices)
     words = pa.array([known[index] for index in used.tolist()], pa.utf8())
@@ -246,9 +223,6 @@ def _words(known: list[str], indices: "NDArray[Any]") -> "pa.DictionaryArray":
 
 
 def _stacks(snapshot: "TorchSnapshot") -> "pa.Table":
-    import numpy as np
-    import pyarrow as pa
-
     offsets = pa.array(snapshot.stack_offsets)
     frames = pa.ListArray.from_arrays(offsets, pa.array(snapshot.stack_frames))
     ids = np.arange(1, len(frames) + 1, dtype=np.uint32)

@@ -4,6 +4,8 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,8 +34,6 @@ class Times:
 
     def of(self, time_us: "NDArray[Any]") -> "NDArray[Any]":
         """Convert times in µs since 1970 to ns since the recording's start."""
-        import numpy as np
-
         if self.are_missing:
             return np.zeros(len(time_us), np.int64)
         times: NDArray[Any] = np.maximum(time_us * NS - self.start_unix_ns, 0)
@@ -57,8 +57,6 @@ def event_times(
     Raises:
         ValueError: A time is after the year 2262.
     """
-    import numpy as np
-
     latest = max(time_us.max(initial=0), others_us.max(initial=0))
     if latest > LATEST_US:
         raise ValueError(f"a time is {latest} µs after 1970, expected at most {LATEST_US}")

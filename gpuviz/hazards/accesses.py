@@ -3,6 +3,8 @@
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.launches import texts
 from gpuviz.analysis.pools import private_pools
 from gpuviz.data.columns import codes, plain
@@ -29,8 +31,6 @@ _MODES = (1, 0, 3, 3)
 
 def are_private(tables: "Tables", used: "Touches") -> "NDArray[Any]":
     """Return whether each block is in a private pool, which is reserved for its graphs."""
-    import numpy as np
-
     pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
     found: NDArray[Any] = np.isin(pool, private_pools(tables))
     return found
@@ -38,8 +38,6 @@ def are_private(tables: "Tables", used: "Touches") -> "NDArray[Any]":
 
 def are_pinned(tables: "Tables", used: "Touches") -> "NDArray[Any]":
     """Return whether each block is pinned memory of the host."""
-    import numpy as np
-
     pools, memories = tables["pools"], DICTIONARIES["pools", "memory"]
     is_pinned = codes(pools["memory"], memories) == memories.index("pinned")
     pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
@@ -59,8 +57,6 @@ def accesses(
     An extent that is not known is taken to end at the next address in the block that any launch
     received, since programs pass the parts of an array to several streams.
     """
-    import numpy as np
-
     of = np.repeat(np.arange(len(count)), count)
     within = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
     touch = np.argsort(used.call, kind="stable")[first[of] + within]
@@ -92,8 +88,6 @@ def _next_starts(used: "Touches") -> "NDArray[Any]":
 
     Addresses are relative to the block; the last one is its end.
     """
-    import numpy as np
-
     blocks = used.blocks
     begin = blocks.address.astype(np.int64)
     start = used.address.astype(np.int64) - begin[used.block]

@@ -7,6 +7,8 @@ The arguments of these kernels do not say what they do with which buffer; the ro
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.touches import alive
@@ -39,8 +41,6 @@ def with_collectives(tables: "Tables", used: "Touches") -> "tuple[Touches, NDArr
 
     Also returned are the rows of ``activities`` that are kernels with such buffers.
     """
-    import numpy as np
-
     rows, kernel = tables["collectives"], collective_kernels(tables)
     if not np.any(kernel >= 0):
         return used, np.zeros(0, np.int64)
@@ -80,8 +80,6 @@ def with_collectives(tables: "Tables", used: "Touches") -> "tuple[Touches, NDArr
 
 def _are_read(rows: "pa.Table") -> "NDArray[Any]":
     """Return whether a rank gives something to each collective."""
-    import numpy as np
-
     function = codes(rows["function"], _FUNCTIONS)
     is_root = plain(rows["rank"]) == plain(rows["peer"])
     found: NDArray[Any] = ~np.isin(function, _FROM_ROOT) | is_root
@@ -91,8 +89,6 @@ def _are_read(rows: "pa.Table") -> "NDArray[Any]":
 
 def _are_written(rows: "pa.Table") -> "NDArray[Any]":
     """Return whether a rank gets something from each collective."""
-    import numpy as np
-
     function = codes(rows["function"], _FUNCTIONS)
     is_root = plain(rows["rank"]) == plain(rows["peer"])
     found: NDArray[Any] = ~np.isin(function, _TO_ROOT) | is_root
@@ -110,8 +106,6 @@ def _have_size(rows: "pa.Table", function: "NDArray[Any]") -> "NDArray[Any]":
 
 def _around(blocks: "Lifetimes", address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
     """Return the block around each address at its time; -1 if it is not found."""
-    import numpy as np
-
     begins = distinct(blocks.address)
     place = np.searchsorted(begins, address, side="right") - 1
     found = np.full(len(address), -1)

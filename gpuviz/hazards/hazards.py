@@ -3,6 +3,9 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz import _core
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.touches import touches
@@ -13,7 +16,6 @@ from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.hazards.operations import Code, Operations, operations
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.analysis.processes import Process
@@ -73,8 +75,6 @@ def _with_rows_of(process: "Process", row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ranked(rows: list[dict[str, Any]]) -> "pa.Table":
-    import pyarrow as pa
-
     rows.sort(key=lambda row: (not row["showed"], _TIERS.index(row["tier"]), -row["count"]))
     return pa.Table.from_batches([batch_of(rows, schemas()["hazards"])])
 
@@ -208,8 +208,6 @@ class _Pairs:
 
 def _last_ends(activities: "pa.Table") -> "NDArray[Any]":
     """Return for each activity its end; for a node of a graph, that of its launch."""
-    import numpy as np
-
     ends = plain(activities["end"]).copy()
     nodes = np.flatnonzero(plain(activities["graph"]) != 0)
     launches, launch = np.unique(plain(activities["correlation"])[nodes], return_inverse=True)

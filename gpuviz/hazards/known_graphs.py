@@ -3,6 +3,8 @@
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.launches import first_rows, texts
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
@@ -22,8 +24,6 @@ _SIGNALS = re.compile(r"nccl|nvshmem|barrier_all|multimem", re.IGNORECASE)
 
 def are_signalling(tables: "Tables", names: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether each kernel waits for other kernels by signals of its own, by its name."""
-    import numpy as np
-
     distinct = np.unique(names)
     signals = distinct[[bool(_SIGNALS.search(text)) for text in texts(tables, distinct)]]
     found: NDArray[Any] = np.isin(names, signals)
@@ -53,8 +53,6 @@ class KnownGraphs:
     node_kinds = tuple(GRAPH_CALLS.index(name) for name in ("kernel", "memcpy", "memset"))
 
     def __init__(self, tables: "Tables") -> None:
-        import numpy as np
-
         table, calls, streams = tables["graph_calls"], tables["api_calls"], tables["streams"]
         columns = {
             name: plain(table[name]).astype(np.int64)
@@ -86,15 +84,11 @@ class KnownGraphs:
 
         Its nodes may run on other streams.
         """
-        import numpy as np
-
         launch = first_rows(self._launches["correlation"], correlation)
         found: NDArray[Any] = np.append(self._launches["stream"], -1)[launch]
         return found
 
     def _number_captures(self, is_launch: "NDArray[Any]") -> None:
-        import numpy as np
-
         captures, self.first_of_captures, self.last_of_captures = _ends(
             self.columns["capture"], ~is_launch
         )
@@ -113,8 +107,6 @@ def _ends(
     numbers: "NDArray[Any]", chosen: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
     """Return each number of chosen rows, its first and its last row."""
-    import numpy as np
-
     rows = np.flatnonzero(chosen)
     distinct, first = np.unique(numbers[rows], return_index=True)
     _, behind = np.unique(numbers[rows[::-1]], return_index=True)
@@ -123,8 +115,6 @@ def _ends(
 
 def _are_apart(capture: "NDArray[Any]", is_launch: "NDArray[Any]") -> "NDArray[Any]":
     """Return a mask of the calls of captures during which there was no other capture or launch."""
-    import numpy as np
-
     captures, first, last = _ends(capture, ~is_launch)
     launched, launch, _ = _ends(capture, is_launch)
     is_apart = launch[np.searchsorted(launched, captures)] > last

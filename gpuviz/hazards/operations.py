@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.calls import CallKind, kind_of_name
 from gpuviz.analysis.launches import calls_of, first_rows, texts
 from gpuviz.analysis.touches import alive
@@ -112,8 +114,6 @@ class _Rows:
 
     def add(self, time: "NDArray[Any]", code: Any, **columns: Any) -> None:
         """Add operations; missing columns are 0, and missing rows -1."""
-        import numpy as np
-
         part = {"time": time, "code": code, "device": 0, "stream": 0, "object": 0, "touches": 0}
         part |= {"first_touch": 0, "activity": -1, "event": -1, "call": -1}
         part |= {"graph_call": -1} | columns
@@ -124,8 +124,6 @@ class _Rows:
 
         At one time, queries come first, then memory events in their order, then calls.
         """
-        import numpy as np
-
         columns = {
             name: np.concatenate([np.asarray(part[name], np.int64) for part in self.parts])
             for name in self.parts[0]
@@ -156,8 +154,6 @@ def operations(recording: "RecordingData", used: "Touches") -> Operations:
 
 
 def _add_memory(rows: _Rows, recording: "RecordingData", used: "Touches") -> None:
-    import numpy as np
-
     events, blocks = recording.tables["memory_events"], used.blocks
     times = plain(events["time"])
     freed = np.flatnonzero(blocks.free < len(times))
@@ -194,8 +190,6 @@ def _add_memory(rows: _Rows, recording: "RecordingData", used: "Touches") -> Non
 
 
 def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:
-    import numpy as np
-
     activities, calls = tables["activities"], tables["api_calls"]
     correlation = plain(activities["correlation"])
     call = first_rows(plain(calls["correlation"]), correlation)
@@ -252,8 +246,6 @@ def _are_serialized(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
     one device ``cudaMemcpyPeer`` is a copy as any other: measured, it runs beside a non-blocking
     stream.
     """
-    import numpy as np
-
     activities, streams = tables["activities"], tables["streams"]
     is_peer = codes(activities["copy_kind"], _COPY_KINDS) == _COPY_KINDS.index("peer_to_peer")
     is_default = codes(streams["kind"], _STREAM_KINDS) == _STREAM_KINDS.index("default")
@@ -265,8 +257,6 @@ def _are_serialized(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
 def _add_serialized(
     rows: _Rows, tables: "Tables", row: "NDArray[Any]", time: "NDArray[Any]"
 ) -> None:
-    import numpy as np
-
     own = plain(tables["activities"]["device"])[row]
     for side in ("source_device", "destination_device"):
         end = plain(tables["activities"][side])[row]
@@ -297,8 +287,6 @@ def _add_collectives(
 
 def _touches_of(used: "Touches", call: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the first touch of each call, in the order of calls, and how many it has."""
-    import numpy as np
-
     order = np.argsort(used.call, kind="stable")
     known = used.call[order]
     first: NDArray[Any] = np.searchsorted(known, call)
@@ -308,8 +296,6 @@ def _touches_of(used: "Touches", call: "NDArray[Any]") -> "tuple[NDArray[Any], N
 
 def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether each call is a synchronous copy or memset, by its name."""
-    import numpy as np
-
     names = np.append(plain(tables["api_calls"]["name"]), 0)[call]
     distinct = np.unique(names[call >= 0])
     is_set = re.compile(r"cu(da)?Mem(cpy|set)(?!.*Async)")
@@ -322,8 +308,6 @@ def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) -> None:
-    import numpy as np
-
     table, calls = tables["synchronizations"], tables["api_calls"]
     kind = codes(table["kind"], _SYNCHRONIZATIONS)
     call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
@@ -389,8 +373,6 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) ->
 
 
 def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:
-    import numpy as np
-
     calls = tables["api_calls"]
     begin, correlations = plain(calls["time"]), plain(calls["correlation"])
     call = first_rows(correlations, graphs.columns["correlation"])
@@ -425,8 +407,6 @@ def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGra
 
 def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operations:
     """Return operations on streams that are numbered from 0, the legacy stream, and created."""
-    import numpy as np
-
     streams = tables["streams"]
     kind_of, ended, device_of = (
         dict(zip(plain(streams["id"]).tolist(), values.tolist(), strict=True))

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.calls import CallKind, kind_of_name
 from gpuviz.analysis.launches import first_rows, texts
 from gpuviz.data.columns import codes, plain
@@ -28,8 +30,6 @@ def unsuccessful(
     A row does not say whether a query returned success. It did not if the work ended clearly later;
     where that is unknown, the query counts as a wait.
     """
-    import numpy as np
-
     table = tables["synchronizations"]
     names = np.append(plain(tables["api_calls"]["name"]), 0)[call]
     distinct = np.unique(names)
@@ -52,8 +52,6 @@ def unsuccessful(
 
 def _last_end(tables: "Tables", stream: int, moments: "NDArray[Any]") -> "NDArray[Any]":
     """Return when the work ended that a stream had been given before some moments; 0 if none."""
-    import numpy as np
-
     activities, calls = tables["activities"], tables["api_calls"]
     call = first_rows(plain(calls["correlation"]), plain(activities["correlation"]))
     rows = np.flatnonzero((plain(activities["stream"]) == stream) & (call >= 0))

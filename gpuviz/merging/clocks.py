@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -52,8 +54,6 @@ class HostClock:
     """
 
     def __init__(self, snapshots: "Sequence[Snapshot]") -> None:
-        import numpy as np
-
         ordered = sorted(snapshots, key=lambda each: each.monotonic)
         self._origin = ordered[0].monotonic
         self._base = ordered[0].wall - ordered[0].monotonic
@@ -102,8 +102,6 @@ class HostClock:
         return [self._origin + round(time) for time in self._times.tolist()]
 
     def _ahead_at(self, time: float) -> float:
-        import numpy as np
-
         last = float(self._times[-1])
         inside = float(np.interp(time, self._times, self._ahead))
         return inside + self._rate * (min(time, 0.0) + max(time - last, 0.0))
@@ -146,8 +144,6 @@ class Alignment:
 
     def aligned(self, monotonic: "NDArray[Any]") -> "NDArray[Any]":
         """Return times of the host's monotonic clock on the common axis, in ns."""
-        import numpy as np
-
         moved: NDArray[Any] = monotonic + np.int64(self.shift)
         if not self.times:
             return moved

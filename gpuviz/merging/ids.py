@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
 from gpuviz.data.columns import distinct, plain
 
@@ -61,8 +63,6 @@ class Shifted:
         self._shift = first - 1
         self._known: NDArray[Any] | None = None
         if largest + self._shift > (2**63 - 1 if space in _WIDE else _MOST):
-            import numpy as np
-
             # Numbers with gaps, such as handles.
             known = distinct(np.concatenate([distinct(column) for column in columns]))
             self._known = known[known != 0]
@@ -71,8 +71,6 @@ class Shifted:
 
     def taken(self, ids: "NDArray[Any]") -> "NDArray[Any]":
         """Return the ids of the merged recording."""
-        import numpy as np
-
         if self._known is None:
             if not self._shift:
                 return ids
@@ -85,8 +83,6 @@ class Lookup:
     """Ids of a merged recording by those of one process; 0 stays 0."""
 
     def __init__(self, pairs: "Iterable[tuple[int, int]]") -> None:
-        import numpy as np
-
         ordered = sorted(pairs)
         self._old = np.array([old for old, _ in ordered], np.int64)
         self._new = np.array([new for _, new in ordered], np.int64)
@@ -97,8 +93,6 @@ class Lookup:
 
     def taken(self, ids: "NDArray[Any]") -> "NDArray[Any]":
         """Return the new ids; unknown ones become 0."""
-        import numpy as np
-
         found: NDArray[Any]
         if self._table is not None:
             inside = np.minimum(ids, len(self._table) - 1)

@@ -7,6 +7,8 @@ end on one host is after the begin on the other, which bounds the difference of 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
@@ -65,8 +67,6 @@ def meetings(own: "Sequence[RecordingData]", others: "Sequence[RecordingData]") 
         own: The recordings of a host.
         others: Those of the other.
     """
-    import numpy as np
-
     rows = []
     of_others = _calls(others)
     for key, calls in _calls(own).items():
@@ -125,8 +125,6 @@ def _calls(recordings: "Iterable[RecordingData]") -> "dict[Key, list[_Call]]":
 
 
 def _calls_of(recording: "RecordingData") -> "list[tuple[Key, _Call]]":
-    import numpy as np
-
     table = recording.tables["collectives"]
     if not table.num_rows:
         return []

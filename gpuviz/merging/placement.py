@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.data.columns import plain
 from gpuviz.data.escaping import as_unicode
 from gpuviz.errors import GpuvizError
@@ -59,13 +61,9 @@ class Placement:
 
     def aligned(self, times: "NDArray[Any]") -> "NDArray[Any]":
         """Return times of the recording on the common axis, in ns."""
-        import numpy as np
-
         return self.alignment.aligned(times + np.int64(_start(self.recording)))
 
     def _aligned(self, time: int) -> int:
-        import numpy as np
-
         return int(self.aligned(np.array([time], np.int64))[0])
 
 

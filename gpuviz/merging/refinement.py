@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.merging.clocks import AS_GOOD_NS, MOST_DRIFT, UNKNOWN, Alignment
 
 if TYPE_CHECKING:
@@ -28,8 +30,6 @@ def refined(found: Alignment, first: int, last: int, met: "Meetings") -> Alignme
         last: The last such time.
         met: The bounds by collectives, on the same clocks.
     """
-    import numpy as np
-
     if not len(met.begin):
         return found
     base = _line(found, first, last)
@@ -75,8 +75,6 @@ def refined(found: Alignment, first: int, last: int, met: "Meetings") -> Alignme
 
 def _line(found: Alignment, first: int, last: int) -> Alignment:
     """Return an alignment whose difference changes evenly from the first time to the last."""
-    import numpy as np
-
     if not found.times:
         return found
     knots = np.array(found.times, np.float64)
@@ -93,8 +91,6 @@ def _overlapping(
     least: "NDArray[Any]", most: "NDArray[Any]", chosen: "NDArray[Any]", slack: float
 ) -> "NDArray[Any]":
     """Return which intervals contain the value that most of those chosen contain."""
-    import numpy as np
-
     low, high = least - slack / 2, most + slack / 2
     edges = np.concatenate([low[chosen], high[chosen]])
     change = np.repeat([1, -1], int(chosen.sum()))
@@ -107,8 +103,6 @@ def _overlapping(
 
 def _knots(first: int, last: int, met: "Meetings", kept: "NDArray[Any]") -> "NDArray[Any]":
     """Return the times to align at: the ends and those of collectives, if they are not too many."""
-    import numpy as np
-
     inner = np.concatenate([met.begin[kept], met.end[kept]])
     step = -(-len(inner) // _MOST_KNOTS)
     inner = np.sort(inner)[::step]
@@ -121,8 +115,6 @@ def _reaching(
     known: "NDArray[Any]", least: "NDArray[Any]", times: "NDArray[Any]", rate: float
 ) -> "NDArray[Any]":
     """Return the largest lower bound at each time; one loses ``rate`` for each ns of distance."""
-    import numpy as np
-
     order = np.argsort(known, kind="stable")
     known, least = known[order], least[order]
     origin = times[0]
@@ -137,8 +129,6 @@ def _reaching(
 
 def _middle(low: "NDArray[Any]", high: "NDArray[Any]", bent: float) -> "tuple[Any, float]":
     """Return the middle between bounds and how far they are from it, constant if about as good."""
-    import numpy as np
-
     changing = float((high - low).max()) / 2 + bent
     constant = float(high.max() - low.min()) / 2 + bent
     if constant <= 2 * changing + AS_GOOD_NS:

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.data.arrays import batch_of, numbers
 from gpuviz.data.columns import codes, distinct, plain, rows_at
 from gpuviz.data.escaping import as_unicode
@@ -13,7 +16,6 @@ from gpuviz.merging.placement import process_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.merging.placement import Placement
@@ -147,8 +149,6 @@ class Merged:
         return facts
 
     def _joined(self, name: str, parts: "Iterable[_Part] | None" = None) -> "pa.Table":
-        import pyarrow as pa
-
         tables = [each.table(name) for each in (self._parts if parts is None else parts)]
         return pa.concat_tables([schemas()[name].empty_table(), *tables]).unify_dictionaries()
 
@@ -157,9 +157,6 @@ class Merged:
 
         The order within a process stays.
         """
-        import numpy as np
-        import pyarrow as pa
-
         parts = [each.table(name) for each in self._parts]
         keys = []
         for part, events in zip(self._parts, parts, strict=True):
@@ -226,8 +223,6 @@ class _Part:
 
     def table(self, name: str) -> "pa.Table":
         """Return a table with the ids and times of the merged recording."""
-        import pyarrow as pa
-
         table, schema = self._tables[name], schemas()[name]
         columns = [self._column(name, field.name, table) for field in schema]
         return pa.table(columns, schema=schema)
@@ -262,8 +257,6 @@ class _Part:
         }
 
     def _with_stacks(self, by_device: Mapping[str, Any]) -> dict[str, Any]:
-        import numpy as np
-
         def moved(row: Mapping[str, Any]) -> dict[str, Any]:
             names = [name for name in ("allocated", "freed", "used", "reused") if name in row]
             ids = np.array([row[name] for name in names], np.int64)
@@ -280,8 +273,6 @@ class _Part:
         return self._devices.get(ordinal, ordinal)
 
     def _time(self, time: int) -> int:
-        import numpy as np
-
         return int(self.placed.aligned(np.array([time], np.int64))[0])
 
     def _column(self, table: str, column: str, rows: "pa.Table") -> Any:
@@ -299,8 +290,6 @@ class _Part:
         return values
 
     def _moved_devices(self, devices: "NDArray[Any]") -> "NDArray[Any]":
-        import numpy as np
-
         moved = devices.copy()
         for ordinal, device in self._devices.items():
             if ordinal != device:
@@ -308,8 +297,6 @@ class _Part:
         return moved
 
     def _moved_times(self, table: str, column: str, rows: "pa.Table") -> "NDArray[Any]":
-        import numpy as np
-
         times = plain(rows[column])
         moved = self.placed.aligned(times)
         if (table, column) in _UNTIMED:
@@ -321,8 +308,6 @@ class _Part:
         return moved
 
     def _moved_addresses(self, table: str, column: str, rows: "pa.Table") -> "NDArray[Any]":
-        import numpy as np
-
         addresses = plain(rows[column])
         moved: NDArray[Any] = addresses + np.uint64(self._address_shift)
         if table in {_EVENTS, _HOST_EVENTS}:
@@ -331,8 +316,6 @@ class _Part:
 
     @staticmethod
     def _has_address(events: "pa.Table") -> "NDArray[Any]":
-        import numpy as np
-
         return ~np.isin(codes(events["action"], ACTIONS), _NO_ADDRESS)
 
     def _address_range(self) -> tuple[int, int]:
@@ -376,8 +359,6 @@ class _Part:
         return Lookup(pairs)
 
     def _add_stacks(self, shared: _Shared) -> Lookup:
-        import numpy as np
-
         frames = shared.frames.add(self._tables["frames"].to_pylist())
         rows = self._tables["stacks"].to_pylist()
         for row in rows:
@@ -387,7 +368,5 @@ class _Part:
 
 
 def _table(name: str, rows: "list[dict[str, Any]]") -> "pa.Table":
-    import pyarrow as pa
-
     known = [{field: row[field] for field in schemas()[name].names} for row in rows]
     return pa.Table.from_batches([batch_of(known, schemas()[name])])

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.initial_state import ALLOCATED, PENDING_FREE
 from gpuviz.analysis.pools import TORCH_OWNER, are_of
 
@@ -69,8 +71,6 @@ class Layout:
     """
 
     def __init__(self, state: "MemoryState", device: int, *, of_torch: bool) -> None:
-        import numpy as np
-
         all_segments, all_blocks = state.segments(), state.blocks()
 
         def is_own(columns: dict[str, Any]) -> Any:
@@ -94,8 +94,6 @@ class Layout:
     @property
     def idle_segments(self) -> int:
         """Bytes in segments with no block in use or waiting, which can be released at once."""
-        import numpy as np
-
         used = np.zeros(len(self._segments["size"]), bool)
         used[self._blocks["segment"][self._blocks["state"] != INACTIVE]] = True
         return int(self._segments["size"][~used].sum())
@@ -120,8 +118,6 @@ class Layout:
 
     def available_to(self, pool: int, stream: int) -> dict[str, int]:
         """Return the memory available to a pool and stream, named as in `FailedRequest`."""
-        import numpy as np
-
         blocks, segments = self._blocks, self._segments
         own = (blocks["pool"] == pool) & (blocks["stream"] == stream)
         free, pending = blocks["state"] == INACTIVE, blocks["state"] == PENDING_FREE
@@ -171,8 +167,6 @@ class Layout:
         served. None if no segment is large enough. Blocks that wait for another stream count as
         free.
         """
-        import numpy as np
-
         blocks = self._blocks
         own = (blocks["pool"] == pool) & (blocks["stream"] == stream)
         sizes, segment = blocks["size"][own], blocks["segment"][own]
@@ -193,8 +187,6 @@ class Layout:
 
     def _runs(self, own: Any) -> tuple[Any, Any]:
         """Return the size of each run of blocks that are not in use, and whether it is ``own``."""
-        import numpy as np
-
         blocks = self._blocks
         idle = np.flatnonzero(blocks["state"] != ALLOCATED)
         if not len(idle):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.data.columns import codes
@@ -16,6 +18,7 @@ from gpuviz.out_of_memory.verdict import (
     reclaimable_other_memory,
     verdict,
 )
+from gpuviz.out_of_memory.verdict_text import explanation, summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,8 +104,6 @@ class OutOfMemory:
     @property
     def summary(self) -> str:
         """The verdict and its reason, in one sentence."""
-        from gpuviz.out_of_memory.verdict_text import summary
-
         return summary(self)
 
     @property
@@ -111,8 +112,6 @@ class OutOfMemory:
 
         Remedies are checked by replaying the recording until the failure.
         """
-        from gpuviz.out_of_memory.verdict_text import explanation
-
         return explanation(self)
 
 
@@ -139,8 +138,6 @@ def _failures_at(recording: "RecordingData", rows: list[int]) -> tuple[OutOfMemo
 
 def failed_rows(recording: "RecordingData") -> list[int]:
     """Return the rows of ``memory_events`` that are failed requests, ascending."""
-    import numpy as np
-
     actions = codes(recording.tables["memory_events"]["action"], ACTIONS)
     rows = np.flatnonzero(actions == ACTIONS.index("oom"))
     return [row for row in rows.tolist() if row >= recording.manifest.initial_events]

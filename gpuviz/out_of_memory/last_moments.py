@@ -3,6 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.data.columns import plain
@@ -11,8 +14,6 @@ from gpuviz.quantities import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pyarrow as pa
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -68,8 +69,6 @@ def _note(recording: "RecordingData", first: int, row: int) -> str:
 
 
 def _from(recording: "RecordingData", first: int, end: int) -> "tuple[pa.Table, int]":
-    import pyarrow as pa
-
     state = initial_state(recording)
     state.apply(recording.memory_columns, recording.manifest.initial_events, first)
     before = initial_events(state)
@@ -87,8 +86,6 @@ def _calls(
     recording: "RecordingData", tables: "Mapping[str, pa.Table]", end: int, most_rows: int
 ) -> "pa.Table":
     """Return the newest calls, and those of the activities and waits in ``tables``."""
-    import numpy as np
-
     calls = recording.tables["api_calls"]
     users = [tables[name]["correlation"] for name in ("activities", "synchronizations")]
     used = np.concatenate([plain(column) for column in users])
@@ -100,7 +97,6 @@ def _calls(
 
 def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the tables without call stacks and frames that no row refers to."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     def only(table: str, ids: "list[pa.ChunkedArray]") -> "pa.Table":

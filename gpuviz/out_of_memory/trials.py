@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings
 from gpuviz.analysis.pools import TORCH_OWNER, are_of, is_torchs
 from gpuviz.analysis.statistics import statistics
@@ -14,8 +17,6 @@ from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.errors import GpuvizError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.data.recording_data import RecordingData
     from gpuviz.out_of_memory.failures import OutOfMemory
 
@@ -172,9 +173,6 @@ class Trials:
         before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]",
         change: "Mapping[str, Any]",
     ) -> "RecordingData":
-        import numpy as np
-        import pyarrow as pa
-
         recording, device = self._moment.recording, self._failed.device
         events = recording.tables[_EVENTS].slice(0, self._moment.row + 1)
         actions = codes(events["action"], ACTIONS)
@@ -224,8 +222,6 @@ def _as_gpuvizs(events: "pa.Table", pools: "pa.Table") -> "dict[str, pa.Table]":
 
 
 def _device(device: int, capacity: int) -> "pa.Table":
-    import pyarrow as pa
-
     row = {"id": device, "name": "", "total_memory": capacity, "kind": "simulated", "uuid": ""}
     return pa.Table.from_pylist([row], schema=schemas()["devices"])
 

@@ -3,12 +3,12 @@
 import re
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.data.call_stacks import Frame
 from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.recording import Recording
 
 
@@ -21,8 +21,6 @@ def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
     Files of Python and of installed packages remain distinguishable from the user's, so that user
     frames are unchanged.
     """
-    import pyarrow as pa
-
     rows = recording.tables["frames"].select(schemas()["frames"].names).to_pylist()
     functions: dict[tuple[str, str], int] = {}
     files: dict[str, int] = {}

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.advice.finding import Line
 from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, short_saving
@@ -160,8 +162,6 @@ def _kernels(recording: "Recording", evidence: "Evidence | None") -> tuple[str, 
     """Return the names of the kernels that are all of the evidence; empty if it is otherwise."""
     if evidence is None or evidence.table != "activities":
         return ()
-    import numpy as np
-
     rows = rows_at(recording.tables["activities"], np.array(evidence.rows, np.int64))
     if set(rows["kind"].to_pylist()) != {"kernel"}:
         return ()

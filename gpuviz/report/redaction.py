@@ -4,6 +4,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.compilations import NUMBA
 from gpuviz.analysis.derived_tables import derived
@@ -17,7 +20,6 @@ from gpuviz.report.callstack_redaction import redacted_frames
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.recording import Recording
@@ -70,9 +72,6 @@ def redact(recording: "Recording") -> "Recording":
 
 def _with_new_names(known: "Mapping[str, pa.Table]", calls: "pa.Table") -> "dict[str, pa.Table]":
     """Return the derived tables with the new ids of the names of calls."""
-    import numpy as np
-    import pyarrow as pa
-
     waits = known["host_waits"]
     names = np.append(plain(calls["name"]), 0).astype(np.uint32)[plain(waits["call"])]
     place = waits.schema.get_field_index("name")
@@ -81,8 +80,6 @@ def _with_new_names(known: "Mapping[str, pa.Table]", calls: "pa.Table") -> "dict
 
 def _redacted_processes(processes: "pa.Table") -> "pa.Table":
     """Return the processes with their ranks, but without hosts, process ids and programs."""
-    import pyarrow as pa
-
     rows = []
     for row in processes.to_pylist():
         try:
@@ -133,8 +130,6 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
 
 def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
     """Return ``strings`` and the tables that refer to it, with pseudonyms for each use."""
-    import pyarrow as pa
-
     strings = recording.tables["strings"].to_pydict()
     text_of = dict(zip(strings["id"], strings["text"], strict=True))
     pseudonyms = _Pseudonyms(text_of)
@@ -178,8 +173,6 @@ class _Pseudonyms:
         is_call: bool,
     ) -> "NDArray[Any]":
         """Return the new id of each old one; ``kinds`` are positions in ``nouns``."""
-        import numpy as np
-
         kinds = np.zeros(len(old), np.int8) if kinds is None else kinds
         combined = old.astype(np.int64) * 256 + (kinds.astype(np.int64) & 0xFF)
         distinct, rows = np.unique(combined, return_inverse=True)
@@ -210,8 +203,6 @@ class _Pseudonyms:
 
 def _named(table: "pa.Table", noun: str) -> "pa.Table":
     """Return a table with numbered names: equal for equal names, empty for empty ones."""
-    import pyarrow as pa
-
     numbers: dict[str, int] = {}
     names = [
         f"{noun} {numbers.setdefault(name, len(numbers) + 1)}" if name else ""
@@ -223,9 +214,6 @@ def _named(table: "pa.Table", noun: str) -> "pa.Table":
 
 def _with_known_words(table: "pa.Table", name: str, column: str) -> "pa.Table":
     """Return a table whose column contains only words of ``DICTIONARIES``, or ``unknown``."""
-    import numpy as np
-    import pyarrow as pa
-
     known = DICTIONARIES[name, column]
     found = codes(table[column], known)
     words = (*known, "unknown") if (found < 0).any() else known
@@ -235,8 +223,6 @@ def _with_known_words(table: "pa.Table", name: str, column: str) -> "pa.Table":
 
 
 def _redacted_devices(table: "pa.Table") -> "pa.Table":
-    import pyarrow as pa
-
     rows = table.to_pylist()
     for row in rows:
         row["name"] = row["name"] if _GPU_MODEL.fullmatch(row["name"] or "") else ""
@@ -246,8 +232,6 @@ def _redacted_devices(table: "pa.Table") -> "pa.Table":
 
 
 def _redacted_pools(table: "pa.Table") -> "pa.Table":
-    import pyarrow as pa
-
     rows = table.to_pylist()
     for row in rows:
         known = row["segment_type"] in _SEGMENT_TYPES

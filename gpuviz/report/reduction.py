@@ -3,6 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.moments import as_ns
 from gpuviz.data.columns import plain
@@ -13,8 +16,6 @@ from gpuviz.quantities import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
 
     from gpuviz.recording import Recording
 
@@ -143,9 +144,6 @@ def _without_calls(recording: "Recording") -> "Recording":
 
 
 def _without_calls_of_waits(waits: "pa.Table") -> "pa.Table":
-    import numpy as np
-    import pyarrow as pa
-
     kept = waits.filter(plain(waits["synchronization"]) >= 0)
     for column, value in (("name", 0), ("call", -1), ("stack", 0)):
         place, field = kept.schema.get_field_index(column), kept.schema.field(column)
@@ -304,7 +302,6 @@ def _with_empty(recording: "Recording", name: str) -> "Recording":
 
 def _without_unused(recording: "Recording") -> "Recording":
     """Return the recording without unreferenced call stacks and names."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     tables = dict(recording.tables)
@@ -325,7 +322,6 @@ def _without_unused(recording: "Recording") -> "Recording":
 
 
 def _used(table: "pa.Table", *columns: "pa.ChunkedArray") -> "pa.Table":
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     ids = pa.concat_arrays([pc.unique(column) for column in columns])

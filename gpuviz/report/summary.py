@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations
 from gpuviz.analysis.processes import device_names, part_of_device
@@ -121,8 +123,6 @@ def _device_row(recording: "Recording", device: int) -> tuple[str, int, str]:
 
 
 def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
-    import numpy as np
-
     levels = recording.table("memory_levels")
     reserved = np.where(plain(levels["device"]) == device, plain(levels["reserved"]), -1)
     row = int(reserved.argmax()) if len(reserved) else 0

@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import CUPY
 from gpuviz.analysis.device_replay import DeviceReplay
@@ -25,7 +28,6 @@ from gpuviz.simulation.replayed_activities import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 
@@ -198,8 +200,6 @@ class _LoggedReplay(DeviceReplay):
 
 def _asked(replayed: DeviceReplay) -> Asked:
     """Return the rows of the recording that the operations on blocks repeat."""
-    import numpy as np
-
     names = ("malloc", "free", "free_pending", "record_stream")
     program = replayed.operations.program
     operations = program.operation
@@ -213,8 +213,6 @@ def _asked(replayed: DeviceReplay) -> Asked:
 
 def _replay_at_once(program: _Program) -> Recording:
     """Return the replay on the clock of the recording."""
-    import pyarrow as pa
-
     for one in program.devices.values():
         one.allocator.attach(one.log)
     program.run(0)
@@ -249,8 +247,6 @@ def _replay_at_once(program: _Program) -> Recording:
 
 def _joined(parts: "dict[int, dict[str, NDArray[Any]]]") -> "dict[str, NDArray[Any]]":
     """Return the events of all devices, ordered by time."""
-    import numpy as np
-
     names = ("origin", *(field.name for field in schemas()["memory_events"]))
     for device, part in parts.items():
         part["device"] = np.full(len(part["time"]), device, np.int16)
@@ -264,16 +260,11 @@ def _joined(parts: "dict[int, dict[str, NDArray[Any]]]") -> "dict[str, NDArray[A
 
 
 def _distinct(values: "NDArray[Any]") -> list[int]:
-    import numpy as np
-
     return [int(each) for each in np.unique(values)]
 
 
 def _device_memory(events: "Mapping[str, NDArray[Any]]") -> "pa.Table":
     """Return the used memory of each device after each change."""
-    import numpy as np
-    import pyarrow as pa
-
     added = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
     removed = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
     rows = np.flatnonzero(np.isin(events["action"], [*added, *removed]))

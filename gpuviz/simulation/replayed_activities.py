@@ -3,6 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from gpuviz.analysis.launches import calls_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.recording_data import RecordingData
@@ -12,7 +15,6 @@ from gpuviz.recording import Recording
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 # Memory operations are not copied, because the replay has its own segments.
@@ -106,8 +108,6 @@ def with_aligned_activities(
         recording: The replayed recording.
         origins: The row of the recording whose repetition caused each memory event.
     """
-    import numpy as np
-
     if not has_activities(recording):
         return replayed
     actions = codes(replayed.tables["memory_events"]["action"], ACTIONS)
@@ -136,8 +136,6 @@ def _with_tables(
 
 def _pairs(replayed: Recording, device: int, asked: Asked) -> _Pairs | None:
     """Return the pairs of rows; None if the replay lacks operations."""
-    import numpy as np
-
     events = replayed.tables["memory_events"]
     actions = codes(events["action"], ACTIONS)
     rows = np.flatnonzero((plain(events["device"]) == device) & np.isin(actions, _ASKED))
@@ -155,8 +153,6 @@ def _memory_events(
     recording: RecordingData,
     aligned: "Mapping[int, _Pairs]",
 ) -> "pa.Table":
-    import numpy as np
-
     events, before = replayed.tables["memory_events"], recording.tables["memory_events"]
     times = _retimed(events, replayed, recording, aligned)
     ranges = np.zeros(events.num_rows, np.uint32)
@@ -183,8 +179,6 @@ def _retimed(
     aligned: "Mapping[int, _Pairs]",
 ) -> "NDArray[Any]":
     """Return the times of a replay's rows on the recording's clock, not below 0."""
-    import numpy as np
-
     times, devices = plain(table["time"]).copy(), plain(table["device"])
     events = replayed.tables["memory_events"]
     for device, pairs in aligned.items():
@@ -199,16 +193,12 @@ def _retimed(
 
 def _ascending(events: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
     """Return the times of rows, corrected to never decrease."""
-    import numpy as np
-
     ascending: NDArray[Any] = np.maximum.accumulate(plain(events["time"])[rows])
     return ascending
 
 
 def _stream_ids(replayed: Recording, recording: RecordingData) -> "NDArray[Any]":
     """Return the recording's stream id for each stream id of a replay."""
-    import numpy as np
-
     used = set(recording.tables["memory_events"]["stream"].unique().to_pylist())
     known = {
         (row["device"], row["handle"]): row["id"]
@@ -228,8 +218,6 @@ def _launch_blocks(
     pairs: "list[_Pairs]",
 ) -> "pa.Table":
     """Return the recording's rows with the replay's addresses, without rows of unknown blocks."""
-    import numpy as np
-
     table = recording.tables["launch_blocks"]
     if not table.num_rows:
         return table
@@ -260,8 +248,6 @@ def _latest(
     moments: "NDArray[Any]",
 ) -> "NDArray[Any]":
     """Return the position of the last allocation of each address up to a time; -1 if none."""
-    import numpy as np
-
     both = np.concatenate([addresses, wanted])
     is_wanted = np.arange(len(both)) >= len(addresses)
     order = np.lexsort((is_wanted, np.concatenate([times, moments]), both))
@@ -277,8 +263,6 @@ def _latest(
 
 def _with(table: "pa.Table", **columns: "NDArray[Any]") -> "pa.Table":
     """Return a table with some columns replaced."""
-    import pyarrow as pa
-
     for name, values in columns.items():
         field = table.schema.field(name)
         position = table.schema.get_field_index(name)

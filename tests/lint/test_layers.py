@@ -109,6 +109,12 @@ PYTHON = (
     "commands",
     "__main__",
 )
+# Rooms that compute with arrays and tables, so that their files import NumPy and pyarrow.
+COMPUTING = {
+    *("data", "formats", "analysis", "merging", "exports"),
+    *("hazards", "advice", "comparison", "out_of_memory"),
+    *("simulation", "figures", "report"),
+}
 # Imports of later rooms, inside functions: values show themselves in notebooks and as pages,
 # and the startup hook begins the recording.
 LATER = {
@@ -321,11 +327,18 @@ def test_heavy_libraries_are_imported_only_when_they_are_needed():
 
 
 def heavy_imports(path: Path) -> set[str]:
-    heavy = {"cupy", "cupyx", "numpy", "pyarrow", "plotly", "ipywidgets", "anywidget"}
+    heavy = {"cupy", "cupyx", "plotly", "ipywidgets", "anywidget", "pyarrow.compute"}
+    if layer_of(path).split(".")[0] not in COMPUTING:
+        # Programs and Jupyter servers import these files before they record or show anything.
+        heavy |= {"numpy", "pyarrow"}
     if layer_of(path) == "notebook":
         # Widgets derive from their classes; their files are imported only when a widget is created.
         heavy -= {"ipywidgets", "anywidget"}
-    return heavy & {name.split(".")[0] for name, at_import in imports(path) if at_import}
+    return {
+        name
+        for name, at_import in imports(path)
+        if at_import and any(f"{name}.".startswith(f"{each}.") for each in heavy)
+    }
 
 
 def test_a_typescript_file_imports_only_layers_below_it():

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
 from gpuviz.quantities import format_bytes
@@ -20,8 +22,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     were allocated right before the line of its first use. Blocks from before the recording are not
     counted: they may have been used there.
     """
-    import numpy as np
-
     begin = np.where(device.is_used, device.first, device.begin)
     idle = device.at_peak & (begin >= device.peak_place) & (begin > device.begin)
     for blocks, change, saved in changes_by_line(device, idle, begin, device.end):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.quantities import format_bytes, format_count
@@ -60,8 +62,6 @@ def find(device: DeviceBlocks, changes: "Sequence[Change]") -> "Iterator[Finding
 
 def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[Change]") -> Change:
     """Return the lifetimes of the blocks of some lines that no other change has."""
-    import numpy as np
-
     begins = np.isin(device.site, [each.line for each in trims if each.begin])
     ends = np.isin(device.site, [each.line for each in trims if each.end])
     begin = np.where(begins & ~device.is_unread, device.first_needed, device.begin)
@@ -77,8 +77,6 @@ def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[C
 
 def _trims(device: DeviceBlocks, changes: "Sequence[Change]") -> list[_Trim]:
     """Return the fewest lines and ends whose trimmed blocks lower the peak."""
-    import numpy as np
-
     every = _change(device, [_Trim(line) for line in np.unique(device.site).tolist()], changes)
     site, size = device.site[every.blocks], device.size[every.blocks]
     begin, end = device.begin[every.blocks], device.end[every.blocks]

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
 from gpuviz.data.columns import codes, plain
@@ -31,8 +33,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     last use. A later cell may be meant to use a variable, so that it is only ``possible``; it is
     ``likely`` if the line assigns to none.
     """
-    import numpy as np
-
     begins = _cell_begins(device)
     names = _names(device)
     if not len(begins) or not any(each is not None for each in names.values()):
@@ -52,8 +52,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 
 def _cell_begins(device: DeviceBlocks) -> "NDArray[Any]":
-    import numpy as np
-
     ranges = device.recording.tables["ranges"]
     is_cell = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
     begins, ends = (plain(ranges[name])[is_cell] for name in ("time", "end"))

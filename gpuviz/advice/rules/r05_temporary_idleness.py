@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.scale import LEAST_BYTES
@@ -56,8 +58,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     A copy to the host and back is the program's decision: ``possible``.
     """
-    import numpy as np
-
     pauses = _pauses(device)
     place = device.peak_place
     at_peak = (pauses.begin <= place) & (pauses.end > place)
@@ -71,8 +71,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 
 def _pauses(device: DeviceBlocks) -> _Pauses:
-    import numpy as np
-
     used, schedule, tables = device.used, device.schedule, device.recording.tables
     # By block, then in the order of the calls.
     order = np.argsort(used.block, kind="stable")
@@ -110,8 +108,6 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
 
 def _change(device: DeviceBlocks, pauses: _Pauses, chosen: "NDArray[Any]") -> Change:
     """Return the lifetimes of blocks that are freed during their pauses."""
-    import numpy as np
-
     blocks = pauses.block[chosen]
     return Change(
         np.concatenate([blocks, blocks]),

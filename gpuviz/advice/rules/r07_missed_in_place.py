@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
@@ -42,8 +44,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     CuPy gives the result of a single array the layout of that array. Of several arrays, one could
     be transposed, which the recording does not tell: then this is only ``possible``.
     """
-    import numpy as np
-
     pairs = _pairs(device)
     lines = device.site[pairs.target].astype(np.int64) << 32 | device.site[pairs.source]
     at_peak = device.at_peak[pairs.source] & device.at_peak[pairs.target]
@@ -64,8 +64,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 def _pairs(device: DeviceBlocks) -> _Pairs:
     """Return the pairs of blocks of a device that meet the trigger."""
-    import numpy as np
-
     used, launches = device.used, device.elementwise
     blocks = used.blocks
     accepted = launches.where(lambda each: each.name not in _COPIES and each.output in each.arrays)
@@ -96,8 +94,6 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
 def _finding(
     device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: Change, saved: int
 ) -> Finding:
-    import numpy as np
-
     source, target = pairs.source[rows], pairs.target[rows]
     to, of = device.line_of(target), device.line_of(source)
     launches = pairs.launch[rows]

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.elementwise import type_bytes
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
@@ -67,8 +69,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     kernels. The host's time for a launch is not saved, because a call of a fused function takes
     longer.
     """
-    import numpy as np
-
     chains = _chains(device)
     lines, number = np.unique(chains.line, return_inverse=True)
     passed = np.bincount(number, chains.passed, minlength=len(lines))
@@ -84,8 +84,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 
 def _chains(device: DeviceBlocks) -> _Chains:
-    import numpy as np
-
     used, launches, place = device.used, device.elementwise, device.place
     target = launches.target
     stacks = stacks_of(device.recording.tables, launches.call)
@@ -116,8 +114,6 @@ def _site(device: DeviceBlocks, chains: _Chains) -> tuple[str, str]:
 
 
 def _finding(device: DeviceBlocks, chains: _Chains) -> Finding:
-    import numpy as np
-
     launches, schedule = device.elementwise, device.schedule
     blocks = chains.temporary[chains.temporary >= 0]
     change = Change(blocks, device.begin[blocks], device.begin[blocks])
@@ -156,8 +152,6 @@ def _fused_durations(
     device: DeviceBlocks, chains: _Chains, duration: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return the share of each launch in the time of one kernel for its chain, in ns."""
-    import numpy as np
-
     if np.median(duration) < _SHORTEST_NS:
         return duration
     launches = device.elementwise

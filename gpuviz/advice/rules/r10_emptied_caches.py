@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz import _core
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
@@ -70,8 +72,6 @@ class _Emptied:
     """The calls of ``empty_cache`` on a device that released segments, and what they caused."""
 
     def __init__(self, memory: ReservedMemory) -> None:
-        import numpy as np
-
         self._memory = memory
         self._events = memory.recording.tables["memory_events"]
         there = plain(self._events["device"]) == memory.device
@@ -88,8 +88,6 @@ class _Emptied:
 
     def calls(self, schedule: "Schedule") -> _Calls | None:
         """Return the calls of the driver that they cause; None if there are none, or unknown."""
-        import numpy as np
-
         made, released = self._avoided_segments(), self._released_segments()
         times = plain(self._events["time"])[self._rows]
         driver = schedule.recording.tables["api_calls"]
@@ -107,8 +105,6 @@ class _Emptied:
 
     def _released_segments(self) -> "NDArray[Any]":
         """Return the positions of the segments that the calls released: those right before."""
-        import numpy as np
-
         released = self._actions == ACTIONS.index("segment_free")
         others = np.flatnonzero(~released)
         found = np.flatnonzero(released)
@@ -118,8 +114,6 @@ class _Emptied:
 
     def _avoided_segments(self) -> "NDArray[Any]":
         """Return the positions of the segments that are not made without the calls."""
-        import numpy as np
-
         memory = self._memory
         replay = DeviceReplay(memory.recording, memory.device, memory.own, None, "no_empty_cache")
         log = _core.ReplayLog(replay.events, replay.operations)
@@ -137,8 +131,6 @@ class _Emptied:
 
 def _named(schedule: "Schedule", name: str) -> "NDArray[Any]":
     """Return the calls with a name, in the order of time."""
-    import numpy as np
-
     tables = schedule.recording.tables
     strings = tables["strings"]
     known = dict(zip(strings["text"].to_pylist(), strings["id"].to_pylist(), strict=True))
@@ -149,8 +141,6 @@ def _named(schedule: "Schedule", name: str) -> "NDArray[Any]":
 def _finding(
     schedule: "Schedule", memory: ReservedMemory, emptied: _Emptied, calls: _Calls
 ) -> Finding:
-    import numpy as np
-
     recording = schedule.recording
     driver = recording.tables["api_calls"]
     rows = np.sort(np.concatenate([calls.made, calls.released]))

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.intervals import Intervals
 from gpuviz.analysis.launches import durations
@@ -69,8 +71,6 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
 
 def _is_done(memory: "ReservedMemory", stream: int) -> bool:
     """Return whether the request's stream could use what another stream has cached."""
-    import numpy as np
-
     if stream == memory.stream:
         return False
     activities = memory.recording.tables["activities"]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
@@ -45,8 +47,6 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     recording's own pinned copies of this size in the same direction, then it is ``likely``; else
     25 GB/s, and it is ``possible``.
     """
-    import numpy as np
-
     recording = schedule.recording
     if not recording.tables["api_calls"].num_rows:
         return
@@ -92,8 +92,6 @@ def _repeated(
     recording: "RecordingData", schedule: Schedule, work: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return the copies of lines that copy several times."""
-    import numpy as np
-
     lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[work]))
     _, numbers, counts = np.unique(lines, return_inverse=True, return_counts=True)
     return work[counts[numbers] >= _LEAST_COPIES]
@@ -107,7 +105,6 @@ def _rate(schedule: Schedule, sizes: "NDArray[Any]", copies: "NDArray[Any]") -> 
 
 def _transfer_ns(recording: "RecordingData") -> "NDArray[Any]":
     """Return how long each call of ``api_calls`` blocked the host during its transfer, in ns."""
-    import numpy as np
     import pyarrow.compute as pc
 
     waits = derived(recording)["host_waits"]
@@ -118,8 +115,6 @@ def _transfer_ns(recording: "RecordingData") -> "NDArray[Any]":
 
 
 def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> Finding:
-    import numpy as np
-
     work, sizes, calls = copies.work, copies.sizes, recording.tables["api_calls"]
     device = int(schedule.device[work[0]])
     own, gpu_ns = np.unique(schedule.call[work]), int(schedule.duration[work].sum())

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.runs import Runs, merged, runs_of
@@ -36,8 +38,6 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     what they take longer than the shortest one, their calls and those between them take no time.
     The program may compute the values one after the other: ``possible``.
     """
-    import numpy as np
-
     recording = schedule.recording
     if not recording.tables["api_calls"].num_rows:
         return
@@ -52,8 +52,6 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
 
 def _finding(schedule: "Schedule", runs: Runs) -> "Iterator[Finding]":
-    import numpy as np
-
     recording = schedule.recording
     change = merged(schedule, runs, int(schedule.duration[runs.followers].min()))
     saved_ns = schedule.saved_alone(change)

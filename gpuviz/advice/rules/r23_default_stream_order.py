@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.advice.constraints import BY_DEFAULT_STREAM
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
@@ -25,8 +27,6 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     Saving: the recording's `Schedule`, replayed without these orders. ``likely``, because it rests
     on the blocks that gpuviz sees among the arguments of kernels.
     """
-    import numpy as np
-
     recording = schedule.recording
     for orders in needless_orders(schedule, BY_DEFAULT_STREAM):
         count = len(np.unique(orders.after))

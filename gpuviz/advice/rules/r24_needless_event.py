@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.constraints import BY_EVENT
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
@@ -29,8 +31,6 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     Saving: the recording's `Schedule`, replayed without these orders. ``likely``, because it rests
     on the blocks that gpuviz sees among the arguments of kernels.
     """
-    import numpy as np
-
     for orders in needless_orders(schedule, BY_EVENT):
         lines = _lines(schedule, orders)
         which = text_of(lines[0]) if len(lines) == 1 else f"{text_of(lines[0])} and other lines"
@@ -61,8 +61,6 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
 def _lines(schedule: "Schedule", orders: NeedlessOrders) -> tuple[Line, ...]:
     """Return the lines that make the streams wait, most waits first."""
-    import numpy as np
-
     tables = schedule.recording.tables
     waits = derived(schedule.recording)["stream_waits"]
     pairs: Any = [schedule.stream[each].astype(np.int64) for each in (orders.before, orders.after)]

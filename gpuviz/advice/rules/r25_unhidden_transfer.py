@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.intervals import Intervals
@@ -49,8 +51,6 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     device's busy time without the longest of its kernels, its copies to the device, and its copies
     to the host. The program may need two buffers, or the result at once: ``possible``.
     """
-    import numpy as np
-
     recording = schedule.recording
     activities = recording.tables["activities"]
     memories = codes(activities["host_memory"], _MEMORIES)[schedule.rows]
@@ -78,8 +78,6 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
 def _repeated(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
     """Return the copies of lines that copy several times."""
-    import numpy as np
-
     tables = schedule.recording.tables
     lines = line_numbers(schedule.recording, stacks_of(tables, schedule.call[work]))
     _, numbers, counts = np.unique(lines, return_inverse=True, return_counts=True)
@@ -88,8 +86,6 @@ def _repeated(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
 
 def _before(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
     """Return how much of each copy would fit between its launch and its start, in ns."""
-    import numpy as np
-
     waited = schedule.begin[work] - schedule.launch_begin()[work]
     time: NDArray[Any] = np.clip(waited, 0, schedule.duration[work])
     return time
@@ -97,8 +93,6 @@ def _before(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
 
 def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
     """Return how much of each copy would fit beside the next kernels of its stream, in ns."""
-    import numpy as np
-
     launched = np.where(schedule.call >= 0, schedule.launch_begin(), schedule.begin)
     time = np.zeros(len(work), np.int64)
     for stream in np.unique(schedule.stream[work]):

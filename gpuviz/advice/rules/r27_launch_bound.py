@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps, longest_late
 from gpuviz.advice.host_lines import longest_lines
@@ -36,8 +38,6 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
     time. It is the upper bound of what CUDA graphs or fewer, larger kernels can save: ``possible``.
     """
-    import numpy as np
-
     recording = schedule.recording
     if not recording.tables["api_calls"].num_rows:
         return

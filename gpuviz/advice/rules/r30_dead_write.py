@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.elementwise import WRITE
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
@@ -54,8 +56,6 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
     Saving: the recording's `Schedule`, replayed without these calls.
     """
-    import numpy as np
-
     writes, schedule = _writes(device), device.schedule
     calls = schedule.call[writes.work]
     stacks = stacks_of(device.recording.tables, calls)
@@ -75,8 +75,6 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
 
 def _writes(device: "DeviceBlocks") -> _Writes:
-    import numpy as np
-
     used, schedule = device.used, device.schedule
     # By block, then in the order of the calls.
     order = np.argsort(used.block, kind="stable")
@@ -105,8 +103,6 @@ def _does_nothing_else(
     device: "DeviceBlocks", work: "NDArray[Any]", call: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return which writes are of memsets, copies, or elementwise functions with one output."""
-    import numpy as np
-
     schedule = device.schedule
     kinds = schedule.kind[np.minimum(work, len(schedule.kind) - 1)]
     simple: NDArray[Any] = np.isin(kinds, (COPY, _MEMSET)) | np.isin(call, device.elementwise.call)
@@ -117,8 +113,6 @@ def _overwrites(
     device: "DeviceBlocks", touches: "NDArray[Any]", work: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return which of some writes cover their whole block."""
-    import numpy as np
-
     used, launches, schedule = device.used, device.elementwise, device.schedule
     work = np.minimum(work, len(schedule.kind) - 1)
     written = plain(device.recording.tables["activities"]["bytes"])[schedule.rows[work]]
@@ -143,8 +137,6 @@ def _overwrites(
 def _finding(
     device: "DeviceBlocks", writes: _Writes, chosen: "NDArray[Any]", *, is_fill: bool
 ) -> Finding:
-    import numpy as np
-
     recording, schedule = device.recording, device.schedule
     work = writes.work[chosen]
     calls = schedule.call[work]

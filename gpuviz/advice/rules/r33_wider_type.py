@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.elementwise import WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
@@ -54,8 +56,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """
-    import numpy as np
-
     launches = device.elementwise
     meets, source = _meets(device)
     sites = device.site[device.place[launches.target]]
@@ -77,8 +77,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return which elementwise launches meet the trigger, and a narrower input of each."""
-    import numpy as np
-
     launches, blocks = device.elementwise, device.used.blocks
     stacks = stacks_of(device.recording.tables, launches.call)
     accepted = launches.where(lambda each: bool(_narrower(each))) & _writes_alone(device)
@@ -109,8 +107,6 @@ def _writes_alone(device: DeviceBlocks) -> "NDArray[Any]":
 
     Kernels whose accesses are unknown are not counted as writes.
     """
-    import numpy as np
-
     used, launches = device.used, device.elementwise
     writes = np.bincount(used.block[np.isin(used.mode, WRITES)], minlength=len(used.blocks))
     place = device.place[launches.target]
@@ -121,8 +117,6 @@ def _writes_alone(device: DeviceBlocks) -> "NDArray[Any]":
 
 def _change(device: DeviceBlocks, chosen: "NDArray[Any]") -> Change:
     """Return the sizes if the results of some launches had half of their size."""
-    import numpy as np
-
     launches, requested = device.elementwise, device.used.blocks.requested
     narrow = np.zeros(len(requested), bool)
     narrow[launches.target[chosen]] = True

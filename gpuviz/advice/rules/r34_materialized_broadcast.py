@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.elementwise import READ
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
@@ -28,8 +30,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     not write b; nothing writes a while b is used. The line does this each time, and b is freed in
     the recording. The saving is the decrease of the peak without b if a stays allocated as long.
     """
-    import numpy as np
-
     launches = device.elementwise
     meets, source = _meets(device)
     place = device.place
@@ -44,8 +44,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return which elementwise launches meet the trigger, and the block that each reads."""
-    import numpy as np
-
     used, launches, place = device.used, device.elementwise, device.place
     blocks, target = used.blocks, launches.target
     copies = launches.where(lambda each: each.name == "copy" and each.inputs == (each.output,))
@@ -64,8 +62,6 @@ def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
 
 def _are_only_read(device: DeviceBlocks) -> "NDArray[Any]":
     """Return whether one call writes each block, and then only elementwise functions read it."""
-    import numpy as np
-
     used = device.used
     reads = (used.mode == READ) & np.isin(used.call, device.elementwise.call)
     count = len(used.blocks)
@@ -77,8 +73,6 @@ def _are_only_read(device: DeviceBlocks) -> "NDArray[Any]":
 
 def _changes_meanwhile(device: DeviceBlocks, source: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether something may write each launch's source while its result is used."""
-    import numpy as np
-
     used, launches = device.used, device.elementwise
     count = len(used.block)
     first, last = np.zeros((2, len(used.blocks)), np.int64)
@@ -94,8 +88,6 @@ def _changes_meanwhile(device: DeviceBlocks, source: "NDArray[Any]") -> "NDArray
 
 def _change(device: DeviceBlocks, target: "NDArray[Any]", small: "NDArray[Any]") -> Change:
     """Return the lifetimes if views of small blocks replaced others."""
-    import numpy as np
-
     end = device.end.copy()
     np.maximum.at(end, small, device.end[target])
     end[target] = device.begin[target]
@@ -107,8 +99,6 @@ def _change(device: DeviceBlocks, target: "NDArray[Any]", small: "NDArray[Any]")
 def _finding(
     device: DeviceBlocks, chosen: "NDArray[Any]", target: "NDArray[Any]", small: "NDArray[Any]"
 ) -> Finding:
-    import numpy as np
-
     schedule, launches = device.schedule, device.elementwise
     is_at_peak = device.at_peak[target]
     shown, sources = target[is_at_peak], np.unique(small[is_at_peak])

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.intervals import Intervals
@@ -45,8 +47,6 @@ class _Kernels:
     @property
     def full_width(self) -> "NDArray[Any]":
         """The least durations if the same work filled the GPU, as a share of the time alone."""
-        import numpy as np
-
         if not self.multiprocessors:
             return np.zeros(len(self.work))
         fill: NDArray[Any] = self.blocks / self.multiprocessors
@@ -74,8 +74,6 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 def _candidates(
     recording: "RecordingData", schedule: Schedule, device: int
 ) -> "Iterator[_Kernels]":
-    import numpy as np
-
     of_device = schedule.device == device
     kernels = np.flatnonzero(of_device & (schedule.kind == KERNEL))
     busy_ns = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
@@ -107,8 +105,6 @@ def _candidates(
 def _finding(
     recording: "RecordingData", schedule: Schedule, kernels: _Kernels, device: int
 ) -> Finding:
-    import numpy as np
-
     work = kernels.work
     total_ns = int(schedule.duration[work].sum())
     of_device = schedule.device == device
@@ -148,8 +144,6 @@ def _finding(
 
 
 def _width(kernels: _Kernels) -> str:
-    import numpy as np
-
     blocks = int(np.median(kernels.blocks))
     counted = "one thread block" if blocks == 1 else f"{format_count(blocks)} thread blocks"
     if not kernels.multiprocessors:

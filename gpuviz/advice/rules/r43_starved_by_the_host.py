@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
+from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.overlap import whole_overlap
@@ -72,8 +75,6 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
 def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
     """Return the places with the most idle time, most first."""
-    import numpy as np
-
     calls = np.flatnonzero(gaps.is_long & (gaps.idle > 0))
     stacks = plain(recording.tables["api_calls"]["stack"])
     pairs = np.stack([stacks[gaps.previous[calls]], stacks[calls]], axis=1)
@@ -107,8 +108,6 @@ def _finding(
     place: _Place,
     device: int,
 ) -> Finding:
-    import numpy as np
-
     removed = np.zeros(len(gaps.length), bool)
     removed[place.calls] = True
     host_ns = int(gaps.length[place.calls].sum())
@@ -156,10 +155,6 @@ def _idle_rows(
     recording: "RecordingData", device: int, begin: "NDArray[Any]", end: "NDArray[Any]"
 ) -> tuple[int, ...]:
     """Return the longest idle gaps of a device within some times."""
-    import numpy as np
-
-    from gpuviz.advice.intervals import Intervals
-
     table = derived(recording)["idle_gaps"]
     of_device = (plain(table["device"]) == device) & (plain(table["stream"]) == 0)
     rows = np.flatnonzero(of_device)

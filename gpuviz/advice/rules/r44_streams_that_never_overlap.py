@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.intervals import Intervals
@@ -114,8 +116,6 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
 
 def _apart_streams(schedule: Schedule) -> "Iterator[ApartStreams]":
-    import numpy as np
-
     recording = schedule.recording
     overlap = whole_overlap(recording)
     for device in overlap.devices:
@@ -141,8 +141,6 @@ def _apart_streams(schedule: Schedule) -> "Iterator[ApartStreams]":
 
 
 def _switches(schedule: Schedule, device: int, streams: "Sequence[int]") -> _Switches:
-    import numpy as np
-
     chosen = np.flatnonzero((schedule.device == device) & np.isin(schedule.stream, streams))
     order = chosen[np.argsort(schedule.begin[chosen], kind="stable")]
     before, after = order[:-1], order[1:]
@@ -152,8 +150,6 @@ def _switches(schedule: Schedule, device: int, streams: "Sequence[int]") -> _Swi
 
 def _reasons(recording: "RecordingData", schedule: Schedule, switches: _Switches) -> "NDArray[Any]":
     """Return why the second activity of each pair did not begin during the first."""
-    import numpy as np
-
     before, after = switches.before, switches.after
     reasons = np.full(len(before), _UNKNOWN)
     reasons[_waited_by_default(recording, schedule, switches)] = _DEFAULT
@@ -172,8 +168,6 @@ def _reasons(recording: "RecordingData", schedule: Schedule, switches: _Switches
 
 def _blocking(recording: "RecordingData", *, copies: bool) -> "NDArray[Any]":
     """Return the rows of ``host_waits`` that are copies, or synchronizations."""
-    import numpy as np
-
     kinds = codes(derived(recording)["host_waits"]["kind"], _WAITS)
     rows: NDArray[Any] = np.flatnonzero((kinds >= _WAITS.index("memcpy")) == copies)
     return rows
@@ -183,8 +177,6 @@ def _blocked(
     recording: "RecordingData", schedule: Schedule, switches: _Switches, waits: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return whether the launching thread waited for most of the first activity."""
-    import numpy as np
-
     table = derived(recording)["host_waits"]
     threads, begin, end = (plain(table[name])[waits] for name in ("thread", "time", "end"))
     before = switches.before
@@ -204,8 +196,6 @@ def _blocked(
 def _waited_for_event(
     recording: "RecordingData", schedule: Schedule, switches: _Switches
 ) -> "NDArray[Any]":
-    import numpy as np
-
     waits = derived(recording)["stream_waits"]
     recorded, waiting, resumed = (
         plain(waits[name]) for name in ("recorded_stream", "waiting_stream", "resumed_time")
@@ -222,8 +212,6 @@ def _waited_for_event(
 def _waited_by_default(
     recording: "RecordingData", schedule: Schedule, switches: _Switches
 ) -> "NDArray[Any]":
-    import numpy as np
-
     streams = recording.tables["streams"]
     kinds, ids = codes(streams["kind"], _STREAM_KINDS), plain(streams["id"])
     default = ids[kinds == _STREAM_KINDS.index("default")]
@@ -237,8 +225,6 @@ def _waited_by_default(
 def _would_fit(
     recording: "RecordingData", schedule: Schedule, switches: _Switches
 ) -> "NDArray[Any]":
-    import numpy as np
-
     before, after = switches.before, switches.after
     directions = codes(recording.tables["activities"]["copy_kind"], _COPY_KINDS)[schedule.rows]
     one, other = schedule.kind[before] == COPY, schedule.kind[after] == COPY
@@ -250,8 +236,6 @@ def _would_fit(
 
 
 def _finding(schedule: Schedule, streams: ApartStreams) -> Finding:
-    import numpy as np
-
     recording, device = schedule.recording, streams.device
     switches, why = streams.switches, streams.why
     before, after = switches.before, switches.after
@@ -294,8 +278,6 @@ def _change_of(
     recording: "RecordingData", schedule: Schedule, switches: _Switches, why: int
 ) -> ScheduleChange:
     """Return the schedule without the reason; nothing if the host launches late."""
-    import numpy as np
-
     if why == _HOST:
         return ScheduleChange()
     rows = _blocking(recording, copies=why == _COPIES)

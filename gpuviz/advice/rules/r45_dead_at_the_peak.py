@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
 from gpuviz.quantities import format_bytes
@@ -20,8 +22,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     were freed right after its last use. Blocks that the recording does not free are not counted: a
     later cell may use them. Neither are those that nothing reads, which R01 finds.
     """
-    import numpy as np
-
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread
     for blocks, change, saved in changes_by_line(device, dead, device.begin, end):

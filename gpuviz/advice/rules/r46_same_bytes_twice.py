@@ -3,6 +3,8 @@
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.analysis.launches import texts
@@ -28,8 +30,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     are freed in the recording. The saving is the decrease of the peak if b had been allocated with
     the first of them, and they had been parts of it.
     """
-    import numpy as np
-
     used = device.used
     joins = _joins(device)
     for target in joins.tolist():
@@ -55,8 +55,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 def _joins(device: DeviceBlocks) -> "NDArray[Any]":
     """Return the blocks that are first used by a kernel that joins arrays."""
-    import numpy as np
-
     used, tables = device.used, device.recording.tables
     names = plain(tables["activities"]["name"])
     distinct = np.unique(names)
@@ -71,8 +69,6 @@ def _joins(device: DeviceBlocks) -> "NDArray[Any]":
 def _finding(
     device: DeviceBlocks, target: int, parts: "NDArray[Any]", change: Change, saved: int
 ) -> Finding:
-    import numpy as np
-
     to, of = device.line_of(np.array([target])), device.line_of(parts)
     return Finding(
         rule="R46",

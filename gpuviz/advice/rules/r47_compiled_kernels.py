@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Certainty, Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -33,8 +35,6 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     of a thread is not counted. The first is what another run saves if CuPy's cache is kept, or if
     Numba keeps one: ``likely``.
     """
-    import numpy as np
-
     table = compilations(schedule.recording)
     table = table.filter(plain(table["compile_ns"]) > 0)
     if not table.num_rows or not schedule.recording.devices:
@@ -113,8 +113,6 @@ def _finding(
     texts: tuple[str, str, str],
 ) -> Finding:
     """Return a finding about rows whose compiler's time can be saved: title, reason and change."""
-    import numpy as np
-
     title, reason, change = texts
     recording = schedule.recording
     threads, begin, time_ns = (

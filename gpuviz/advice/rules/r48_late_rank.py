@@ -3,6 +3,8 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.intervals import Intervals
@@ -72,8 +74,6 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
 
 
 def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -> Finding:
-    import numpy as np
-
     rank = late[0]["last_rank"]
     arrival = np.array([row["starts"][rank] for row in late])
     late_ns = np.array([row["late_ns"] for row in late])
@@ -107,8 +107,6 @@ def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -
 
 def _busy(own: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]") -> int:
     """Return for how long a process's GPU worked in intervals of time, without its collectives."""
-    import numpy as np
-
     activities = own.tables["activities"]
     kernels = collective_kernels(own.tables)
     works = np.ones(activities.num_rows, bool)
@@ -121,8 +119,6 @@ def _lines(
     own: "RecordingData", arrival: "NDArray[Any]", late_ns: "NDArray[Any]"
 ) -> tuple[Line, ...]:
     """Return the lines that launched the collectives."""
-    import numpy as np
-
     activities = own.tables["activities"]
     kernels = collective_kernels(own.tables)
     kernels = kernels[kernels >= 0]
