@@ -39,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     folder = tempfile.TemporaryDirectory(prefix=NOTHING_TO_BUILD)
     config.add_cleanup(folder.cleanup)
+    os.environ["XDG_DATA_HOME"] = str(Path(folder.name) / "data")
     os.environ["PATH"] = path_with_nothing_to_build(Path(folder.name))
 
 

@@ -11,10 +11,9 @@ from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.findings import findings
 from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.processes import part_of_device
-from gpuviz.analysis.stored_conclusions import stored_conclusions
 from gpuviz.analysis.what_if import what_if
 from gpuviz.data.columns import plain
-from gpuviz.data.conclusions import marked, schemas
+from gpuviz.data.conclusions import marked, schemas, stored_conclusions
 from gpuviz.data.once import Once
 from gpuviz.hazards.known import known_hazards
 

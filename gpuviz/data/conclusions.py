@@ -15,6 +15,7 @@ import pyarrow as pa
 from gpuviz.data import tables
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DERIVED_VERSION
+from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,31 +25,13 @@ if TYPE_CHECKING:
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
 CONCLUSIONS_VERSION = 4
 
-CERTAINTIES = ("certain", "likely", "possible")
-HAZARD_OPERATIONS = ("launch", "copy", "memset", "free", "allocate", "launch_graph", "node")
-HAZARD_MODES = ("reads", "writes", "uses", "frees", "reuses")
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")
 
 _MARK = b"gpuviz_concluded_from"
 # Columns that nothing is concluded from.
 _UNUSED = (("frames", "context"), ("frames", "context_line"))
-NULLABLE = {
-    ("what_if", column)
-    for column in (
-        "peak_reserved",
-        "peak_reserved_lower",
-        "num_alloc_retries",
-        "num_ooms",
-        "first_failure",
-        "first_failure_ns",
-        "segments",
-        "fragmentation",
-        "driver_calls",
-        "driver_ns",
-    )
-}
-OF_ITERATIONS = (
+_OF_ITERATIONS = (
     "start",
     "end",
     "duration_ns",
@@ -141,7 +124,7 @@ def schemas() -> "dict[str, pa.Schema]":
                 "device": pa.int16(),
                 "number": pa.int32(),
                 "name": text,
-                **dict.fromkeys(OF_ITERATIONS, whole),
+                **dict.fromkeys(_OF_ITERATIONS, whole),
             }
         ),
         "hazards": pa.schema(
@@ -175,23 +158,36 @@ def marked(
     """Return tables in the form stored in files: with a mark of what they were computed from."""
     if not conclusions:
         return {}
-    origin = origin_of(recording)
+    origin = _origin(recording)
     return {
         name: table.replace_schema_metadata({_MARK: origin + _checksum(table)})
         for name, table in conclusions.items()
     }
 
 
-def is_of(table: "pa.Table", origin: bytes) -> bool:
-    """Return whether a stored table is unchanged and was computed from what has this origin."""
-    return (table.schema.metadata or {}).get(_MARK) == origin + _checksum(table)
+@Once
+def stored_conclusions(recording: "RecordingData") -> "dict[str, pa.Table]":
+    """Return those tables of the recording's file that this version computed from the recording.
+
+    Their values are not checked: a file has them only if this user's gpuviz wrote them.
+    """
+    stored = {name: table for name, table in recording.stored.items() if name in schemas()}
+    if not stored:
+        return {}
+    origin = _origin(recording)
+    return {
+        name: table.replace_schema_metadata(None)
+        for name, table in stored.items()
+        if table.schema.equals(schemas()[name], check_metadata=False)
+        and (table.schema.metadata or {}).get(_MARK) == origin + _checksum(table)
+    }
 
 
 def _checksum(table: "pa.Table") -> bytes:
     return b"%x" % zlib.crc32(repr(table.to_pylist()).encode())
 
 
-def origin_of(recording: "RecordingData") -> bytes:
+def _origin(recording: "RecordingData") -> bytes:
     """Return the versions and a checksum of the recording's tables and of facts about it."""
     manifest = recording.manifest
     checksum = zlib.crc32(repr([getattr(manifest, name) for name in _FACTS]).encode())

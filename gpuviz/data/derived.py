@@ -182,9 +182,10 @@ def fitting(
     derived: "Mapping[str, pa.Table]",
     tables: "Mapping[str, pa.Table]",
 ) -> "dict[str, pa.Table] | None":
-    """Return the derived tables of a file if they were computed from these tables, else None.
+    """Return the derived tables of a file if this version computed them from these tables.
 
-    Also None if one is missing, or has invalid columns, values or row numbers.
+    None if it did not, or if one is missing. Their values are not checked: a file has them only if
+    this user's gpuviz wrote them.
     """
     if not derived.keys() >= schemas().keys():
         return None
@@ -194,11 +195,9 @@ def fitting(
     known = {name: derived[name].replace_schema_metadata(None) for name in schemas()}
     if not _stored_gaps().equals(known["idle_gaps"].schema):
         return None
-    if any(column.null_count for column in known["idle_gaps"].columns):
-        return None
     known["idle_gaps"] = _with_only_streams(_from_differences(known["idle_gaps"]), tables)
-    conform = (_conforms(name, known[name], schema, tables) for name, schema in schemas().items())
-    return known if all(conform) else None
+    conform = all(known[name].schema.equals(schema) for name, schema in schemas().items())
+    return known if conform else None
 
 
 _DIFFERENCES = {
@@ -290,34 +289,3 @@ def _mark(tables: "Mapping[str, pa.Table]") -> bytes:
             int(plain(tables[name][column]).sum(dtype=np.int64)) % 2**64 for column in columns
         )
     return "-".join(f"{number:x}" for number in numbers).encode()
-
-
-def _conforms(
-    name: str,
-    table: "pa.Table",
-    schema: "pa.Schema",
-    tables: "Mapping[str, pa.Table]",
-) -> bool:
-    if not table.schema.equals(schema):
-        return False
-    required = (field.name for field in schema if (name, field.name) not in NULLABLE)
-    if any(table[column].null_count for column in required):
-        return False
-    return all(
-        _has_words(table[column], words)
-        for (of, column), words in DICTIONARIES.items()
-        if of == name
-    ) and all(
-        _has_rows(table[column], tables[target].num_rows)
-        for of, column, target in ROWS
-        if of == name
-    )
-
-
-def _has_words(column: "pa.ChunkedArray", words: tuple[str, ...]) -> bool:
-    return all(chunk.dictionary.to_pylist() == list(words) for chunk in column.chunks)
-
-
-def _has_rows(column: "pa.ChunkedArray", rows: int) -> bool:
-    found = plain(column)
-    return not found.size or bool(found.min() >= -1 and found.max() < rows)

@@ -1,7 +1,8 @@
 """The ``.gpuviz`` file: a ZIP with ``manifest.json`` and one Arrow IPC stream per table.
 
-Derived tables and conclusions are in the folder ``derived``. Those that are missing, of another
-version, or not computed from the tables in the file are computed when they are needed.
+Derived tables and conclusions are in the folder ``derived``. They are read if the file has the seal
+of this user (`gpuviz.formats.seal`); those that are missing or of another version, and all of files
+without the seal, are computed when they are needed.
 """
 
 import os
@@ -25,6 +26,7 @@ from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.parallel_deflate import LEVEL, Members
+from gpuviz.formats.seal import is_sealed, seal
 from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ def write(
 
     def archive(file: BinaryIO) -> None:
         write_archive(file, recording, derived)
+        seal(file)
 
     return write_whole(path, archive, overwrite=overwrite)
 
@@ -141,14 +144,15 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
         limit.take(MANIFEST, members[MANIFEST].file_size)
         manifest = read_manifest(_member_bytes(archive, members[MANIFEST], path), path)
         names = [name.removesuffix(TABLE_SUFFIX) for name in members if name != MANIFEST]
+        trusted = is_sealed(content)
         tables = {}
         for name in names:
-            if known_schema(name) is not None:
+            if known_schema(name) is not None and (trusted or not name.startswith(DERIVED_FOLDER)):
                 member = members[name + TABLE_SUFFIX]
                 limit.take(member.filename, member.file_size)
-                content = _member_bytes(archive, member, path)
+                table = _member_bytes(archive, member, path)
                 with naming(path, member.filename):
-                    tables[name] = read_known(content, name, limit)
+                    tables[name] = read_known(table, name, limit)
     derived = _taken_out(tables)
     manifest = noting_unknown(manifest, names)
     _check_rows(manifest, tables, path)
@@ -219,7 +223,7 @@ def write_stream(table: "pa.Table", sink: object) -> None:
 def write_archive(
     file: BinaryIO, recording: RecordingData, derived: "Mapping[str, pa.Table]"
 ) -> None:
-    """Write a recording, its marked derived tables and conclusions to a file object."""
+    """Write a recording, its marked derived tables and conclusions, without a seal."""
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     manifest = replace(
         recording.manifest,
@@ -241,9 +245,10 @@ def write_archive(
 
 
 def append_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> None:
-    """Add marked conclusions to the archive in a file object, which is also read."""
+    """Add marked conclusions to the archive in a file object, which is also read, and seal it."""
     with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         _write_conclusions(archive, conclusions)
+    seal(file)
 
 
 def _write_conclusions(archive: zipfile.ZipFile, conclusions: "Mapping[str, pa.Table]") -> None:

@@ -22,7 +22,7 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
 
     Args:
         path: The path of the file.
-        write: Writes the content to a file object.
+        write: Writes the content to a file object, which it can also read.
         overwrite: Whether to replace an existing file.
 
     Raises:
@@ -33,7 +33,7 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
     unfinished = path.with_name(f".{path.name[:KEPT]}.{os.urandom(8).hex()}.tmp")
     with naming(path):
         try:
-            with unfinished.open("xb") as file:
+            with unfinished.open("x+b") as file:
                 write(file)
             if overwrite:
                 unfinished.replace(path)

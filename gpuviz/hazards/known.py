@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.stored_conclusions import stored_conclusions
+from gpuviz.data.conclusions import stored_conclusions
 from gpuviz.data.once import Once
 from gpuviz.hazards.hazards import judge
 

@@ -7,10 +7,6 @@ if a file took more than 2 s of CPU time or 500 MB, or raised anything but gpuvi
 
 import base64
 import io
-import os
-import random
-import resource
-import shutil
 import struct
 import sys
 import tempfile
@@ -28,6 +24,7 @@ from gpuviz.formats.arrow_directory import write_arrow, write_parquet
 from gpuviz.formats.gpuviz import write_archive
 from gpuviz.formats.part import PartWriter
 from gpuviz.recording import load
+from tests.unit.formats.measured import fuzz
 from tests.unit.formats.plain_snapshots import snapshot_bytes
 from tests.unit.report.recordings import make_recording
 
@@ -183,45 +180,7 @@ def outcome(path):
     return True
 
 
-def measured(path):
-    """Load a file in a child process; return its exit code, CPU seconds and bytes."""
-    process = os.fork()
-    if process == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-        code = 1
-        try:
-            code = {True: 0, False: 3}.get(outcome(path), 1)
-        finally:
-            os._exit(code)
-    _, status, usage = os.wait4(process, 0)
-    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10
-
-
-def show(line):
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def main(cases, kinds):
-    """Print what the damaged files of each kind cost; return whether all kept the limits."""
-    good = True
-    load(make_recording().save(Path(tempfile.mkdtemp(), "warm.gpuviz")))
-    for name in kinds:
-        longest = most = loaded = 0
-        for seed in range(cases):
-            folder = Path(tempfile.mkdtemp(prefix="gpuviz-fuzz-"))
-            path = KINDS[name](folder, random.Random(f"{name}-{seed}"))
-            code, seconds, nbytes = measured(path)
-            loaded += code == 0
-            longest, most = max(longest, seconds), max(most, nbytes)
-            if code not in {0, 3} or seconds > LONGEST_S or nbytes > MOST_BYTES:
-                good = False
-                show(f"{name} {seed}: exit {code}, {seconds:.2f} s, {nbytes >> 20} MiB: {path}")
-                continue
-            shutil.rmtree(folder)
-        show(f"{name}: {loaded} of {cases} loaded, {longest:.2f} s, {most >> 20} MiB")
-    return good
-
-
 if __name__ == "__main__":
-    sys.exit(0 if main(int(sys.argv[1]), sys.argv[2:] or KINDS) else 1)
+    load(make_recording().save(Path(tempfile.mkdtemp(), "warm.gpuviz")))
+    chosen = {name: KINDS[name] for name in sys.argv[2:] or KINDS}
+    sys.exit(0 if fuzz(int(sys.argv[1]), chosen, outcome, LONGEST_S, MOST_BYTES) else 1)

@@ -8,8 +8,6 @@ from gpuviz.hazards.known import unknown
 from gpuviz.recording import load
 from gpuviz.report import reduction
 from tests.unit.hazards.test_hazards import Program, captured, freed_and_reused, write_then_read
-from tests.unit.recording.test_conclusions import replaced, with_checksum
-from tests.unit.recording.test_derived import edited, with_table
 
 
 @pytest.fixture
@@ -96,38 +94,6 @@ def test_a_report_without_the_blocks_of_launches_keeps_the_hazards(raced, tmp_pa
 
     assert smaller.tables["launch_blocks"].num_rows == 0
     assert smaller.hazards() == raced.hazards()
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("kind", "RAR"),
-        ("tier", "sure"),
-        ("device", 3),
-        ("block", -1),
-        ("other_block", 1 << 30),
-        ("free", -2),
-        ("count", 0),
-        ("first_mode", "eats"),
-        ("first_stack", 1 << 30),
-        ("second_activity", 1 << 30),
-        ("second_event", -2),
-        ("showed", None),
-    ],
-)
-def test_impossible_hazards_are_judged_again(raced, tmp_path, judged, column, value):
-    change = with_checksum(replaced(column, value))
-    path = edited(raced.save(tmp_path / "run.gpuviz"), with_table("hazards", change))
-
-    assert load(path).hazards() == raced.hazards()
-    assert len(judged) == 2
-
-
-def test_the_test_of_impossible_hazards_fails_with_possible_ones(raced, tmp_path):
-    change = with_checksum(replaced("count", 7))
-    path = edited(raced.save(tmp_path / "run.gpuviz"), with_table("hazards", change))
-
-    assert load(path).hazards()[0].count == 7
 
 
 def test_the_hazards_of_graphs_are_stored(tmp_path, judged):

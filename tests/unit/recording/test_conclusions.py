@@ -1,25 +1,18 @@
 """Findings and what-if in files: kept if they belong to the recording, else recomputed."""
 
-import random
 import zipfile
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz.advice import conclusions as computed
 from gpuviz.advice.findings import findings
-from gpuviz.analysis.stored_conclusions import stored_conclusions
 from gpuviz.data import conclusions as stored
-from gpuviz.errors import FormatError
+from gpuviz.data.conclusions import stored_conclusions
 from gpuviz.formats.gpuviz import DERIVED_FOLDER
 from gpuviz.recording import load
-from tests.examples import examples
-from tests.unit.formats.fuzzing import damaged
-from tests.unit.recording.test_derived import edited, with_table
+from tests.unit.recording.test_derived import edited
 from tests.unit.report.recordings import SEGMENT, make_recording, small_program
 
 SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").iterdir())
@@ -28,7 +21,6 @@ OF_ONE_ALLOCATOR = [
     path for path in SHIPPED if path.stem not in {"one_pool_separate", "one_pool_watched"}
 ]
 NAMES = ("findings", "what_if")
-DAMAGED = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def shipped(name):
@@ -171,75 +163,6 @@ def test_a_part_and_a_redacted_report_conclude_from_what_they_show(options, tmp_
     assert uncomputed == []
 
 
-def replaced(column, values):
-    """Return a change of a table that replaces the first value of a column."""
-
-    def change(table):
-        rows = table.to_pylist()
-        rows[0][column] = values
-        return pa.Table.from_pylist(rows, table.schema)
-
-    return change
-
-
-LINE = {"site": "", "source": "", "amount": "1", "stack": 0}
-EVIDENCE = {"table": "activities", "rows": [0], "begin": 0, "end": 1}
-DOUBTFUL = {
-    "no rule": replaced("rule", "R042"),
-    "no certainty": replaced("certainty", "sure"),
-    "an unknown device": replaced("device", 7),
-    "a loss": replaced("saved_bytes", -1),
-    "an unknown stack": replaced("lines", [LINE | {"stack": 1 << 30}]),
-    "an unknown table": replaced("evidence", [EVIDENCE | {"table": "findings"}]),
-    "too many rows": replaced("evidence", [EVIDENCE | {"rows": [1 << 30]}]),
-    "rows before the first": replaced("evidence", [EVIDENCE | {"rows": [-1, 0]}]),
-    "rows in another order": replaced("evidence", [EVIDENCE | {"rows": [2, 1]}]),
-    "a window that ends first": replaced("evidence", [EVIDENCE | {"begin": 2}]),
-    "two selections": replaced("evidence", [EVIDENCE, EVIDENCE]),
-    "no title": replaced("title", None),
-    "no amount": replaced("lines", [LINE | {"amount": None}]),
-    "a missing line": replaced("lines", [None]),
-    "another title": replaced("title", "All is well."),
-    "a huge title": replaced("title", "x" * (17 << 20)),
-    "other columns": lambda table: table.drop_columns(["device"]),
-    "no mark": lambda table: table.replace_schema_metadata({}),
-    "no rows": lambda table: table.slice(0, 0),
-}
-
-
-def with_checksum(change):
-    """Return a change of a table after which its own checksum is right."""
-
-    def apply(table):
-        changed = change(table)
-        mark = (changed.schema.metadata or {}).get(stored._MARK, b"")
-        if mark and changed.num_rows:
-            mark = mark.rpartition(b"-")[0] + b"-" + stored._checksum(changed)
-            changed = changed.replace_schema_metadata({stored._MARK: mark})
-        return changed
-
-    return apply
-
-
-def test_the_test_of_doubtful_findings_fails_without_a_doubt(tmp_path):
-    recording = shipped("monte_carlo")
-    change = with_checksum(replaced("title", "All is well."))
-    path = edited(recording.save(tmp_path / "run.gpuviz"), with_table("findings", change))
-
-    assert load(path).findings()[0].title == "All is well."
-
-
-@pytest.mark.parametrize("name", DOUBTFUL)
-def test_doubtful_findings_are_computed_again(name, tmp_path):
-    recording = shipped("monte_carlo")
-    change = DOUBTFUL[name]
-    if name != "another title":
-        change = with_checksum(change)
-    path = edited(recording.save(tmp_path / "run.gpuviz"), with_table("findings", change))
-
-    assert load(path).findings() == recording.findings()
-
-
 def test_findings_of_another_version_or_recording_are_computed_again(tmp_path, monkeypatch):
     recording, other = shipped("monte_carlo"), shipped("fft_filter")
     path = recording.save(tmp_path / "run.gpuviz")
@@ -255,61 +178,3 @@ def test_findings_of_another_version_or_recording_are_computed_again(tmp_path, m
 
     assert found == recording.findings()
     assert load(path).findings() == ()
-
-
-@DAMAGED
-@given(seed=st.integers(0, 1 << 32))
-def test_damaged_conclusions_are_refused_or_computed_again(seed, tmp_path_factory):
-    source = random.Random(seed)
-    folder = tmp_path_factory.mktemp("damaged")
-    recording = shipped("monte_carlo")
-    name = source.choice(NAMES)
-    recording.what_if()
-    member = f"{DERIVED_FOLDER}{name}.arrow"
-    path = edited(
-        recording.save(folder / "run.gpuviz"),
-        lambda members: members.update({member: damaged(members[member], source)}),
-    )
-    loaded = loaded_or_refused(path)
-    if isinstance(loaded, FormatError):
-        assert loaded.member == member
-    else:
-        assert loaded.findings() == recording.findings()
-        assert loaded.what_if().equals(recording.what_if())
-
-
-def loaded_or_refused(path):
-    try:
-        return load(path)
-    except FormatError as error:
-        return error
-
-
-@pytest.mark.parametrize(
-    ("column", "row", "value"),
-    [
-        ("number", 3, 7),
-        ("end", 3, 10**15),
-        ("start", 5, 0),
-        ("duration_ns", 2, 1),
-        ("peak_bytes", 0, -1),
-        ("device", 0, 9),
-        ("name", 0, None),
-    ],
-)
-def test_impossible_iterations_of_a_file_are_computed_again(column, row, value):
-    recording = shipped("image_pipeline")
-    expected = recording.iterations()
-    table = recording.table("iterations")
-    values = table[column].to_pylist()
-    values[row] = value
-    place = table.schema.get_field_index(column)
-    changed = table.set_column(
-        place, table.schema.field(column), pa.array(values, table[column].type)
-    )
-    marked = stored.marked({"iterations": changed}, recording)
-
-    loaded = gpuviz.Recording(recording.tables, recording.manifest, marked)
-
-    assert stored_conclusions(loaded) == {}
-    assert loaded.iterations().equals(expected)
