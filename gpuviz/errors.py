@@ -25,8 +25,9 @@ class FormatError(RecordingError, ValueError):
     """A file is not a complete, readable recording.
 
     Attributes:
-        path: The file.
-        member: The faulty part of the file, such as ``memory_events.arrow``; empty for the whole.
+        path: The file; empty if a recording that is in no file is analyzed.
+        member: The faulty part of the file, such as ``memory_events.arrow``; ``table streams`` if
+            an analysis found the fault; empty for the whole.
         problem: What was found and what was expected.
     """
 
@@ -37,8 +38,7 @@ class FormatError(RecordingError, ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        where = f"{self.path}: {self.member}" if self.member else self.path
-        return f"{where}: {self.problem}"
+        return ": ".join(filter(None, (self.path, self.member, self.problem)))
 
 
 class RecordingExistsError(RecordingError, FileExistsError):

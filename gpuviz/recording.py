@@ -87,7 +87,7 @@ class Recording(RecordingData):
             these tables; other tables are ignored, and computed on first use.
 
     Raises:
-        NonconformingTableError: A table has unexpected columns, types or ids.
+        NonconformingTableError: A table has unexpected columns, types, ids or values.
     """
 
     def __repr__(self) -> str:

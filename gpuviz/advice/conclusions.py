@@ -56,7 +56,8 @@ def known_what_if(recording: "RecordingData", device: int) -> "pa.Table":
     """Return what a device would need under the settings that matter.
 
     Raises:
-        ValueError: The recording lacks the description of the device or of a stream.
+        FormatError: The recording lacks the description of a stream.
+        ValueError: Two allocators were recorded.
     """
     known = _what_if_by_device(recording)
     if device not in known:

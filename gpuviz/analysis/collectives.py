@@ -32,10 +32,9 @@ def collectives(recording: "RecordingData") -> "pa.Table":
     """Return the collectives of NCCL, one row for the calls of all ranks, in order of time.
 
     Columns: ``time`` when the first rank began, ``function``, ``communicator``, ``sequence``,
-    ``bytes`` of a rank, ``ranks`` of the communicator, ``missing`` ranks that were not recorded,
-    ``starts`` of the ranks in ns (-1 for missing ones), ``clock``, ``last_rank``,
-    ``last_process``, ``late_ns``, ``waited_ns`` and ``error_ns``. Transfers between two ranks are
-    left out.
+    ``bytes`` of a rank, ``ranks`` of the communicator, ``recorded`` ranks and their ``starts`` in
+    ns, how many ranks are ``missing``, ``clock``, ``last_rank``, ``last_process``, ``late_ns``,
+    ``waited_ns`` and ``error_ns``. Transfers between two ranks are left out.
 
     With the ``clock`` ``gpu`` the starts are those of NCCL's kernels. It is ``host`` if the kernel
     of a rank is not known; the starts are then when NCCL had launched, and the kernels may have
@@ -56,8 +55,9 @@ def collectives(recording: "RecordingData") -> "pa.Table":
             "sequence": pa.uint64(),
             "bytes": pa.int64(),
             "ranks": pa.int32(),
-            "missing": pa.list_(pa.int32()),
+            "recorded": pa.list_(pa.int32()),
             "starts": pa.list_(pa.int64()),
+            "missing": pa.int32(),
             "clock": pa.utf8(),
             "last_rank": pa.int32(),
             "last_process": pa.utf8(),
@@ -170,8 +170,9 @@ def _row(part: "dict[str, list[Any]]", processes: "list[_Process]") -> dict[str,
         "sequence": part["sequence"][0],
         "bytes": max(part["bytes"]),
         "ranks": ranks,
-        "missing": [rank for rank in range(ranks) if rank not in own],
-        "starts": [own.get(rank, UNKNOWN) for rank in range(ranks)],
+        "recorded": sorted(own),
+        "starts": [own[rank] for rank in sorted(own)],
+        "missing": max(ranks - len(own), 0),
         "clock": "gpu" if is_on_gpu else "host",
     }
     # A graph that is launched again repeats its rows, so nothing relates those of two ranks.

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import CUPY, allocator_settings
+from gpuviz.analysis.described import check_described
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, FRAMEWORKS, schemas
 
@@ -47,6 +48,7 @@ class DeviceReplay:
 
     Raises:
         ValueError: ``settings`` has an unknown key or a bad value.
+        FormatError: The recording lacks the description of a stream.
     """
 
     def __init__(  # noqa: PLR0913 - the replays of a device share what they can
@@ -60,6 +62,8 @@ class DeviceReplay:
         shared: "SharedOperations | None" = None,
     ) -> None:
         self._shared = {} if shared is None else shared
+        if not self._shared:
+            check_described(recording, "stream")
         self._change = change
         self.capacity = total_memory(recording, device) if capacity is None else capacity
         self.rows, actions = _changed(recording, device, change)

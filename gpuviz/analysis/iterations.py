@@ -8,7 +8,15 @@ import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.launches import calls_of, durations, stacks_of, text_numbers, texts, within
+from gpuviz.analysis.launches import (
+    calls_of,
+    durations,
+    first_rows,
+    stacks_of,
+    text_numbers,
+    texts,
+    within,
+)
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.periods import Repeats, repeats
 from gpuviz.data.columns import codes, plain
@@ -152,9 +160,10 @@ class _Launches:
         """Return the id in ``frames`` of the user's line of each launch; 0 if unknown."""
         tables = self._recording.tables
         stacks = tables["stacks"]
-        frame_of = np.zeros(int(plain(stacks["id"]).max(initial=0)) + 1, np.int64)
-        frame_of[plain(stacks["id"])] = plain(stacks["user_frame"])
-        lines: NDArray[Any] = frame_of[stacks_of(tables, self._calls)]
+        rows = first_rows(plain(stacks["id"]), stacks_of(tables, self._calls))
+        # The last is that of no stack, whose row is -1.
+        frames = np.append(plain(stacks["user_frame"]).astype(np.int64), 0)
+        lines: NDArray[Any] = frames[rows]
         return lines
 
     def sites(self) -> "NDArray[Any]":

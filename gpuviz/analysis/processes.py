@@ -1,6 +1,6 @@
 """The processes of a merged recording, each with its own rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,8 @@ class Process:
 @Once
 def processes(recording: "RecordingData") -> tuple[Process, ...]:
     """Return the processes of a merged recording; none of a recording of one process."""
-    return tuple(_process(recording, row) for row in recording.tables["processes"].to_pylist())
+    rows = recording.tables["processes"].to_pylist()
+    return tuple(_process(recording, row, rows) for row in rows)
 
 
 def device_names(recording: "RecordingData") -> dict[int, str]:
@@ -113,9 +114,11 @@ def part_of_device(recording: "RecordingData", device: int) -> "RecordingData":
     return next((each.recording for each in of_device), recording)
 
 
-def _process(recording: "RecordingData", row: Mapping[str, Any]) -> Process:
+def _process(
+    recording: "RecordingData", row: Mapping[str, Any], processes: "Sequence[Mapping[str, Any]]"
+) -> Process:
     rows = {
-        name: _rows(name, table, row)
+        name: _rows(name, table, row, [each for each in processes if each is not row])
         for name, table in recording.tables.items()
         if name not in _WHOLE
     }
@@ -123,13 +126,15 @@ def _process(recording: "RecordingData", row: Mapping[str, Any]) -> Process:
         name: table if name not in rows else _taken(table, rows[name])
         for name, table in recording.tables.items()
     }
+    part = type(recording)(tables, _manifest(recording, row, rows))
+    part.__dict__["_path"] = recording.path
     return Process(
         id=row["id"],
         rank=row["rank"],
         name=row["name"],
         devices=dict(zip(row["devices"], row["ordinals"], strict=False)),
         clock_error=row["clock_error"],
-        recording=type(recording)(tables, _manifest(recording, row, rows)),
+        recording=part,
         rows=rows,
     )
 
@@ -141,7 +146,14 @@ def _taken(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
     return rows_at(table, rows)
 
 
-def _rows(name: str, table: "pa.Table", process: Mapping[str, Any]) -> "NDArray[Any]":
+def _rows(
+    name: str,
+    table: "pa.Table",
+    process: Mapping[str, Any],
+    others: "Sequence[Mapping[str, Any]]",
+) -> "NDArray[Any]":
+    """Return the rows of a process: those of its devices, else its threads, else its calls."""
+
     def has(column: str, values: "list[int]") -> "NDArray[Any]":
         found: NDArray[Any] = np.isin(plain(table[column]), values)
         return found
@@ -158,14 +170,17 @@ def _rows(name: str, table: "pa.Table", process: Mapping[str, Any]) -> "NDArray[
         inside = (addresses >= process["first_address"]) & (addresses <= process["last_address"])
         return np.flatnonzero(inside | has("thread", process["threads"]))
     columns = table.schema.names
-    chosen = np.zeros(table.num_rows, bool)
-    if "device" in columns:
-        chosen |= has("device", process["devices"])
-    elif "thread" in columns:
-        chosen |= has("thread", process["threads"])
+    chosen, of_others = np.zeros((2, table.num_rows), bool)
+    for column in ("device", "thread"):
+        if column in columns:
+            owned = f"{column}s"
+            chosen = has(column, process[owned])
+            of_others = has(column, [each for other in others for each in other[owned]])
+            break
     if "correlation" in columns:
         called = plain(table["correlation"])
-        chosen |= (called >= process["first_correlation"]) & (called <= process["last_correlation"])
+        inside = (called >= process["first_correlation"]) & (called <= process["last_correlation"])
+        chosen |= inside & ~of_others
     return np.flatnonzero(chosen)
 
 

@@ -96,8 +96,8 @@ def what_if(
 
     Raises:
         ValueError: There is no such device, ``capacity`` is less than 1, a setting has an unknown
-            key or a bad value, two allocators were recorded, or the recording lacks the description
-            of a device or stream.
+            key or a bad value, or two allocators were recorded.
+        FormatError: The recording lacks the description of a stream.
         DeviceError: The recorded memory exceeds the addresses of the simulated device.
     """
     device = recording.device_or_first(device)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from gpuviz.analysis.launches import first_rows
 from gpuviz.data.arrays import coded
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES, FRAMEWORKS, schemas
@@ -122,11 +123,11 @@ def with_host_memories(activities: "pa.Table") -> "pa.Table":
 
 def with_frameworks(events: "pa.Table", pools: "pa.Table") -> "pa.Table":
     """Return ``memory_events`` with the column ``framework`` of each event's pool."""
-    ids, of_pool = plain(pools["id"]), codes(pools["framework"], FRAMEWORKS)
-    of_id = np.zeros(int(ids.max(initial=0)) + 1, np.int8)
-    of_id[ids] = np.maximum(of_pool, 0)
-    known = np.minimum(plain(events["pool"]), len(of_id) - 1)
-    found = np.where(plain(events["pool"]) == known, of_id[known], 0).astype(np.int8)
+    # The id 0 is that of a pool.
+    ids, used = (plain(each).astype(np.int64) + 1 for each in (pools["id"], events["pool"]))
+    # The last is that of an unknown pool, whose row is -1.
+    of_pool = np.append(np.maximum(codes(pools["framework"], FRAMEWORKS), 0), 0)
+    found = of_pool[first_rows(ids, used)].astype(np.int8)
     return _with_column(events, "memory_events", "framework", coded(found, FRAMEWORKS))
 
 

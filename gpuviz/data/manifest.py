@@ -7,7 +7,11 @@ from types import UnionType
 from typing import Any, get_origin
 
 FORMAT = "gpuviz"
+_ORDINAL_DIGITS = 5
 VERSION = 1
+
+# Of every number: that of a time in ns (146 years) can then be added to another one.
+_LIMIT = 2**62
 
 # In `Manifest.failures`: unlimited or unknown.
 NOT_LIMITED = UNKNOWN = -1
@@ -180,12 +184,12 @@ def _typed(name: str, expected: Any, value: Any) -> Any:
         origin = dict
     if not isinstance(value, origin) or (origin is int and isinstance(value, bool)):
         raise ValueError(f'expected "{name}" to be of type {origin.__name__}, found {value!r}')
-    if origin is int and not 0 <= value < 2**63:
-        raise ValueError(f'expected "{name}" to be at least 0 and below 2**63, found {value}')
-    if name == "tables" and not all(isinstance(rows, int) for rows in value.values()):
+    if origin is int and not 0 <= value < _LIMIT:
+        raise ValueError(f'expected "{name}" to be at least 0 and below 2**62, found {value}')
+    if name == "tables" and not all(map(_is_integer, value.values())):
         raise ValueError('expected "tables" to give the number of rows of each table')
-    if name == "launch" and not all(type(number) is int for number in value.values()):
-        raise ValueError('expected "launch" to give integers by name')
+    if name == "launch" and not all(map(_is_small_integer, value.values())):
+        raise ValueError('expected "launch" to give integers below 2**31 by name')
     return value
 
 
@@ -196,15 +200,15 @@ def by_device(stats: dict[str, Any]) -> dict[int, dict[str, int]]:
         ValueError: They are none.
     """
     for device, values in stats.items():
-        integers = isinstance(values, dict) and all(isinstance(v, int) for v in values.values())
-        if not (device.isdecimal() and integers):
+        integers = isinstance(values, dict) and all(map(_is_integer, values.values()))
+        if not (_is_ordinal(device) and integers):
             raise ValueError('expected "memory_stats" to give integers by device ordinal')
     return {int(device): values for device, values in stats.items()}
 
 
 def _check_failures(failures: dict[str, Any]) -> None:
     for told in failures.values():
-        if not isinstance(told, dict) or not all(type(size) is int for size in told.values()):
+        if not isinstance(told, dict) or not all(map(_is_integer, told.values())):
             raise ValueError('expected "failures" to give integers by name for each failure')
 
 
@@ -219,9 +223,9 @@ _ROWS: dict[str, tuple[str, ...]] = {
 
 def _check_rows(name: str, devices: dict[str, Any], columns: tuple[str, ...]) -> None:
     for device, rows in devices.items():
-        is_valid = device.isdecimal() and isinstance(rows, list)
+        is_valid = _is_ordinal(device) and isinstance(rows, list)
         if not is_valid or not all(
-            isinstance(row, dict) and all(isinstance(row.get(key), int | float) for key in columns)
+            isinstance(row, dict) and all(_is_number(row.get(key)) for key in columns)
             for row in rows
         ):
             raise ValueError(f'expected "{name}" to give objects with numbers by device')
@@ -235,12 +239,24 @@ _LINK = (
 
 def _check_links(devices: dict[str, Any]) -> None:
     for device, rows in devices.items():
-        is_valid = device.isdecimal() and isinstance(rows, list)
+        is_valid = _is_ordinal(device) and isinstance(rows, list)
         if not is_valid or not all(
             isinstance(row, dict) and all(_is_small_integer(row.get(key)) for key in _LINK)
             for row in rows
         ):
             raise ValueError('expected "device_links" to give objects with integers by device')
+
+
+def _is_ordinal(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _ORDINAL_DIGITS
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int and -_LIMIT < value < _LIMIT
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in {int, float} and abs(value) < 2**64
 
 
 def _is_small_integer(value: Any) -> bool:

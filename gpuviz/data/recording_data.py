@@ -11,6 +11,7 @@ from gpuviz.data.manifest import Manifest
 from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.notes import notes
 from gpuviz.data.once import Once
+from gpuviz.data.possible_values import check_values
 from gpuviz.data.validation import check_references, conform
 
 if TYPE_CHECKING:
@@ -37,12 +38,14 @@ class RecordingData:
         manifest: Facts about the recording as a whole.
         stored: Derived tables and conclusions as its file has them, not yet checked.
         computed: Values that `gpuviz.data.once.Once` keeps, by the function that computes them.
+        path: The file or folder that it was loaded from; empty for other recordings.
     """
 
     tables: "Mapping[str, pa.Table]"
     manifest: Manifest
     stored: "Mapping[str, pa.Table]" = field(init=False)
     computed: dict[Once[Any], Any] = field(init=False)
+    path: str = field(init=False)
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class RecordingData:
     ) -> None:
         tables = conform(tables)
         check_references(tables)
+        check_values(tables)
         self._take(tables, manifest, _NOTHING if derived is None else derived, {})
 
     def _take(
@@ -60,23 +64,29 @@ class RecordingData:
         manifest: Manifest,
         stored: "Mapping[str, pa.Table]",
         computed: dict[Once[Any], Any],
+        path: str = "",
     ) -> None:
         object.__setattr__(self, "tables", tables)
         object.__setattr__(self, "manifest", manifest)
         object.__setattr__(self, "stored", stored)
         object.__setattr__(self, "computed", computed)
+        object.__setattr__(self, "path", path)
+
+    def take_path(self, path: str) -> None:
+        """Note where this recording was loaded from."""
+        object.__setattr__(self, "path", path)
 
     @classmethod
     def of(cls, other: "RecordingData") -> Self:
         """Return the same recording as an object of this class, sharing what was computed."""
         made = cls.__new__(cls)
-        made._take(other.tables, other.manifest, other.stored, other.computed)  # noqa: SLF001
+        made._take(other.tables, other.manifest, other.stored, other.computed, other.path)  # noqa: SLF001
         return made
 
     def with_manifest(self, manifest: Manifest) -> Self:
         """Return this recording with another manifest, keeping what was computed."""
         other = type(self).__new__(type(self))
-        other._take(self.tables, manifest, self.stored, dict(self.computed))  # noqa: SLF001
+        other._take(self.tables, manifest, self.stored, dict(self.computed), self.path)  # noqa: SLF001
         return other
 
     def with_note(self, note: str) -> Self:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.data.arrays import empty
-from gpuviz.data.columns import plain, rows_at
+from gpuviz.data.arrays import coded, empty
+from gpuviz.data.columns import codes, plain, rows_at
 from gpuviz.data.implied_columns import (
     with_assigned,
     with_frameworks,
@@ -14,7 +14,8 @@ from gpuviz.data.implied_columns import (
     with_installed,
     with_user_frames,
 )
-from gpuviz.data.tables import DEFAULTS, IMPLIED, REFERENCES, REVISED, schemas
+from gpuviz.data.tables import DEFAULTS, DICTIONARIES, IMPLIED, REFERENCES, REVISED, schemas
+from gpuviz.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,22 +24,15 @@ if TYPE_CHECKING:
 
 # Ids with at most this many gaps per id are looked up in an array indexed by id.
 _DENSE = 4
-_NOT_NEGATIVE = {
-    "memory_events": ("size", "requested_size", "device"),
-    "host_memory_events": ("size", "requested_size"),
-}
 
 
-class NonconformingTableError(ValueError):
+class NonconformingTableError(FormatError):
     """A table lacks a column, or has another type or value than expected."""
 
     def __init__(self, table: str, problem: str) -> None:
-        super().__init__(table, problem)
+        super().__init__("", f"table {table}", problem)
+        self.args = (table, problem)
         self.table = table
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return f"table {self.table}: {self.problem}"
 
 
 def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
@@ -72,17 +66,11 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
 
 
 def check_references(tables: "Mapping[str, pa.Table]") -> None:
-    """Check that every id refers to an existing row, and that no size is negative.
+    """Check that every id refers to an existing row.
 
     Raises:
         NonconformingTableError: A value is invalid; the message contains the first one.
     """
-    for table, columns in _NOT_NEGATIVE.items():
-        for column in columns:
-            smallest = plain(tables[table][column]).min(initial=0)
-            if smallest < 0:
-                problem = f"column {column} has {smallest}, expected at least 0"
-                raise NonconformingTableError(table, problem)
     for table, column, target in REFERENCES:
         used = tables[table][column]
         if pa.types.is_list(used.type):
@@ -155,8 +143,8 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
         if len(positions) != 1:
             problem = f"expected one column {field.name}, found {len(positions)}"
             raise NonconformingTableError(name, problem)
-        column = table.column(positions[0])
-        columns[field.name] = _conforming_column(name, field, column)
+        column = _conforming_column(name, field, table.column(positions[0]))
+        columns[field.name] = _with_known_words(column, DICTIONARIES.get((name, field.name), ()))
         if _has_nulls(columns[field.name]):
             problem = f"column {field.name} has nulls, expected a value in every row"
             raise NonconformingTableError(name, problem)
@@ -197,6 +185,21 @@ def _conforming_column(
     except pa.ArrowInvalid as error:
         problem = f"column {field.name} is no {field.type} ({error})"
         raise NonconformingTableError(name, problem) from None
+
+
+def _with_known_words(column: "pa.ChunkedArray", words: tuple[str, ...]) -> "pa.ChunkedArray":
+    """Return a column with the word for unknown instead of those of newer versions, if it has one.
+
+    Columns without such a word, as ``action``, keep theirs: rows of unknown actions have no effect.
+    """
+    unknown = next((word for word in ("", "unknown") if word in words), None)
+    if unknown is None or all(
+        set(each.dictionary.to_pylist()) <= {*words} for each in column.chunks
+    ):
+        return column
+    found = codes(column, words).copy()
+    found[found < 0] = words.index(unknown)
+    return pa.chunked_array([coded(found, words)], column.type)
 
 
 def _is_without_values(table: "pa.Table", positions: list[int]) -> bool:

@@ -51,6 +51,7 @@ def read(
     options: dict[str, Any] = {} if name in _WITHOUT_LIMIT else {"limit": limit}
     with_progress = (progress,) if name in _WITH_PROGRESS else ()
     recording: RecordingData = module.read(path, *with_progress, **options)
+    recording.take_path(str(path))
     return recording
 
 

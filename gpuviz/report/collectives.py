@@ -1,6 +1,7 @@
 """The collectives of all ranks as HTML: who came last, and how long the others waited."""
 
 from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collectives import UNKNOWN, late_ranks
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
 _MOST_ROWS = 200
+# Missing ranks of a collective.
+_MOST_NAMED = 8
 _HEAD = "".join(
     f'<th scope="col">{title}</th>'
     for title in ("Collective", "Bytes", "Start", "Last rank", "Later than the others", "Waited")
@@ -36,7 +39,7 @@ _HINT = (
 def collectives_section(recording: "Recording") -> str:
     """Return the section about collectives; empty if ranks of several are not recorded."""
     rows = recording.collectives().to_pylist()
-    if not any(row["ranks"] > len(row["missing"]) + 1 for row in rows):
+    if not any(len(row["recorded"]) > 1 for row in rows):
         return ""
     longest = sorted(rows, key=lambda row: (-row["waited_ns"], -row["late_ns"], row["time"]))
     body = f'<p class="gpuviz-section__hint">{_HINT} {escape(unmatched(rows))}</p>'
@@ -79,11 +82,19 @@ def _row(row: dict[str, Any]) -> str:
     return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
+def _missing(row: dict[str, Any]) -> str:
+    """Return which ranks of a collective were not recorded; of many, how many."""
+    count = format_counted(row["missing"], "rank")
+    if row["missing"] > _MOST_NAMED:
+        return count
+    missing = (rank for rank in range(row["ranks"]) if rank not in row["recorded"])
+    return f"{count.partition(' ')[2]} {format_names(list(map(str, islice(missing, _MOST_NAMED))))}"
+
+
 def last_of(row: dict[str, Any]) -> str:
     """Return who came last in a collective, or why that is unknown."""
     if row["missing"]:
-        ranks = "rank" if len(row["missing"]) == 1 else "ranks"
-        return f"unknown: {ranks} {format_names(list(map(str, row['missing'])))} not recorded"
+        return f"unknown: {_missing(row)} not recorded"
     if row["last_rank"] != UNKNOWN:
         return row["last_process"] or f"rank {row['last_rank']}"
     if row["error_ns"] == UNKNOWN:

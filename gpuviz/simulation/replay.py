@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import CUPY
+from gpuviz.analysis.described import check_described
 from gpuviz.analysis.device_replay import DeviceReplay
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
@@ -63,9 +64,9 @@ def replay(
             states it.
 
     Raises:
-        ValueError: ``speed`` is negative, ``capacity`` is less than 1, ``settings`` has an unknown
-            key or a bad value, or the recording lacks the description of a device or stream that
-            its events use.
+        ValueError: ``speed`` is negative, ``capacity`` is less than 1, or ``settings`` has an
+            unknown key or a bad value.
+        FormatError: The recording lacks the description of a device or stream that its events use.
     """
     if not speed >= 0:  # also true for NaN
         raise ValueError(f"speed must be at least 0, got {speed}")
@@ -97,7 +98,7 @@ class _Program:
         self.is_cupy = settings == CUPY
         self.allocator = "observe" if self.is_cupy else "caching"
         self.allocator_name = CUPY_POOL if self.is_cupy else "gpuviz caching allocator"
-        _check_references(recording)
+        check_described(recording, "device", "stream")
         self.devices = {
             row["id"]: _LoggedReplay(recording, row["id"], settings, capacity)
             for row in recording.tables["devices"].to_pylist()
@@ -165,21 +166,6 @@ def _label(recording: RecordingData) -> str:
     allocator = recording.manifest.allocator_name
     origin = f" from a recording of {allocator}" if allocator else ""
     return f"Replayed on the simulated device{origin}"
-
-
-def _check_references(recording: RecordingData) -> None:
-    for column, table, needed in (
-        ("device", "devices", "total_memory"),
-        ("stream", "streams", "handle"),
-    ):
-        used = set(recording.tables["memory_events"][column].unique().to_pylist())
-        known = set(recording.tables[table]["id"].to_pylist())
-        unknown = sorted(used - known - ({0} if column == "stream" else set()))
-        if unknown:
-            raise ValueError(
-                f"{column} {unknown[0]} has events, but the table {table} has no row for it; "
-                f"expected one with its {needed}, which the replay needs",
-            )
 
 
 class _LoggedReplay(DeviceReplay):

@@ -75,7 +75,7 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
 
 def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -> Finding:
     rank = late[0]["last_rank"]
-    arrival = np.array([row["starts"][rank] for row in late])
+    arrival = np.array([_start(row, rank) for row in late])
     late_ns = np.array([row["late_ns"] for row in late])
     saved_ns = int(late_ns.sum())
     waited_ns = sum(row["waited_ns"] for row in late)
@@ -101,8 +101,13 @@ def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -
         saved_ns=saved_ns,
         further_ns=saved_ns,
         lines=_lines(process.recording, arrival, late_ns),
-        evidence=Evidence("activities", (), (longest["time"], longest["starts"][rank] + 1)),
+        evidence=Evidence("activities", (), (longest["time"], _start(longest, rank) + 1)),
     )
+
+
+def _start(row: dict[str, Any], rank: int) -> int:
+    start: int = row["starts"][row["recorded"].index(rank)]
+    return start
 
 
 def _busy(own: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]") -> int:

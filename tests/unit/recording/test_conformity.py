@@ -29,6 +29,7 @@ def tables():
 
 def _example(name, schema):
     values = {"time": 1, "end": 2, "device": 0, "handle": 0, "frames": [1], "stack": 3}
+    values |= {"devices": [0, 1], "ordinals": [0, 1]}
     return {
         field.name: values[field.name]
         if field.name in values

@@ -425,8 +425,8 @@ def test_a_recording_without_events_and_devices_gives_an_empty_one():
 @pytest.mark.parametrize(
     ("missing", "message"),
     [
-        ("devices", "device 0 has events, but the table devices has no row for it"),
-        ("streams", "stream 1 has events, but the table streams has no row for it"),
+        ("devices", "table devices: no row for device 0, which has memory events"),
+        ("streams", "table streams: no row for stream 1, which has memory events"),
     ],
 )
 def test_a_device_or_stream_that_is_not_described_is_named(missing, message):

@@ -1,0 +1,130 @@
+"""Which values the columns of a recording can have: what analyses may rely on in any file.
+
+Beyond types and ids (`gpuviz.data.validation`), times and sizes are small enough to be added
+and subtracted, an object is described once, and the processes of a merged recording are apart.
+"""
+
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.tables import ACTIONS, schemas
+from gpuviz.data.validation import NonconformingTableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Tables = Mapping[str, pa.Table]
+
+# Of times in ns (146 years), so that their differences are below 2**63; likewise of sums of sizes.
+_LIMIT = 2**62
+_TIMES = ("time", "end", "created", "destroyed", "wall", "boot", "uncertainty", "start")
+_SIZES = (
+    *(("memory_events", "size"), ("memory_events", "requested_size")),
+    *(("host_memory_events", "size"), ("host_memory_events", "requested_size")),
+    *(("devices", "total_memory"), ("device_memory", "used")),
+    *(("activities", "bytes"), ("memory_operations", "bytes"), ("launch_blocks", "bytes")),
+    ("collectives", "bytes"),
+)
+_ORDINALS = (
+    *(("devices", "id"), ("memory_events", "device")),
+    *(("activities", "device"), ("device_memory", "device")),
+)
+# Requests and limits of any size, which nothing adds up.
+_NOT_ADDED = tuple(ACTIONS.index(action) for action in ("oom", "memory_limit"))
+_DESCRIBED_ONCE = (
+    *("devices", "pools", "stacks", "frames", "launch_configurations", "strings", "processes"),
+)
+
+
+def check_values(tables: "Tables") -> None:
+    """Check the values of conforming tables.
+
+    Raises:
+        NonconformingTableError: A value is impossible; the message contains the first one.
+    """
+    for table, problem in chain(
+        _outside(tables), _too_much(tables), _twice(tables), _processes(tables)
+    ):
+        raise NonconformingTableError(table, problem)
+
+
+def _outside(tables: "Tables") -> "Iterator[tuple[str, str]]":
+    """Yield numbers that are too low or too high."""
+    for name, schema in schemas().items():
+        for column in schema.names:
+            key = (name, column)
+            if column in _TIMES or key in _SIZES or key in _ORDINALS:
+                least = 1 - _LIMIT if column in _TIMES else 0
+                lowest, highest = _extremes(tables[name][column])
+                if lowest < least:
+                    yield name, f"column {column} has {lowest}, expected at least {least}"
+                if highest >= _LIMIT:
+                    yield name, f"column {column} has {highest}, expected less than {_LIMIT}"
+
+
+def _too_much(tables: "Tables") -> "Iterator[tuple[str, str]]":
+    """Yield columns of sizes whose sum is too high."""
+    for name, column in _SIZES:
+        # Samples are not added up either.
+        if name == "device_memory":
+            continue
+        sizes = plain(tables[name][column])
+        total = float(sizes.sum(dtype=float))
+        if total >= _LIMIT and "action" in schemas()[name].names:
+            actions = codes(tables[name]["action"], ACTIONS)
+            for each in _NOT_ADDED:
+                total -= float(sizes[actions == each].sum(dtype=float))
+        if total >= _LIMIT:
+            yield name, f"column {column} has {total:.3g} bytes in all, expected less than {_LIMIT}"
+
+
+def _twice(tables: "Tables") -> "Iterator[tuple[str, str]]":
+    """Yield ids that two rows have."""
+    for name in _DESCRIBED_ONCE:
+        ids = plain(tables[name]["id"])
+        if not (ids[1:] > ids[:-1]).all():
+            ids = np.sort(ids)
+            again = np.flatnonzero(ids[1:] == ids[:-1])
+            if again.size:
+                yield name, f"column id has {ids[again[0]]} twice"
+
+
+def _processes(tables: "Tables") -> "Iterator[tuple[str, str]]":
+    """Yield what two processes of a merged recording share, and devices of none."""
+    rows = tables["processes"].to_pylist()
+    if not rows:
+        return
+    owner: dict[int, int] = {}
+    for row in rows:
+        if len(row["devices"]) != len(row["ordinals"]):
+            yield "processes", f"process {row['id']} has another number of devices than of ordinals"
+        for device in row["devices"]:
+            if owner.setdefault(device, row["id"]) != row["id"]:
+                problem = f"device {device} belongs to processes {owner[device]} and {row['id']}"
+                yield "processes", problem
+    for name, column in (("devices", "id"), ("memory_events", "device"), ("activities", "device")):
+        alone = sorted(_values(tables[name][column]) - owner.keys())
+        if alone:
+            yield "processes", f"device {alone[0]} of {name} belongs to no process"
+    calls = sorted((row["first_correlation"], row["last_correlation"], row["id"]) for row in rows)
+    called = [each for each in calls if each[0] <= each[1]]
+    for (_, last, one), (first, _, other) in pairwise(called):
+        if first <= last:
+            problem = f"processes {one} and {other} share the correlation id {first}"
+            yield "processes", problem
+
+
+def _extremes(column: "pa.ChunkedArray") -> tuple[int, int]:
+    """Return the lowest and the highest value; zeros if there are none."""
+    values: NDArray[Any] = plain(column)
+    return (int(values.min()), int(values.max())) if values.size else (0, 0)
+
+
+def _values(column: "pa.ChunkedArray") -> set[int]:
+    return set(distinct(plain(column)).tolist())
