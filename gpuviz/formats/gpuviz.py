@@ -50,6 +50,7 @@ _ZIP_ENTRY, _ZIP_END = b"PK\x01\x02", b"PK\x05\x06"
 _ZIP_TAIL = 22 + (1 << 16)
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
+_QUOTING = "The file says: "
 _NO_ARCHIVE = "not a gpuviz recording; expected a ZIP archive"
 
 _DAMAGE = (
@@ -145,6 +146,7 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
         manifest = read_manifest(_member_bytes(archive, members[MANIFEST], path), path)
         names = [name.removesuffix(TABLE_SUFFIX) for name in members if name != MANIFEST]
         trusted = is_sealed(content)
+        manifest = manifest if trusted else _quoted(manifest)
         tables = {}
         for name in names:
             if known_schema(name) is not None and (trusted or not name.startswith(DERIVED_FOLDER)):
@@ -171,6 +173,16 @@ def noting_unknown(manifest: Manifest, names: "Iterable[str]") -> Manifest:
     if note in manifest.notes:
         return manifest
     return replace(manifest, notes=(*manifest.notes, note))
+
+
+def _quoted(manifest: Manifest) -> Manifest:
+    """Return the manifest of somebody else's file, whose sentences are not gpuviz's own."""
+
+    def quoted(sentence: str) -> str:
+        return sentence if sentence.startswith(_QUOTING) else _QUOTING + sentence
+
+    label = quoted(manifest.label) if manifest.label else ""
+    return replace(manifest, label=label, notes=tuple(map(quoted, manifest.notes)))
 
 
 def read_manifest(content: bytes, path: str) -> Manifest:

@@ -2,6 +2,7 @@
 
 import stat
 import zipfile
+from dataclasses import replace
 from html import unescape
 
 import pyarrow as pa
@@ -138,3 +139,16 @@ def test_a_key_that_others_may_know_is_not_used(tmp_path, data, asked, change):
     load(path).findings()
     assert len(asked) == count + 1
     assert load(single().save(tmp_path / "again.gpuviz")).tables == single().tables
+
+
+def test_a_note_of_a_stranger_is_quoted(tmp_path, monkeypatch):
+    facts = {"notes": (ADVICE,), "label": "All is well."}
+    recording = Recording(single().tables, replace(single().manifest, **facts))
+    path = recording.save(tmp_path / "run.gpuviz")
+    own = load(path).notes
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "other"))
+    notes = load(path).notes
+    again = load(load(path).save(tmp_path / "again.gpuviz")).notes
+
+    assert own == ("All is well.", ADVICE)
+    assert notes == again == ("The file says: All is well.", f"The file says: {ADVICE}")

@@ -1,0 +1,24 @@
+"""Whole files with false values are refused or analysed, and no other error comes of them."""
+
+import random
+import resource
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from tests.examples import examples
+from tests.unit.formats.false_values import KINDS, MOST_BYTES, outcome
+
+EXAMPLES = examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@EXAMPLES
+@given(seed=st.integers(0, 1 << 32))
+def test_a_file_of_false_values_is_refused_or_analysed(kind, seed, tmp_path_factory):
+    path = KINDS[kind](tmp_path_factory.mktemp("false"), random.Random(seed))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    assert outcome(path) in {True, False}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_BYTES >> 10
