@@ -1,7 +1,7 @@
 """Which values the columns of a recording can have: what analyses may rely on in any file.
 
 Beyond types and ids (`gpuviz.data.validation`), times and sizes are small enough to be added
-and subtracted, an object is described once, and the processes of a merged recording are apart.
+and subtracted, and the processes of a merged recording are apart.
 """
 
 from itertools import chain, pairwise
@@ -37,9 +37,6 @@ _ORDINALS = (
 )
 # Requests and limits of any size, which nothing adds up.
 _NOT_ADDED = tuple(ACTIONS.index(action) for action in ("oom", "memory_limit"))
-_DESCRIBED_ONCE = (
-    *("devices", "pools", "stacks", "frames", "launch_configurations", "strings", "processes"),
-)
 
 
 def check_values(tables: "Tables") -> None:
@@ -48,9 +45,7 @@ def check_values(tables: "Tables") -> None:
     Raises:
         NonconformingTableError: A value is impossible; the message contains the first one.
     """
-    for table, problem in chain(
-        _outside(tables), _too_much(tables), _twice(tables), _processes(tables)
-    ):
+    for table, problem in chain(_outside(tables), _too_much(tables), _processes(tables)):
         raise NonconformingTableError(table, problem)
 
 
@@ -58,41 +53,39 @@ def _outside(tables: "Tables") -> "Iterator[tuple[str, str]]":
     """Yield numbers that are too low or too high."""
     for name, schema in schemas().items():
         for column in schema.names:
-            key = (name, column)
-            if column in _TIMES or key in _SIZES or key in _ORDINALS:
-                least = 1 - _LIMIT if column in _TIMES else 0
-                lowest, highest = _extremes(tables[name][column])
-                if lowest < least:
-                    yield name, f"column {column} has {lowest}, expected at least {least}"
-                if highest >= _LIMIT:
-                    yield name, f"column {column} has {highest}, expected less than {_LIMIT}"
+            is_time = column in _TIMES
+            if not is_time and (name, column) not in (*_SIZES, *_ORDINALS):
+                continue
+            least = 1 - _LIMIT if is_time else 0
+            values = _plain(tables[name][column])
+            lowest, highest = int(values.min(initial=0)), int(values.max(initial=0))
+            if lowest < least:
+                yield name, f"column {column} has {lowest}, expected at least {least}"
+            if highest >= _LIMIT:
+                highest = int(_added(tables[name], column).max(initial=0))
+            if highest >= _LIMIT:
+                yield name, f"column {column} has {highest}, expected less than {_LIMIT}"
 
 
 def _too_much(tables: "Tables") -> "Iterator[tuple[str, str]]":
     """Yield columns of sizes whose sum is too high."""
     for name, column in _SIZES:
-        # Samples are not added up either.
+        # Samples are not added up.
         if name == "device_memory":
             continue
-        sizes = plain(tables[name][column])
-        total = float(sizes.sum(dtype=float))
-        if total >= _LIMIT and "action" in schemas()[name].names:
-            actions = codes(tables[name]["action"], ACTIONS)
-            for each in _NOT_ADDED:
-                total -= float(sizes[actions == each].sum(dtype=float))
+        total = _plain(tables[name][column]).sum(dtype=float)
+        if total >= _LIMIT:
+            total = _added(tables[name], column).sum(dtype=float)
         if total >= _LIMIT:
             yield name, f"column {column} has {total:.3g} bytes in all, expected less than {_LIMIT}"
 
 
-def _twice(tables: "Tables") -> "Iterator[tuple[str, str]]":
-    """Yield ids that two rows have."""
-    for name in _DESCRIBED_ONCE:
-        ids = plain(tables[name]["id"])
-        if not (ids[1:] > ids[:-1]).all():
-            ids = np.sort(ids)
-            again = np.flatnonzero(ids[1:] == ids[:-1])
-            if again.size:
-                yield name, f"column id has {ids[again[0]]} twice"
+def _added(table: "pa.Table", column: str) -> "NDArray[Any]":
+    """Return the values of a column without those of requests and limits."""
+    values = _plain(table[column])
+    if "action" not in table.schema.names:
+        return values
+    return values[~np.isin(codes(table["action"], ACTIONS), _NOT_ADDED)]
 
 
 def _processes(tables: "Tables") -> "Iterator[tuple[str, str]]":
@@ -120,11 +113,9 @@ def _processes(tables: "Tables") -> "Iterator[tuple[str, str]]":
             yield "processes", problem
 
 
-def _extremes(column: "pa.ChunkedArray") -> tuple[int, int]:
-    """Return the lowest and the highest value; zeros if there are none."""
-    values: NDArray[Any] = plain(column)
-    return (int(values.min()), int(values.max())) if values.size else (0, 0)
+def _plain(column: "pa.ChunkedArray") -> "NDArray[Any]":
+    return plain(column)
 
 
 def _values(column: "pa.ChunkedArray") -> set[int]:
-    return set(distinct(plain(column)).tolist())
+    return set(distinct(_plain(column)).tolist())

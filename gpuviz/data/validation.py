@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+# Beside `REVISED`: a file that a recorder could not finish may have rows twice.
+_DESCRIBED_ONCE = (
+    *("devices", "pools", "stacks", "frames", "launch_configurations", "strings", "processes"),
+)
 # Ids with at most this many gaps per id are looked up in an array indexed by id.
 _DENSE = 4
 
@@ -38,7 +42,7 @@ class NonconformingTableError(FormatError):
 def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the tables with exactly the expected types, missing ones empty, unknown ones kept.
 
-    Of several rows with the same id in an updatable table, the last one is kept, in the position of
+    Of several rows with the same id in a table of objects, the last one is kept, in the position of
     the first. Text may have any of Arrow's text types, with or without dictionary. A column of
     ``DEFAULTS`` that is missing, or has only nulls, is filled; an implied column is computed.
     Unexpected columns are kept, after the expected ones.
@@ -152,7 +156,7 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
     for position, field in enumerate(table.schema):
         if field.name not in schema.names:
             known = known.append_column(field, table.column(position))
-    return _last_of_each_id(known) if name in REVISED else known
+    return _last_of_each_id(known) if name in (*REVISED, *_DESCRIBED_ONCE) else known
 
 
 def _is_missing(table: "pa.Table", positions: list[int]) -> bool:
@@ -161,6 +165,8 @@ def _is_missing(table: "pa.Table", positions: list[int]) -> bool:
 
 def _last_of_each_id(table: "pa.Table") -> "pa.Table":
     ids = plain(table["id"])
+    if (ids[1:] > ids[:-1]).all():
+        return table
     _, first = np.unique(ids, return_index=True)
     if len(first) == len(ids):
         return table

@@ -43,7 +43,6 @@ def with_value(recording, table, column, value, row=0):
         ("launch_blocks", "bytes", 2**64 - 1, "column bytes has 18446744073709551615"),
         ("activities", "bytes", -1, "column bytes has -1, expected at least 0"),
         ("memory_events", "device", -1, "column device has -1, expected at least 0"),
-        ("pools", "id", 1, "column id has 1 twice"),
     ],
 )
 def test_an_impossible_value_in_a_file_is_named(tmp_path, table, column, value, problem):
@@ -56,6 +55,26 @@ def test_an_impossible_value_in_a_file_is_named(tmp_path, table, column, value, 
     with pytest.raises(FormatError, match=problem) as caught:
         load(path)
     assert (caught.value.path, caught.value.member) == (str(path), f"{table}.arrow")
+
+
+def test_of_an_object_that_is_described_twice_the_last_row_is_taken():
+    pools = single().tables["pools"]
+    again = pa.Table.from_pylist([pools.to_pylist()[1] | {"owner": 77}], pools.schema)
+    recording = Recording(
+        {**single().tables, "pools": pa.concat_tables([pools, again])}, single().manifest
+    )
+
+    assert recording.tables["pools"]["id"].to_pylist() == pools["id"].to_pylist()
+    assert recording.tables["pools"]["owner"].to_pylist()[1] == 77
+
+
+def test_a_request_may_be_of_any_size():
+    tables = with_value(single(), "memory_events", "action", "oom", row=9)
+    for column in ("size", "requested_size"):
+        tables = with_value(Recording(tables, Manifest()), "memory_events", column, 2**63 - 1, 9)
+
+    failed = Recording(tables, single().manifest).out_of_memory()
+    assert [each.requested for each in failed] == [2**63 - 1]
 
 
 def test_sizes_that_are_too_much_together_are_refused_but_not_requests():
@@ -79,7 +98,6 @@ def test_sizes_that_are_too_much_together_are_refused_but_not_requests():
         ("devices", [], "process 1 has another number of devices than of ordinals"),
         ("devices", [1], "device 1 belongs to processes 1 and 2"),
         ("last_correlation", 2**32 - 1, "processes 1 and 2 share the correlation id"),
-        ("id", 2, "column id has 2 twice"),
     ],
 )
 def test_processes_that_are_not_apart_are_refused(column, value, problem):
