@@ -52,7 +52,7 @@ def fuzz(cases, kinds, outcome, longest_s, most_bytes):
                 show(f"{name} {seed}: exit {code}, {seconds:.2f} s, {nbytes >> 20} MiB: {path}")
                 continue
             shutil.rmtree(folder)
-            if seed % 250 == 249:  # noqa: PLR2004
+            if seed % 250 == 249:
                 show(f"{name}: {seed + 1} files so far")
         show(f"{name}: {loaded} of {cases} loaded, {longest:.2f} s, {most >> 20} MiB")
     return good

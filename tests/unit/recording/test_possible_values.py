@@ -197,3 +197,11 @@ def test_the_library_of_a_pool_with_the_highest_id_is_found_without_memory():
 
     assert used < MOST_BYTES
     assert set(recording.tables["memory_events"]["framework"].to_pylist()) == {"torch"}
+
+
+def test_the_time_of_a_request_is_bounded_too():
+    tables = with_value(single(), "memory_events", "action", "oom", row=9)
+    tables = with_value(Recording(tables, Manifest()), "memory_events", "time", 2**62, row=9)
+
+    with pytest.raises(NonconformingTableError, match="column time has 4611686018427387904"):
+        Recording(tables, Manifest())
