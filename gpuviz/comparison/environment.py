@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpuviz.data.escaping import as_unicode
+
 if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
@@ -22,7 +24,7 @@ _FACTS = {
 def changed_settings(before: "RecordingData", after: "RecordingData") -> Iterator[dict[str, str]]:
     """Yield the settings and versions that differ; unknown ones are empty."""
     for name, field in _FACTS.items():
-        one, other = (getattr(each.manifest, field) for each in (before, after))
+        one, other = (as_unicode(getattr(each.manifest, field)) for each in (before, after))
         if one != other:
             yield {"name": name, "before": one, "after": other}
     one, other = _program(before), _program(after)
@@ -82,7 +84,7 @@ def _missing(sides: "dict[str, RecordingData]") -> Iterator[str]:
 
 
 def _program(recording: "RecordingData") -> str:
-    return " ".join(recording.manifest.program)
+    return as_unicode(" ".join(recording.manifest.program))
 
 
 def _devices(recording: "RecordingData") -> dict[int, str]:

@@ -147,8 +147,8 @@ class Manifest:
                 known[each.name] = _typed(each.name, each.type, values.pop(each.name))
         known["memory_stats"] = by_device(known.get("memory_stats", {}))
         _check_failures(known.get("failures", {}))
-        for name, fields_of_row in _ROWS.items():
-            _check_rows(name, known.get(name, {}), fields_of_row)
+        for name, limits in _ROWS.items():
+            _check_rows(name, known.get(name, {}), limits)
         _check_links(known.get("device_links", {}))
         return cls(**known, extra=values)
 
@@ -212,20 +212,31 @@ def _check_failures(failures: dict[str, Any]) -> None:
             raise ValueError('expected "failures" to give integers by name for each failure')
 
 
-_ROWS: dict[str, tuple[str, ...]] = {
-    "delayed_frees": (
-        *("allocated", "freed", "used", "own_stream", "stream", "frees", "bytes"),
-        "byte_seconds",
-    ),
-    "writes_after_free": ("address", "size", "offset", "allocated", "freed", "reused", "stream"),
+# Of the integers in rows by device: ids of call stacks, handles and addresses, and counts.
+_ID, _HANDLE, _COUNT = 2**32, 2**64, _LIMIT
+_ROWS = {
+    "delayed_frees": {
+        **dict.fromkeys(("allocated", "freed", "used"), _ID),
+        **dict.fromkeys(("own_stream", "stream"), _HANDLE),
+        **dict.fromkeys(("frees", "bytes"), _COUNT),
+    },
+    "writes_after_free": {
+        **dict.fromkeys(("allocated", "freed", "reused"), _ID),
+        **dict.fromkeys(("address", "stream"), _HANDLE),
+        **dict.fromkeys(("size", "offset"), _COUNT),
+    },
 }
+# Not an integer; `delayed_frees` has it.
+_PRODUCT = "byte_seconds"
 
 
-def _check_rows(name: str, devices: dict[str, Any], columns: tuple[str, ...]) -> None:
+def _check_rows(name: str, devices: dict[str, Any], limits: dict[str, int]) -> None:
     for device, rows in devices.items():
         is_valid = _is_ordinal(device) and isinstance(rows, list)
         if not is_valid or not all(
-            isinstance(row, dict) and all(_is_number(row.get(key)) for key in columns)
+            isinstance(row, dict)
+            and all(_is_below(row.get(key), limit) for key, limit in limits.items())
+            and (name != "delayed_frees" or _is_number(row.get(_PRODUCT)))
             for row in rows
         ):
             raise ValueError(f'expected "{name}" to give objects with numbers by device')
@@ -255,8 +266,12 @@ def _is_integer(value: Any) -> bool:
     return type(value) is int and -_LIMIT < value < _LIMIT
 
 
+def _is_below(value: Any, limit: int) -> bool:
+    return type(value) is int and 0 <= value < limit
+
+
 def _is_number(value: Any) -> bool:
-    return type(value) in {int, float} and abs(value) < 2**64
+    return type(value) in {int, float} and 0 <= value < 2**64
 
 
 def _is_small_integer(value: Any) -> bool:

@@ -140,7 +140,7 @@ def changed_manifest(content, source):
 
     visit(manifest)
     for within, key in source.sample(places, 2):
-        words = [*WORDS[:-1], 1.5, None, True]
+        words = [*WORDS[:-1], "\ud800", 1.5, None, True]
         within[key] = source.choice(NUMBERS if isinstance(within[key], int) else words)
     return json.dumps(manifest).encode()
 

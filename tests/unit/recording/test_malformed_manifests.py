@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+import gpuviz
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.commands.info import facts_of
 from gpuviz.data.manifest import Manifest
@@ -147,3 +148,46 @@ def test_a_name_almost_as_long_as_file_systems_allow_can_be_written(tmp_path, le
     folder = write_arrow(recording, tmp_path / ("y" * length))
 
     assert load(path).tables == load(folder).tables == recording.tables
+
+
+FREES = dict.fromkeys(
+    ("allocated", "freed", "used", "own_stream", "stream", "frees", "bytes", "byte_seconds"), 1
+)
+WRITES = dict.fromkeys(
+    ("allocated", "freed", "reused", "address", "stream", "size", "offset"), 2**32 - 1
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        *(("delayed_frees", FREES | {key: 1.5}) for key in FREES if key != "byte_seconds"),
+        ("delayed_frees", FREES | {"byte_seconds": float("nan")}),
+        ("delayed_frees", FREES | {"allocated": 2**32}),
+        ("delayed_frees", FREES | {"stream": 2**64}),
+        ("delayed_frees", FREES | {"bytes": 2**62}),
+        ("writes_after_free", WRITES | {"address": -1}),
+        ("writes_after_free", WRITES | {"size": True}),
+    ],
+)
+def test_a_row_by_device_that_cannot_be_is_refused(name, row):
+    valid = {"delayed_frees": {"0": [FREES]}, "writes_after_free": {"0": [WRITES]}}
+    text = Manifest(**(valid | {name: {"0": [row]}})).to_json()
+
+    assert Manifest.from_json(Manifest(**valid).to_json()) == Manifest(**valid)
+    with pytest.raises(ValueError, match=f'expected "{name}" to give objects with numbers'):
+        Manifest.from_json(text)
+
+
+@pytest.mark.parametrize("number", [2**62, -1])
+def test_a_time_that_cannot_be_is_refused(number):
+    with pytest.raises(ValueError, match=r'"duration_ns" to be at least 0 and below 2\*\*62'):
+        Manifest.from_json(Manifest(duration_ns=number).to_json())
+
+
+def test_a_command_line_that_is_no_unicode_is_compared():
+    changed = gpuviz.diff(
+        make_recording(program=("\udcff",)), make_recording()
+    ).settings.to_pylist()
+
+    assert {row["name"]: row["before"] for row in changed}["Program"].startswith("\\udcff")

@@ -205,3 +205,14 @@ def test_the_time_of_a_request_is_bounded_too():
 
     with pytest.raises(NonconformingTableError, match="column time has 4611686018427387904"):
         Recording(tables, Manifest())
+
+
+@pytest.mark.parametrize("table", ["activities", "api_calls", "synchronizations"])
+def test_a_row_with_the_call_of_another_process_belongs_to_one(table, tmp_path):
+    calls = merged().tables[table]["correlation"].to_pylist()
+    tables = with_value(merged(), table, "correlation", calls[-1], row=0)
+    recording = Recording(tables, merged().manifest)
+
+    rows = [each.rows[table].tolist() for each in recording.processes]
+    assert sorted(rows[0] + rows[1]) == list(range(len(calls)))
+    assert recording.report(tmp_path / "run.html").stat().st_size
