@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.launches import first_rows
+from gpuviz.data.columns import codes
 from gpuviz.data.tables import ACTIONS
+from gpuviz.errors import FormatError
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.torch_manifest import EXTRA, KEPT
 from gpuviz.formats.whole_file import write_whole
@@ -94,7 +96,10 @@ class SnapshotColumns:
             name: np.ascontiguousarray(table[name].to_numpy()[order])
             for name in ("address", "size", "requested_size", "time")
         }
-        action = _codes(table["action"])[order]
+        action = codes(table["action"], ACTIONS)[order]
+        if (action < 0).any():
+            problem = "an action that this version of gpuviz does not know cannot be exported"
+            raise FormatError(recording.path, "table memory_events", problem)
         is_segment = (action >= _FIRST_SEGMENT) & (action <= _LAST_SEGMENT)
         sizes = np.where(is_segment, columns["size"], columns["requested_size"])
         has_block = ~is_segment & (columns["size"] > 0)
@@ -128,7 +133,7 @@ class SnapshotColumns:
     def _needs_segment(self, devices: "NDArray[Any]") -> "NDArray[Any]":
         """Return 1 for each event of a device without known segments."""
         table = self._recording.tables["memory_events"]
-        action = _codes(table["action"])
+        action = codes(table["action"], ACTIONS)
         chosen = np.isin(action, [ACTIONS.index("segment_alloc"), ACTIONS.index("segment_map")])
         with_segments = np.unique(table["device"].to_numpy()[chosen])
         return (~np.isin(devices, with_segments)).astype(np.uint8)
@@ -265,7 +270,7 @@ def _exported(recording: "RecordingData") -> "pa.Table":
     """Return the rows of ``memory_events`` that a trace contains: not those of initial memory."""
     table = recording.tables["memory_events"]
     first = recording.manifest.initial_events
-    limits = _codes(table["action"].slice(0, first)) == ACTIONS.index("memory_limit")
+    limits = codes(table["action"].slice(0, first), ACTIONS) == ACTIONS.index("memory_limit")
     if not limits.any():
         return table.slice(first)
     rows = np.concatenate([np.flatnonzero(limits), np.arange(first, table.num_rows)])
@@ -325,14 +330,6 @@ def _without_memo(values: dict[str, Any]) -> bytes:
         pickler.dump(value)
         pieces.append(buffer.getvalue()[2:-1])
     return b"".join(pieces)
-
-
-def _codes(column: "pa.ChunkedArray") -> "NDArray[Any]":
-    """Return actions as positions in ``ACTIONS``."""
-    import pyarrow.compute as pc
-
-    plain = pc.index_in(column.cast(pa.utf8()), value_set=pa.array(ACTIONS))
-    return np.ascontiguousarray(plain.to_numpy().astype(np.int8))
 
 
 def _positions(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":

@@ -216,3 +216,12 @@ def test_a_row_with_the_call_of_another_process_belongs_to_one(table, tmp_path):
     rows = [each.rows[table].tolist() for each in recording.processes]
     assert sorted(rows[0] + rows[1]) == list(range(len(calls)))
     assert recording.report(tmp_path / "run.html").stat().st_size
+
+
+def test_an_unknown_action_is_refused_by_the_export_that_has_no_word_for_it(tmp_path):
+    tables = with_value(single(), "memory_events", "action", "newer", row=9)
+    recording = Recording(tables, single().manifest)
+
+    with pytest.raises(FormatError, match="table memory_events: an action that this version"):
+        recording.export(tmp_path / "run.pickle", "torch_snapshot")
+    assert recording.sites().num_rows == single().sites().num_rows
