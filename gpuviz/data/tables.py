@@ -164,6 +164,8 @@ IMPLIED = (
     ("memory_events", "framework"),
 )
 
+DEVICE_COLUMNS = frozenset({"device", "source_device", "destination_device"})
+
 # Columns of ids, and the table that each id other than 0 refers to.
 REFERENCES = (
     ("stacks", "frames", "frames"),

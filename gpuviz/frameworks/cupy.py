@@ -432,9 +432,9 @@ class CachingSource:
         replaced = () if restored else (_REPLACED,)
         return (*replaced, *libraries, *self._failed_frees.notes(), *notes)
 
-    def devices(self) -> list[dict[str, Any]]:
-        """Return the devices that the allocator has served."""
-        return device_rows({*caching_allocators(), *self._libraries.devices()})
+    def devices(self, active: Iterable[int], /) -> list[dict[str, Any]]:
+        """Return the devices that the allocator has served, and those with work."""
+        return device_rows({*caching_allocators(), *self._libraries.devices(), *active})
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return settings, versions and the allocator's final statistics."""
@@ -541,9 +541,9 @@ class ObservingSource:
         self._observer = self._installation = None
         return libraries if restored else (_REPLACED, *libraries)
 
-    def devices(self) -> list[dict[str, Any]]:
-        """Return the devices seen."""
-        return device_rows(self._devices())
+    def devices(self, active: Iterable[int], /) -> list[dict[str, Any]]:
+        """Return the devices seen, and those with work."""
+        return device_rows({*self._devices(), *active})
 
     def _devices(self) -> list[int]:
         observer = self._observer

@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -334,9 +334,9 @@ class WithTorch:
         """Start sending CuPy's events."""
         self._source.begin(session)
 
-    def devices(self) -> list[dict[str, Any]]:
-        """Return the devices that either has used."""
-        known = self._source.devices()
+    def devices(self, active: Iterable[int], /) -> list[dict[str, Any]]:
+        """Return the devices that either has used, and those with work."""
+        known = self._source.devices(active)
         return [*known, *device_rows(self._others([row["id"] for row in known]))]
 
     def _others(self, known: list[int]) -> list[int]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from gpuviz.data.arrays import batch_of, numbers
 from gpuviz.data.columns import codes, distinct, plain, rows_at
 from gpuviz.data.escaping import as_unicode
-from gpuviz.data.tables import ACTIONS, schemas
+from gpuviz.data.tables import ACTIONS, DEVICE_COLUMNS, schemas
 from gpuviz.merging.ids import SPACES, Joined, Lookup, Pools, Shifted
 from gpuviz.merging.placement import process_names
 
@@ -64,7 +64,6 @@ _IDS = {
     ("memory_operations", "source"): "string",
     **{column: space for space, columns in SPACES.items() for column in columns},
 }
-_DEVICES = ("device", "source_device", "destination_device")
 _JOINED = ("strings", "frames", "stacks", "launch_configurations", "pools", "threads", "devices")
 
 
@@ -278,7 +277,7 @@ class _Part:
     def _column(self, table: str, column: str, rows: "pa.Table") -> Any:
         values = rows[column]
         kind = values.type
-        if column in _DEVICES:
+        if column in DEVICE_COLUMNS:
             found = plain(values)
             return numbers(self._moved_devices(found), kind)
         if (table, column) in _IDS:
@@ -336,8 +335,8 @@ class _Part:
         unknown = {"name": "", "total_memory": 0, "kind": "", "uuid": "", "multiprocessors": 0}
         seen = set(known)
         for name in schemas():
-            if "device" in schemas()[name].names:
-                seen.update(distinct(plain(self._tables[name]["device"])).tolist())
+            for column in DEVICE_COLUMNS & set(schemas()[name].names):
+                seen.update(distinct(plain(self._tables[name][column])).tolist())
         found = {}
         for ordinal in sorted(each for each in seen if each >= 0):
             found[ordinal] = len(shared.devices)

@@ -14,7 +14,7 @@ from gpuviz.data.columns import distinct
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.implied_columns import host_memories
 from gpuviz.data.stream_handle import stream_row
-from gpuviz.data.tables import DICTIONARIES, schemas
+from gpuviz.data.tables import DEVICE_COLUMNS, DICTIONARIES, schemas
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.device_links import device_links
 from gpuviz.recorder.host_clocks import clock_snapshot
@@ -117,6 +117,7 @@ class Pump:
         self._clocks_due_ns = 0
         self._sampled_ns = -SAMPLE_NS
         self._ids_seen: dict[str, set[int]] = {"pools": set(), "threads": set(), "devices": set()}
+        self._active_devices: set[int] = set()
         self._lock = threading.Lock()
         self._stopping = False
         self._stopped = False
@@ -159,7 +160,7 @@ class Pump:
     def device_links(self) -> dict[str, list[dict[str, int]]]:
         """Return what joins the devices of the recording, for its manifest."""
         with self._noting("The links between the devices could not be queried"):
-            return device_links(self._source.devices())
+            return device_links(self._source.devices(self._active_devices))
         return {}
 
     def abandon_after_fork(self) -> None:
@@ -216,7 +217,7 @@ class Pump:
         with self._noting("Activities could not be stored"):
             self._append_tables(tables)
         with self._noting("The devices could not be queried"):
-            self._append_new("devices", self._source.devices())
+            self._append_new("devices", self._source.devices(self._active_devices))
             self._append_device_memory()
         with self._noting("The clocks could not be read"):
             self._append_clocks()
@@ -265,6 +266,7 @@ class Pump:
                 name, chunk = chunks[0]
                 if "thread" in chunk:
                     self._append_named("threads", chunk["thread"], thread_rows)
+                self._active_devices |= _devices_of(chunk)
                 self._keep(name, batch(name, chunk))
                 self._statistics.take(name, chunk)
                 chunks.popleft()
@@ -383,6 +385,11 @@ def thread_rows(ids: list[int]) -> list[dict[str, Any]]:
     """Return a row of ``threads`` for each id; threads that have ended are unnamed."""
     names = {thread.native_id: as_unicode(thread.name) for thread in threading.enumerate()}
     return [{"id": thread, "name": names.get(thread, "")} for thread in ids]
+
+
+def _devices_of(chunk: "Mapping[str, np.ndarray[Any, Any]]") -> set[int]:
+    columns = (chunk[name] for name in DEVICE_COLUMNS if name in chunk)
+    return {device for column in columns for device in _distinct(column) if device >= 0}
 
 
 def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> set[int]:

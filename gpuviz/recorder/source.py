@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from gpuviz import _core
@@ -42,8 +44,12 @@ class Source(Protocol):
     def begin(self, session: "_core.Session") -> None:
         """Start sending events to the session."""
 
-    def devices(self) -> list[dict[str, Any]]:
-        """Return the known rows of the table ``devices``; polled from another thread."""
+    def devices(self, active: "Iterable[int]", /) -> list[dict[str, Any]]:
+        """Return the known rows of the table ``devices``; polled from another thread.
+
+        Args:
+            active: Devices with work, which may have no memory of the source.
+        """
 
     def sample(self) -> list[tuple[int, int]]:
         """Return ``(device, used bytes)`` for the devices in use, other processes included."""

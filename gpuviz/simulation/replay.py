@@ -1,7 +1,7 @@
 """`gpuviz.replay`: repeats the memory operations of a recording on a simulated device."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -300,7 +300,7 @@ class _ReplaySource:
         for device, one in self._program.devices.items():
             one.allocator.attach(session.sink(device))
 
-    def devices(self) -> list[dict[str, Any]]:
+    def devices(self, _active: Iterable[int], /) -> list[dict[str, Any]]:
         """Return the simulated devices."""
         return self._program.device_rows()
 

@@ -176,6 +176,20 @@ def test_two_processes_on_one_gpu_are_told_apart(parts):
     assert [each.devices for each in merged.processes] == [{0: 0}, {1: 0}, {2: 0}]
 
 
+def test_a_device_that_only_copies_name_is_one_of_its_process():
+    def copying(number):
+        copy = {"time": 5, "end": 9, "kind": "copy", "copy_kind": "peer_to_peer", "bytes": 7}
+        ends = {"source_device": 0, "destination_device": 1}
+        tables = {"activities": rows_of("activities", [copy | ends])}
+        return process(Recording(tables, Manifest()), number)
+
+    merged = gpuviz.merge([copying(0), copying(1)])
+
+    assert [each.devices for each in merged.processes] == [{0: 0, 1: 1}, {2: 0, 3: 1}]
+    assert merged.table("activities")["source_device"].to_pylist() == [0, 2]
+    assert merged.table("activities")["destination_device"].to_pylist() == [1, 3]
+
+
 def test_hazards_are_those_of_each_process():
     def racing(number):
         gpu = gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)

@@ -47,7 +47,7 @@ class SimulatedSource:
         for device, allocator in enumerate(self.allocators):
             allocator.attach(session.sink(device))
 
-    def devices(self):
+    def devices(self, active):
         return [
             {
                 "id": device,
@@ -57,7 +57,7 @@ class SimulatedSource:
                 "total_memory": CAPACITY,
                 "kind": "simulated",
             }
-            for device in range(len(self.allocators))
+            for device in sorted({*range(len(self.allocators)), *active})
         ]
 
     def sample(self):

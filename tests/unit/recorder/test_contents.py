@@ -7,6 +7,7 @@ import pytest
 
 import gpuviz
 from gpuviz.recorder import pump
+from gpuviz.simulation.source import SimulatedSource as Simulated
 from tests.unit.recorder.simulated_source import SimulatedSource
 
 
@@ -244,6 +245,24 @@ def test_notes_of_the_source_are_in_status_and_recording(new_recorder):
 
     assert recorder.status().notes == ("The moon was full.",)
     assert "The moon was full." in recorder.recording.notes
+
+
+def test_devices_that_only_work_are_described(monkeypatch):
+    known = Simulated.devices
+
+    def those_at_work(self, active):
+        return [row for row in known(self, active) if row["id"] in active]
+
+    monkeypatch.setattr(Simulated, "devices", those_at_work)
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as idle:
+        pass
+    with gpuviz.record(device=gpu) as working:
+        gpu.launch("work", duration=1e-6)
+        gpu.synchronize()
+
+    assert idle.recording.table("devices").num_rows == 0
+    assert working.recording.table("devices")["name"].to_pylist() == ["simulated GPU"]
 
 
 def test_names_that_are_no_unicode_are_escaped(tmp_path, monkeypatch):

@@ -184,7 +184,7 @@ def test_one_gpu_and_simulated_gpus_have_no_links(rows):
 
 def cuda_devices(source):
     """Return the devices of a source as if they were the GPUs ``a`` and ``b``."""
-    rows = zip(source.devices(), "ab", strict=True)
+    rows = zip(source.devices(()), "ab", strict=True)
     return [row | {"kind": "cuda", "uuid": uuid} for row, uuid in rows]
 
 
@@ -192,7 +192,7 @@ def test_a_recording_has_the_links_of_its_devices(monkeypatch, new_recorder, tmp
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml({"a": ["b"] * 2, "b": ["a"] * 2}))
     source = SimulatedSource(devices=2)
     rows = cuda_devices(source)
-    monkeypatch.setattr(source, "devices", lambda: rows)
+    monkeypatch.setattr(source, "devices", lambda _active: rows)
     recorder = new_recorder(source, tmp_path / "run.gpuviz")
     recorder.start()
     recorder.stop()
@@ -208,7 +208,7 @@ def test_links_that_cannot_be_queried_are_noted(monkeypatch, new_recorder):
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     source = SimulatedSource(devices=2)
     rows = cuda_devices(source)
-    monkeypatch.setattr(source, "devices", lambda: rows)
+    monkeypatch.setattr(source, "devices", lambda _active: rows)
     recorder = new_recorder(source)
     recorder.start()
 
