@@ -33,8 +33,10 @@ def collective_kernels(tables: "Tables") -> "NDArray[Any]":
     """
     rows, calls = tables["collectives"], tables["api_calls"]
     found = np.full(rows.num_rows, -1)
+    if not rows.num_rows:
+        return found
     launches = _launches(tables)
-    if not (rows.num_rows and len(launches)):
+    if not len(launches):
         return found
     threads = np.concatenate([plain(calls["thread"])[launches], plain(rows["thread"])])
     times = np.concatenate([plain(calls["time"])[launches], plain(rows["time"])])

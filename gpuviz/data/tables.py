@@ -282,8 +282,8 @@ def schemas() -> "dict[str, pa.Schema]":
       in the process. ``threads`` are ids of ``threads``. Its CUDA calls have the correlation ids
       from ``first_correlation`` to ``last_correlation``. Its addresses are ``address_shift`` higher
       than they were, so that those of two processes differ: they lie from ``first_address`` to
-      ``last_address``. ``clock_error`` is the bound of the
-      error of its times in ns, as far as the wall clocks of the hosts agree: 0 on the host of the
+      ``last_address``. Only those of 2**57 and above, which no machine has, are as they were.
+      ``clock_error`` is the bound of the error of its times in ns, as far as the wall clocks of the hosts agree: 0 on the host of the
       first process, -1 if unknown. ``manifest`` is the manifest of its own recording, as JSON.
     """
     return {

@@ -5,8 +5,9 @@ snapshots of a recording relate its host's monotonic clock to its wall clock. Co
 error (`gpuviz.merging.refinement`).
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,13 +59,18 @@ class HostClock:
         self._origin = ordered[0].monotonic
         self._base = ordered[0].wall - ordered[0].monotonic
         times = np.array([each.monotonic - self._origin for each in ordered], np.float64)
-        ahead = np.array([each.wall - each.monotonic - self._base for each in ordered], np.float64)
         uncertain = np.array([each.uncertainty for each in ordered], np.float64)
         self.steps = tuple(_steps(ordered))
-        sizes = [step.size for step in self.steps]
-        for step in self.steps:
-            ahead[times + self._origin >= step.monotonic] -= step.size
-        jumped = max(map(abs, np.cumsum(sizes).tolist()), default=0)
+        sums = [*accumulate((step.size for step in self.steps), initial=0)]
+        begins = [step.monotonic for step in self.steps]
+        ahead = np.array(
+            [
+                each.wall - each.monotonic - self._base - sums[bisect_right(begins, each.monotonic)]
+                for each in ordered
+            ],
+            np.float64,
+        )
+        jumped = max(map(abs, sums))
         middle = (ahead.min() + ahead.max()) / 2
         constant = float((np.abs(ahead - middle) + uncertain).max())
         changing = float(uncertain.max())

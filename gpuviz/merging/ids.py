@@ -129,6 +129,30 @@ def _hashable(value: Any) -> Hashable:
     return tuple(value) if isinstance(value, list) else value
 
 
+class FreeIds:
+    """Ids from 1, each taken once.
+
+    Args:
+        most: The highest id.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        # From a taken id to a later one, of which all between are taken.
+        self._later: dict[int, int] = {}
+
+    def take(self, wanted: int) -> int:
+        """Return the next free id from one on; after the highest comes 1."""
+        passed = []
+        found = wanted
+        while found in self._later:
+            passed.append(found)
+            found = self._later[found]
+        for each in (*passed, found):
+            self._later[each] = found % self._most + 1
+        return found
+
+
 class Pools:
     """Pools of all processes; the default pools are shared, private ones are shifted apart."""
 
@@ -144,6 +168,9 @@ class Pools:
     def add(self, rows: "Iterable[dict[str, Any]]", used: "Iterable[int]") -> Lookup:
         """Add the rows of a process and the pools that its events use; return their ids."""
         known = {row["id"]: row for row in rows}
+        of_owner: dict[int, list[dict[str, Any]]] = {}
+        for row in known.values():
+            of_owner.setdefault(row["id"] // 2, []).append(row)
         ids = {*known, *used}
         owners = {row["owner"] for row in known.values()}
         numbers = {}
@@ -152,11 +179,7 @@ class Pools:
             default = TORCH_OWNER if old >= TORCH_OWNER else 0
             is_shared = old == RMM_OWNER or (
                 old == default
-                and all(
-                    self._rows.get(each, row) == row
-                    for each, row in known.items()
-                    if each // 2 == old
-                )
+                and all(self._rows.get(row["id"], row) == row for row in of_owner.get(old, ()))
             )
             numbers[old] = old if is_shared else default + self._next
             self._next += not is_shared

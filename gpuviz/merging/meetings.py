@@ -14,13 +14,11 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
-
-    Key = tuple[int, int, int]
 
 _FUNCTIONS = DICTIONARIES["collectives", "function"]
 _OF_ALL = [
@@ -51,96 +49,105 @@ class Meetings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """The part of a rank in a collective; times are of its host's monotonic clock."""
+class Collectives:
+    """The collectives that processes of one host took part in, each once.
 
-    rank: int
-    root: int
-    begin: int
-    end: int
+    Times are of the host's monotonic clock, in ns. Those of the ranks that are the root are unknown
+    where ``has_root`` is false.
+
+    Attributes:
+        key: Communicator, function and sequence: what a collective has in common on all hosts.
+        begin: The last begin of any rank.
+        end: The first end of any rank.
+        has_root: Whether a rank of these processes is the root.
+        root_begin: The last begin of a rank that is the root.
+        root_end: The first end of a rank that is the root.
+    """
+
+    key: "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]"
+    begin: "NDArray[Any]"
+    end: "NDArray[Any]"
+    has_root: "NDArray[Any]"
+    root_begin: "NDArray[Any]"
+    root_end: "NDArray[Any]"
 
 
-def meetings(own: "Sequence[RecordingData]", others: "Sequence[RecordingData]") -> Meetings:
+def collectives(recordings: "Iterable[RecordingData]") -> Collectives:
+    """Return the collectives of a host, without those that a rank has more than once."""
+    calls = [np.concatenate(each) for each in zip(*map(_calls, recordings), strict=True)]
+    order = np.lexsort(calls[3::-1])
+    *key, rank, root, begin, end = (each[order] for each in calls)
+    is_first = _differs(key)
+    is_twice = ~_differs([*key, rank])
+    first = np.flatnonzero(is_first)
+    if not len(first):
+        return Collectives((key[0], key[1], key[2]), begin, end, is_first, begin, end)
+    is_root = rank == root
+    kept = ~np.logical_or.reduceat(is_twice, first)
+    communicator, function, sequence = (each[first][kept] for each in key)
+    return Collectives(
+        (communicator, function, sequence),
+        np.maximum.reduceat(begin, first)[kept],
+        np.minimum.reduceat(end, first)[kept],
+        np.logical_or.reduceat(is_root, first)[kept],
+        np.maximum.reduceat(np.where(is_root, begin, np.iinfo(np.int64).min), first)[kept],
+        np.minimum.reduceat(np.where(is_root, end, np.iinfo(np.int64).max), first)[kept],
+    )
+
+
+def meetings(own: Collectives, others: Collectives) -> Meetings:
     """Return what the collectives of two hosts say about their clocks.
 
     Args:
-        own: The recordings of a host.
+        own: Those of a host.
         others: Those of the other.
     """
-    rows = []
-    of_others = _calls(others)
-    for key, calls in _calls(own).items():
-        row = _bounds(key, calls, of_others.get(key, []))
-        if row is not None:
-            rows.append(row)
-    begin, end, least, most = zip(*rows, strict=True) if rows else ((), (), (), ())
+    mine, theirs = _common(own.key, others.key)
+    function = own.key[1][mine]
+    from_root, to_root = np.isin(function, _FROM_ROOT), np.isin(function, _TO_ROOT)
+    own_has_root, other_has_root = own.has_root[mine], others.has_root[theirs]
+    # From a root, all need its data; to a root, only that needs data of others; else all of all.
+    ends = np.where(from_root, other_has_root, ~to_root | own_has_root)
+    begins = np.where(from_root, own_has_root, ~to_root | other_has_root)
+    end = np.where(to_root, own.root_end[mine], own.end[mine])
+    least = np.where(from_root, others.root_begin[theirs], others.begin[theirs]) - end
+    begin = np.where(from_root, own.root_begin[mine], own.begin[mine])
+    most = np.where(to_root, others.root_end[theirs], others.end[theirs]) - begin
+    met = ends | begins
     return Meetings(
-        np.array(begin, np.int64),
-        np.array(end, np.int64),
-        np.array(least, np.float64),
-        np.array(most, np.float64),
+        np.where(begins, begin, end)[met],
+        np.where(ends, end, begin)[met],
+        np.where(ends, least - _UNCERTAINTY_NS, -np.inf)[met],
+        np.where(begins, most + _UNCERTAINTY_NS, np.inf)[met],
     )
 
 
-def _bounds(
-    key: "Key", own: "list[_Call]", others: "list[_Call]"
-) -> tuple[int, int, float, float] | None:
-    function = key[1]
-    ends = [
-        (each.end, other.begin) for each in own for other in others if _needs(function, each, other)
-    ]
-    begins = [
-        (each.begin, other.end) for each in own for other in others if _needs(function, other, each)
-    ]
-    if not (ends or begins):
-        return None
-    end, least = max(ends, key=lambda pair: pair[1] - pair[0], default=(0, 0))
-    begin, most = min(begins, key=lambda pair: pair[1] - pair[0], default=(0, 0))
-    return (
-        begin if begins else end,
-        end if ends else begin,
-        least - end - _UNCERTAINTY_NS if ends else -float("inf"),
-        most - begin + _UNCERTAINTY_NS if begins else float("inf"),
-    )
+def _differs(columns: "list[NDArray[Any]]") -> "NDArray[Any]":
+    """Return which rows differ from the one before."""
+    found = np.ones(len(columns[0]), bool)
+    found[1:] = np.logical_or.reduce([each[1:] != each[:-1] for each in columns])
+    return found
 
 
-def _needs(function: int, one: _Call, other: _Call) -> bool:
-    """Return whether a rank can finish only after another has begun."""
-    if function in _FROM_ROOT:
-        return other.rank == other.root
-    return function in _OF_ALL or one.rank == one.root
+def _common(
+    one: "tuple[NDArray[Any], ...]", other: "tuple[NDArray[Any], ...]"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the rows of keys that both have; each has a key once."""
+    both = [np.concatenate(each) for each in zip(one, other, strict=True)]
+    order = np.lexsort(both)
+    is_same = ~_differs([each[order] for each in both])[1:]
+    return order[:-1][is_same], order[1:][is_same] - len(one[0])
 
 
-def _calls(recordings: "Iterable[RecordingData]") -> "dict[Key, list[_Call]]":
-    """Return the calls of each collective, without those that a rank has more than once."""
-    found: dict[Key, list[_Call]] = {}
-    repeated = set()
-    for recording in recordings:
-        for key, call in _calls_of(recording):
-            calls = found.setdefault(key, [])
-            if any(each.rank == call.rank for each in calls):
-                repeated.add(key)
-            calls.append(call)
-    return {key: calls for key, calls in found.items() if key not in repeated}
-
-
-def _calls_of(recording: "RecordingData") -> "list[tuple[Key, _Call]]":
-    table = recording.tables["collectives"]
-    if not table.num_rows:
-        return []
+def _calls(recording: "RecordingData") -> "tuple[NDArray[Any], ...]":
+    """Return communicator, function, sequence, rank, root, begin and end of each call."""
+    table, activities = recording.tables["collectives"], recording.tables["activities"]
     function = codes(table["function"], _FUNCTIONS)
     kernel = collective_kernels(recording.tables)
     rows = np.flatnonzero(np.isin(function, _MATCHED) & (kernel >= 0))
-    activities = recording.tables["activities"]
-    start = recording.manifest.start_monotonic_ns
-    columns = [
-        *(plain(table[name])[rows].tolist() for name in ("communicator", "sequence")),
-        *(plain(table[name])[rows].tolist() for name in ("rank", "peer")),
-        *((plain(activities[name])[kernel[rows]] + start).tolist() for name in ("time", "end")),
-    ]
-    return [
-        ((communicator, code, sequence), _Call(rank, root, begin, end))
-        for code, communicator, sequence, rank, root, begin, end in zip(
-            function[rows].tolist(), *columns, strict=True
-        )
-    ]
+    communicator, sequence, rank, root = (
+        plain(table[name])[rows] for name in ("communicator", "sequence", "rank", "peer")
+    )
+    start = np.int64(recording.manifest.start_monotonic_ns)
+    begin, end = (plain(activities[name])[kernel[rows]] + start for name in ("time", "end"))
+    return communicator, function[rows], sequence, rank, root, begin, end

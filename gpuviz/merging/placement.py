@@ -10,11 +10,11 @@ from gpuviz.data.columns import plain
 from gpuviz.data.escaping import as_unicode
 from gpuviz.errors import GpuvizError
 from gpuviz.merging.clocks import UNKNOWN, Alignment, HostClock, Snapshot, Step, align
-from gpuviz.merging.meetings import meetings
+from gpuviz.merging.meetings import Collectives, collectives, meetings
 from gpuviz.merging.refinement import refined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -81,14 +81,8 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
     hosts: dict[str, list[RecordingData]] = {}
     for name, recording in ordered:
         hosts.setdefault(_host(name, recording), []).append(recording)
-    clocks = {host: _clock(recordings) for host, recordings in hosts.items()}
-    reference = clocks[_host(*ordered[0])]
-    first = hosts[_host(*ordered[0])]
-    alignments = {host: _alignment(hosts[host], clocks[host], first, reference) for host in hosts}
-    placed = [
-        Placement(name, each, alignments[_host(name, each)], clocks[_host(name, each)].steps)
-        for name, each in ordered
-    ]
+    aligned = _aligned(hosts)
+    placed = [Placement(name, each, *aligned[_host(name, each)]) for name, each in ordered]
     zero = min(each.start for each in placed)
     return [
         replace(each, alignment=replace(each.alignment, shift=each.alignment.shift - zero))
@@ -122,20 +116,30 @@ def process_names(placed: "Sequence[Placement]") -> list[str]:
     ]
 
 
+def _aligned(
+    hosts: "Mapping[str, Sequence[RecordingData]]",
+) -> "dict[str, tuple[Alignment, tuple[Step, ...]]]":
+    """Return the alignment of each host to the first one, and the jumps of its wall clock."""
+    reference, *others = hosts
+    found: dict[str, tuple[Alignment, tuple[Step, ...]]] = {reference: (Alignment(0, 0), ())}
+    if others:
+        clock, of_reference = _clock(hosts[reference]), collectives(hosts[reference])
+        found[reference] = (Alignment(0, 0), clock.steps)
+        for host in others:
+            own = _clock(hosts[host])
+            found[host] = (_alignment(hosts[host], own, of_reference, clock), own.steps)
+    return found
+
+
 def _alignment(
-    recordings: "Sequence[RecordingData]",
-    own: HostClock,
-    others: "Sequence[RecordingData]",
-    reference: HostClock,
+    recordings: "Sequence[RecordingData]", own: HostClock, others: Collectives, reference: HostClock
 ) -> Alignment:
-    if own is reference:
-        return Alignment(0, 0)
     first = min(map(_start, recordings))
     last = max(_start(each) + each.duration_ns for each in recordings)
     found = align(first, last, own, reference)
     is_known = own.error >= 0 and reference.error >= 0
     by_clocks = found if is_known else replace(found, error=UNKNOWN)
-    return refined(by_clocks, first, last, meetings(recordings, others))
+    return refined(by_clocks, first, last, meetings(collectives(recordings), others))
 
 
 def _order(named: "Named") -> tuple[bool, int, int, str]:

@@ -10,7 +10,9 @@ from gpuviz.data.arrays import batch_of, numbers
 from gpuviz.data.columns import codes, distinct, plain, rows_at
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.tables import ACTIONS, DEVICE_COLUMNS, schemas
-from gpuviz.merging.ids import SPACES, Joined, Lookup, Pools, Shifted
+from gpuviz.errors import GpuvizError
+from gpuviz.merging.addresses import HIGHEST, AddressSpace, moved
+from gpuviz.merging.ids import SPACES, FreeIds, Joined, Lookup, Pools, Shifted
 from gpuviz.merging.placement import process_names
 
 if TYPE_CHECKING:
@@ -49,8 +51,8 @@ _ADDRESSES |= {("memory_operations", "address"), (_HOST_EVENTS, "address")}
 _ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
-_SHIFT = 1 << 40
 _MOST_THREADS = 2**32 - 1
+_MOST_DEVICES = 2**15
 _OF_THREADS = (_EVENTS, _HOST_EVENTS, "api_calls", "overheads", "collectives", "ranges")
 _IDS = {
     ("activities", "launch"): "launch",
@@ -75,26 +77,10 @@ class _Shared:
         self.launches = Joined()
         self.pools = Pools()
         self.next = dict.fromkeys(SPACES, 1)
-        self.threads: dict[int, dict[str, Any]] = {}
+        self.thread_ids = FreeIds(_MOST_THREADS)
+        self.threads: list[dict[str, Any]] = []
         self.devices: list[dict[str, Any]] = []
-        self.addresses: list[tuple[int, int]] = []
-
-    def free_thread(self, wanted: int) -> int:
-        """Return the system's id of a thread, or another if a thread before has it."""
-        free = wanted
-        while free in self.threads:
-            free = free % _MOST_THREADS + 1
-        return free
-
-    def address_shift(self, lowest: int, highest: int) -> int:
-        """Return a multiple of 1 TiB that moves addresses away from those before."""
-        shift = 0
-        while any(
-            low <= highest + shift and lowest + shift <= high for low, high in self.addresses
-        ):
-            shift += _SHIFT
-        self.addresses.append((lowest + shift, highest + shift))
-        return shift
+        self.addresses = AddressSpace()
 
 
 class Merged:
@@ -132,7 +118,7 @@ class Merged:
             "stacks": shared.stacks.rows,
             "launch_configurations": shared.launches.rows,
             "pools": shared.pools.rows,
-            "threads": shared.threads.values(),
+            "threads": shared.threads,
             "devices": shared.devices,
             "processes": [each.row() for each in self._parts],
         }
@@ -149,7 +135,9 @@ class Merged:
 
     def _joined(self, name: str, parts: "Iterable[_Part] | None" = None) -> "pa.Table":
         tables = [each.table(name) for each in (self._parts if parts is None else parts)]
-        return pa.concat_tables([schemas()[name].empty_table(), *tables]).unify_dictionaries()
+        # One chunk, since each analysis joins the chunks of a column again.
+        whole = pa.concat_tables([schemas()[name].empty_table(), *tables])
+        return whole.unify_dictionaries().combine_chunks()
 
     def _events(self, name: str) -> "pa.Table":
         """Return events of memory: first those of existing memory, then by time.
@@ -193,7 +181,7 @@ class _Part:
         self._ids["thread"] = self._add_threads(shared)
         self._ids["stack"] = self._add_stacks(shared)
         addresses = self._address_range()
-        self._address_shift = shared.address_shift(*addresses)
+        self._address_shift = shared.addresses.place(*addresses)
         self._addresses = [each + self._address_shift for each in addresses]
 
     def row(self) -> dict[str, Any]:
@@ -256,15 +244,17 @@ class _Part:
         }
 
     def _with_stacks(self, by_device: Mapping[str, Any]) -> dict[str, Any]:
-        def moved(row: Mapping[str, Any]) -> dict[str, Any]:
+        def of_merged(row: Mapping[str, Any]) -> dict[str, Any]:
             names = [name for name in ("allocated", "freed", "used", "reused") if name in row]
             ids = np.array([row[name] for name in names], np.int64)
             stacks = self._ids["stack"].taken(ids).tolist()
-            shift = {"address": row["address"] + self._address_shift} if "address" in row else {}
-            return {**row, **dict(zip(names, stacks, strict=True)), **shift}
+            found = {**row, **dict(zip(names, stacks, strict=True))}
+            if row.get("address", HIGHEST + 1) <= HIGHEST:
+                found["address"] = row["address"] + self._address_shift
+            return found
 
         return {
-            str(self._device(int(device))): [moved(row) for row in rows]
+            str(self._device(int(device))): [of_merged(row) for row in rows]
             for device, rows in by_device.items()
         }
 
@@ -284,16 +274,16 @@ class _Part:
             return numbers(self._ids[_IDS[table, column]].taken(plain(values)), kind)
         if column in _TIMES.get(table, ()):
             return numbers(self._moved_times(table, column, rows), kind)
-        if (table, column) in _ADDRESSES and self._address_shift:
+        if (table, column) in _ADDRESSES:
             return numbers(self._moved_addresses(table, column, rows), kind)
         return values
 
     def _moved_devices(self, devices: "NDArray[Any]") -> "NDArray[Any]":
-        moved = devices.copy()
-        for ordinal, device in self._devices.items():
-            if ordinal != device:
-                np.copyto(moved, np.int16(device), where=devices == ordinal)
-        return moved
+        if not self._devices:
+            return devices
+        known = np.zeros(max(self._devices) + 1, np.int16)
+        known[[*self._devices]] = [*self._devices.values()]
+        return np.where(devices < 0, devices, known[np.maximum(devices, 0)])
 
     def _moved_times(self, table: str, column: str, rows: "pa.Table") -> "NDArray[Any]":
         times = plain(rows[column])
@@ -308,10 +298,8 @@ class _Part:
 
     def _moved_addresses(self, table: str, column: str, rows: "pa.Table") -> "NDArray[Any]":
         addresses = plain(rows[column])
-        moved: NDArray[Any] = addresses + np.uint64(self._address_shift)
-        if table in {_EVENTS, _HOST_EVENTS}:
-            return np.where(self._has_address(rows), moved, addresses)
-        return np.where(addresses, moved, addresses)
+        of_memory = self._has_address(rows) if table in {_EVENTS, _HOST_EVENTS} else addresses != 0
+        return moved(addresses, self._address_shift, of_memory)
 
     @staticmethod
     def _has_address(events: "pa.Table") -> "NDArray[Any]":
@@ -325,10 +313,10 @@ class _Part:
             if table in {_EVENTS, _HOST_EVENTS}:
                 addresses = addresses[self._has_address(rows)]
                 sizes.append(int(plain(rows["size"]).max(initial=0)))
-            found.append(addresses[addresses != 0])
+            found.append(addresses[(addresses != 0) & (addresses <= HIGHEST)])
         largest = [int(each.max()) for each in found if len(each)]
         smallest = [int(each.min()) for each in found if len(each)]
-        return min(smallest, default=0), max(largest, default=0) + max(sizes)
+        return min(smallest, default=0), max(largest, default=0) + min(max(sizes), HIGHEST)
 
     def _add_devices(self, shared: _Shared) -> dict[int, int]:
         known = {row["id"]: row for row in self._tables["devices"].to_pylist()}
@@ -340,6 +328,11 @@ class _Part:
         found = {}
         for ordinal in sorted(each for each in seen if each >= 0):
             found[ordinal] = len(shared.devices)
+            if found[ordinal] == _MOST_DEVICES:
+                raise GpuvizError(
+                    "The recordings cannot be merged: together they have more than "
+                    f"{_MOST_DEVICES:,} devices."
+                )
             row = {**unknown, **known.get(ordinal, {}), "id": found[ordinal]}
             shared.devices.append(row)
         return found
@@ -351,8 +344,8 @@ class _Part:
             used.update(distinct(plain(self._tables[table]["thread"])).tolist())
         pairs = []
         for old in sorted(used - {0}):
-            new = shared.free_thread(old)
-            shared.threads[new] = {"id": new, "name": names.get(old, "")}
+            new = shared.thread_ids.take(old)
+            shared.threads.append({"id": new, "name": names.get(old, "")})
             pairs.append((old, new))
         self._threads = [new for _, new in pairs]
         return Lookup(pairs)
