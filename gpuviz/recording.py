@@ -61,12 +61,12 @@ def merge(sources: "Source | Iterable[Source]") -> "Recording":
 
     Args:
         sources: Recordings, files that `gpuviz.load` reads, patterns such as ``"ranks/*.gpuviz"``,
-            or folders of recordings. Damaged files of a pattern or a folder are left out, with a
-            note.
+            or folders of recordings. Files of a pattern or a folder that are damaged, cannot be
+            read or cannot be merged are left out, with a note.
 
     Raises:
-        FileNotFoundError: A file does not exist.
-        FormatError: A file, or each file of a pattern or a folder, is damaged or no recording.
+        OSError: A file that was named does not exist or cannot be read.
+        FormatError: A file that was named is damaged or no recording.
         GpuvizError: There is no recording, or one is merged, a part of a longer one, or has
             impossible times.
     """

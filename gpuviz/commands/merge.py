@@ -9,7 +9,8 @@ import click
 from gpuviz.analysis.processes import device_names
 from gpuviz.commands.progress import reading_all, writing
 from gpuviz.formats.output_path import check_output
-from gpuviz.merging.merge import files, loaded, merged
+from gpuviz.merging.merge import merged
+from gpuviz.merging.sources import files, loaded
 from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording import Recording
 

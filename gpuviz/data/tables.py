@@ -283,8 +283,9 @@ def schemas() -> "dict[str, pa.Schema]":
       from ``first_correlation`` to ``last_correlation``. Its addresses are ``address_shift`` higher
       than they were, so that those of two processes differ: they lie from ``first_address`` to
       ``last_address``. Only those of 2**57 and above, which no machine has, are as they were.
-      ``clock_error`` is the bound of the error of its times in ns, as far as the wall clocks of the hosts agree: 0 on the host of the
-      first process, -1 if unknown. ``manifest`` is the manifest of its own recording, as JSON.
+      ``clock_error`` is the bound of the error of its times in ns, as far as the wall clocks of the
+      hosts agree: 0 on the host of the first process, -1 if unknown. ``manifest`` is the manifest
+      of its own recording, as JSON.
     """
     return {
         name: pa.schema(

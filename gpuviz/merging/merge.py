@@ -1,29 +1,26 @@
 """`merge`: the recordings of several processes as one."""
 
-import glob
 import os
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
-from gpuviz.errors import FormatError, GpuvizError
-from gpuviz.formats.detection import read
+from gpuviz.errors import GpuvizError
 from gpuviz.merging.placement import Placement, placements
 from gpuviz.merging.problems import notes_of, without_duplicates
 from gpuviz.merging.rows import Merged
+from gpuviz.merging.sources import check, files, loaded
+from gpuviz.quantities import format_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
+
+    from gpuviz.merging.sources import Read
 
     Source = RecordingData | str | os.PathLike[str]
-    # The name of a recording, and it, or why it cannot be read.
-    Read = tuple[str, RecordingData | FormatError]
 
-_MOST_THREADS = 4
-_SUFFIXES = (".gpuviz", ".gpuviz.part")
 # Facts that are kept where all processes agree.
 _COMMON = (
     *("host", "host_hash", "boot_id", "gpuviz_version", "python", "platform", "program", "cupy"),
@@ -41,86 +38,43 @@ def merge(sources: "Source | Iterable[Source]") -> RecordingData:
     found: list[Read] = []
     for each in given:
         if isinstance(each, RecordingData):
-            found.append((f"recording {len(found) + 1}", each))
+            name = f"recording {len(found) + 1}"
+            check(name, each)
+            found.append((name, each))
         else:
             found += loaded(files(Path(each)))
     return merged(found)
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file to merge, and whether it was found by a pattern or in a folder."""
-
-    path: Path
-    is_found: bool
-
-
-def loaded(chosen: "Sequence[File]") -> "Iterator[Read]":
-    """Yield the recordings in files with their paths, or why those found cannot be read.
-
-    Several are read at once.
-
-    Raises:
-        FileNotFoundError: A file does not exist.
-        FormatError: A file that was named is damaged, or no recording.
-    """
-    # Most of the time is decompression, which runs without Python's lock.
-    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
-        yield from threads.map(_read, chosen)
-
-
-def _read(file: File) -> "Read":
-    try:
-        return str(file.path), read(file.path)
-    except FormatError as error:
-        if not file.is_found:
-            raise
-        return str(file.path), error
-
-
-def files(path: Path) -> list[File]:
-    """Return the recordings that a path or a pattern names, by name.
-
-    Raises:
-        GpuvizError: A folder has no recordings.
-    """
-    if path.is_dir() and not (path / "manifest.json").exists():
-        found = sorted(each for each in path.iterdir() if each.name.endswith(_SUFFIXES))
-        if not found:
-            raise GpuvizError(f"{path} has no recordings (*.gpuviz or *.gpuviz.part).")
-        return [File(each, is_found=True) for each in found]
-    matching = [] if path.exists() else sorted(map(Path, glob.glob(str(path))))  # noqa: PTH207
-    return [File(each, is_found=True) for each in matching] or [File(path, is_found=False)]
 
 
 def merged(sources: "Iterable[Read]") -> RecordingData:
     """Return recordings as one; their names are used in errors and notes.
 
     Raises:
-        FormatError: None could be read.
-        GpuvizError: There is none, or one is merged or a part of a longer one.
+        GpuvizError: There is none.
     """
     given: list[tuple[str, RecordingData]] = []
-    unreadable: list[FormatError] = []
+    unreadable: list[GpuvizError] = []
     for name, each in sources:
         if isinstance(each, RecordingData):
             given.append((name, each))
         else:
             unreadable.append(each)
-    if unreadable and not given:
-        raise unreadable[0]
     if not given:
-        raise GpuvizError("There are no recordings to merge.")
-    for name, each in given:
-        if each.tables["processes"].num_rows:
-            raise GpuvizError(f"{name} is a merged recording; merge those that it was made of.")
-        if each.bounds is not None:
-            raise GpuvizError(f"{name} is a part of a recording; merge whole ones.")
+        raise _nothing(unreadable)
     kept, left_out = without_duplicates(given)
     left_out += [f"A file was left out: {str(error).rstrip('.')}." for error in unreadable]
     placed = placements(kept)
     rows = Merged(placed)
     return RecordingData(rows.tables(), _manifest(placed, rows, notes_of(placed, left_out)))
+
+
+def _nothing(unreadable: "list[GpuvizError]") -> GpuvizError:
+    if len(unreadable) == 1:
+        return unreadable[0]
+    if not unreadable:
+        return GpuvizError("There are no recordings to merge.")
+    reasons = format_names([str(each).rstrip(".") for each in unreadable], most=3)
+    return GpuvizError(f"None of {len(unreadable)} files can be merged: {reasons}.")
 
 
 def _manifest(placed: "list[Placement]", rows: Merged, notes: tuple[str, ...]) -> Manifest:

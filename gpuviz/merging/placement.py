@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.data.columns import plain
 from gpuviz.data.escaping import as_unicode
-from gpuviz.errors import GpuvizError
 from gpuviz.merging.clocks import UNKNOWN, Alignment, HostClock, Snapshot, Step, align
 from gpuviz.merging.meetings import Collectives, collectives, meetings
 from gpuviz.merging.refinement import refined
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 
 
 _MOST_RANKS = 2**31
-# Some 70 years; hosts are not up for longer, and sums of times of damaged files must not overflow.
-_MOST_NS = 2**61
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +67,7 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
     """Return recordings by rank, then in the order of their starts, with their times aligned.
 
     The reference is the host of the first.
-
-    Raises:
-        GpuvizError: The times of a recording are not possible.
     """
-    for name, recording in given:
-        _check_times(name, recording)
     ordered = sorted(given, key=_order)
     hosts: dict[str, list[RecordingData]] = {}
     for name, recording in ordered:
@@ -88,16 +79,6 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
         replace(each, alignment=replace(each.alignment, shift=each.alignment.shift - zero))
         for each in placed
     ]
-
-
-def _check_times(name: str, recording: "RecordingData") -> None:
-    clocks = recording.tables["clock_snapshots"]
-    manifest = recording.manifest
-    times = [manifest.start_monotonic_ns, manifest.start_unix_ns, recording.duration_ns]
-    for column in ("time", "wall", "uncertainty"):
-        times += [int(each) for each in plain(clocks[column])]
-    if max(map(abs, times)) > _MOST_NS:
-        raise GpuvizError(f"{name} cannot be merged: its clocks have times that are not possible.")
 
 
 def process_names(placed: "Sequence[Placement]") -> list[str]:

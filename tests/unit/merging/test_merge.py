@@ -190,6 +190,16 @@ def test_a_device_that_only_copies_name_is_one_of_its_process():
     assert merged.table("activities")["destination_device"].to_pylist() == [1, 3]
 
 
+def test_more_devices_than_have_ids_are_refused():
+    def with_devices(number):
+        rows = [{"id": device, "kind": "cuda"} for device in range(2**14)]
+        return process(Recording({"devices": rows_of("devices", rows)}, Manifest()), number)
+
+    assert len(gpuviz.merge([with_devices(0), with_devices(1)]).devices) == 2**15
+    with pytest.raises(GpuvizError, match="together they have more than 32,768 devices"):
+        gpuviz.merge([with_devices(number) for number in range(3)])
+
+
 def test_hazards_are_those_of_each_process():
     def racing(number):
         gpu = gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)
