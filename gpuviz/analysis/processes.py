@@ -1,6 +1,6 @@
 """The processes of a merged recording, each with its own rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.classification import derive
+from gpuviz.analysis.process_rows import ProcessRows
 from gpuviz.data.arrays import numbers
-from gpuviz.data.columns import plain, rows_at
+from gpuviz.data.columns import plain
 from gpuviz.data.derived import ROWS, schemas
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.once import Once
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
-# Not about one process, or about all.
-_WHOLE = ("strings", "frames", "stacks", "launch_configurations", "pools", "clock_snapshots")
-_FACTS = ("memory_stats", "delayed_frees", "writes_after_free", "device_links")
+_FACTS = ("memory_stats", "failures", "delayed_frees", "writes_after_free", "device_links")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,13 @@ class Process:
 def processes(recording: "RecordingData") -> tuple[Process, ...]:
     """Return the processes of a merged recording; none of a recording of one process."""
     rows = recording.tables["processes"].to_pylist()
-    return tuple(_process(recording, row, rows) for row in rows)
+    if not rows:
+        return ()
+    found, facts = ProcessRows(recording.tables, rows), _by_device(recording)
+    return tuple(
+        _process(recording, row, found.tables(number), found.rows(number), facts)
+        for number, row in enumerate(rows)
+    )
 
 
 def device_names(recording: "RecordingData") -> dict[int, str]:
@@ -114,20 +119,30 @@ def part_of_device(recording: "RecordingData", device: int) -> "RecordingData":
     return next((each.recording for each in of_device), recording)
 
 
+def _by_device(recording: "RecordingData") -> "dict[int, dict[str, dict[Any, Any]]]":
+    """Return the manifest's facts about each device."""
+    found: dict[int, dict[str, dict[Any, Any]]] = {}
+    for name in _FACTS:
+        for key, value in getattr(recording.manifest, name).items():
+            device = str(key).partition(":")[0]
+            if device.isdecimal():
+                found.setdefault(int(device), {}).setdefault(name, {})[key] = value
+    return found
+
+
 def _process(
-    recording: "RecordingData", row: Mapping[str, Any], processes: "Sequence[Mapping[str, Any]]"
+    recording: "RecordingData",
+    row: Mapping[str, Any],
+    tables: "Mapping[str, pa.Table]",
+    rows: "Mapping[str, NDArray[Any]]",
+    by_device: "Mapping[int, Mapping[str, dict[Any, Any]]]",
 ) -> Process:
-    rows = {
-        name: _rows(name, table, row, [each for each in processes if each is not row])
-        for name, table in recording.tables.items()
-        if name not in _WHOLE
-    }
-    tables = {
-        name: table if name not in rows else _taken(table, rows[name])
-        for name, table in recording.tables.items()
-    }
-    part = type(recording)(tables, _manifest(recording, row, rows))
-    part.__dict__["_path"] = recording.path
+    facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
+    for device in row["devices"]:
+        for name, of_device in by_device.get(device, {}).items():
+            facts[name] |= of_device
+    part = type(recording)(tables, _manifest(recording, row, rows, facts))
+    part.take_path(recording.path)
     return Process(
         id=row["id"],
         rank=row["rank"],
@@ -139,53 +154,11 @@ def _process(
     )
 
 
-def _taken(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
-    count = len(rows)
-    if count and rows[-1] - rows[0] == count - 1:
-        return table.slice(int(rows[0]), count)
-    return rows_at(table, rows)
-
-
-def _rows(
-    name: str,
-    table: "pa.Table",
-    process: Mapping[str, Any],
-    others: "Sequence[Mapping[str, Any]]",
-) -> "NDArray[Any]":
-    """Return the rows of a process: those of its devices, else its threads, else its calls."""
-
-    def has(column: str, values: "list[int]") -> "NDArray[Any]":
-        found: NDArray[Any] = np.isin(plain(table[column]), values)
-        return found
-
-    if name == "processes":
-        return np.zeros(0, np.int64)
-    if name == "devices":
-        return np.flatnonzero(has("id", process["devices"]))
-    if name == "threads":
-        return np.flatnonzero(has("id", process["threads"]))
-    if name == "host_memory_events":
-        # What existed before has no thread.
-        addresses = plain(table["address"])
-        inside = (addresses >= process["first_address"]) & (addresses <= process["last_address"])
-        return np.flatnonzero(inside | has("thread", process["threads"]))
-    columns = table.schema.names
-    chosen, of_others = np.zeros((2, table.num_rows), bool)
-    for column in ("device", "thread"):
-        if column in columns:
-            owned = f"{column}s"
-            chosen = has(column, process[owned])
-            of_others = has(column, [each for other in others for each in other[owned]])
-            break
-    if "correlation" in columns:
-        called = plain(table["correlation"])
-        inside = (called >= process["first_correlation"]) & (called <= process["last_correlation"])
-        chosen |= inside & ~of_others
-    return np.flatnonzero(chosen)
-
-
 def _manifest(
-    recording: "RecordingData", row: Mapping[str, Any], rows: "Mapping[str, NDArray[Any]]"
+    recording: "RecordingData",
+    row: Mapping[str, Any],
+    rows: "Mapping[str, NDArray[Any]]",
+    facts: "Mapping[str, dict[Any, Any]]",
 ) -> Manifest:
     whole = recording.manifest
     try:
@@ -193,20 +166,10 @@ def _manifest(
     except ValueError:
         own = whole
     events = rows["memory_events"]
-    devices = set(row["devices"])
-    facts: dict[str, Any] = {
-        name: {key: value for key, value in getattr(whole, name).items() if int(key) in devices}
-        for name in _FACTS
-    }
-    failures = {
-        place: told
-        for place, told in whole.failures.items()
-        if place.partition(":")[0] in map(str, devices)
-    }
+    known: dict[str, Any] = dict(facts)
     return replace(
         own,
-        **facts,
-        failures=failures,
+        **known,
         start_unix_ns=whole.start_unix_ns,
         start_monotonic_ns=whole.start_monotonic_ns,
         duration_ns=min(row["end"], recording.duration_ns),

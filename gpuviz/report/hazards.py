@@ -4,6 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Line
+from gpuviz.data.columns import plain, rows_at
 from gpuviz.hazards.described import described
 from gpuviz.hazards.known import affordable_hazards, unknown
 from gpuviz.hazards.text import NOTHING_FOUND, is_of_graph, title
@@ -28,10 +29,10 @@ def hazard_notices(recording: "Recording", device: int) -> list[Notice]:
     found = affordable_hazards(recording)
     if isinstance(found, str):
         return []
-    of_device = [each for each in described(recording, found) if each.device == device]
+    of_device = rows_at(found, (plain(found["device"]) == device).nonzero()[0])
     return [
         _notice(recording, each, has_arrow=place < _MOST_ARROWS)
-        for place, each in enumerate(of_device)
+        for place, each in enumerate(described(recording, of_device))
     ]
 
 

@@ -151,6 +151,42 @@ def test_a_process_of_a_merged_recording_is_its_own_recording(parts, merged):
         assert each.recording.memory_stats(each.rank) == part.memory_stats(0)
 
 
+def owner(name, row, processes):
+    """Return the position of the process that a row belongs to; None for none."""
+    for number, each in enumerate(processes):
+        if name in {"devices", "threads"}:
+            is_own = row["id"] in each[name]
+        elif "device" in row and name != "host_memory_events":
+            is_own = row["device"] in each["devices"]
+        else:
+            is_own = row.get("thread") in each["threads"]
+        if is_own:
+            return number
+    for number, each in enumerate(processes):
+        of_correlation = (
+            each["first_correlation"] <= row.get("correlation", -1) <= each["last_correlation"]
+        )
+        if of_correlation or (
+            name == "host_memory_events"
+            and each["first_address"] <= row["address"] <= each["last_address"]
+        ):
+            return number
+    return None
+
+
+def test_each_row_belongs_to_one_process(merged):
+    processes = merged.table("processes").to_pylist()
+
+    for name in set(merged.processes[0].rows) - {"processes"}:
+        known = merged.table(name).to_pylist()
+        owners = [owner(name, row, processes) for row in known]
+        for number, each in enumerate(merged.processes):
+            expected = [row for row, of in enumerate(owners) if of == number]
+            assert each.rows[name].tolist() == expected, name
+            own = each.recording.tables[name].to_pylist()
+            assert own == [known[row] for row in expected]
+
+
 def test_a_merged_recording_survives_a_file(merged, tmp_path):
     back = gpuviz.load(merged.save(tmp_path / "all.gpuviz"))
 
