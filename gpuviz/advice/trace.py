@@ -8,9 +8,10 @@ import numpy as np
 from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.launches import calls_of, durations, first_rows
+from gpuviz.analysis.launches import calls_of, durations
 from gpuviz.analysis.touches import Touches, touches
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

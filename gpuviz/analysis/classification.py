@@ -8,12 +8,13 @@ import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.launches import calls_of, durations, first_rows, texts, within
+from gpuviz.analysis.launches import calls_of, durations, texts, within
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.data.arrays import coded, empty, numbers
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.derived import NULLABLE, schemas
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.data.tables import schemas as primary_schemas
 

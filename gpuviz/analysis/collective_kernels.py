@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.launches import calls_of, first_rows, texts
+from gpuviz.analysis.launches import calls_of, texts
 from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.grouping import Groups
-from gpuviz.analysis.launches import CallSites, calls_of, durations, first_rows, stacks_of
+from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.analysis.launches import first_rows
 from gpuviz.analysis.lifetimes import lifetimes
 from gpuviz.analysis.pools import private_pools
 from gpuviz.analysis.touches import alive
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.analysis.launches import first_rows
 from gpuviz.data.arrays import coded
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:

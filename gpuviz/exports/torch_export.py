@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
-from gpuviz.analysis.launches import first_rows
 from gpuviz.data.columns import codes
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import ACTIONS
 from gpuviz.errors import FormatError
 from gpuviz.formats.output_path import check_free

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.calls import CallKind, kind_of_name
-from gpuviz.analysis.launches import calls_of, first_rows, texts
+from gpuviz.analysis.launches import calls_of, texts
 from gpuviz.analysis.touches import alive
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 from gpuviz.hazards.accesses import accesses, are_pinned, are_private
 from gpuviz.hazards.collectives import with_collectives

@@ -12,7 +12,8 @@ from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.analysis.launches import first_rows, stacks_of
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.first_rows import first_rows
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def merged(path, recording):
 
 
 def impossible_times(path, recording):
-    process(recording, 9, start_unix_ns=2**62).save(path)
+    process(recording, 9, start_unix_ns=2**62 - 1).save(path)
 
 
 REASONS = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuviz import _core
 from gpuviz.analysis.grouping import Groups
-from gpuviz.analysis.launches import first_rows
+from gpuviz.data.first_rows import first_rows
 from tests.examples import examples
 from tests.unit.recording.plain_summary import floor_median, groups, typical
 
