@@ -61,17 +61,17 @@ class KeptAlive(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
             tooltip=offered.code,
             layout={"width": "auto"},
         )
-        button.on_click(partial(self._press, offered.name))
+        button.on_click(partial(self._press, offered))
         return button
 
-    def _press(self, name: str, _button: object) -> None:
-        self._between_cells(partial(self._let_go, name))
+    def _press(self, offered: "Release", _button: object) -> None:
+        self._between_cells(partial(self._let_go, offered))
 
-    def _let_go(self, name: str) -> None:
+    def _let_go(self, offered: "Release") -> None:
         try:
-            freed = release(name)
+            freed = release(offered)
         except ValueError as error:
             # It has changed since the search.
-            self._show(str(error))
+            self._show(f"{error}.")
         else:
             self._show(f"Freed {format_bytes(freed)}.")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from gpuviz.quantities import format_bytes
 from gpuviz.recorder.nvml import device_totals
 
 if TYPE_CHECKING:
-    from gpuviz.ownership.held_memory import HeldMemory
+    from gpuviz.ownership.held_memory import HeldMemory, Release
     from gpuviz.recorder.recorder import Recorder
 
 TARGET = "gpuviz.notebook"
@@ -34,6 +35,8 @@ LONGEST_INTERVAL_S = 3.0
 # A viewer that does not repeat its request for this long is forgotten.
 VIEWER_S = 60.0
 _OF_THE_PROGRAM = ("leaks", "release")
+# Of the lists of several pages; the oldest are forgotten.
+_MOST_OFFERS = 20 * MOST_BUTTONS
 
 
 @cache
@@ -60,8 +63,9 @@ class Panel:
     - ``start`` (options ``path``, ``observe``, ``streams``, ``stacks``), ``stop``, ``clear``.
     - ``snapshot`` and ``report`` (options ``path``, ``redact``): write a file, which must not
       exist. A relative path is relative to the notebook.
-    - ``leaks``: what keeps memory alive. ``release`` (option ``name``, that of a release): let go
-      of it. Both wait for the end of a running cell; their reply has the key ``held``, see `_held`.
+    - ``leaks``: what keeps memory alive. ``release`` (option ``offer``, of an earlier reply): let
+      go of it, if it is what was listed. Both wait for the end of a running cell; their reply has
+      the key ``held``, see `_held`.
 
     Requests of the last three groups have an ``id``; the reply is ``{"kind": "done", "id": ...,
     "text": ..., "failed": ...}``, also to malformed requests. The
@@ -78,6 +82,8 @@ class Panel:
         self._woken = threading.Event()
         self._followed: Recorder | None = None
         self._unfollow: Callable[[], None] = lambda: None
+        self._offers: dict[str, Release] = {}
+        self._keys = count()
 
     def open(self, comm: Any, _message: object) -> None:
         """Accept a comm that a page has opened."""
@@ -242,11 +248,43 @@ class Panel:
 
     def _leaks(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         held = holders()
-        return {"text": as_unicode(held_memory_headline(held)), "held": _held(held)}
+        return {"text": as_unicode(held_memory_headline(held)), "held": self._held(held)}
 
     def _release(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        freed = release(str(request.get("name", "")))
-        return {"text": f"Freed {format_bytes(freed)}.", "held": _held(holders())}
+        try:
+            text = f"Freed {format_bytes(release(self._offer_in(request)))}."
+        except ValueError as error:
+            text = f"{error}."
+        return {"text": as_unicode(text), "held": self._held(holders())}
+
+    def _offer_in(self, request: Mapping[str, Any]) -> "Release":
+        key = request.get("offer")
+        offered = self._offers.get(key) if isinstance(key, str) else None
+        if offered is None:
+            raise ValueError("This list was out of date, and nothing was released")
+        return offered
+
+    def _held(self, held: "HeldMemory") -> dict[str, Any]:
+        """Return what keeps memory alive, and what can be let go, as texts.
+
+        Keys: ``rows`` (size, number of blocks, who keeps them, note), at most `MOST_SHOWN`;
+        ``more``, the number of other rows; ``releases`` (offer, title, bytes).
+        """
+        rows = [[as_unicode(text) for text in row] for row in held_memory_cells(held)]
+        releases = [
+            [self._offer(each), as_unicode(each.title), format_bytes(each.nbytes)]
+            for each in held.releases[:MOST_BUTTONS]
+        ]
+        more = max(len(rows) - MOST_SHOWN, 0)
+        return {"rows": rows[:MOST_SHOWN], "more": more, "releases": releases}
+
+    def _offer(self, offered: "Release") -> str:
+        """Remember what a button offers, and return the key by which a page asks for it."""
+        key = str(next(self._keys))
+        self._offers[key] = offered
+        if len(self._offers) > _MOST_OFFERS:
+            del self._offers[next(iter(self._offers))]
+        return key
 
 
 def _saying(
@@ -254,21 +292,6 @@ def _saying(
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return an action whose reply has the sentence that this one returns."""
     return lambda request: {"text": as_unicode(action(request))}
-
-
-def _held(held: "HeldMemory") -> dict[str, Any]:
-    """Return what keeps memory alive, and what can be let go, as texts.
-
-    Keys: ``rows`` (size, number of blocks, who keeps them, note), at most `MOST_SHOWN`; ``more``,
-    the number of other rows; ``releases`` (name, title, bytes).
-    """
-    rows = [[as_unicode(text) for text in row] for row in held_memory_cells(held)]
-    releases = [
-        [as_unicode(each.name), as_unicode(each.title), format_bytes(each.nbytes)]
-        for each in held.releases[:MOST_BUTTONS]
-    ]
-    more = max(len(rows) - MOST_SHOWN, 0)
-    return {"rows": rows[:MOST_SHOWN], "more": more, "releases": releases}
 
 
 def _path_in(request: Mapping[str, Any]) -> str:

@@ -4,16 +4,17 @@ import functools
 import gc
 from collections.abc import Collection, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from gpuviz import _core
-from gpuviz.ownership.held_memory import HeldBlock
 
 LRU_CACHE = functools._lru_cache_wrapper  # noqa: SLF001 - the class of cached functions
 _MOST_OBJECTS = 10_000
 
+T = TypeVar("T")
 
-class Caches:
+
+class Caches(Generic[T]):
     """The caches of one search, with the blocks that clearing each frees.
 
     Args:
@@ -22,10 +23,10 @@ class Caches:
 
     def __init__(self, named: Collection[int]) -> None:
         self._named = named
-        self._found: dict[str, dict[int, tuple[Any, list[HeldBlock]]]] = {}
+        self._found: dict[str, dict[int, tuple[Any, list[T]]]] = {}
         self._of_function: dict[int, Collection[int] | None] = {}
 
-    def note(self, block: HeldBlock, owner: Any, dominators: Sequence[Any], name: str) -> None:
+    def note(self, block: T, owner: Any, dominators: Sequence[Any], name: str) -> None:
         """Note a block if the entries of a cache alone keep it alive.
 
         Args:
@@ -42,7 +43,7 @@ class Caches:
             same_name = self._found.setdefault(name, {})
             same_name.setdefault(id(cache), (cache, []))[1].append(block)
 
-    def clearable(self) -> dict[str, tuple[Any, list[HeldBlock]]]:
+    def clearable(self) -> dict[str, tuple[Any, list[T]]]:
         """Return the caches with their blocks by name, except those that share a name."""
         return {
             name: next(iter(same_name.values()))

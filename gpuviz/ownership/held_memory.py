@@ -1,10 +1,11 @@
 """GPU memory with its holders, as values that refer to no object of the program."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Literal
 
+from gpuviz.ownership.identity import Seen
 from gpuviz.quantities import format_bytes, format_counted
 
 HolderKind = Literal[
@@ -60,10 +61,11 @@ class Release:
 
     Attributes:
         title: What `gpuviz.release` does, such as ``Drop Out[3]``.
-        name: The argument of `gpuviz.release`.
+        name: What it lets go of: an argument of `gpuviz.release`.
         nbytes: Bytes that it frees. Freed memory stays in the pool until the pool is emptied.
         code: Python code with the same effect.
         collects: Whether it also runs the garbage collector.
+        seen: What it was about when it was listed; None if that does not matter.
     """
 
     title: str
@@ -71,6 +73,7 @@ class Release:
     nbytes: int
     code: str
     collects: bool
+    seen: Seen | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

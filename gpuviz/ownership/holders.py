@@ -3,7 +3,7 @@
 import gc
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from traceback import clear_frames
 from types import CoroutineType, GeneratorType
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from gpuviz import _core
 from gpuviz.allocator.arguments import integer
 from gpuviz.ownership.caches import LRU_CACHE, Caches
-from gpuviz.ownership.held_memory import HeldBlock, HeldMemory, Holder, HolderKind
+from gpuviz.ownership.held_memory import HeldBlock, HeldMemory, Holder, HolderKind, Release
+from gpuviz.ownership.identity import owner_mark
 from gpuviz.ownership.live_memory import (
     LiveMemory,
     live_memory,
@@ -22,8 +23,9 @@ from gpuviz.ownership.live_memory import (
 )
 from gpuviz.ownership.names import ProcessNames, thread_name
 from gpuviz.ownership.paths import PathNames, cache_name, is_class
-from gpuviz.ownership.release import CYCLE, POOLS, Keyed, perform, releases_of
+from gpuviz.ownership.release import CYCLE, POOLS, KeyedBlock, Offer, offers
 from gpuviz.ownership.sources import PLAN_CACHE, PLAN_CACHES, PLANS_NAME, Source, Sources
+from gpuviz.quantities import format_bytes
 
 DEFAULT_AT_LEAST = 1 << 20
 # The native search lists no more; a block with as many may have more.
@@ -51,8 +53,8 @@ def holders(at_least: int = DEFAULT_AT_LEAST, *, most: int | None = None) -> Hel
     return _held_memory(at_least, most)[0]
 
 
-def _held_memory(at_least: int, most: int | None) -> tuple[HeldMemory, dict[str, Any]]:
-    """Return the memory with its holders, and the caches that can be cleared, by name."""
+def _held_memory(at_least: int, most: int | None) -> tuple[HeldMemory, list[Offer]]:
+    """Return the memory with its holders, and what can be let go."""
     # The objects made here would otherwise cause a collection, which visits all objects.
     was_enabled = gc.isenabled()
     try:
@@ -67,7 +69,7 @@ def _held_memory(at_least: int, most: int | None) -> tuple[HeldMemory, dict[str,
             gc.enable()
 
 
-def _searched(at_least: int, most: int | None) -> tuple[HeldMemory, dict[str, Any]]:
+def _searched(at_least: int, most: int | None) -> tuple[HeldMemory, list[Offer]]:
     memory = live_memory()
     # What can be let go includes small blocks.
     wanted = sorted(memory.blocks, key=lambda place: -memory.blocks[place][0])[:most]
@@ -77,46 +79,68 @@ def _searched(at_least: int, most: int | None) -> tuple[HeldMemory, dict[str, An
     for place, address in wanted:
         if (place, address) not in owned:
             size, device = memory.blocks[place, address]
-            blocks.append((HeldBlock(address, size, device, (), None, False), ()))
-    blocks.sort(key=lambda each: -each[0].size)
-    clearable = search.caches.clearable()
-    in_caches = {name: held for name, (_, held) in clearable.items()}
+            blocks.append(KeyedBlock(HeldBlock(address, size, device, (), None, False)))
+    blocks.sort(key=lambda each: -each.block.size)
+    offered = offers(
+        blocks,
+        search.results,
+        search.caches.clearable(),
+        memory.releasable,
+        is_complete=most is None,
+    )
     held_memory = HeldMemory(
-        blocks=tuple(block for block, _ in blocks[:most] if block.size >= at_least),
-        releases=releases_of(blocks, search.results, in_caches, memory.releasable),
+        blocks=tuple(each.block for each in blocks[:most] if each.block.size >= at_least),
+        releases=tuple(each.release for each in offered),
         used=used_bytes(),
         cached=memory.cached,
     )
-    return held_memory, {name: cache for name, (cache, _) in clearable.items()}
+    return held_memory, offered
 
 
-def release(name: str) -> int:
+def release(what: str | Release) -> int:
     """Let go of something that keeps GPU memory alive, and return the bytes that it freed.
 
-    The memory stays in the pool, except for ``pools``.
+    The memory stays in the pool, except for ``cached memory``.
 
     Args:
-        name: The name of a `Release` of `holders`: a variable, an output such as ``Out[3]``,
-            ``exception`` (all places in which IPython and Python keep the last one), ``cycles``,
-            ``cache of f()`` (of `functools.lru_cache`), ``plans`` (CuPy's cache of FFT plans) or
-            ``pools`` (cached memory).
+        what: A `Release` of `holders`, or its name, for what has this name now: a variable, an
+            output such as ``Out[3]``, ``last exception`` (all places in which IPython and Python
+            keep it), ``reference cycles``, ``cache of f()`` (of `functools.lru_cache`), ``FFT
+            plans`` (CuPy's cache of them) or ``cached memory`` (of the pools).
 
     Raises:
-        ValueError: Letting go of this alone would free nothing.
+        TypeError: It is neither.
+        ValueError: Letting go of this alone would free nothing, or what `holders` listed under the
+            name has changed since.
     """
-    held, caches = _held_memory(0, None)
-    known = held.releases
-    chosen = next((each for each in known if each.name == name), None)
+    if not isinstance(what, str | Release):
+        raise TypeError(f"what must be a name or a Release of gpuviz.holders(), got {what!r:.80}")
+    name = what if isinstance(what, str) else what.name
+    held, offered = _held_memory(0, None)
+    chosen = next((each for each in offered if each.release.name == name), None)
     if chosen is None:
-        names = ", ".join(each.name for each in known) or "nothing"
+        names = ", ".join(each.name for each in held.releases) or "nothing"
         raise ValueError(
             f"letting go of {name!r:.80} would free no memory; of these it would: {names}"
         )
-    cache = caches.get(name)
-    caches.clear()  # Without these references, what is let go can be freed.
+    if isinstance(what, Release):
+        _check_same(what, chosen.release)
+    offered.clear()  # Without these references, what is let go can be freed.
     before = _bytes_of(name)
-    perform(chosen, cache)
+    chosen.let_go()
+    if chosen.release.collects:
+        gc.collect()
     return before - _bytes_of(name)
+
+
+def _check_same(listed: Release, now: Release) -> None:
+    if listed.seen is None or now.seen is None or listed.seen.are_in(now.seen):
+        return
+    raise ValueError(
+        f"{now.name} is no longer what was listed: letting go of it would have freed "
+        f"{format_bytes(listed.nbytes)} then, and {format_bytes(now.nbytes)} of other memory now. "
+        f"Nothing was released"
+    )
 
 
 def _bytes_of(name: str) -> int:
@@ -132,11 +156,11 @@ class _Search:
         self._paths = PathNames()
         self.results: Mapping[int, str] = {}
         values = (id(each.values) for each in self._process.names)
-        self.caches = Caches({*map(id, self._process.skipped), *values})
+        self.caches: Caches[KeyedBlock] = Caches({*map(id, self._process.skipped), *values})
 
     def blocks(
         self, memory: LiveMemory, wanted: list[int] | None
-    ) -> tuple[list[Keyed], set[tuple[int, int]]]:
+    ) -> tuple[list[KeyedBlock], set[tuple[int, int]]]:
         """Return the blocks with the keys of their sources, and their places."""
         process = self._process
         owners, labels, _ = _core.find_holders(
@@ -148,7 +172,7 @@ class _Search:
         )
         named = Sources(process, labels)
         self.results, sources = named.results, named.all
-        blocks: list[Keyed] = []
+        blocks: list[KeyedBlock] = []
         places: set[tuple[int, int]] = set()
         for owner, address, nbytes, paths, dominators, is_cyclic in owners:
             place = place_of(owner), address
@@ -170,10 +194,22 @@ class _Search:
             block = HeldBlock(
                 address, size, device, listed, only, is_cyclic or in_cycle is not None
             )
+            keyed = KeyedBlock(block, tuple(found), (owner, *self._marks(paths, sources)))
             if common is not None and common.kind == "cache":
-                self.caches.note(block, owner, dominators, common.name)
-            blocks.append((block, tuple(found)))
+                self.caches.note(keyed, owner, dominators, common.name)
+            blocks.append(keyed)
         return blocks, places
+
+    def _marks(
+        self, paths: Iterable[tuple[int, list[Any]]], sources: list[Source]
+    ) -> Iterator[Any]:
+        """Yield what the first name of a block holds, and an object near the block."""
+        for number, path in paths:
+            if path:
+                if sources[number].key[0] in ("variable", "result"):
+                    yield path[0]
+                yield owner_mark(path)
+                return
 
     def _holder(self, source: Source, path: list[Any]) -> Holder:
         special = self._common(path)

@@ -1,5 +1,6 @@
 """The names of a process that keep objects alive, for the search of what they hold."""
 
+import re
 import sys
 import threading
 from dataclasses import dataclass
@@ -10,12 +11,13 @@ from typing import Any, Literal
 from gpuviz import _core
 
 NameKind = Literal[
-    "variable", "out", "shell", "hook", "traceback", "last_result", "sys", "script", "thread",
-    "frame", "handled", "module", "modules",
+    "variable", "hidden", "out", "shell", "hook", "traceback", "last_result", "sys", "script",
+    "thread", "frame", "handled", "module", "modules",
 ]  # fmt: skip
 
 LAST_RESULTS = ("_", "__", "___")
 LAST_EXCEPTION = ("last_type", "last_value", "last_traceback", "last_exc")
+_OUTPUT = re.compile(r"_[0-9]{1,9}")
 TRACEBACKS = ("InteractiveTB", "SyntaxTB", "CustomTB")
 # Where traitlets keeps the values of an object's traits.
 _TRAITS = "_trait_values"
@@ -83,6 +85,18 @@ class ProcessNames:
         self._add_frames()
         self._add_modules()
 
+    def user_value(self, name: str) -> Any:
+        """Return the value of a user's variable; None without it."""
+        variables = (each.values for each in self.names if each.kind == "variable")
+        return next((dict.get(each, name) for each in variables), None)
+
+    def output_named(self, name: str) -> Any:
+        """Return the displayed result that IPython calls ``_4``, for example; None without it."""
+        if _OUTPUT.fullmatch(name) is None:
+            return None
+        outputs = (each.values for each in self.names if each.kind == "out")
+        return next((dict.get(each, int(name[1:])) for each in outputs), None)
+
     def _add(self, names: Names) -> None:
         if type(names.values) is dict and id(names.values) not in self._known:
             self._known.add(id(names.values))
@@ -100,7 +114,7 @@ class ProcessNames:
         self._add(Names("variable", namespace))
         self._add(Names("out", namespace.get("_oh", {})))
         self._add_object("shell", shell)
-        self._add(Names("variable", field_of(shell, "user_ns_hidden")))
+        self._add(Names("hidden", field_of(shell, "user_ns_hidden")))
         self._add_object("hook", field_of(shell, "displayhook"))
         for name in TRACEBACKS:
             self._add_object("traceback", field_of(shell, name))

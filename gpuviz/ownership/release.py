@@ -1,106 +1,120 @@
-"""Letting go of what keeps GPU memory alive: promised by `gpuviz.holders`, done by `release`."""
+"""Letting go of what keeps GPU memory alive: listed by `gpuviz.holders`, done by `release`."""
 
 import gc
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 from gpuviz import _core
 from gpuviz.allocator.memory import empty_cache
 from gpuviz.ownership.caches import clear
 from gpuviz.ownership.held_memory import HeldBlock, Release
+from gpuviz.ownership.identity import Seen
 from gpuviz.ownership.live_memory import cupy_pool_bytes
 from gpuviz.ownership.names import LAST_EXCEPTION, LAST_RESULTS, TRACEBACKS, field_of, running_shell
 from gpuviz.simulation.gpu import simulated_allocators
 
-EXCEPTION, CYCLES, PLANS, POOLS = "exception", "cycles", "plans", "pools"
-CYCLE, _PLANS = ("cycle",), ("plans",)
-Keyed = tuple[HeldBlock, tuple[tuple[Any, ...], ...]]
+# A variable's name is an identifier or an expression with brackets; these are neither.
+EXCEPTION, CYCLES = "last exception", "reference cycles"
+PLANS, POOLS = "FFT plans", "cached memory"
+CYCLE, _PLANS, _EXCEPTION = ("cycle",), ("plans",), ("exception",)
 
 
-def releases_of(
-    blocks: Sequence[Keyed],
+class KeyedBlock(NamedTuple):
+    """A block with the keys of all its holders, and the objects by which it is recognized."""
+
+    block: HeldBlock
+    keys: tuple[tuple[Any, ...], ...] = ()
+    objects: tuple[Any, ...] = ()
+
+
+class Offer(NamedTuple):
+    """Something that can be let go, and what does so."""
+
+    release: Release
+    let_go: Callable[[], object]
+
+
+def offers(
+    blocks: Sequence[KeyedBlock],
     results: Mapping[int, str],
-    in_caches: Mapping[str, Sequence[HeldBlock]],
+    in_caches: Mapping[str, tuple[Any, Sequence[KeyedBlock]]],
     releasable: int,
-) -> tuple[Release, ...]:
+    *,
+    is_complete: bool,
+) -> list[Offer]:
     """Return what can be let go, with the bytes of the blocks that nothing else keeps.
 
     Args:
-        blocks: The blocks, each with the keys of all its holders.
+        blocks: The blocks.
         results: The names of displayed results, by id.
-        in_caches: The blocks that clearing a cache of `functools.lru_cache` frees, by its name.
+        in_caches: The caches of `functools.lru_cache` by name, and the blocks that clearing frees.
         releasable: Bytes that the pools can release to the device.
+        is_complete: Whether all blocks were searched.
     """
-    held: dict[tuple[Any, ...], list[HeldBlock]] = {}
-    for block, keys in blocks:
-        if block.only is not None and block.only.kind == "plan cache":
-            held.setdefault(_PLANS, []).append(block)
-        elif len(keys) == 1:
-            held.setdefault(keys[0], []).append(block)
-    collectable = sum(block.size for block in held.get(CYCLE, ()))
-    found = []
-    for key, of_key in held.items():
-        nbytes = sum(block.size for block in of_key)
-        collects = key != CYCLE and any(block.needs_collection for block in of_key)
-        release = _release(key, nbytes + collects * collectable, results, collects=collects)
-        if release is not None:
-            found.append(release)
-    for name, of_cache in in_caches.items():
-        nbytes = sum(block.size for block in of_cache)
-        collects = any(block.needs_collection for block in of_cache)
-        also = " and collect reference cycles" if collects else ""
-        total = nbytes + collects * collectable
-        found.append(_named(name, f"Clear the {name}{also}", total, collects=collects))
-    found.sort(key=lambda each: -each.nbytes)
-    if releasable:
-        found.append(_named(POOLS, "Empty the pools", releasable))
-    return tuple(found)
-
-
-def _release(
-    key: tuple[Any, ...], nbytes: int, results: Mapping[int, str], *, collects: bool
-) -> Release | None:
-    also = " and collect reference cycles" if collects else ""
-    if key[0] == "variable":
-        return _named(key[1], f"Delete {key[1]}{also}", nbytes, collects=collects)
-    if key[0] == "result":
-        name = results[key[1]]
-        return _named(name, f"Drop {name}{also}", nbytes, collects=collects)
-    if key[0] == EXCEPTION:
-        return _named(EXCEPTION, f"Forget the last exception{also}", nbytes, collects=collects)
-    if key == CYCLE:
-        return _named(CYCLES, "Collect reference cycles", nbytes)
-    if key == _PLANS:
-        return _named(PLANS, "Clear CuPy's cache of FFT plans", nbytes)
-    return None
-
-
-def _named(name: str, title: str, nbytes: int, *, collects: bool = False) -> Release:
-    return Release(title, name, nbytes, f'gpuviz.release("{name}")', collects)
-
-
-def perform(release: Release, cache: Any) -> None:
-    """Let go of what ``release`` names, or of the entries of its ``cache`` unless that is None."""
-    actions: dict[str, Callable[[], object]] = {
-        EXCEPTION: _forget_exception,
-        CYCLES: gc.collect,
-        PLANS: _clear_plans,
-        POOLS: _empty_pools,
+    held: dict[tuple[Any, ...], list[KeyedBlock]] = {}
+    for each in blocks:
+        if each.block.only is not None and each.block.only.kind == "plan cache":
+            held.setdefault(_PLANS, []).append(each)
+        elif len(each.keys) == 1:
+            held.setdefault(each.keys[0], []).append(each)
+    let_go: dict[str, tuple[str, Callable[[], object], Sequence[KeyedBlock]]] = {
+        name: (title, action, of_key)
+        for key, of_key in held.items()
+        for name, title, action in _named(key, results)
     }
-    if cache is not None:
-        clear(cache)
-    elif release.name in actions:
-        actions[release.name]()
-    else:
-        namespace = _namespace()
-        if release.name in namespace and release.name not in LAST_RESULTS:
-            for names in (namespace, _hidden()):
-                names.pop(release.name, None)
-        else:
-            _drop_result(release.name)
-    if release.collects:
-        gc.collect()
+    for name, (cache, of_cache) in in_caches.items():
+        let_go[name] = f"Clear the {name}", partial(clear, cache), of_cache
+    collectable = sum(each.block.size for each in held.get(CYCLE, ()))
+    found = []
+    for name, (title, action, of_name) in let_go.items():
+        collects = name != CYCLES and any(each.block.needs_collection for each in of_name)
+        nbytes = sum(each.block.size for each in of_name) + collects * collectable
+        release = _release(name, title, nbytes, collects=collects)
+        if name != CYCLES:  # nobody can use what these hold
+            objects = (each for block in of_name for each in block.objects)
+            release = replace(release, seen=Seen(objects, is_complete=is_complete))
+        found.append(Offer(release, action))
+    found.sort(key=lambda each: -each.release.nbytes)
+    if releasable:
+        found.append(Offer(_release(POOLS, "Empty the pools", releasable), _empty_pools))
+    return found
+
+
+def _release(name: str, title: str, nbytes: int, *, collects: bool = False) -> Release:
+    also = " and collect reference cycles" if collects else ""
+    code = f"gpuviz.release({_literal(name)})"
+    return Release(f"{title}{also}", name, nbytes, code, collects)
+
+
+def _named(
+    key: tuple[Any, ...], results: Mapping[int, str]
+) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    """Yield the name, the title and the action of a key that can be let go."""
+    if key[0] == "variable":
+        name = _expression(key[1])
+        yield name, f"Delete {name}", partial(_delete, key[1], key[2])
+    elif key[0] == "result":
+        name = results[key[1]]
+        yield name, f"Drop {name}", partial(_drop_result, key[1])
+    elif key == _EXCEPTION:
+        yield EXCEPTION, "Forget the last exception", _forget_exception
+    elif key == CYCLE:
+        yield CYCLES, "Collect reference cycles", gc.collect
+    elif key == _PLANS:
+        yield PLANS, "Clear CuPy's cache of FFT plans", _clear_plans
+
+
+def _expression(name: str) -> str:
+    return name if name.isidentifier() else f"globals()[{name!r}]"
+
+
+def _literal(text: str) -> str:
+    """Return a text as Python code."""
+    code = repr(text)
+    return f'"{text}"' if code == f"'{text}'" and '"' not in text else code
 
 
 def _namespace() -> dict[str, Any]:
@@ -109,9 +123,38 @@ def _namespace() -> dict[str, Any]:
     return namespace
 
 
-def _hidden() -> dict[str, Any]:
-    """Return IPython's copies of the names that ``%who`` does not list."""
-    return field_of(running_shell(), "user_ns_hidden") or {}
+def _namespaces() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the user's names, and IPython's copies of those that ``%who`` does not list."""
+    return _namespace(), field_of(running_shell(), "user_ns_hidden") or {}
+
+
+def _delete(name: str, identity: int) -> None:
+    for names in _namespaces():
+        if id(names.get(name)) == identity:
+            del names[name]
+
+
+def _drop_result(identity: int) -> None:
+    shell = running_shell()
+    outputs = _namespace().get("_oh", {})
+    numbers = [key for key, value in outputs.items() if id(value) == identity]
+    for number in numbers:
+        del outputs[number]
+    own = {f"_{number}" for number in numbers if type(number) is int}
+    for names in _namespaces():
+        for name in own & names.keys():
+            if id(names[name]) == identity:
+                del names[name]
+    for places in (*_namespaces(), _core.fields_of(field_of(shell, "displayhook")) or {}):
+        _set_none(places, LAST_RESULTS, identity)
+    last = _core.fields_of(field_of(shell, "last_execution_result")) or {}
+    _set_none(last, ("result",), identity)
+
+
+def _set_none(places: dict[str, Any], names: tuple[str, ...], identity: int) -> None:
+    for name in names:
+        if id(places.get(name)) == identity:
+            places[name] = None
 
 
 def _forget_exception() -> None:
@@ -127,24 +170,6 @@ def _clear(value: Any, attributes: tuple[str, ...]) -> None:
     fields = _core.fields_of(value) or {}
     for name in fields.keys() & {*attributes}:
         fields[name] = None
-
-
-def _drop_result(name: str) -> None:
-    namespace, shell = _namespace(), running_shell()
-    hook = _core.fields_of(field_of(shell, "displayhook")) or {}
-    last = _core.fields_of(field_of(shell, "last_execution_result")) or {}
-    number = name.removeprefix("Out[").removesuffix("]")
-    value = namespace.get(name, last.get("result"))
-    if number.isdigit():
-        value = namespace.get("_oh", {}).pop(int(number), None)
-        for names in (namespace, _hidden()):
-            names.pop(f"_{number}", None)
-    for places in (namespace, _hidden(), hook):
-        for each in LAST_RESULTS:
-            if places.get(each) is value:
-                places[each] = None
-    if last.get("result") is value:
-        last["result"] = None
 
 
 def _clear_plans() -> None:

@@ -42,7 +42,7 @@ class Sources:
         self.results: dict[int, str] = {}
         for label in labels:
             if label[0] == "name" and process.names[label[1]].kind == "out":
-                self.results[id(label[3])] = f"Out[{label[2]}]"
+                self.results[id(label[3])] = f"Out[{key_text(label[2])}]"
         self.all = [self._source(label) for label in labels]
 
     def _source(self, label: tuple[Any, ...]) -> Source:
@@ -57,14 +57,26 @@ class Sources:
 
     def _of_name(self, names: Names, key: Any, value: Any) -> Source:
         text = key if type(key) is str else key_text(key)
-        if _is_result(names.kind, text):
-            return self._of_result(value, "the last result" if text == "result" else text)
+        if self._is_result(names.kind, text, value):
+            return self._of_result(value, _result_text(names.kind, text))
         place = _exception_place(names.kind, text)
         if place:
             return Source(("exception",), "exception", "the last exception", place)
         if names.kind == "thread":
             return _of_thread(key, thread_name(value))
+        if names.kind == "variable" and type(key) is str:
+            return Source(("variable", text, id(value)), "variable", text, text)
+        if names.kind == "hidden" and self._process.user_value(text) is value:
+            return Source(("variable", text, id(value)), "variable", text, text)
         return _BY_KIND.get(names.kind, _of_ipython)(names, text)
+
+    def _is_result(self, kind: str, name: str, value: Any) -> bool:
+        if kind in ("variable", "hidden"):
+            # A user may give another object the name of an output.
+            return name in LAST_RESULTS or self._process.output_named(name) is value
+        if kind == "last_result":
+            return name == "result"
+        return kind == "out" or (kind == "hook" and name in LAST_RESULTS)
 
     def _of_result(self, value: Any, text: str) -> Source:
         name = self.results.setdefault(id(value), text)
@@ -106,16 +118,14 @@ def _simple(key: tuple[Any, ...], kind: HolderKind, name: str) -> Source:
     return Source(key, kind, name, name)
 
 
-def _is_result(kind: str, name: str) -> bool:
-    if kind == "variable":
-        return name in LAST_RESULTS or (name.startswith("_") and name[1:].isdigit())
+def _result_text(kind: str, name: str) -> str:
     if kind == "last_result":
-        return name == "result"
-    return kind == "out" or (kind == "hook" and name in LAST_RESULTS)
+        return "the last result"
+    return name if kind == "variable" else f"IPython's {name}"
 
 
 def _of_variable(_: Names, name: str) -> Source:
-    return _simple(("variable", name), "variable", name)
+    return _simple(("unusual variable", name), "variable", name)
 
 
 def _of_handled(_names: Names, _name: str) -> Source:

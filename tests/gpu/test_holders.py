@@ -82,9 +82,9 @@ def test_plans_of_ffts_are_named_and_cleared(used):
 
     held = gpuviz.holders()
 
-    plans = [each.nbytes for each in held.releases if each.name == "plans"]
+    plans = [each.nbytes for each in held.releases if each.name == "FFT plans"]
     assert plans == [size], held.blocks
-    assert gpuviz.release("plans") == size
+    assert gpuviz.release("FFT plans") == size
     assert used() == 0
     assert cupy.fft.config.get_plan_cache().get_curr_size() == 0
 

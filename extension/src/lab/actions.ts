@@ -27,8 +27,8 @@ export interface Actions {
   readonly report: Action;
   readonly dashboard: Action;
   readonly leaks: Action;
-  /** Lets go of something that keeps memory alive, by its name. */
-  readonly release: (kernel: LinkedKernel, name: string) => Promise<Outcome>;
+  /** Lets go of something that keeps memory alive, by the key of its offer. */
+  readonly release: (kernel: LinkedKernel, offer: string) => Promise<Outcome>;
   /** Shows a recording or a report in a new tab. */
   readonly open: (path: string) => Promise<void>;
 }
@@ -62,7 +62,7 @@ export function actionsIn(
     snapshot: (kernel) => write(kernel, "snapshot", "gpuviz", {}),
     report: (kernel) => write(kernel, "report", "html", settings.reportOptions()),
     leaks: ({ link }) => link.request("leaks"),
-    release: ({ link }, name) => link.request("release", { name }),
+    release: ({ link }, offer) => link.request("release", { offer }),
     dashboard: async ({ path }) => {
       await commands.execute("gpuviz:dashboard", { path });
       return { text: "" };

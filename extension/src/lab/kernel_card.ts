@@ -119,8 +119,8 @@ export class KernelCard {
 
   #tell({ text, path, held }: Outcome): void {
     this.#said.textContent = text;
-    const release = (name: string): void => {
-      void this.#run(this.#waiting((kernel) => this.#actions.release(kernel, name)));
+    const release = (offer: string): void => {
+      void this.#run(this.#waiting((kernel) => this.#actions.release(kernel, offer)));
     };
     this.#held.replaceChildren(...(held === undefined ? [] : heldList(held, this.#words, release)));
     if (path !== undefined) {
@@ -134,7 +134,7 @@ export class KernelCard {
 function heldList(
   { rows, more, releases }: HeldMemory,
   words: TranslationBundle,
-  release: (name: string) => void,
+  release: (offer: string) => void,
 ): HTMLElement[] {
   const list = element("ul", "gpuviz-card__holders");
   for (const [size, blocks, keeper, note] of rows) {
@@ -148,7 +148,7 @@ function heldList(
   const rest = more > 0 ? [element("p", "", words.__("%1 more", more))] : [];
   const buttons = element("div", "gpuviz-card__buttons");
   buttons.append(
-    ...releases.map(([name, title, bytes]) => button(`${title}: ${bytes}`, () => release(name))),
+    ...releases.map(([offer, title, bytes]) => button(`${title}: ${bytes}`, () => release(offer))),
   );
   return [list, ...rest, buttons];
 }

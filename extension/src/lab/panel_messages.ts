@@ -47,8 +47,8 @@ export interface HeldMemory {
   readonly rows: readonly (readonly [string, string, string, string])[];
   /** The number of further rows. */
   readonly more: number;
-  /** What can be let go: a name for the request, a title, and the bytes that it frees. */
-  readonly releases: readonly (readonly [name: string, title: string, bytes: string])[];
+  /** What can be let go: a key for the request, a title, and the bytes that it frees. */
+  readonly releases: readonly (readonly [offer: string, title: string, bytes: string])[];
 }
 
 export type PanelRequest = "start" | "stop" | "snapshot" | "report" | "leaks" | "release";

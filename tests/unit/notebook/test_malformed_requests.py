@@ -20,7 +20,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=6,
 )
-KINDS = ["start", "stop", "clear", "snapshot", "report"]
+KINDS = ["start", "stop", "clear", "snapshot", "report", "leaks", "release"]
 REQUESTS = JSON | st.fixed_dictionaries(
     {},
     optional={
@@ -28,6 +28,7 @@ REQUESTS = JSON | st.fixed_dictionaries(
         "id": JSON,
         "viewer": JSON,
         "path": JSON | st.just("x" * 300) | st.just("a\0b"),
+        "offer": JSON,
         "redact": JSON,
         "observe": JSON,
     },

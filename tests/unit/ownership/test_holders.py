@@ -74,7 +74,7 @@ def test_memory_in_an_unreachable_cycle_is_freed_by_a_collection(gpu):
         PROGRAMS["a cycle in a variable"].keep(gpu)
         (block,) = blocks_of(gpuviz.holders())
         assert block.only.kind == "cycle"
-        assert gpuviz.release("cycles") == SIZE
+        assert gpuviz.release("reference cycles") == SIZE
     finally:
         gc.enable()
 
@@ -176,8 +176,8 @@ def test_emptying_the_pools_frees_what_was_promised(main, gpu):
     main["kept"] = [gpu.empty(each << 20) for each in (3, 30, 50, 2)]
     del main["kept"][1:3]
     promised = {each.name: each.nbytes for each in gpuviz.holders().releases}
-    assert gpuviz.release("pools") == promised["pools"]
-    assert promised["pools"] > 0
+    assert gpuviz.release("cached memory") == promised["cached memory"]
+    assert promised["cached memory"] > 0
 
 
 @pytest.mark.parametrize("arguments", [{"at_least": -1}, {"most": -1}])

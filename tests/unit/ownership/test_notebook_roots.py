@@ -29,20 +29,28 @@ ROOTS = {
         "the last result",
         "the last result",
     ),
-    "an exception": ([FAIL, "fail()"], "local `lost` of fail() line 3", "exception"),
+    "an exception": ([FAIL, "fail()"], "local `lost` of fail() line 3", "last exception"),
     "the context of an exception": (
         [FAIL, "try:\n    fail()\nexcept KeyError:\n    1/0"],
         "local `lost` of fail() line 3",
-        "exception",
+        "last exception",
     ),
     "the cause of an exception": (
         [FAIL, "try:\n    fail()\nexcept KeyError as e:\n    raise ValueError from e"],
         "local `lost` of fail() line 3",
-        "exception",
+        "last exception",
     ),
-    "an argument of an exception": (["raise KeyError(gpu.empty(SIZE))"], "KeyError", "exception"),
-    "an exception of an earlier cell": ([FAIL, "fail()", "1", "2"], "local `lost`", "exception"),
-    "an exception of a magic": ([FAIL, "%time fail()"], "local `lost` of fail()", "exception"),
+    "an argument of an exception": (
+        ["raise KeyError(gpu.empty(SIZE))"],
+        "KeyError",
+        "last exception",
+    ),
+    "an exception of an earlier cell": (
+        [FAIL, "fail()", "1", "2"],
+        "local `lost`",
+        "last exception",
+    ),
+    "an exception of a magic": ([FAIL, "%time fail()"], "local `lost` of fail()", "last exception"),
     "a closure": (
         ["def make():\n    y = gpu.empty(SIZE)\n    return lambda: y\nf = make()"],
         "variable `y` in the closure of make.<locals>.<lambda>()",
@@ -125,7 +133,7 @@ def test_each_place_of_the_last_exception_alone_is_named(shell):
         found = block()
         assert found.only is not None, found
         assert found.only.path.startswith(place.replace(" syntax", "")), found
-        assert release("exception") == SIZE, place
+        assert release("last exception") == SIZE, place
         assert used(shell) == 0
 
 

@@ -445,6 +445,11 @@ def test_the_dashboard_shows_what_keeps_memory_alive_and_lets_go_of_it(shell, da
     press(dashboard, "Leaks")
 
     assert '<td style="text-align:left">weights</td>' in kept_alive._text.value
+    shell.names["weights"] = gpu.empty(256 * MIB)
+    kept_alive._buttons.children[0].click()
+    assert "weights is no longer what was listed" in kept_alive._text.value
+    shell.names["weights"] = gpu.empty(64 * MIB)
+    press(dashboard, "Leaks")
     (button,) = [one for one in kept_alive._buttons.children if "weights" in one.description]
     assert button.description == "Delete weights: 64.0 MiB"
     button.click()
