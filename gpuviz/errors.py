@@ -12,9 +12,14 @@
     └── DeviceUnavailableError (RuntimeError)   no GPU, no driver, no CuPy, or one too old
 """
 
+from gpuviz.terminal import printable
+
 
 class GpuvizError(Exception):
-    """Any error that gpuviz itself raises."""
+    """Any error that gpuviz itself raises; its text cannot control a terminal."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class RecordingError(GpuvizError):
@@ -38,7 +43,7 @@ class FormatError(RecordingError, ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return ": ".join(filter(None, (self.path, self.member, self.problem)))
+        return printable(": ".join(filter(None, (self.path, self.member, self.problem))))
 
 
 class RecordingExistsError(RecordingError, FileExistsError):

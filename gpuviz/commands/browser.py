@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import click
+from gpuviz.commands.output import say
 
 
 def open_page(path: Path) -> None:
@@ -10,4 +10,4 @@ def open_page(path: Path) -> None:
     import webbrowser
 
     if not webbrowser.open(path.absolute().as_uri()):
-        click.echo("No browser could be started: open the file in one.")
+        say("No browser could be started: open the file in one.")

@@ -17,6 +17,7 @@ from gpuviz.commands.options import (
     examples,
     recording_options,
 )
+from gpuviz.commands.output import say, show_error
 
 # A shell's exit code for a program ended by a signal: 128 plus the number.
 _BY_SIGNAL = 128
@@ -341,7 +342,7 @@ def main() -> NoReturn:
         commands(prog_name="gpuviz", standalone_mode=False)
     except click.ClickException as error:
         is_help = isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ()))
-        error.show(sys.stdout if is_help else None)
+        show_error(error, err=not is_help)
         sys.exit(error.exit_code)
     except click.Abort:
         _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
@@ -383,5 +384,5 @@ def _end_as_signalled(error: BaseException) -> None:
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:
-    click.echo(f"gpuviz: {sentence}", err=True)
+    say(f"gpuviz: {sentence}", err=True)
     sys.exit(code)

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from gpuviz.commands.options import FORMATS
+from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
@@ -28,7 +27,7 @@ def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  
     recording = reading(file)
     with writing(output):
         _write(recording, output, chosen, force=force)
-    click.echo(f"Wrote {output}")
+    say(f"Wrote {output}")
 
 
 def format_of(path: Path) -> str:

@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from gpuviz.commands.browser import open_page
+from gpuviz.commands.output import say
 from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
@@ -35,7 +34,7 @@ def run(name: str, *, output: Path | None, force: bool, open_browser: bool) -> N
     path = output or Path(tempfile.mkdtemp(prefix="gpuviz-demo-"), f"{name}.html")
     shown = _record(name) if _has_gpu() else _replay(name)
     shown.report(path, overwrite=force)
-    click.echo(f"Wrote {path}")
+    say(f"Wrote {path}")
     if output is None and open_browser:
         open_page(path)
 
@@ -44,7 +43,7 @@ def print_workloads() -> None:
     """Print each workload with its description."""
     width = max(map(len, WORKLOADS))
     for name, workload in WORKLOADS.items():
-        click.echo(f"{name:<{width}}  {workload.description}")
+        say(f"{name:<{width}}  {workload.description}")
 
 
 def _has_gpu() -> bool:
@@ -65,7 +64,7 @@ def _record(name: str) -> "Recording":
 
     free, _ = mem_get_info()
     scale = min(1.0, free / NEEDED_BYTES)
-    click.echo(f"Recording {name} on this machine's GPU")
+    say(f"Recording {name} on this machine's GPU")
     with record() as recorder:
         WORKLOADS[name].run(scale)
     return recorder.recording
@@ -78,7 +77,7 @@ def _replay(name: str) -> "Recording":
 
     shipped = load(RECORDINGS / f"{name}.gpuviz")
     device = shipped.table("devices")["name"][0].as_py()
-    click.echo(
+    say(
         f"No GPU with CuPy found: replaying {name} on the simulated device at its original\n"
         f"speed, from a recording made on {device}",
     )

@@ -4,8 +4,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-import click
-
+from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
 from gpuviz.comparison.limits import exceeded, parse_limits
 from gpuviz.comparison.text import diff_text
@@ -30,22 +29,22 @@ def run(
             check_output(output, force=force)
         found = Diff(reading(before), reading(after))
         if output is None:
-            click.echo(diff_text(found))
+            say(diff_text(found))
         else:
             with writing(output):
                 found.report(output, overwrite=force)
-            click.echo(f"Wrote {output}")
+            say(f"Wrote {output}")
         worse = exceeded(found, limits)
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except GpuvizError as error:
         _fail(str(error))
     for sentence in worse:
-        click.echo(f"gpuviz: {sentence}", err=True)
+        say(f"gpuviz: {sentence}", err=True)
     if worse:
         sys.exit(_EXCEEDED)
 
 
 def _fail(sentence: str) -> NoReturn:
-    click.echo(f"gpuviz: {sentence}", err=True)
+    say(f"gpuviz: {sentence}", err=True)
     sys.exit(_UNUSABLE)

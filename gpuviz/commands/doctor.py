@@ -1,11 +1,9 @@
 """``gpuviz doctor``: whether this machine can record, and what limits it."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import click
-
+from gpuviz.commands.output import console, say, say_json
 from gpuviz.doctor.examination import examine
 from gpuviz.doctor.machine import Machine
 
@@ -26,10 +24,10 @@ def run(*, as_json: bool, attempt: bool) -> bool:
     can_record = all(finding.level != "problem" for finding in found)
     if as_json:
         findings = [asdict(finding) for finding in found]
-        click.echo(json.dumps({"can_record": can_record, "findings": findings}, indent=1))
+        say_json({"can_record": can_record, "findings": findings})
     else:
         _print(found)
-        click.echo(verdict(found))
+        say(verdict(found))
     return can_record
 
 
@@ -47,7 +45,7 @@ def verdict(found: "list[Finding]") -> str:
 
 def _print(found: "list[Finding]") -> None:
     from rich import box
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -61,4 +59,4 @@ def _print(found: "list[Finding]") -> None:
         if finding.remedy:
             lines.append(Text(f"→ {finding.remedy}", "cyan"))
         table.add_row(_MARKS[finding.level], Text(finding.topic), Group(*lines))
-    Console(highlight=False).print(table)
+    console(highlight=False).print(table)

@@ -1,14 +1,12 @@
 """``gpuviz findings``: what costs memory or time in a recording, and what to change."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
-
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.text import MOST_SHOWN, findings_text, unknown
+from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
 
 
@@ -22,9 +20,9 @@ def run(file: Path, *, as_json: bool, everything: bool) -> None:
     found = recording.findings(small=everything)
     if as_json:
         facts = {"findings": [_facts(each) for each in found], "unknown": unknown(recording)}
-        click.echo(json.dumps(facts, indent=1))
+        say_json(facts)
         return
-    click.echo(findings_text(recording, found, None if everything else MOST_SHOWN))
+    say(findings_text(recording, found, None if everything else MOST_SHOWN))
 
 
 def _facts(finding: Finding) -> dict[str, Any]:

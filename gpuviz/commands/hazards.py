@@ -1,13 +1,11 @@
 """``gpuviz hazards``: unordered operations on the same memory, with the fix."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
-import click
-
 from gpuviz.analysis.delayed_frees import delayed_frees_text
 from gpuviz.analysis.writes_after_free import writes_after_free_text
+from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
 from gpuviz.hazards.known import unknown
 from gpuviz.hazards.text import hazards_text
@@ -23,9 +21,9 @@ def run(file: Path, *, as_json: bool) -> None:
     found = recording.hazards()
     if as_json:
         facts = {"hazards": [asdict(each) for each in found], "unknown": unknown(recording)}
-        click.echo(json.dumps(facts, indent=1))
+        say_json(facts)
         return
-    click.echo(hazards_text(recording, found))
+    say(hazards_text(recording, found))
     for text in (delayed_frees_text(recording), writes_after_free_text(recording)):
         if text:
-            click.echo(f"\n{text}")
+            say(f"\n{text}")

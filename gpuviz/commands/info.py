@@ -1,16 +1,14 @@
 """``gpuviz info``: the main facts of a recording on one screen."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from gpuviz.analysis.collectives import late_ranks
 from gpuviz.analysis.device_links import DeviceLink, device_link_lines
 from gpuviz.analysis.processes import device_names
 from gpuviz.analysis.statistics import statistics
+from gpuviz.commands.output import console, say_json
 from gpuviz.commands.progress import reading
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
@@ -55,11 +53,9 @@ def run(file: Path, *, as_json: bool) -> None:
     """
     facts = {"file": str(file), "bytes": size_on_disk(file), **facts_of(reading(file))}
     if as_json:
-        click.echo(json.dumps(facts, indent=1))
+        say_json(facts)
         return
-    from rich.console import Console
-
-    Console(highlight=False, soft_wrap=True).print(*_screen(facts), sep="\n", markup=False)
+    console(highlight=False, soft_wrap=True).print(*_screen(facts), sep="\n", markup=False)
 
 
 def facts_of(recording: "Recording") -> dict[str, Any]:

@@ -1,11 +1,9 @@
 """``gpuviz leaks``: lines whose memory grows with the iterations, or with runs of a cell."""
 
-import json
 from pathlib import Path
 
-import click
-
 from gpuviz.advice.leaks_text import leaks_text
+from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
 
 
@@ -16,4 +14,7 @@ def run(file: Path, *, as_json: bool) -> None:
         GpuvizError: The file cannot be read as a recording.
     """
     found = reading(file).leaks()
-    click.echo(json.dumps(found.to_pylist(), indent=1) if as_json else leaks_text(found))
+    if as_json:
+        say_json(found.to_pylist())
+    else:
+        say(leaks_text(found))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from gpuviz.commands.output import console
 from gpuviz.commands.terminal_guard import TerminalGuard
 from gpuviz.report.summary import Number, live_headline
 
@@ -95,7 +96,7 @@ class LiveView:
 
 def rendered(numbers: list[Number], width: int) -> list[str]:
     """Return `LINES` lines of terminal text, at most ``width`` wide: a rule, then a table."""
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.rule import Rule
     from rich.table import Table
     from rich.text import Text
@@ -112,7 +113,7 @@ def rendered(numbers: list[Number], width: int) -> list[str]:
     ]
     for line in range(LINES - 1):
         table.add_row(*cells[line * columns : (line + 1) * columns])
-    console = Console(file=StringIO(), force_terminal=True, width=width, height=LINES)
-    with console.capture() as capture:
-        console.print(Group(Rule("gpuviz", style="dim"), table))
+    screen = console(file=StringIO(), force_terminal=True, width=width, height=LINES)
+    with screen.capture() as capture:
+        screen.print(Group(Rule("gpuviz", style="dim"), table))
     return capture.get().split("\n")[:LINES]

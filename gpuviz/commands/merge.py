@@ -4,9 +4,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from gpuviz.analysis.processes import device_names
+from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading_all, writing
 from gpuviz.formats.output_path import check_output
 from gpuviz.merging.merge import merged
@@ -31,10 +30,10 @@ def run(sources: tuple[Path, ...], *, output: Path, force: bool) -> None:
     with writing(output):
         recording.save(output, overwrite=force)
     for line in _lines(recording):
-        click.echo(line)
+        say(line)
     for note in recording.notes:
-        click.echo(f"note: {note}")
-    click.echo(f"Wrote {output}")
+        say(f"note: {note}")
+    say(f"Wrote {output}")
 
 
 def _lines(recording: "Recording") -> "Iterator[str]":

@@ -1,13 +1,11 @@
 """``gpuviz peak``: how the peak of memory comes about, level by level."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from gpuviz.analysis.processes import device_names
 from gpuviz.commands.devices import chosen_devices
+from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
 from gpuviz.quantities import format_bytes, format_duration
 
@@ -30,14 +28,14 @@ def run(file: Path, device: int | None, *, as_json: bool) -> None:
         for each in chosen_devices(recording, file, device)
     }
     if as_json:
-        click.echo(json.dumps(levels, indent=1))
+        say_json(levels)
         return
     names = device_names(recording)
     for each, rows in levels.items():
         if len(levels) > 1:
-            click.echo(names.get(each, f"Device {each}"))
+            say(names.get(each, f"Device {each}"))
         for row in rows:
-            click.echo(_line(row))
+            say(_line(row))
         _echo_holders(recording, each)
 
 
@@ -49,10 +47,10 @@ def _echo_holders(recording: "Recording", device: int) -> None:
     held = [line for line in lines if line["live_bytes"] > _LEAST_SHARE * peak.bytes]
     if not held:
         return
-    click.echo(f"\nAt the peak of allocated bytes, at {format_duration(moment)}:")
+    say(f"\nAt the peak of allocated bytes, at {format_duration(moment)}:")
     for line in held:
         source = f"  {line['source']}" if line["source"] else ""
-        click.echo(f"{format_bytes(line['live_bytes']):>12}  {line['site']}{source}")
+        say(f"{format_bytes(line['live_bytes']):>12}  {line['site']}{source}")
 
 
 def _line(row: dict[str, Any]) -> str:

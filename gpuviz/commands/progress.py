@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from gpuviz.commands.output import console
 from gpuviz.formats.detection import read
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import format_bytes
@@ -62,7 +63,6 @@ def _shown(task: str) -> Iterator[ProgressCallback]:
 
 def _bars() -> "Progress":
     """Return a progress bar with elapsed time, and with share, rate and time left if known."""
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         Progress,
@@ -88,4 +88,4 @@ def _bars() -> "Progress":
         Rate(),
     )
     times = (TimeElapsedColumn(), TimeRemainingColumn())
-    return Progress(*columns, *times, console=Console(stderr=True), transient=True)
+    return Progress(*columns, *times, console=console(stderr=True), transient=True)

@@ -15,6 +15,7 @@ from gpuviz.errors import GpuvizError
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 from gpuviz.recorder.record import record
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -305,9 +306,7 @@ def _stderr() -> int | None:
 
 
 def _say(sentence: str) -> None:
-    if sys.__stderr__ is not None and not sys.__stderr__.closed:
-        sys.__stderr__.write(f"gpuviz: {sentence}\n")
-        sys.__stderr__.flush()
+    write_line(sys.__stderr__, f"gpuviz: {sentence}")
 
 
 def _shown(path: Path) -> Path:

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import click
-
 from gpuviz.commands.browser import open_page
+from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
@@ -40,7 +39,7 @@ def run(  # noqa: PLR0913 - a value for each option
         if isinstance(error, GpuvizError):
             raise
         raise GpuvizError(str(error)) from None
-    click.echo(f"Wrote {output}")
+    say(f"Wrote {output}")
     if open_browser:
         open_page(output)
 

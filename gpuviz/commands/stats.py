@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import click
-
 from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.commands.devices import chosen_devices
+from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading
 
 
@@ -18,4 +17,5 @@ def run(file: Path, *, device: int | None, abbreviated: bool) -> None:
     recording = reading(file)
     for each in chosen_devices(recording, file, device):
         stats = recording.memory_stats(each)
-        click.echo(memory_summary_table(stats, each, abbreviated=abbreviated), nl=False)
+        table = memory_summary_table(stats, each, abbreviated=abbreviated)
+        say(table.removesuffix("\n"))

@@ -3,9 +3,8 @@
 import tempfile
 from pathlib import Path
 
-import click
-
 from gpuviz.commands.browser import open_page
+from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
 from gpuviz.formats.detection import detect
 
@@ -23,5 +22,5 @@ def run(file: Path) -> None:
     path = Path(tempfile.mkdtemp(prefix="gpuviz-view-"), f"{file.stem}.html")
     with writing(path):
         recording.report(path)
-    click.echo(f"Wrote {path}")
+    say(f"Wrote {path}")
     open_page(path)

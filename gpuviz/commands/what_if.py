@@ -1,13 +1,11 @@
 """``gpuviz what-if``: a recorded program's memory under other settings of the allocator."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from gpuviz._core import DeviceError
 from gpuviz.analysis.recommendation import name_of, recommendation
+from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
@@ -55,15 +53,13 @@ def run(  # noqa: PLR0913 - a value for each option
     except (ValueError, DeviceError) as error:
         raise GpuvizError(str(error)) from None
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        say_json(rows)
     else:
-        click.echo(
-            "\n".join([*_table(rows), *_conclusions(recording, rows, moved=capacity is not None)])
-        )
+        say("\n".join([*_table(rows), *_conclusions(recording, rows, moved=capacity is not None)]))
     if output is not None and replayed is not None:
         with writing(output):
             replayed.save(output, overwrite=force)
-        click.echo(f"Wrote {output}", err=as_json)
+        say(f"Wrote {output}", err=as_json)
 
 
 def _replayed(recording: "Recording", settings: str, capacity: int | None) -> "Recording":

@@ -17,6 +17,7 @@ from gpuviz.dask.worker_list import WorkerList
 from gpuviz.errors import RecorderError, RecordingExistsError
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.record import record
+from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -227,4 +228,4 @@ def _warn_of(problems: "Mapping[str, str]", stacklevel: int = 3) -> None:
 def _listed(problems: "Mapping[str, str]", most: int = 3) -> str:
     shown = [f"{worker}: {problem}" for worker, problem in list(problems.items())[:most]]
     more = [f"and {len(problems) - most} more"] if len(problems) > most else []
-    return "; ".join([*shown, *more])
+    return printable("; ".join([*shown, *more]))

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.quantities import format_bytes, format_counted
+from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -90,12 +91,14 @@ class WorkerList:
         if len(rows) == 1:
             return _NOBODY
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if style == _TEXT else cell.rjust(width)
-                for cell, width, style in zip(row, widths, _STYLES, strict=True)
-            ).rstrip()
-            for row in rows
+        return printable(
+            "\n".join(
+                "  ".join(
+                    cell.ljust(width) if style == _TEXT else cell.rjust(width)
+                    for cell, width, style in zip(row, widths, _STYLES, strict=True)
+                ).rstrip()
+                for row in rows
+            )
         )
 
     def html(self) -> str:

@@ -19,6 +19,7 @@ from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from gpuviz.quantities import format_counted, format_duration
+from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -289,8 +290,8 @@ def _explain_failure(device: int, segment_size: int, allowed: int, free: int) ->
         }
         report = FailureReport(device, threading.get_native_id(), None, details)
         explanation = explanation_of(report)
-        if explanation and sys.stderr is not None:
-            sys.stderr.write(f"gpuviz: {explanation}\n")
+        if explanation:
+            write_line(sys.stderr, f"gpuviz: {explanation}")
 
 
 class WithTorch:

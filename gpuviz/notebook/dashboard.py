@@ -24,6 +24,7 @@ from gpuviz.notebook.timeline import Timeline
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recording import Recording
 from gpuviz.report.summary import live_headline
+from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,7 +152,9 @@ class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
 
     def _ipython_display_(self) -> None:
         if self.comm is None:
-            sys.stdout.write("This dashboard is closed; `gpuviz.dashboard()` makes a new one.\n")
+            write_line(
+                sys.stdout, "This dashboard is closed; `gpuviz.dashboard()` makes a new one."
+            )
             return
         self._control.add_view(self, running_cell()[0])
         on_cell_end(self._cell_ended, wanted=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.cell_runs import CellRun, cell_runs
 from gpuviz.quantities import format_bytes, format_duration, format_share
+from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,7 @@ class History:
         return _MAGIC.sub("", inputs[number], count=1).strip() if number < len(inputs) else ""
 
     def __repr__(self) -> str:
-        return "\n".join(map(_text, self.rows())) or NOTHING_RECORDED
+        return printable("\n".join(map(_text, self.rows()))) or NOTHING_RECORDED
 
     def _repr_html_(self) -> str:
         rows = self.rows()

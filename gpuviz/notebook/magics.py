@@ -26,6 +26,7 @@ from gpuviz.notebook.measurement import Measurement
 from gpuviz.notebook.numbers import status_text, stopped_text
 from gpuviz.ownership.held_memory import held_memory_html
 from gpuviz.ownership.holders import holders
+from gpuviz.terminal import printable, write_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,23 +91,24 @@ class GpuvizMagics(Magics):
 
     def _start(self, arguments: Namespace) -> None:
         recorder = self.control.start(arguments.path, **self._options(arguments))
-        sys.stdout.write(f"Recording started{f': {arguments.path}' if arguments.path else '.'}\n")
+        _say(f"Recording started{f': {arguments.path}' if arguments.path else '.'}")
         for note in recorder.status().notes:
-            sys.stdout.write(f"{note}\n")
+            _say(note)
 
     def _stop(self, _: Namespace) -> "Recording":
         recording = self.control.stop()
         self._keep_history()
-        sys.stdout.write(f"{stopped_text(recording)}\n")
+        _say(stopped_text(recording))
         recorder = self.control.recorder
         if recorder is not None and recorder.verdict is not None:
-            sys.stdout.writelines(f"{each}\n" for each in recorder.verdict.sentences)
+            for sentence in recorder.verdict.sentences:
+                _say(sentence)
         return recording
 
     def _status(self, _: Namespace) -> None:
         recorder = self.control.recorder
         statistics = None if recorder is None else recorder.read_statistics()
-        sys.stdout.write(f"{status_text(statistics)}\n")
+        _say(status_text(statistics))
 
     def _dashboard(self, _: Namespace) -> None:
         from gpuviz.notebook.dashboard import dashboard
@@ -117,7 +119,7 @@ class GpuvizMagics(Magics):
         recording = self.control.recording
         found = recording.findings(small=arguments.all)
         most = None if arguments.all else MOST_SHOWN
-        sys.stdout.write(f"{findings_text(recording, found, most)}\n")
+        _say(findings_text(recording, found, most))
 
     def _leaks(self, arguments: Namespace) -> None:
         held = holders(0) if arguments.all else holders()
@@ -143,12 +145,12 @@ class GpuvizMagics(Magics):
     def _report(self, arguments: Namespace) -> None:
         check_output(Path(arguments.file), force=arguments.force)
         path = self.control.report(arguments.file, force=arguments.force, redact=arguments.redact)
-        sys.stdout.write(f"Wrote {path}\n")
+        _say(f"Wrote {path}")
 
     def _save(self, arguments: Namespace) -> None:
         check_output(Path(arguments.file), force=arguments.force)
         path = self.control.save(arguments.file, force=arguments.force)
-        sys.stdout.write(f"Wrote {path}\n")
+        _say(f"Wrote {path}")
 
     def _options(self, arguments: Namespace) -> dict[str, Any]:
         return {
@@ -179,8 +181,12 @@ class GpuvizMagics(Magics):
         return value
 
 
+def _say(text: object) -> None:
+    write_line(sys.stdout, str(text))
+
+
 def _show(text: str, html: str) -> None:
-    shown = {"text/plain": text, "text/html": html}
+    shown = {"text/plain": printable(text), "text/html": html}
     display(shown, raw=True)  # type: ignore[no-untyped-call] # IPython's
 
 
@@ -226,9 +232,9 @@ def _errors_as_sentences() -> "Iterator[None]":
     try:
         yield
     except HelpShown as shown:
-        sys.stdout.write(f"{shown}\n")
+        _say(shown)
     except (GpuvizError, OSError, ValueError) as error:
-        raise UsageError(_sentence(error)) from None
+        raise UsageError(printable(_sentence(error))) from None
 
 
 @contextmanager
@@ -236,4 +242,4 @@ def _errors_on_stderr() -> "Iterator[None]":
     try:
         yield
     except (GpuvizError, OSError, ValueError) as error:
-        sys.stderr.write(f"gpuviz: {_sentence(error)}\n")
+        write_line(sys.stderr, f"gpuviz: {_sentence(error)}")

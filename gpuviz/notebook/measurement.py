@@ -9,6 +9,7 @@ from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import CellResult, cell_result
 from gpuviz.ownership.array_names import ArrayNames
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,8 @@ class ShownResult:
         self._written = written
 
     def __repr__(self) -> str:
-        return "\n".join([as_text(self._result), *(f"  wrote {path}" for path in self._written)])
+        written = (f"  wrote {path}" for path in self._written)
+        return printable("\n".join([as_text(self._result), *written]))
 
     def _repr_html_(self) -> str:
         return as_html(self._result, self._written)

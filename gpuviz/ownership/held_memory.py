@@ -7,6 +7,7 @@ from typing import Literal
 
 from gpuviz.ownership.identity import Seen
 from gpuviz.quantities import format_bytes, format_counted
+from gpuviz.terminal import printable
 
 HolderKind = Literal[
     "variable", "output", "exception", "script", "thread", "running function", "module", "class",
@@ -93,7 +94,7 @@ class HeldMemory:
     cached: int
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return printable("\n".join(_lines(self)))
 
     def __repr__(self) -> str:
         shown = format_counted(len(self.blocks), "block", "blocks")

@@ -28,6 +28,7 @@ from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
 from gpuviz.recorder.tracer import NoTracer
 from gpuviz.recording import Recording
+from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -501,9 +502,8 @@ def _import_judges() -> None:
 
 
 def _print_verdict(verdict: "Verdict") -> None:
-    if sys.__stderr__ is not None and not sys.__stderr__.closed:
-        for sentence in (*verdict.found, *verdict.unknown):
-            sys.__stderr__.write(f"gpuviz: {sentence}\n")
+    for sentence in (*verdict.found, *verdict.unknown):
+        write_line(sys.__stderr__, f"gpuviz: {sentence}")
 
 
 def check_max_events(max_events: int) -> None:

@@ -20,6 +20,7 @@ def main(source: Path, target: Path, limit_s: float) -> int:
     from gpuviz.errors import FormatError
     from gpuviz.recording import load
     from gpuviz.report.conclusions import all_conclusions
+    from gpuviz.terminal import write_line
 
     memory_bytes = _bound(limit_s)
     try:
@@ -38,7 +39,7 @@ def main(source: Path, target: Path, limit_s: float) -> int:
         problem = f"Converting the file needs more than {memory_bytes >> 20} MiB of memory"
     else:
         return 0
-    sys.stderr.write(f"{problem}.\n")
+    write_line(sys.stderr, f"{problem}.")
     return 1
 
 

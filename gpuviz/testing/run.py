@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuviz.quantities import format_counted
+from gpuviz.terminal import printable
 from gpuviz.testing.comparison import FIELDS, AllowedIncrease, grown
 from gpuviz.testing.marks import HazardLimit, LeakLimit, Limits, SynchronizationLimit
 
@@ -167,9 +168,10 @@ class Case:
             try:
                 paths = keep(self.recording, self._options.folder, self._item.nodeid)
             except Exception as error:  # noqa: BLE001 - the test has its own result
-                report.sections.append(("gpuviz", f"The recording could not be kept: {error}"))
+                kept = f"The recording could not be kept: {error}"
             else:
-                report.sections.append(("gpuviz", "\n".join(map(str, paths))))
+                kept = "\n".join(map(str, paths))
+            report.sections.append(("gpuviz", printable(kept)))
 
     @property
     def _funcargs(self) -> "dict[str, Any]":
@@ -287,7 +289,7 @@ class Case:
             self.note = f"{type(error).__name__}: {error}"
             problems = self._unjudged(self.note)
         if problems:
-            pytest.fail("\n\n".join(problems), pytrace=False)
+            pytest.fail(printable("\n\n".join(problems)), pytrace=False)
 
     def _problems(self) -> list[str]:
         from gpuviz.testing.judge import Judge

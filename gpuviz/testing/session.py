@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpuviz.quantities import format_bytes, format_count, format_counted
+from gpuviz.terminal import printable
 from gpuviz.testing.comparison import FIELDS, AllowedIncrease, parse_comparisons
 from gpuviz.testing.run import NOTE, Options, missing_gpu
 
@@ -110,7 +111,7 @@ class Session:
             return
         terminalreporter.section("GPU memory")
         for line in lines:
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(printable(line))
 
     def _lines(self) -> list[str]:
         used = sorted(

@@ -63,6 +63,7 @@ TS = {
 # The rooms in their order: each imports only those before it. A single module has its own place
 # where rooms before its own need it.
 PYTHON = (
+    "terminal",
     "errors",
     "quantities",
     # What a recording is, and its files.

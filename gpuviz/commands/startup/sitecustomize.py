@@ -86,7 +86,9 @@ def begin(options: str, *, folder: str = "") -> None:
 
             recorded_run.after_import(name, options, folder)
         except Exception as error:  # noqa: BLE001 - the program must continue
-            sys.stderr.write(f"gpuviz: not recorded: {type(error).__name__}: {error}\n")
+            from gpuviz.terminal import write_line
+
+            write_line(sys.stderr, f"gpuviz: not recorded: {type(error).__name__}: {error}")
 
     def end() -> None:
         if os.getpid() != process and not folder:
@@ -95,6 +97,7 @@ def begin(options: str, *, folder: str = "") -> None:
         if _RECORDING in sys.modules:
             sys.modules[_RECORDING].finish()
         elif not is_quiet and sys.stderr:
+            # A constant: an import now would change the exit code of an interrupted program.
             sys.stderr.write(f"gpuviz: nothing was recorded: {NOTHING_IMPORTED}\n")
 
     sys.meta_path.insert(0, ImportWatcher(WATCHED, after_import))
