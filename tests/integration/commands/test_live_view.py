@@ -4,7 +4,6 @@ import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import struct
 import subprocess
@@ -46,15 +45,12 @@ def on_terminal(folder, rows):
 
 
 def until(terminal, pattern):
-    """Return the output of a terminal up to a pattern, or all of it."""
+    """Return the output of a terminal up to a pattern, or until no process has it open."""
     shown = b""
     while not re.search(pattern, shown):
-        ready, _, _ = select.select([terminal], [], [], 30)
         try:
-            shown += os.read(terminal, 1 << 16) if ready else b""
+            shown += os.read(terminal, 1 << 16)
         except OSError:
-            break
-        if not ready:
             break
     return shown
 
@@ -94,6 +90,7 @@ def test_a_program_that_is_killed_leaves_a_terminal_that_scrolls_as_a_whole(fold
     with subprocess.Popen(
         [GPUVIZ, "run", "--live", "steps.py"], cwd=folder, stderr=side, start_new_session=True
     ) as process:
+        os.close(side)
         before = until(terminal, rb"peak")
         os.kill(process.pid, number)
     after = until(terminal, rb"\x1b\[r.*\x1b8")
@@ -105,8 +102,7 @@ def test_a_program_that_is_killed_leaves_a_terminal_that_scrolls_as_a_whole(fold
     # The cursor moves to the last line at most, then three lines up, and all below is empty.
     assert after.endswith(b"\x1b7\x1b[r\x1b[999;1H\x1b[3A\x1b[J\x1b8")
     assert re.findall(rb"\x1b\[\?", before + after) == []  # no cursor hidden, no other screen
-    assert termios.tcgetattr(side) == attributes
-    os.close(side)
+    assert termios.tcgetattr(terminal) == attributes
     os.close(terminal)
 
 
