@@ -1,12 +1,12 @@
 """The Jupyter server extension: GPUs, converted recordings and their findings, for JupyterLab."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuviz import __version__ as __version__
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
-    from tornado.web import Application
+    from tornado.web import Application, RequestHandler
 
 # URL of the handlers, under the server's base URL. The page config tells a page that the server has
 # gpuviz, so that it sends no requests to other servers.
@@ -35,21 +35,16 @@ def _load_jupyter_server_extension(serverapp: "ServerApp") -> None:
     base = application.settings["base_url"]
     reading = {"reading": SharedReading(device_totals)}
     results = {RECORDINGS_PATH: "recording.gpuviz", FINDINGS_PATH: "findings.html"}
-    conversions = {path: {"conversions": Conversions(file)} for path, file in results.items()}
-    application.add_handlers(
-        ".*$",
-        [
-            (url_path_join(base, PATH), DevicesHandler, reading),
-            *[
-                (url_path_join(base, path), RecordingsHandler, made)
-                for path, made in conversions.items()
-            ],
-            *[
-                (url_path_join(base, path, "(.+)"), ConvertedHandler, made)
-                for path, made in conversions.items()
-            ],
-        ],
-    )
+    handlers: list[tuple[str, type[RequestHandler], dict[str, Any]]] = [
+        (url_path_join(base, PATH), DevicesHandler, reading)
+    ]
+    for path, file in results.items():
+        conversions = Conversions(file)
+        made = {"conversions": conversions}
+        converted = url_path_join(base, path, f"({conversions.names})")
+        handlers.append((url_path_join(base, path), RecordingsHandler, made))
+        handlers.append((converted, ConvertedHandler, made))
+    application.add_handlers(".*$", list(handlers))
     page = application.settings.setdefault("page_config_data", {})
     page |= {
         PAGE_OPTION: PATH,

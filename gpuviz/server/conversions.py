@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import re
 import secrets
 import shutil
 import signal
@@ -16,6 +17,7 @@ LIMIT_S = 600
 AT_ONCE = 2
 # A proxy in front of the server may abort a request that takes a minute.
 PATIENCE_S = 20.0
+_NAME_BYTES = 16
 
 Fetch = Callable[[Path], Awaitable[Path]]
 """Returns the path of the source; it may write the source into the given folder."""
@@ -48,6 +50,11 @@ class Conversions:
         atexit.register(self._close)
         return folder
 
+    @property
+    def names(self) -> str:
+        """A regular expression of the paths that `converted` returns."""
+        return f"[0-9a-f]{{{2 * _NAME_BYTES}}}/{re.escape(self._file)}"
+
     async def converted(self, version: Hashable, source: Fetch) -> str | None:
         """Return the path of a converted file in `folder`; None while the conversion runs.
 
@@ -72,13 +79,16 @@ class Conversions:
 
     async def _convert(self, source: Fetch) -> Path:
         async with self._turns:
-            folder = self.folder / secrets.token_hex(16)
-            folder.mkdir()
+            folder = self.folder / secrets.token_hex(_NAME_BYTES)
             try:
+                folder.mkdir()
                 path = await source(folder)
                 await self._run(path, folder / self._file)
-            except BaseException:
+            except BaseException as error:
                 shutil.rmtree(folder, ignore_errors=True)
+                if isinstance(error, OSError):
+                    problem = error.strerror or error
+                    raise ConversionError(f"The server cannot convert files: {problem}.") from error
                 raise
             if path.parent == folder:
                 path.unlink()

@@ -35,7 +35,11 @@ class RecordingsHandler(APIHandler):
     @authorized
     async def get(self) -> None:
         """Respond with JSON."""
-        version, source = await self._found(self.get_query_argument("path").strip("/"))
+        try:
+            version, source = await self._found(self.get_query_argument("path").strip("/"))
+        except (OSError, ValueError):
+            # Also of a path that is too long, goes through a file or a loop, or has a null byte.
+            raise web.HTTPError(404, "The file does not exist.") from None
         try:
             file = await self._conversions.converted(version, source)
         except ConversionError as error:
@@ -55,10 +59,7 @@ class RecordingsHandler(APIHandler):
             model = await ensure_async(manager.get(path, type="file", content=False))
             return (path, model["last_modified"], model["size"]), partial(_copied, manager, path)
         found = Path(manager._get_os_path(path))  # noqa: SLF001 - the method for subclasses
-        try:
-            status = await asyncio.to_thread(found.stat)
-        except OSError:
-            raise web.HTTPError(404, "The file no longer exists.") from None
+        status = await asyncio.to_thread(found.stat)
         if not S_ISREG(status.st_mode):
             raise web.HTTPError(400, "It is not a file.")
         version = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)

@@ -62,6 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(SNAPSHOT, folder.parent / "outside.pickle")
     (folder / "nested").mkdir()
     os.mkfifo(folder / "pipe.pickle")
+    (folder / "loop.pickle").symlink_to("loop.pickle")
     return folder
 
 
@@ -71,7 +72,7 @@ def server(folder: Path) -> Iterator[Server]:
         yield server
 
 
-def asked(path: str, to: str = PATH) -> str:
+def asked(path: str | bytes, to: str = PATH) -> str:
     return f"{to}?path={quote(path)}"
 
 
@@ -173,13 +174,51 @@ def test_what_is_wrong_with_a_file_is_said_without_the_servers_paths(server, fol
         (".hidden/snapshot.pickle", 404),
         ("nested", 400),
         ("pipe.pickle", 400),
+        ("", 400),
+        ("snapshot.pickle/through", 404),
+        ("loop.pickle", 404),
+        ("loop.pickle/through", 404),
+        ("x" * 300, 404),
+        ("x/" * 3000, 404),
+        ("a\0b", 404),
+        (b"\xff", 400),
+        (b"\xed\xa0\x80", 400),
     ],
 )
 def test_only_files_that_the_server_shows_are_converted(server, path, status):
     answer = server.ask(asked(path))
 
     assert answer.status == status
-    assert json.loads(answer.content)["message"] != ""
+    found = json.loads(answer.content)
+    assert found["message"] not in {"", "Unhandled error"}
+    assert "traceback" not in found
+
+
+@pytest.mark.parametrize(
+    "path", ["a%00b", "x" * 300, "x/" * 3000, "snapshot.pickle/x", "%FF", "0" * 32, ".", "0/1"]
+)
+def test_a_path_that_no_conversion_has_is_not_found(server, path):
+    assert server.ask(f"{PATH}/{path}").status in {400, 403, 404}
+
+
+@pytest.mark.parametrize("query", ["", "?other=1"])
+def test_a_request_without_a_path_is_an_error_of_the_request(server, query):
+    assert server.ask(f"{PATH}{query}").status == 400
+
+
+def test_a_server_without_a_folder_for_conversions_says_so(tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setenv("TMPDIR", str(kept))
+    shutil.copy(SNAPSHOT, tmp_path / "snapshot.pickle")
+    with running_server(tmp_path) as server:
+        assert asked_until_done(server, "snapshot.pickle").status == 200
+        for made in kept.glob("gpuviz-server-*"):
+            shutil.rmtree(made)
+        answer = asked_until_done(server, "snapshot.pickle")
+
+    assert answer.status == 422
+    assert "The server cannot convert files: No such file" in answer.content
 
 
 def test_converted_files_are_in_a_folder_that_nobody_leaves(server):
