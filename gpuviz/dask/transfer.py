@@ -142,7 +142,7 @@ def _free_names(directory: Path, entries: "Iterable[Entry]") -> "dict[Entry, Pat
 
 
 def _file_name(member: "Member") -> str:
-    if Path(member.name).name != member.name:
+    if not worker_files.is_plain_name(member.name):
         raise RecordingError(f"a worker named a file {member.name!r}, which is not a file name")
     return member.name
 

@@ -4,15 +4,20 @@ The functions with a ``dask_worker`` run on workers, called by the client.
 """
 
 import asyncio
+import errno
 import fcntl
 import hashlib
+import os
 import shutil
+import stat
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import quote
 
+from gpuviz.errors import RecordingError
 from gpuviz.formats.output_path import part_of
 
 if TYPE_CHECKING:
@@ -44,9 +49,7 @@ class Entry:
     @property
     def is_plain(self) -> bool:
         """Whether run and name are file names, and not paths to elsewhere."""
-        return all(
-            Path(part).name == part and not part.startswith(".") for part in (self.run, self.name)
-        )
+        return is_plain_name(self.run) and is_plain_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,16 @@ def run_folder(worker: "Worker", run: str) -> Path:
 def new_path(folder: Path, worker: "Worker") -> Path:
     """Return a path in a folder for a recording of a worker that starts now."""
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
-    return folder / f"{quote(str(worker.name), safe='')}{_BEFORE_TIME}{now}{_SUFFIX}"
+    name = quote(str(worker.name), safe="", errors="backslashreplace")
+    # Files whose names begin with a dot are hidden, and no recordings.
+    name = f"%2E{name[1:]}" if name.startswith(".") else name
+    return folder / f"{name}{_BEFORE_TIME}{now}{_SUFFIX}"
+
+
+def is_plain_name(name: str) -> bool:
+    """Return whether a name is that of a file in a folder, and of no hidden one."""
+    is_part = Path(name).name == name and name.isprintable() and name.isascii()
+    return is_part and name[:1] not in ("", ".")
 
 
 class RecordingLock:
@@ -83,7 +95,7 @@ class RecordingLock:
 
     def __init__(self, path: Path) -> None:
         self._path = _lock_of(path)
-        self._file: IO[bytes] = self._path.open("wb")
+        self._file: IO[bytes] = self._path.open("xb")
         # A client that lists the recordings may hold it for a moment.
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
@@ -100,8 +112,9 @@ def ended(run: str | None, dask_worker: "Worker") -> list[Entry]:
     found = {
         Entry(folder.name, path.name.removesuffix(".part"))
         for folder in folders
+        if not folder.is_symlink()
         for path in folder.glob(f"*{_SUFFIX}*")
-        if path.name.endswith((_SUFFIX, part_of(Path(_SUFFIX)).name))
+        if _is_recording(path)
     }
     return [entry for entry in found if not _is_being_written(_path(dask_worker, entry))]
 
@@ -135,11 +148,38 @@ def _lock_of(path: Path) -> Path:
     return path.with_name(path.name + _LOCK)
 
 
+def _is_recording(path: Path) -> bool:
+    if path.is_symlink():
+        return False
+    if path.name.endswith(_SUFFIX):
+        return path.is_file()
+    return path.name.endswith(part_of(Path(_SUFFIX)).name) and path.is_dir()
+
+
+def _open(path: Path) -> BufferedReader:
+    """Open a file to read it; never wait for one that is no plain file, nor follow a link.
+
+    Raises:
+        RecordingError: It is no plain file.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise RecordingError(f"{path.name} is not a plain file") from None
+        raise
+    file = os.fdopen(number, "rb")
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        file.close()
+        raise RecordingError(f"{path.name} is not a plain file")
+    return file
+
+
 def _is_being_written(path: Path) -> bool:
     try:
-        with _lock_of(path).open("rb") as file:
+        with _open(_lock_of(path)) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    except (FileNotFoundError, RecordingError):
         return False
     except BlockingIOError:
         return True
@@ -151,7 +191,7 @@ def _members(path: Path) -> list[Member]:
     files = [path] if path.exists() else sorted(part_of(path).glob("[!.]*"))
     found = []
     for file in files:
-        with file.open("rb") as content:
+        with _open(file) as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
             found.append(Member("" if file == path else file.name, content.tell(), digest))
     return found
@@ -162,7 +202,7 @@ def _file(path: Path, member: str) -> Path:
 
 
 def _read(path: Path, offset: int, length: int) -> bytes:
-    with path.open("rb") as file:
+    with _open(path) as file:
         file.seek(offset)
         return file.read(length)
 

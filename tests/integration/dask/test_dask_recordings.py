@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import dask
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
 
 import gpuviz
 from gpuviz.dask import transfer, worker_files
@@ -210,6 +210,21 @@ def test_a_worker_that_joins_is_recorded(client, cluster, tmp_path):
 
     assert recorded.problems == {}
     assert kernels_by_task(tmp_path / "2.gpuviz") == {"late": ["scale_7"]}
+
+
+def test_a_worker_named_like_a_path_is_recorded_and_fetched(tmp_path, scratch):
+    workers = {
+        "../../evil": {"cls": Nanny, "options": {"nthreads": 1, "local_directory": str(scratch)}}
+    }
+    scheduler = {"cls": Scheduler, "options": {"dashboard_address": ":0"}}
+    with SpecCluster(workers=workers, scheduler=scheduler) as cluster, Client(cluster) as client:
+        client.wait_for_workers(1)
+        with gpuviz.dask.record(tmp_path / "run", device=gpu_tasks.gpu) as recorded:
+            client.submit(gpu_tasks.scale, 1, key="task").result()
+
+    assert recorded.problems == {}
+    assert [path.name for path in recorded.paths] == ["%2E.%2F..%2Fevil.gpuviz"]
+    assert all_kernels_by_task(recorded.paths) == {"task": ["scale_1"]}
 
 
 def test_a_killed_worker_leaves_what_it_recorded_and_its_successor_is_recorded(client, tmp_path):
