@@ -1,6 +1,6 @@
 """The marks of the pytest plugin, and the limits that they set for a test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,8 @@ DESCRIPTIONS = {
     ),
 }
 TIERS = ("certain", "probable", "latent")
+# Who gave a mark to a test itself. A fixture adds one again when the test runs again.
+_OWN_RANKS = _ADDED, _PARAMETER, _FUNCTION = "added", "parameter", "function"
 _Limit = TypeVar("_Limit")
 
 
@@ -106,17 +108,17 @@ class Limits:
 
 
 def limits_of(item: "pytest.Item") -> Limits:
-    """Return what the marks of a test ask for.
+    """Return what the marks of a test ask for now.
 
-    A mark of the test replaces the same mark of its class or module; `gpu_limit_memory` limits
+    A mark of the test replaces the same mark of its class or module, one of its parameter that of
+    its function, and one that a fixture or a hook has added all of them. `gpu_limit_memory` limits
     allocated and reserved memory, and each device, independently.
 
     Raises:
         MarkError: A mark has wrong arguments; the text names the test and the mark.
     """
-    found = dict[Any, Any]()
-    nodes = dict[Any, Any]()
-    for node, mark in item.iter_markers_with_node():
+    found = dict[Any, tuple[Any, Any]]()
+    for rank, mark in _ranked_marks(item):
         read = _READERS.get(mark.name)
         if read is None:
             continue
@@ -126,12 +128,24 @@ def limits_of(item: "pytest.Item") -> Limits:
             problem = str(error).removeprefix("_").removeprefix(f"{mark.name}() ")
             raise MarkError(f"{item.nodeid}: {mark.name}: {problem}") from None
         about = (mark.name, getattr(limit, "reserved", None), getattr(limit, "device", None))
-        if nodes.setdefault(about, node) is not node:
-            continue
-        if about in found:
+        known, _ = found.get(about, (None, None))
+        if known == rank and rank is not _ADDED:
             raise MarkError(f"{item.nodeid}: {mark.name} is given twice")
-        found[about] = limit
-    return Limits(tuple(found.values()))
+        if known is None or known == rank:
+            found[about] = rank, limit
+    return Limits(tuple(limit for _, limit in found.values()))
+
+
+def _ranked_marks(item: "pytest.Item") -> "Iterator[tuple[Any, pytest.Mark]]":
+    """Yield the marks of a test with who gave them, those that replace others first."""
+    of_parameters = getattr(getattr(item, "callspec", None), "marks", ())
+    of_function = getattr(getattr(item, "obj", None), "pytestmark", ())
+    ranks = {id(each): _FUNCTION for each in of_function}
+    ranks |= {id(each): _PARAMETER for each in of_parameters}
+    marks = list(item.iter_markers_with_node())
+    own = [(ranks.get(id(mark), _ADDED), mark) for node, mark in marks if node is item]
+    yield from sorted(own, key=lambda each: _OWN_RANKS.index(each[0]))
+    yield from ((node, mark) for node, mark in marks if node is not item)
 
 
 def _gpu_limit_memory(

@@ -33,7 +33,6 @@ _VALUE_OPTIONS = {
 }
 
 _case = pytest.StashKey[Case]()
-_limits = pytest.StashKey[Limits]()
 _options = pytest.StashKey[Options]()
 
 
@@ -88,24 +87,43 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test with marks where it has no GPU."""
-    item.stash[_limits] = limits = limits_of(item)
-    names = getattr(item, "fixturenames", ())
-    needs_gpu = bool(limits.all) or RECORDING in names
-    if needs_gpu and SIMULATED_GPU not in names and (reason := missing_gpu()):
+    if reason := _reason_to_skip(item, _limits_of(item)):
         # A mark, so that the summary names the place of the test.
-        item.add_marker(pytest.mark.skip(reason=f"gpuviz cannot record this test: {reason}"))
+        item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Record the test, and fail it if it exceeds a limit."""
-    limits = item.stash.get(_limits, Limits())
+    limits = _limits_of(item)  # with those that a fixture has added
+    if reason := _reason_to_skip(item, limits):
+        pytest.skip(reason)
     options = item.config.stash[_options]
     names = getattr(item, "fixturenames", ())
     if not limits.all and RECORDING not in names and not options.records(names):
-        return (yield)
-    item.stash[_case] = case = Case(item, limits, options)
-    return (yield from case.run())
+        result = yield
+    else:
+        item.stash[_case] = case = Case(item, limits, options)
+        result = yield from case.run()
+    if late := [each.mark for each in _limits_of(item).all if each not in limits.all]:
+        problem = "cannot be judged: it was added after the test had begun."
+        pytest.fail("\n".join(f"{mark} {problem}" for mark in late), pytrace=False)
+    return result
+
+
+def _limits_of(item: pytest.Item) -> Limits:
+    try:
+        return limits_of(item)
+    except MarkError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+def _reason_to_skip(item: pytest.Item, limits: Limits) -> str:
+    names = getattr(item, "fixturenames", ())
+    needs_gpu = bool(limits.all) or RECORDING in names
+    if needs_gpu and SIMULATED_GPU not in names and (reason := missing_gpu()):
+        return f"gpuviz cannot record this test: {reason}"
+    return ""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ import pytest
 from gpuviz.quantities import format_counted
 from gpuviz.terminal import printable
 from gpuviz.testing.comparison import FIELDS, AllowedIncrease, grown
+from gpuviz.testing.forks import forks
 from gpuviz.testing.marks import HazardLimit, LeakLimit, Limits, SynchronizationLimit
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ _LONGEST_NAME = 200
 # Two of them never become the same file name.
 _PLAIN_ID = re.compile(r"[\w./]+(?:::\w+)+(?:\[[\w.=,+]*\])?", re.ASCII)
 _ENDED_EARLY = "The recording ended before the test."
+_NOT_COUNTED = (
+    "The test forked this process; what the forked process does with the GPU was not counted."
+)
 _RECORDS_ITSELF = "The test records itself."
 
 
@@ -144,6 +148,7 @@ class Case:
             for _ in range(limit.warmups):
                 self._warm_up()
         self._begin()
+        forks_before = forks()
         try:
             result = yield
         except BaseException:
@@ -155,6 +160,9 @@ class Case:
         self._end()
         if not has_failed:
             self._judge()
+        if self._limits.all and forks() > forks_before:
+            marks = " and ".join(each.mark for each in self._limits.all)
+            self._item.warn(pytest.PytestWarning(f"{marks}: {_NOT_COUNTED}"))
         return result
 
     def add_to(self, report: pytest.TestReport) -> None:

@@ -352,6 +352,144 @@ def test_a_wrong_option_is_an_error_of_usage(pytester, monkeypatch, option, prob
     result.stderr.fnmatch_lines([f"ERROR: *{problem.replace('[', '[[]')}*"])
 
 
+def test_marks_that_a_fixture_adds_are_judged(run):
+    done = run(
+        """
+@pytest.fixture
+def limited(request):
+    request.node.add_marker(pytest.mark.gpu_limit_memory("1 MiB"))
+
+@pytest.fixture
+def applied(request):
+    request.applymarker(pytest.mark.gpu_limit_leaks("1 MiB"))
+
+@pytest.fixture
+def wrong(request):
+    request.applymarker(pytest.mark.gpu_limit_leaks("much"))
+
+kept = []
+
+def test_memory(gpu, limited):
+    gpu.empty(2 << 20)
+
+def test_leaks(gpu, applied):
+    kept.append(gpu.empty(2 << 20))
+
+def test_within(gpu, limited, applied):
+    gpu.empty(1 << 20)
+
+def test_wrong(gpu, wrong):
+    pass
+
+@pytest.mark.gpu_limit_memory("8 MiB")
+def test_replacing(gpu, limited):
+    gpu.empty(2 << 20)
+
+@pytest.mark.gpu_limit_memory("1 MiB", reserved=True)
+def test_late(gpu, request):
+    request.applymarker(pytest.mark.gpu_limit_memory("64 MiB"))
+
+def test_late_only(gpu, request):
+    request.applymarker(pytest.mark.gpu_limit_memory("64 MiB"))
+"""
+    )
+
+    assert done.outcomes == {
+        "test_memory": "failed",
+        "test_leaks": "failed",
+        "test_within": "passed",
+        "test_wrong": "failed",
+        "test_replacing": "failed",
+        "test_late": "failed",
+        "test_late_only": "failed",
+    }
+    assert "gpu_limit_memory('1 MiB'): GPU memory of the test was 2.00 MiB" in done.text(
+        "test_memory"
+    )
+    assert "left more GPU memory allocated" in done.text("test_leaks")
+    assert "gpu_limit_leaks: 'much' is not a size" in done.text("test_wrong")
+    assert "was 2.00 MiB at its peak" in done.text("test_replacing")
+    for name in ("test_late", "test_late_only"):
+        assert "cannot be judged: it was added after the test had begun" in done.text(name)
+
+
+def test_a_mark_of_a_parameter_replaces_that_of_the_function(run):
+    done = run(
+        """
+@pytest.mark.parametrize("size", [
+    1,
+    2,
+    pytest.param(3, marks=pytest.mark.gpu_limit_memory("4 MiB")),
+    pytest.param(5, marks=pytest.mark.gpu_limit_memory("4 MiB")),
+    pytest.param(6, marks=[
+        pytest.mark.gpu_limit_memory("8 MiB"), pytest.mark.gpu_limit_leaks("1 MiB"),
+    ]),
+])
+@pytest.mark.gpu_limit_memory("1 MiB")
+def test_sizes(gpu, size):
+    gpu.empty(size << 20)
+"""
+    )
+
+    assert done.outcomes == {
+        "test_sizes[1]": "passed",
+        "test_sizes[2]": "failed",
+        "test_sizes[3]": "passed",
+        "test_sizes[5]": "failed",
+        "test_sizes[6]": "passed",
+    }
+    assert "gpu_limit_memory('4 MiB')" in done.text("test_sizes[5]")
+
+
+def test_a_fork_is_said_not_to_be_counted(run):
+    done = run(
+        """
+import os
+
+@pytest.mark.gpu_limit_memory("1 MiB")
+def test_forking(gpu):
+    child = os.fork()
+    if not child:
+        gpu.empty(64 << 20)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+@pytest.mark.gpu_limit_memory("1 MiB")
+def test_not_forking(gpu):
+    pass
+
+def test_forking_without_marks():
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+""",
+        "-W",
+        "default",
+    )
+
+    assert set(done.outcomes.values()) == {"passed"}
+    said = "gpu_limit_memory('1 MiB'): The test forked this process; what the forked process does"
+    assert done.output.count(said) == 1
+
+
+def test_names_in_failures_cannot_control_the_terminal(run):
+    done = run(
+        r"""
+@pytest.mark.gpu_limit_memory("1 MiB")
+def test_hostile(gpu):
+    code = "kept = gpu.empty(4 << 20)"
+    exec(compile(code, "\x1b]0;owned\x07\x9b31m.py", "exec"), {"gpu": gpu})
+""",
+        "-p",
+        "no:cacheprovider",
+    )
+
+    assert r"\x1b]0;owned\x07\x9b31m.py" in done.text("test_hostile")
+    assert "\x1b]" not in done.output
+    assert "\x9b" not in done.output
+
+
 def test_failures_skips_and_interrupts_are_as_without_the_plugin(run):
     source = """
 import unittest
