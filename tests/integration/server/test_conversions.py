@@ -1,6 +1,7 @@
 """Conversions of recordings: limits of time and disk space, and sharing."""
 
 import asyncio
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,14 @@ def conversions() -> Iterator[Conversions]:
 
 def kept(conversions: Conversions) -> list[str]:
     return [path.parent.name for path in conversions.folder.glob("*/recording.gpuviz")]
+
+
+def test_only_the_user_of_the_server_can_read_its_folder(conversions):
+    file = asyncio.run(conversions.converted(1, snapshot))
+
+    assert conversions.folder.stat().st_mode & 0o777 == 0o700
+    assert re.fullmatch(conversions.names, file)
+    assert file != asyncio.run(conversions.converted(2, snapshot))
 
 
 def test_who_asks_for_what_takes_long_is_told_to_ask_again(conversions, monkeypatch):

@@ -77,6 +77,15 @@ def test_names_from_the_cluster_are_escaped():
     assert "&lt;script&gt;" in html
 
 
+def test_texts_of_workers_stay_texts():
+    shown = listed(began("<b>\x1b[2J\x9b\r", problem="<i>\x1b]0;owned\x07"))
+
+    assert not {"\x1b", "\x9b", "\r", "\x07"} & {*shown.text()}
+    assert r"<b>\x1b[2J\x9b\r" in shown.text()
+    assert "<b>" not in shown.html()
+    assert "<i>" not in shown.html()
+
+
 def test_many_workers_are_counted():
     html = listed(*(began(str(number)) for number in range(100))).html()
 
