@@ -694,6 +694,11 @@ def idle_gaps(activities: dict[str, Any], calls: dict[str, Any], synchronization
     Return the columns of the derived table `idle_gaps`, of the columns that `overlap` takes. `activity` is a row of those given. Streams that would make it longer than `most_rows` are left out.
     """
 
+def event_times(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any]) -> object:
+    """
+    Return the times of synchronizations, of the columns that `overlap` takes. Unknown times of event records (0) are derived: after the call, all activities launched before on the stream, and the records that the stream waited for; 0 if none is known.
+    """
+
 def earliest_times(not_before: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sources: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], lags: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
     """
     Return the earliest time of each moment, where each target is at least its lag after its source. Constraints are sorted by target, and sources precede targets; else ValueError.

@@ -278,12 +278,9 @@ def _stream_waits(tables: "Tables") -> "dict[str, Any]":
     found = records_of(table, records, waits)
     chosen = (found >= 0) & (streams[found] != streams[waits])
     record, wait = found[chosen], waits[chosen]
-    orders = _Launches(tables, distinct(np.concatenate([streams[record], streams[wait]])))
-    called, times = plain(table["correlation"]), plain(table["time"])
-    recorded = times[record].copy()
-    before = orders.last_until(streams[record], called[record])
-    known = (recorded <= 0) & (before >= 0)
-    recorded[known] = plain(tables["activities"]["end"])[before[known]]
+    orders = _Launches(tables, distinct(streams[wait]))
+    called, times = plain(table["correlation"]), timed_synchronizations(tables)["time"]
+    recorded = times[record]
     resumed = np.maximum(times[wait], recorded)
     after = orders.first_after(streams[wait], called[wait])
     resumed[after >= 0] = plain(tables["activities"]["time"])[after[after >= 0]]
@@ -406,17 +403,10 @@ class _Launches:
         calls = plain(activities["correlation"])[self._rows]
         self._ordered = _Ordered(of_all[self._rows], calls)
 
-    def last_until(self, streams: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the row of the last activity launched on each stream up to a call; -1 if none."""
-        return self._of_all(self._ordered.last_until(streams, calls))
-
     def first_after(self, streams: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the row of the first activity launched on each stream after a call; -1 if none."""
-        return self._of_all(self._ordered.first_after(streams, calls))
-
-    def _of_all(self, found: "NDArray[Any]") -> "NDArray[Any]":
-        rows: NDArray[Any] = np.append(self._rows, -1)[found]
-        return rows
+        found: NDArray[Any] = np.append(self._rows, -1)[self._ordered.first_after(streams, calls)]
+        return found
 
 
 def _combined(keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":

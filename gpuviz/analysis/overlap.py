@@ -42,9 +42,8 @@ class LaneOverlap:
 
     1. dependency: n's launch call had begun, and an event for which n's stream had to wait
        (``stream_wait_event``, joined by ``event_sync_id``) had not completed. It completes when the
-       GPU reaches the event's record; if that is unknown, at the latest end of the activities
-       launched before on the record's stream. Calls are ordered by correlation id. The implicit
-       waits of CUDA's default stream are not recorded.
+       GPU reaches the event's record; see `timed_synchronizations`. Calls are ordered by
+       correlation id. The implicit waits of CUDA's default stream are not recorded.
     2. allocation: a CUDA call that allocates, frees, maps or pins memory was running in any thread.
     3. synchronization: the thread that launched n was inside a blocking call: a synchronization, a
        synchronous copy, or an asynchronous copy of pageable memory.

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz import _core
 from gpuviz.analysis.calls import ON_DEVICE, CallKind, call_kinds
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
@@ -56,8 +57,15 @@ def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
 
 
 def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
-    """Return the columns of records and waits for the native core."""
+    """Return the columns of records and waits for the native core.
+
+    The time of a record is when the GPU reached it. Where that was not recorded, it is the latest
+    of its call, the ends of the activities launched before on its stream, and the times of the
+    records that its stream had to wait for before; 0 if none of these is known.
+    """
     table = tables["synchronizations"]
     kinds = np.minimum(codes(table["kind"], DICTIONARIES["synchronizations", "kind"]), _HOST_WAIT)
     names = ("time", "end", "stream", "event_sync_id", "correlation")
-    return {name: plain(table[name]) for name in names} | {"kind": kinds.astype(np.uint8)}
+    columns = {name: plain(table[name]) for name in names} | {"kind": kinds.astype(np.uint8)}
+    columns["time"] = _core.event_times(timed_activities(tables), timed_calls(tables), columns)
+    return columns

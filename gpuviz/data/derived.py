@@ -97,8 +97,9 @@ def schemas() -> "dict[str, pa.Schema]":
       ``activity`` is the row of the activity that ended the gap. The gaps of a window cover all of
       its time; activities after it are not in its rows.
     - ``stream_waits``: work of a stream waited for an event of another stream
-      (``stream_wait_event``). ``recorded_time`` is when the GPU reached the event's record; if that
-      is unknown, the end of the last activity launched before on ``recorded_stream``, or 0.
+      (``stream_wait_event``). ``recorded_time`` is when the GPU reached the event's record; where
+      that was not recorded, the latest of its call, the ends of the activities launched before on
+      ``recorded_stream``, and the records that it had to wait for before; 0 if none is known.
       ``resumed_time`` is the start of the first activity launched on ``waiting_stream`` after the
       wait, else the later of the wait's and the record's time. ``record`` and ``wait`` are row
       numbers of ``synchronizations``.

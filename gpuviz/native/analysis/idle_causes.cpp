@@ -10,8 +10,6 @@ namespace gpuviz::analysis {
 
 namespace {
 
-constexpr auto none = std::numeric_limits<std::uint32_t>::max();
-
 std::int64_t& time_of(IdleCause cause, IdleTimes& times) noexcept {
     switch (cause) {
         case IdleCause::host:
@@ -77,45 +75,6 @@ std::optional<std::int64_t> LatestBefore::before(std::uint32_t correlation,
     return times_[cursor - 1].second;
 }
 
-FirstRows::FirstRows(std::span<const std::uint32_t> correlations) {
-    constexpr std::size_t sparse = 4;
-    std::uint32_t highest = 0;
-    lowest_ = std::numeric_limits<std::uint32_t>::max();
-    for (const std::uint32_t each : correlations) {
-        if (each != 0) lowest_ = std::min(lowest_, each);
-        highest = std::max(highest, each);
-    }
-    if (highest == 0) return;
-    const std::size_t range = std::size_t{highest} - lowest_ + 1;
-    if (range <= sparse * correlations.size()) {
-        dense_.assign(range, none);
-        for (std::size_t row = correlations.size(); row-- > 0;) {
-            if (correlations[row] == 0) continue;
-            dense_[correlations[row] - lowest_] = static_cast<std::uint32_t>(row);
-        }
-        return;
-    }
-    for (std::size_t row = 0; row < correlations.size(); ++row) {
-        if (correlations[row] != 0) {
-            sorted_.emplace_back(correlations[row], static_cast<std::uint32_t>(row));
-        }
-    }
-    if (!std::is_sorted(sorted_.begin(), sorted_.end())) std::sort(sorted_.begin(), sorted_.end());
-}
-
-std::optional<std::size_t> FirstRows::of(std::uint32_t correlation) const noexcept {
-    if (!dense_.empty()) {
-        if (correlation < lowest_ || correlation - lowest_ >= dense_.size()) return std::nullopt;
-        const std::uint32_t row = dense_[correlation - lowest_];
-        return row == none ? std::nullopt : std::optional<std::size_t>(row);
-    }
-    const auto found =
-        std::lower_bound(sorted_.begin(), sorted_.end(), correlation,
-                         [](const auto& each, std::uint32_t id) { return each.first < id; });
-    if (found == sorted_.end() || found->first != correlation) return std::nullopt;
-    return found->second;
-}
-
 IdleCauses::IdleCauses(const ActivityRows& activities, const HostCallRows& calls,
                        const SynchronizationRows& synchronizations)
     : activities_(activities), calls_(calls) {
@@ -169,46 +128,19 @@ void IdleCauses::find_busy_times() {
     }
 }
 
-std::unordered_map<std::uint32_t, LatestBefore> IdleCauses::launched_by_stream(
-    const SynchronizationRows& synchronizations) const {
-    std::unordered_map<std::uint32_t, LatestBefore> launched;
-    for (std::size_t row = 0; row < synchronizations.count(); ++row) {
-        const bool is_record = WaitKind(synchronizations.kind[row]) == WaitKind::record;
-        if (is_record && synchronizations.time[row] == 0) launched[synchronizations.stream[row]];
-    }
-    for (const LaneRows& lane : lanes_) {
-        const auto stream = lane.stream ? launched.find(*lane.stream) : launched.end();
-        if (stream == launched.end()) continue;
-        stream->second.reserve(lane.rows.size());
-        for (const std::uint32_t row : lane.rows) {
-            const auto correlation = activities_.correlation[row];
-            if (correlation != 0) stream->second.add(correlation, activities_.interval(row).end);
-        }
-    }
-    for (auto& [stream, times] : launched) times.finish();
-    return launched;
-}
-
 void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
     const auto& kinds = synchronizations.kind;
     const auto is_wait = [](std::uint8_t kind) { return WaitKind(kind) == WaitKind::stream_wait; };
     if (std::none_of(kinds.begin(), kinds.end(), is_wait)) return;
-    const auto launched = launched_by_stream(synchronizations);
-    Cursors<LatestBefore> cursors;
     std::unordered_map<std::uint64_t, std::int64_t> completed;
     std::unordered_set<std::uint64_t> recorded;
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
         if (WaitKind(kinds[row]) != WaitKind::record) continue;
-        std::optional<std::int64_t> time;
-        if (synchronizations.time[row] != 0) {
-            time = sound(synchronizations.time[row], 0).begin;
-        } else if (const auto found = launched.find(synchronizations.stream[row]);
-                   found != launched.end()) {
-            time =
-                found->second.before(synchronizations.correlation[row], cursors.of(&found->second));
-        }
         recorded.insert(synchronizations.event_sync_id[row]);
-        if (time) completed.emplace(synchronizations.event_sync_id[row], *time);
+        if (synchronizations.time[row] != 0) {
+            completed.emplace(synchronizations.event_sync_id[row],
+                              sound(synchronizations.time[row], 0).begin);
+        }
     }
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
         const auto id = synchronizations.event_sync_id[row];

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/first_rows.hpp"
 #include "analysis/interval_union.hpp"
 #include "analysis/lanes.hpp"
 #include "analysis/timed_rows.hpp"
@@ -59,20 +60,6 @@ class LatestBefore {
 
   private:
     std::vector<std::pair<std::uint32_t, std::int64_t>> times_;
-};
-
-// The first row of each correlation id other than 0.
-class FirstRows {
-  public:
-    FirstRows() = default;
-    explicit FirstRows(std::span<const std::uint32_t> correlations);
-    [[nodiscard]] std::optional<std::size_t> of(std::uint32_t correlation) const noexcept;
-
-  private:
-    // Indexed by id from the lowest on if ids are dense; else sorted pairs of id and row.
-    std::uint32_t lowest_ = 0;
-    std::vector<std::uint32_t> dense_;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted_;
 };
 
 // The causes of idle time of a GPU or a stream until an activity began. Each ns has the first of
@@ -189,8 +176,6 @@ class IdleCauses {
     void find_busy_times();
     void find_completions(const SynchronizationRows& synchronizations);
     void find_launches_after_unrecorded_events();
-    [[nodiscard]] std::unordered_map<std::uint32_t, LatestBefore> launched_by_stream(
-        const SynchronizationRows& synchronizations) const;
 
     ActivityRows activities_;
     HostCallRows calls_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/earliest_times.hpp"
+#include "analysis/event_times.hpp"
 #include "analysis/idle_gaps.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
@@ -119,6 +120,17 @@ Columns idle_gaps_of(const Columns& activities, const Columns& calls,
     return columns;
 }
 
+nb::object event_times_of(const Columns& activities, const Columns& calls,
+                          const Columns& synchronizations) {
+    const Rows rows(activities, calls, synchronizations);
+    std::vector<std::int64_t> times;
+    {
+        const python::GilRelease unlocked;
+        times = analysis::event_times(rows.activities, rows.calls, rows.synchronizations);
+    }
+    return to_numpy(std::move(times));
+}
+
 nb::object earliest_times_of(const Column<std::int64_t>& not_before,
                              const Column<std::uint32_t>& sources,
                              const Column<std::uint32_t>& targets,
@@ -151,6 +163,11 @@ void bind_overlap(nb::module_& m) {
           "Return the columns of the derived table `idle_gaps`, of the columns that `overlap` "
           "takes. `activity` is a row of those given. Streams that would make it longer than "
           "`most_rows` are left out.");
+    m.def(
+        "event_times", &event_times_of, "activities"_a, "calls"_a, "synchronizations"_a,
+        "Return the times of synchronizations, of the columns that `overlap` takes. Unknown times "
+        "of event records (0) are derived: after the call, all activities launched before on the "
+        "stream, and the records that the stream waited for; 0 if none is known.");
     m.def("earliest_times", &earliest_times_of, "not_before"_a.noconvert(), "sources"_a.noconvert(),
           "targets"_a.noconvert(), "lags"_a.noconvert(),
           "Return the earliest time of each moment, where each target is at least its lag after "

@@ -154,20 +154,43 @@ class PlainOverlap:
         return latest
 
     def _completion_of(self, event_sync_id: int) -> int:
-        for record in self.synchronizations:
-            if record["kind"] != "event_record" or record["event_sync_id"] != event_sync_id:
-                continue
-            ends = [record["time"]] if record["time"] else self._ends_before(record)
-            if ends:
-                return max(ends)
-        return -1
+        times = (
+            record["time"] or self.reached(record)
+            for record in self.synchronizations
+            if record["kind"] == "event_record" and record["event_sync_id"] == event_sync_id
+        )
+        return next(filter(None, times), -1)
 
-    def _ends_before(self, record: Row) -> list[int]:
-        return [
+    def reached(self, record: Row) -> int:
+        """Return when the GPU reached a record whose time is unknown; 0 if nothing is known."""
+        before = [
             row["end"]
             for row in self.activities
-            if row["stream"] == record["stream"] and 0 < row["correlation"] < record["correlation"]
+            if row["stream"] == record["stream"] and 0 < row["correlation"] <= record["correlation"]
         ]
+        for wait in self.synchronizations:
+            is_before = 0 < wait["correlation"] <= record["correlation"] and wait["event_sync_id"]
+            is_here = wait["kind"] == "stream_wait_event" and wait["stream"] == record["stream"]
+            if is_before and is_here:
+                before += self._reached_before(wait)
+        if call := self._call(record["correlation"]):
+            before.append(call["time"])
+        return max(before, default=0)
+
+    def _reached_before(self, wait: Row) -> list[int]:
+        """Return the time of the first record that a wait can refer to, if one is known."""
+        records = [
+            (record["correlation"], row, record)
+            for row, record in enumerate(self.synchronizations)
+            if record["kind"] == "event_record"
+            and record["event_sync_id"] == wait["event_sync_id"]
+            and 0 < record["correlation"] < wait["correlation"]
+        ]
+        times = (
+            record["time"] or self.reached(record)
+            for _, _, record in sorted(records, key=lambda each: each[:2])
+        )
+        return list(filter(None, times))[:1]
 
 
 def kind_of(row: Row) -> str:

@@ -131,6 +131,7 @@ def any_events(draw):
 def plain_stream_waits(recording):
     rows = [r | {"row": n} for n, r in enumerate(recording.table("synchronizations").to_pylist())]
     work = recording.table("activities").to_pylist()
+    plain = PlainOverlap(recording)
     found = []
     for wait in (row for row in rows if row["kind"] == "stream_wait_event"):
         records = [row for row in rows if row["kind"] == "event_record"]
@@ -146,8 +147,7 @@ def plain_stream_waits(recording):
         if not records or records[-1]["stream"] == wait["stream"]:
             continue
         record = records[-1]
-        before = launched(work, record["stream"], range(1, record["correlation"] + 1))
-        recorded = record["time"] or (before[-1]["end"] if before else 0)
+        recorded = record["time"] or plain.reached(record)
         after = launched(work, wait["stream"], range(max(1, wait["correlation"] + 1), 99))
         found.append(
             {
