@@ -118,6 +118,29 @@ void a_loop_finds_its_stacks_again() {
     }
 }
 
+void a_function_that_several_lines_call_has_all_their_stacks() {
+    Interpreter interpreter(1);
+    StackTable table(16);
+    StackMemo memo;
+    interpreter.call(0, 3);
+    for (int round = 0; round < 3; ++round) {
+        for (const int line : {2, 3, 4, 5}) {
+            interpreter.proceed(line);
+            for (int depth = 0; depth < 10; ++depth) {
+                interpreter.call(0, 3);
+            }
+            const std::uint32_t id = table.intern(read(interpreter, 64)).id;
+            const std::uint32_t expected = round == 0 ? 0 : id;
+            CHECK_EQUAL(memo.find(kLayout, interpreter.thread(), table), expected);
+            memo.remember(kLayout, interpreter.thread(), table, id, 11);
+            CHECK_EQUAL(memo.find(kLayout, interpreter.thread(), table), id);
+            while (interpreter.depth() > 1) {
+                interpreter.give_back();
+            }
+        }
+    }
+}
+
 void a_stack_that_was_cut_or_has_not_started_is_not_remembered() {
     Interpreter interpreter(1);
     StackTable table(16);
@@ -147,5 +170,6 @@ void a_stack_that_was_cut_or_has_not_started_is_not_remembered() {
 int main() {
     a_remembered_stack_is_the_current_one();
     a_loop_finds_its_stacks_again();
+    a_function_that_several_lines_call_has_all_their_stacks();
     a_stack_that_was_cut_or_has_not_started_is_not_remembered();
 }

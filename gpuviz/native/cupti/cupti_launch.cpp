@@ -1,7 +1,6 @@
 #include "cupti/cupti_launch.hpp"
 
 #include <array>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -64,9 +63,12 @@ void CuptiLaunchArguments::forget_functions() noexcept {
 
 const CuptiLaunchArguments::Parameters& CuptiLaunchArguments::memoized(CUfunction function,
                                                                        const char* symbol) {
-    constexpr std::size_t count = 16;
-    thread_local std::array<Memo, count> memos;
-    Memo& memo = memos[std::hash<CUfunction>{}(function) / alignof(std::max_align_t) % count];
+    // A training step launches some hundreds of functions.
+    constexpr std::size_t count_log2 = 9;
+    constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;  // 2**64 divided by the golden ratio
+    thread_local std::array<Memo, std::size_t{1} << count_log2> memos;
+    const auto handle = reinterpret_cast<std::uint64_t>(function);
+    Memo& memo = memos[(handle * golden) >> (64 - count_log2)];
     const std::uint64_t version = version_.load();
     if (memo.owner != number_ || memo.version != version || memo.function != function) {
         memo = {number_, version, function, parameters_of(function, symbol)};

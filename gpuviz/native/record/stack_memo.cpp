@@ -1,29 +1,53 @@
 #include "record/stack_memo.hpp"
 
+#include <array>
+#include <bit>
 #include <exception>
 
 namespace gpuviz::record {
 
 std::uint32_t StackMemo::find(const FrameLayout& layout, const void* thread_state,
-                              const StackTable& table) const noexcept {
+                              const StackTable& table) noexcept {
     std::uint64_t address = innermost_frame(layout, thread_state);
     if (address == 0 || stacks_.empty()) {
         return 0;
     }
-    const Stack& stack = stacks_[place_of({address, instruction_of(layout, address)})];
-    if (stack.table != table.number() || stack.frames.front().address != address) {
+    const Frame innermost{address, instruction_of(layout, address)};
+    const auto is_it = [&](const Stack& stack) {
+        return stack.table == table.number() && stack.frames.front().address == innermost.address &&
+               is_current(layout, stack);
+    };
+    std::uint64_t hash = hash_of(0, innermost);
+    std::uint16_t& latest = latest_[place_of(hash)];
+    if (is_it(stacks_[latest])) {
+        return stacks_[latest].id;
+    }
+    for (std::size_t depth = 1; depth < most_hashed; ++depth) {
+        address = previous_of(layout, address);
+        if (address == 0) {
+            break;
+        }
+        hash = hash_of(hash, {address, instruction_of(layout, address)});
+    }
+    const std::size_t place = place_of(hash);
+    if (!is_it(stacks_[place])) {
         return 0;
     }
-    // An address is read only after the frame below it has confirmed it. The processor predicts
-    // that it will, so unlike a walk along the chain, the reads do not wait for each other.
+    latest = std::uint16_t(place);
+    return stacks_[place].id;
+}
+
+// An address is read only after the frame below it has confirmed it. The processor predicts that it
+// will, so unlike a walk along the chain, the reads do not wait for each other.
+bool StackMemo::is_current(const FrameLayout& layout, const Stack& stack) noexcept {
     for (const Frame* frame = stack.frames.data(); frame->address != 0; ++frame) {
         const bool same = (instruction_of(layout, frame->address) == frame->instruction) &
                           (previous_of(layout, frame->address) == frame[1].address);
         if (!same) {
-            return 0;
+            return false;
         }
     }
-    return stack.id;
+    return true;
 }
 
 void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
@@ -35,33 +59,50 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
     }
     try {
         if (stacks_.empty()) {
+            latest_.resize(most_stacks);
             stacks_.resize(most_stacks);
         }
-        Stack& stack = stacks_[place_of({address, instruction_of(layout, address)})];
-        stack.table = 0;
-        stack.frames.clear();
+        std::array<Frame, most_frames + 1> frames;
+        std::size_t count = 0;
         std::size_t seen = 0;
+        std::uint64_t hash = 0;
+        std::size_t innermost = 0;
         for (; address != 0; address = previous_of(layout, address)) {
-            if (stack.frames.size() == most_frames) {
+            if (count == most_frames) {
                 return;
             }
-            stack.frames.push_back({address, instruction_of(layout, address)});
+            const Frame& frame = frames[count++] = {address, instruction_of(layout, address)};
+            if (count <= most_hashed) {
+                hash = hash_of(hash, frame);
+            }
+            if (count == 1) {
+                innermost = place_of(hash);
+            }
             seen += !is_interpreters(layout, address);
         }
         if (seen != depth) {
             return;
         }
-        stack.frames.push_back({0, 0});
+        frames[count++] = {0, 0};
+        const std::size_t place = place_of(hash);
+        Stack& stack = stacks_[place];
+        stack.table = 0;
+        stack.frames.assign(frames.begin(), frames.begin() + count);
         stack.table = table.number();
         stack.id = id;
+        latest_[innermost] = std::uint16_t(place);
     } catch (const std::exception&) {
         return;
     }
 }
 
-std::size_t StackMemo::place_of(const Frame& innermost) noexcept {
+std::uint64_t StackMemo::hash_of(std::uint64_t hash, const Frame& frame) noexcept {
     constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;  // 2**64 divided by the golden ratio
-    return ((innermost.address ^ (innermost.instruction << 1)) * golden) >> (64 - most_stacks_log2);
+    return (std::rotl(hash, 29) ^ frame.address ^ (frame.instruction << 1)) * golden;
+}
+
+std::size_t StackMemo::place_of(std::uint64_t hash) noexcept {
+    return hash >> (64 - most_stacks_log2);
 }
 
 }  // namespace gpuviz::record

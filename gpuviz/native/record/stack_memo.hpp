@@ -13,12 +13,15 @@ namespace gpuviz::record {
 //
 // Loops capture the same stacks: a few, or some hundreds in a training step. The interpreter then
 // has the same frames at the same addresses, at the same instructions; checking that takes a
-// fraction of the time of reading them and searching the table. For the calling thread only.
+// fraction of the time of reading them and searching the table. The stack captured last with the
+// same innermost frame is checked first: it is the current one in a loop, though not if a library's
+// function is called from many places, which are told apart by more frames. For the calling thread
+// only.
 class StackMemo {
   public:
     // The id of the thread's current stack in `table`; 0 if it is not remembered.
     [[nodiscard]] std::uint32_t find(const FrameLayout& layout, const void* thread_state,
-                                     const StackTable& table) const noexcept;
+                                     const StackTable& table) noexcept;
     // Remembers the id of the current stack, of which the table has `depth` frames. Does nothing if
     // that is not all of them, if they are too many, or without memory.
     void remember(const FrameLayout& layout, const void* thread_state, const StackTable& table,
@@ -42,9 +45,17 @@ class StackMemo {
     static constexpr std::size_t most_stacks_log2 = 12;
     static constexpr std::size_t most_stacks = std::size_t{1} << most_stacks_log2;
 
-    [[nodiscard]] static std::size_t place_of(const Frame& innermost) noexcept;
+    // How many frames tell stacks apart; of those that agree in them, the last one is remembered.
+    static constexpr std::size_t most_hashed = 32;
 
-    std::vector<Stack> stacks_;  // most_stacks, or none before the first one
+    [[nodiscard]] static bool is_current(const FrameLayout& layout, const Stack& stack) noexcept;
+    [[nodiscard]] static std::uint64_t hash_of(std::uint64_t hash, const Frame& frame) noexcept;
+    [[nodiscard]] static std::size_t place_of(std::uint64_t hash) noexcept;
+
+    // Both have most_stacks elements, or none before the first stack.
+    std::vector<Stack> stacks_;  // by the hash of the innermost frames
+    std::vector<std::uint16_t>
+        latest_;  // places in stacks_, by the hash of the innermost one alone
 };
 
 }  // namespace gpuviz::record
