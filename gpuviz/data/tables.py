@@ -226,9 +226,9 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
       others on request. ``name`` is an id of ``strings``.
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
-      For ``event_record`` both are the time when the GPU reached it (0 if CUPTI does not report
-      it). ``event`` and ``event_sync_id`` join a record with its waits: event handles are reused,
-      sync ids are not.
+      For ``event_record`` both are the time when the GPU reached it; 0 if that was not recorded,
+      as in programs on a real GPU. ``event`` and ``event_sync_id`` join a record with its waits:
+      event handles are reused, sync ids are not.
     - ``launch_blocks``: a launch, copy or memset received a pointer ``address`` into the block that
       begins at ``block``. ``mode`` is what it did with the memory from there on: with ``write`` and
       ``read_write`` some of it may stay as it was, as when a kernel writes under a condition.

@@ -128,7 +128,8 @@ def test_an_event_wait_orders_two_streams_and_is_an_edge(spin):
     (wait,) = rows(recording, "synchronizations", kind="stream_wait_event")
     assert wait["event_sync_id"] == record["event_sync_id"] != 0
     assert wait["stream"] == second["stream"]
-    assert first["end"] <= record["time"] <= second["time"]
+    (edge,) = recording.derived["stream_waits"].to_pylist()
+    assert first["end"] <= edge["recorded_time"] <= second["time"]
     waiting = next(
         stream for stream in recording.overlap().streams if stream.stream == second["stream"]
     )

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <span>
 
+#include "cupti/cupti_parameters.hpp"
 #include "cupti/cupti_tracer.hpp"
-#include "device/cuda_device.hpp"
 #include "record/clock.hpp"
 #include "record/thread_id.hpp"
 
@@ -18,13 +18,6 @@ namespace {
 // Calls that gpuviz makes inside a callback are not the program's.
 thread_local bool is_inside = false;
 
-template <typename Value>
-Value member_at(const void* structure, std::int16_t offset) {
-    Value value;
-    std::memcpy(&value, static_cast<const std::byte*>(structure) + offset, sizeof value);
-    return value;
-}
-
 CUstream stream_of(const CuptiCall& call, const void* parameters) {
     if (call.kind == CuptiCall::Kind::launch_ex) {
         return static_cast<const cuLaunchKernelEx_params*>(parameters)->config->hStream;
@@ -32,18 +25,15 @@ CUstream stream_of(const CuptiCall& call, const void* parameters) {
     return member_at<CUstream>(parameters, call.stream);
 }
 
-// Our handle of a stream.
-std::uint64_t handle_of(CUstream stream) {
-    if (stream == CU_STREAM_PER_THREAD) {
-        return device::per_thread_stream(record::current_thread_id());
-    }
-    return stream == CU_STREAM_LEGACY ? 0 : reinterpret_cast<std::uint64_t>(stream);
-}
-
 // The stream of a call, which is not null if it is the per-thread default stream.
 CUstream named_stream_of(const CuptiCall& call, const void* parameters) {
     const CUstream stream = stream_of(call, parameters);
     return stream == nullptr && call.is_per_thread ? CU_STREAM_PER_THREAD : stream;
+}
+
+bool has_succeeded(const CUpti_CallbackData& data) {
+    const auto* const result = static_cast<const CUresult*>(data.functionReturnValue);
+    return result != nullptr && *result == CUDA_SUCCESS;
 }
 
 record::StreamCall stream_call_of(const CuptiCall& call, const void* parameters) {
@@ -103,11 +93,8 @@ void CUPTIAPI CuptiTracer::callback(void* self, CUpti_CallbackDomain domain, CUp
 void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept {
     if (data.callbackSite == CUPTI_API_ENTER) {
         *data.correlationData = std::uint64_t(record::now_ns());
-        if (id < calls_.size() && calls_[id].may_join_capture()) {
-            note_stream(calls_[id], data);
-        }
-        if (id < calls_.size() && is_followed(calls_[id])) {
-            follow_enter(calls_[id], data);
+        if (id < calls_.size()) {
+            on_enter(calls_[id], data);
         }
         return;
     }
@@ -115,7 +102,11 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     if (id >= calls_.size() || began_ns == 0) {
         return;  // enabled during the call
     }
+    const std::int64_t ended_ns = record::now_ns();
     const CuptiCall& call = calls_[id];
+    if (call.is_about_waits() && has_succeeded(data)) {
+        note_wait(call, data, began_ns, ended_ns);
+    }
     const bool is_launch =
         call.kind == CuptiCall::Kind::launch || call.kind == CuptiCall::Kind::launch_ex;
     record::ActivityLog& log = session_.log();
@@ -139,7 +130,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     }
     const std::uint32_t stack = options_.stacks ? session_.capture_stack() : 0;
     log.api_calls.append({.time = log.since_start(began_ns),
-                          .end = log.since_start(record::now_ns()),
+                          .end = log.since_start(ended_ns),
                           .name = name_of(id),
                           .thread = record::current_thread_id(),
                           .correlation = data.correlationId,
@@ -149,40 +140,89 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     if (data.context == nullptr) {
         return;
     }
-    note_stream(call, data);
     try {
+        const CuptiStreams::Used used = stream_used(call, data);
         const bool is_known =
             session_.touches() != nullptr && touch_blocks(call, data, began_ns, touches);
         if (is_followed(call)) {
             follow_exit(call, data, touches, stack);
         }
         if (captures_.is_any_open() && call.kind != CuptiCall::Kind::stream_destroy) {
-            on_captured_call(call, data, is_known);
+            on_captured_call(call, data, used.id, is_known);
         }
         if (call.kind == CuptiCall::Kind::graph_launch) {
-            on_graph_launch(call, data);
+            on_graph_launch(data, named_stream_of(call, data.functionParams), used.id);
         }
     } catch (const std::exception&) {
         log.count_lost(1);
     }
 }
 
-void CuptiTracer::note_stream(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
-    // After its call a destroyed stream is no stream any more.
-    if (data.context == nullptr || call.kind == CuptiCall::Kind::stream_destroy) {
-        return;
-    }
+void CuptiTracer::on_enter(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
     try {
-        const auto device = [&] { return device_of(data.context, data.contextUid); };
-        if (call.stream >= 0 || call.kind == CuptiCall::Kind::launch_ex) {
-            streams_.used(data.context, data.contextUid, stream_of(call, data.functionParams),
-                          call.is_per_thread, device);
-        } else {
-            device();
+        if (call.may_join_capture()) {
+            stream_used(call, data);
+        }
+        if (call.is_about_waits()) {
+            waits_.enter(call, data.functionParams);
         }
     } catch (const std::exception&) {
         session_.log().count_lost(1);
     }
+    if (is_followed(call)) {
+        follow_enter(call, data);
+    }
+}
+
+void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& data,
+                            std::int64_t began_ns, std::int64_t ended_ns) noexcept {
+    try {
+        // A thread needs no context to wait for an event.
+        const CuptiStreams::Used used = stream_used(call, data);
+        const CuptiWaits::Made made{
+            .owner = {data.context == nullptr ? 0 : data.contextUid, used.device},
+            .stream = used.id,
+            .correlation = data.correlationId,
+            .began_ns = began_ns,
+            .ended_ns = ended_ns};
+        if (call.kind != CuptiCall::Kind::event_record) {
+            waits_.succeeded(call, made);
+        } else if (!is_captured_record(call, data)) {
+            waits_.recorded(member_at<std::uint64_t>(data.functionParams, call.event), made);
+        }
+    } catch (const std::exception&) {
+        session_.log().count_lost(1);
+    }
+}
+
+// Whether the record of an event became part of a capture instead.
+bool CuptiTracer::is_captured_record(const CuptiCall& call, const CUpti_CallbackData& data) {
+    const bool is_for_graph =
+        call.flags >= 0 &&
+        (member_at<unsigned>(data.functionParams, call.flags) & CU_EVENT_RECORD_EXTERNAL) != 0;
+    const auto event = member_at<std::uint64_t>(data.functionParams, call.event);
+    const CUstream stream = named_stream_of(call, data.functionParams);
+    if (is_for_graph) {
+        return captures_.records_event(stream, event);
+    }
+    if (!captures_.is_any_open() || captures_.captured(stream, false) == 0) {
+        return false;
+    }
+    waits_.events().captured(event);
+    return true;
+}
+
+CuptiStreams::Used CuptiTracer::stream_used(const CuptiCall& call, const CUpti_CallbackData& data) {
+    const auto device = [&] { return device_of(data.context, data.contextUid); };
+    // After its call a destroyed stream is no stream any more.
+    if (data.context == nullptr || call.kind == CuptiCall::Kind::stream_destroy) {
+        return {};
+    }
+    if (call.stream >= 0 || call.kind == CuptiCall::Kind::launch_ex) {
+        return streams_.used(data.context, data.contextUid, stream_of(call, data.functionParams),
+                             call.is_per_thread, device);
+    }
+    return {device(), 0};
 }
 
 std::uint32_t CuptiTracer::name_of(CUpti_CallbackId id) noexcept {
@@ -235,9 +275,7 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
 // A synchronous copy is done when its call returns.
 void CuptiTracer::note_pinned_copy(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
     record::PinnedUses* const pinned = session_.pinned_uses();
-    const auto* const result = static_cast<const CUresult*>(data.functionReturnValue);
-    if (pinned == nullptr || call.stream < 0 || data.context == nullptr || result == nullptr ||
-        *result != CUDA_SUCCESS) {
+    if (pinned == nullptr || call.stream < 0 || data.context == nullptr || !has_succeeded(data)) {
         return;
     }
     std::array<std::uint64_t, 2> addresses{};
@@ -287,9 +325,8 @@ void CuptiTracer::follow_exit(const CuptiCall& call, const CUpti_CallbackData& d
         for (const BlockTouches::Touch& touch : touches) {
             addresses.push_back(touch.address);
         }
-        const auto* const result = static_cast<const CUresult*>(data.functionReturnValue);
-        follower->exit(stream_call_of(call, data.functionParams),
-                       result != nullptr && *result == CUDA_SUCCESS, addresses, stack);
+        follower->exit(stream_call_of(call, data.functionParams), has_succeeded(data), addresses,
+                       stack);
     } catch (const std::exception&) {
         session_.log().count_lost(1);
     }
@@ -297,8 +334,7 @@ void CuptiTracer::follow_exit(const CuptiCall& call, const CUpti_CallbackData& d
 
 void CuptiTracer::on_graph_call(const CuptiCall& call, const CUpti_CallbackData& data) {
     const void* const parameters = data.functionParams;
-    const auto* const result = static_cast<const CUresult*>(data.functionReturnValue);
-    const bool is_success = result != nullptr && *result == CUDA_SUCCESS;
+    const bool is_success = has_succeeded(data);
     switch (call.kind) {
         case CuptiCall::Kind::capture_begin:
             return is_success ? captures_.began() : void();
@@ -313,14 +349,35 @@ void CuptiTracer::on_graph_call(const CuptiCall& call, const CUpti_CallbackData&
             return captures_.destroyed(
                 static_cast<const cuGraphDestroy_params*>(parameters)->hGraph);
         case CuptiCall::Kind::graph_change:
-            return captures_.changed();
+            for (const std::uint64_t event : captures_.changed()) {
+                waits_.events().recorded_elsewhere(event);
+            }
+            return;
+        case CuptiCall::Kind::graph_launch:
+            return is_success ? on_graph_records(call, data) : void();
         default:
             return;
     }
 }
 
+// The events that a graph records when it runs.
+void CuptiTracer::on_graph_records(const CuptiCall& call, const CUpti_CallbackData& data) {
+    const auto& launch = *static_cast<const cuGraphLaunch_params*>(data.functionParams);
+    const std::vector<std::uint64_t> events = captures_.events_of(launch.hGraph);
+    const CUstream stream = named_stream_of(call, data.functionParams);
+    if (events.empty() || (captures_.is_any_open() && captures_.captured(stream, false) != 0)) {
+        return;
+    }
+    const CuptiStreams::Used used = stream_used(call, data);
+    for (const std::uint64_t event : events) {
+        waits_.recorded(event, {.owner = {data.contextUid, used.device},
+                                .stream = used.id,
+                                .correlation = data.correlationId});
+    }
+}
+
 void CuptiTracer::on_captured_call(const CuptiCall& call, const CUpti_CallbackData& data,
-                                   bool is_known_node) {
+                                   std::uint32_t stream, bool is_known_node) {
     using Kind = CuptiCall::Kind;
     using record::GraphCallKind;
     const bool has_stream = call.stream >= 0 || call.kind == Kind::launch_ex;
@@ -346,36 +403,26 @@ void CuptiTracer::on_captured_call(const CuptiCall& call, const CUpti_CallbackDa
         {.correlation = data.correlationId,
          .kind = kind,
          .name = is_kernel ? log.strings.intern_symbol(data.symbolName) : 0,
-         .stream = stream_id_of(call, data),
+         .stream = stream,
          .capture = capture,
          .graph = 0,
          .event = call.event < 0 ? 0 : member_at<std::uint64_t>(data.functionParams, call.event)});
 }
 
-void CuptiTracer::on_graph_launch(const CuptiCall& call, const CUpti_CallbackData& data) {
+void CuptiTracer::on_graph_launch(const CUpti_CallbackData& data, CUstream stream,
+                                  std::uint32_t stream_id) {
     const auto& launch = *static_cast<const cuGraphLaunch_params*>(data.functionParams);
     const CapturedGraph graph = captures_.graph_of(launch.hGraph);
-    const bool is_captured =
-        captures_.is_any_open() &&
-        captures_.captured(named_stream_of(call, data.functionParams), false) != 0;
-    if (is_captured) {
+    if (captures_.is_any_open() && captures_.captured(stream, false) != 0) {
         return;
     }
     session_.log().graph_calls.append({.correlation = data.correlationId,
                                        .kind = record::GraphCallKind::launch,
                                        .name = 0,
-                                       .stream = stream_id_of(call, data),
+                                       .stream = stream_id,
                                        .capture = graph.capture,
                                        .graph = graph.number,
                                        .event = 0});
-}
-
-// The row of `streams` of the call's stream, which is known to have one.
-std::uint32_t CuptiTracer::stream_id_of(const CuptiCall& call, const CUpti_CallbackData& data) {
-    record::StreamTable& streams = session_.log().streams;
-    const std::uint64_t handle = handle_of(named_stream_of(call, data.functionParams));
-    return streams.by_handle(device_of(data.context, data.contextUid), handle,
-                             session_.log().since_start(record::now_ns()));
 }
 
 void CuptiTracer::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept {
@@ -412,7 +459,6 @@ int CuptiTracer::device_of(CUcontext context, std::uint32_t number) {
     std::uint32_t device = 0;
     library_->get_device_id(context, &device);
     if (number != 0) {
-        records_.context_is_on(number, int(device));
         const std::lock_guard lock(devices_mutex_);
         devices_[context] = int(device);
     }

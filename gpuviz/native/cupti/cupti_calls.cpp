@@ -18,6 +18,7 @@ struct Layout {
     std::int16_t source = -1;
     std::int16_t count = -1;
     std::int16_t event = -1;
+    std::int16_t flags = -1;
     std::uint8_t element = 1;
 };
 
@@ -77,11 +78,32 @@ constexpr std::array kLayouts{
     GPUVIZ_MEMSET_ASYNC(cuMemsetD32Async, 4),
     GPUVIZ_ON_STREAM(cuMemcpy2DAsync_v2, other),
     GPUVIZ_ON_STREAM(cuMemcpy3DAsync_v2, other),
+    GPUVIZ_ON_EVENT(cuEventQuery, event_query),
+    GPUVIZ_ON_STREAM(cuStreamQuery, stream_query),
     GPUVIZ_WITH_EVENT(cuEventRecord, event_record),
-    GPUVIZ_WITH_EVENT(cuEventRecordWithFlags, event_record),
+    Layout{.name = "cuEventRecordWithFlags",
+           .kind = event_record,
+           .stream = GPUVIZ_AT(cuEventRecordWithFlags, hStream),
+           .event = GPUVIZ_AT(cuEventRecordWithFlags, hEvent),
+           .flags = GPUVIZ_AT(cuEventRecordWithFlags, flags)},
     GPUVIZ_WITH_EVENT(cuStreamWaitEvent, stream_wait_event),
     GPUVIZ_ON_EVENT(cuEventSynchronize, event_synchronize),
+    GPUVIZ_ON_EVENT(cuEventDestroy, event_destroy),
     GPUVIZ_ON_EVENT(cuEventDestroy_v2, event_destroy),
+    GPUVIZ_ON_EVENT(cuCtxRecordEvent, other),
+    GPUVIZ_ON_EVENT(cuGreenCtxRecordEvent, other),
+    Layout{.name = "cuGraphAddEventRecordNode",
+           .kind = graph_change,
+           .stream = -1,
+           .event = GPUVIZ_AT(cuGraphAddEventRecordNode, event)},
+    Layout{.name = "cuGraphEventRecordNodeSetEvent",
+           .kind = graph_change,
+           .stream = -1,
+           .event = GPUVIZ_AT(cuGraphEventRecordNodeSetEvent, event)},
+    Layout{.name = "cuGraphExecEventRecordNodeSetEvent",
+           .kind = graph_change,
+           .stream = -1,
+           .event = GPUVIZ_AT(cuGraphExecEventRecordNodeSetEvent, event)},
     GPUVIZ_ON_STREAM(cuStreamSynchronize, stream_synchronize),
     GPUVIZ_ON_STREAM(cuStreamDestroy_v2, stream_destroy),
     Layout{.name = "cuCtxSynchronize", .kind = device_synchronize, .stream = -1},
@@ -181,6 +203,7 @@ CuptiCall call_named(const char* name) {
         call.source = layout->source;
         call.count = layout->count;
         call.event = layout->event;
+        call.flags = layout->flags;
         call.element = layout->element;
     } else {
         call.kind = kind_about_graphs(base);

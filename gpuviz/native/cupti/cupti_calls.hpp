@@ -17,6 +17,8 @@ struct CuptiCall {
         launch,
         launch_ex,
         copy,  // or memset, which has no source
+        event_query,
+        stream_query,
         event_record,
         stream_wait_event,
         event_synchronize,
@@ -41,6 +43,7 @@ struct CuptiCall {
     std::int16_t source = -1;
     std::int16_t count = -1;  // of the elements that are copied or set
     std::int16_t event = -1;
+    std::int16_t flags = -1;   // of a record
     std::uint8_t element = 1;  // bytes
 
     // Whether the stream may capture after the call, although it did not before.
@@ -58,6 +61,12 @@ struct CuptiCall {
     // Whether the call orders streams or the host.
     [[nodiscard]] bool is_about_order() const noexcept {
         return kind >= Kind::event_record && kind <= Kind::device_synchronize;
+    }
+    // Whether the call waits, asks whether a wait is over, or concerns an event.
+    [[nodiscard]] bool is_about_waits() const noexcept {
+        return (kind >= Kind::event_query && kind <= Kind::device_synchronize &&
+                kind != Kind::stream_destroy) ||
+               event >= 0;
     }
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace gpuviz::cupti {
 
@@ -37,19 +38,28 @@ class CuptiCaptures {
     // became a node whose accesses are known, or none.
     [[nodiscard]] std::uint32_t captured(CUstream stream, bool is_known_node);
 
+    // Whether the stream records into a capture, whose graph records the event when it runs.
+    bool records_event(CUstream stream, std::uint64_t event);
+
     void instantiated(CUgraph graph, CUgraphExec executable);
     [[nodiscard]] CapturedGraph graph_of(CUgraphExec executable);
+    // The events that the graph records each time it runs, as far as captures say.
+    [[nodiscard]] std::vector<std::uint64_t> events_of(CUgraphExec executable);
     // The handle may denote another graph from now on.
     void destroyed(CUgraph graph);
-    // The program changed nodes of some graph: none is known any more.
-    void changed();
+    // The program changed nodes of some graph: none is known any more. Returns the events that
+    // graphs recorded, and may still.
+    std::vector<std::uint64_t> changed();
 
   private:
     struct Capture {
         cuuint64_t id = 0;  // the driver's, never reused
         std::uint32_t number = 0;
         std::size_t nodes = 0;
+        std::vector<std::uint64_t> events;
     };
+    // The capture that the stream records into, which `mutex_` guards; null if it does not.
+    [[nodiscard]] Capture* capture_of(CUstream stream);
 
     CUresult (*capture_info_)(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
                               const CUgraphNode**, std::size_t*) = nullptr;
@@ -58,6 +68,7 @@ class CuptiCaptures {
     std::mutex mutex_;  // guards the members below
     std::unordered_map<CUgraph, Capture> captures_;
     std::unordered_map<CUgraphExec, CapturedGraph> graphs_;
+    std::unordered_map<CUgraphExec, std::vector<std::uint64_t>> events_;
     std::uint32_t capture_count_ = 0;
     std::uint32_t graph_count_ = 0;
 };

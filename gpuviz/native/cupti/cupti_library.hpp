@@ -25,10 +25,8 @@
     X(set_thread_id_type, cuptiSetThreadIdType)                   \
     X(flush_all, cuptiActivityFlushAll)                           \
     X(finalize, cuptiFinalize)
-#define GPUVIZ_CUPTI_NEWER_FUNCTIONS(X)                                      \
-    X(subscribe_by_name, cuptiSubscribe_v2)                                  \
-    X(enable_event_timestamps, cuptiActivityEnableCudaEventDeviceTimestamps) \
-    X(enable_all_sync_records, cuptiActivityEnableAllSyncRecords)            \
+#define GPUVIZ_CUPTI_NEWER_FUNCTIONS(X)     \
+    X(subscribe_by_name, cuptiSubscribe_v2) \
     X(enable_allocation_source, cuptiActivityEnableAllocationSource)
 
 namespace gpuviz::cupti {
@@ -47,8 +45,6 @@ class CuptiLibrary {
 
     // CUPTI_API_VERSION of the library: 22 for CUDA 12.4, 130001 for CUDA 13.0.
     [[nodiscard]] std::uint32_t version() const noexcept { return version_; }
-    // Whether sync ids join event records with their waits (since CUDA 12.8).
-    [[nodiscard]] bool has_sync_ids() const noexcept { return version_ >= 26; }
     // The name of a result: CUPTI_ERROR_...
     [[nodiscard]] std::string name(CUptiResult result) const;
 

@@ -10,11 +10,10 @@ using record::ActivityRow;
 using record::CopyKind;
 using record::MemoryKind;
 using record::OverheadKind;
-using record::SynchronizationKind;
 
 namespace {
 
-// CUPTI's "no stream" and "no event".
+// CUPTI's "no stream".
 constexpr std::uint32_t kNone = 0xffffffff;
 
 MemoryKind memory_kind(std::uint32_t kind) {
@@ -116,10 +115,6 @@ void CuptiRecords::parse(const CUpti_Activity& record) {
             return memcpy(as<CUpti_ActivityMemcpyPtoP4>(record));
         case CUPTI_ACTIVITY_KIND_MEMSET:
             return memset(as<CUpti_ActivityMemset4>(record));
-        case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-            return synchronization(as<CUpti_ActivitySynchronization2>(record));
-        case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-            return cuda_event(as<CUpti_ActivityCudaEvent2>(record));
         case CUPTI_ACTIVITY_KIND_MEMORY2:
             return memory(as<CUpti_ActivityMemory4>(record));
         case CUPTI_ACTIVITY_KIND_OVERHEAD:
@@ -129,11 +124,6 @@ void CuptiRecords::parse(const CUpti_Activity& record) {
         default:
             return;
     }
-}
-
-void CuptiRecords::context_is_on(std::uint32_t context, int device) {
-    const std::lock_guard lock(mutex_);
-    devices_[context] = device;
 }
 
 template <typename Record>
@@ -232,45 +222,6 @@ void CuptiRecords::finish() {
     graphs_.finish();
 }
 
-void CuptiRecords::synchronization(const CUpti_ActivitySynchronization2& record) {
-    const auto type = std::uint32_t(record.type);
-    if (type < CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE ||
-        type > CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE) {
-        return;
-    }
-    constexpr SynchronizationKind kinds[] = {
-        SynchronizationKind::event_synchronize, SynchronizationKind::stream_wait_event,
-        SynchronizationKind::stream_synchronize, SynchronizationKind::context_synchronize};
-    const int device = device_of(record.contextId);
-    const bool has_event = record.cudaEventId != kNone;
-    const bool has_sync_id = has_event && library_.has_sync_ids();
-    log_.synchronizations.append({.time = log_.since_start(std::int64_t(record.start)),
-                                  .end = log_.since_start(std::int64_t(record.end)),
-                                  .kind = kinds[type - 1],
-                                  .device = std::int16_t(device),
-                                  .context = record.contextId,
-                                  .stream = stream(device, record.streamId),
-                                  .event = has_event ? record.cudaEventId : 0,
-                                  .event_sync_id = has_sync_id ? record.cudaEventSyncId : 0,
-                                  .correlation = record.correlationId});
-}
-
-void CuptiRecords::cuda_event(const CUpti_ActivityCudaEvent2& record) {
-    const bool is_second = library_.has_sync_ids();  // CUpti_ActivityCudaEvent had fewer members
-    const bool came_by = library_.enable_event_timestamps != nullptr && record.deviceTimestamp != 0;
-    const std::int64_t time = came_by ? log_.since_start(std::int64_t(record.deviceTimestamp)) : 0;
-    const int device = is_second ? int(record.deviceId) : device_of(record.contextId);
-    log_.synchronizations.append({.time = time,
-                                  .end = time,
-                                  .kind = SynchronizationKind::event_record,
-                                  .device = std::int16_t(device),
-                                  .context = record.contextId,
-                                  .stream = stream(device, record.streamId),
-                                  .event = record.eventId,
-                                  .event_sync_id = is_second ? record.cudaEventSyncId : 0,
-                                  .correlation = record.correlationId});
-}
-
 void CuptiRecords::memory(const CUpti_ActivityMemory4& record) {
     if (record.memoryOperationType != CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION &&
         record.memoryOperationType != CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE) {
@@ -314,12 +265,6 @@ void CuptiRecords::jit(const CUpti_ActivityJit2& record) {
 
 std::uint32_t CuptiRecords::stream(int device, std::uint32_t stream_id) {
     return stream_id == kNone ? 0 : log_.streams.by_tracer_id(device, stream_id);
-}
-
-int CuptiRecords::device_of(std::uint32_t context) {
-    const std::lock_guard lock(mutex_);
-    const auto known = devices_.find(context);
-    return known == devices_.end() ? 0 : known->second;
 }
 
 }  // namespace gpuviz::cupti

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
-#include <unordered_map>
 
 #include "cupti/cupti_library.hpp"
 #include "cupti/graph_launches.hpp"
@@ -29,16 +28,11 @@ class CuptiRecords {
     // To be called after the last record.
     void finish();
 
-    // Sets the device of a context, because synchronization records contain only the context.
-    void context_is_on(std::uint32_t context, int device);
-
   private:
     void kernel(const CUpti_ActivityKernel9& record);
     template <typename Record>
     void memcpy(const Record& record);
     void memset(const CUpti_ActivityMemset4& record);
-    void synchronization(const CUpti_ActivitySynchronization2& record);
-    void cuda_event(const CUpti_ActivityCudaEvent2& record);
     void memory(const CUpti_ActivityMemory4& record);
     void overhead(const CUpti_ActivityOverhead3& record);
     void jit(const CUpti_ActivityJit2& record);
@@ -49,15 +43,12 @@ class CuptiRecords {
     template <typename Record>
     [[nodiscard]] record::ActivityRow row_of(const Record& record, record::ActivityKind kind);
     [[nodiscard]] std::uint32_t stream(int device, std::uint32_t stream_id);
-    [[nodiscard]] int device_of(std::uint32_t context);
 
     const CuptiLibrary& library_;
     record::ActivityLog& log_;
     bool graph_nodes_;
     std::mutex graphs_mutex_;  // guards graphs_
     GraphLaunches graphs_;
-    std::mutex mutex_;                                // guards devices_
-    std::unordered_map<std::uint32_t, int> devices_;  // by context
 };
 
 }  // namespace gpuviz::cupti

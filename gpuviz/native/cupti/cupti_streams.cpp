@@ -19,6 +19,13 @@ std::uint64_t next_number() {
 
 }  // namespace
 
+std::uint64_t handle_of(CUstream stream) {
+    if (stream == CU_STREAM_PER_THREAD) {
+        return device::per_thread_stream(record::current_thread_id());
+    }
+    return stream == CU_STREAM_LEGACY ? 0 : reinterpret_cast<std::uint64_t>(stream);
+}
+
 CuptiStreams::CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log)
     : library_(library), log_(log), number_(next_number()) {
     if (void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) {
@@ -52,7 +59,7 @@ bool CuptiStreams::is_capturing(CUstream stream) const noexcept {
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-bool CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
+std::uint32_t CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
     const auto [context, stream, zero_is_per_thread] = key;
     const bool is_per_thread =
         stream == CU_STREAM_PER_THREAD || (stream == nullptr && zero_is_per_thread);
@@ -60,13 +67,12 @@ bool CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
     const std::uint32_t thread = is_per_thread ? record::current_thread_id() : 0;
     const std::lock_guard lock(mutex_);
     const std::tuple known(context, is_default || is_per_thread ? nullptr : stream, thread);
-    if (known_.contains(known)) {
-        return true;
+    if (const auto found = known_.find(known); found != known_.end()) {
+        return found->second;
     }
     if (is_capturing(is_per_thread ? CU_STREAM_PER_THREAD : stream)) {
-        return false;
+        return 0;
     }
-    known_.insert(known);
     record::Stream found{.id = 0, .device = device, .handle = 0};
     std::uint32_t number = 0;
     if (library_.get_stream_id(context, is_default || is_per_thread ? nullptr : stream,
@@ -91,8 +97,13 @@ bool CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
             found.priority = priority;
         }
     }
-    log_.streams.describe(found);
-    return true;
+    return known_[known] = log_.streams.describe(found);
+}
+
+std::uint32_t CuptiStreams::by_handle(const Key& key, int device) {
+    const auto [context, stream, zero_is_per_thread] = key;
+    const CUstream named = stream == nullptr && zero_is_per_thread ? CU_STREAM_PER_THREAD : stream;
+    return log_.streams.by_handle(device, handle_of(named), log_.since_start(record::now_ns()));
 }
 
 }  // namespace gpuviz::cupti

@@ -28,6 +28,7 @@ CuptiTracer::CuptiTracer(std::shared_ptr<const CuptiLibrary> library, record::Se
       records_(*library_, session.log(), options.graph_nodes),
       buffers_(*library_, records_, session.log()),
       streams_(*library_, session.log()),
+      waits_(session.log()),
       calls_(driver_calls(*library_)),
       call_names_(calls_.size()) {}
 
@@ -69,9 +70,7 @@ void CuptiTracer::stop() noexcept {
             follower->finish();
         }
     }
-    enable_callbacks(false);
-    // Our own wait must not be recorded.
-    library_->disable_activity(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+    enable_callbacks(false);  // also so that our own wait is not recorded
     synchronize_contexts();
     disable_activities();
     library_->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -168,8 +167,6 @@ void CuptiTracer::enable_activities() {
         CUPTI_ACTIVITY_KIND_MEMCPY,
         CUPTI_ACTIVITY_KIND_MEMCPY2,
         CUPTI_ACTIVITY_KIND_MEMSET,
-        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-        CUPTI_ACTIVITY_KIND_CUDA_EVENT,
         CUPTI_ACTIVITY_KIND_MEMORY2,
         CUPTI_ACTIVITY_KIND_OVERHEAD,
         CUPTI_ACTIVITY_KIND_JIT,
@@ -182,12 +179,6 @@ void CuptiTracer::enable_activities() {
             throw std::runtime_error(
                 "CUPTI does not record kernels here: " + library_->name(result) + ".");
         }
-    }
-    if (library_->enable_event_timestamps != nullptr) {
-        library_->enable_event_timestamps(1);
-    }
-    if (library_->enable_all_sync_records != nullptr) {
-        library_->enable_all_sync_records(0);  // without unsuccessful queries
     }
     if (library_->enable_allocation_source != nullptr) {
         library_->enable_allocation_source(1);
@@ -203,8 +194,8 @@ void CuptiTracer::disable_activities() noexcept {
 
 void CuptiTracer::enable_callbacks(bool enable) noexcept {
     for (std::size_t id = 1; id < calls_.size(); ++id) {
-        if (is_recorded(calls_[id]) || is_followed(calls_[id]) ||
-            (options_.launch_sites && calls_[id].is_about_graphs())) {
+        if (is_recorded(calls_[id]) || is_followed(calls_[id]) || calls_[id].is_about_waits() ||
+            calls_[id].is_about_graphs()) {
             library_->enable_callback(enable, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API,
                                       CUpti_CallbackId(id));
         }

@@ -19,6 +19,7 @@
 #include "cupti/cupti_library.hpp"
 #include "cupti/cupti_records.hpp"
 #include "cupti/cupti_streams.hpp"
+#include "cupti/cupti_waits.hpp"
 #include "record/session.hpp"
 
 namespace gpuviz::cupti {
@@ -69,7 +70,11 @@ class CuptiTracer {
                                   const void* data);
     void on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept;
     void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept;
-    void note_stream(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
+    void on_enter(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
+    void note_wait(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t began_ns,
+                   std::int64_t ended_ns) noexcept;
+    [[nodiscard]] bool is_captured_record(const CuptiCall& call, const CUpti_CallbackData& data);
+    CuptiStreams::Used stream_used(const CuptiCall& call, const CUpti_CallbackData& data);
     // Whether all that the call accesses is known, as far as parameters show it.
     bool touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t time_ns,
                       std::vector<record::BlockTouches::Touch>& found);
@@ -82,10 +87,10 @@ class CuptiTracer {
     void note_pinned_copy(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
     [[nodiscard]] record::StreamCalls* follower_of(const CUpti_CallbackData& data);
     void on_graph_call(const CuptiCall& call, const CUpti_CallbackData& data);
+    void on_graph_records(const CuptiCall& call, const CUpti_CallbackData& data);
     void on_captured_call(const CuptiCall& call, const CUpti_CallbackData& data,
-                          bool is_known_node);
-    [[nodiscard]] std::uint32_t stream_id_of(const CuptiCall& call, const CUpti_CallbackData& data);
-    void on_graph_launch(const CuptiCall& call, const CUpti_CallbackData& data);
+                          std::uint32_t stream, bool is_known_node);
+    void on_graph_launch(const CUpti_CallbackData& data, CUstream stream, std::uint32_t stream_id);
     // Whether calls that get no row are needed as well.
     [[nodiscard]] bool is_followed(const CuptiCall& call) const noexcept {
         return options_.follows_streams && (call.is_work() || call.is_about_order());
@@ -111,6 +116,7 @@ class CuptiTracer {
     CuptiRecords records_;
     CuptiBuffers buffers_;
     CuptiStreams streams_;
+    CuptiWaits waits_;
     CuptiLaunchArguments arguments_;
     CuptiCaptures captures_;
     std::vector<CuptiCall> calls_;

@@ -17,8 +17,6 @@ constexpr std::array kKinds{
     CUPTI_ACTIVITY_KIND_MEMCPY,
     CUPTI_ACTIVITY_KIND_MEMCPY2,
     CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-    CUPTI_ACTIVITY_KIND_CUDA_EVENT,
     CUPTI_ACTIVITY_KIND_MEMORY2,
     CUPTI_ACTIVITY_KIND_OVERHEAD,
     CUPTI_ACTIVITY_KIND_JIT,
@@ -52,12 +50,6 @@ void BareCupti::start() {
         if (is_wanted && library_->enable_activity(kind) == CUPTI_SUCCESS) {
             kinds_.push_back(kind);
         }
-    }
-    if (library_->enable_event_timestamps != nullptr) {
-        library_->enable_event_timestamps(1);
-    }
-    if (library_->enable_all_sync_records != nullptr) {
-        library_->enable_all_sync_records(0);
     }
     if (library_->enable_allocation_source != nullptr) {
         library_->enable_allocation_source(1);

@@ -79,11 +79,10 @@ double push_many(gpuviz::record::MemoryEventSink& sink, std::int64_t count, int 
     });
 }
 
-double parse_records(gpuviz::record::Session& session, std::size_t count, bool synchronizations) {
+double parse_records(gpuviz::record::Session& session, std::size_t count) {
     const gpuviz::testing::AbsentCupti cupti;
-    const gpuviz::testing::SyntheticRecords made(count, synchronizations);
+    const gpuviz::testing::SyntheticRecords made(count);
     gpuviz::cupti::CuptiRecords records(cupti, session.log(), true);
-    records.context_is_on(1, 0);
     return mean_ns(std::int64_t(count),
                    [&](std::int64_t i) { records.parse(*made.records()[std::size_t(i)]); });
 }
@@ -153,10 +152,9 @@ NB_MODULE(_testing, m) {
         },
         "function"_a, "argument"_a, "count"_a,
         "Nanoseconds a call of the C function at an address takes.");
-    m.def("parse_records", &parse_records, "session"_a, "count"_a, nb::kw_only(),
-          "synchronizations"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "Parse made-up records of kernels and copies into a session, one in eight a wait if "
-          "`synchronizations`; returns ns a record.");
+    m.def("parse_records", &parse_records, "session"_a, "count"_a,
+          nb::call_guard<nb::gil_scoped_release>(),
+          "Parse made-up records of kernels and copies into a session; returns ns a record.");
     nb::class_<gpuviz::testing::BareCupti>(m, "BareCupti",
                                            "CUPTI that records, and nobody who reads it.")
         .def(nb::init<const std::string&, std::optional<std::vector<int>>>(), "library"_a,

@@ -6,7 +6,7 @@ namespace {
 constexpr std::uint32_t kNames = 30;
 constexpr std::uint32_t kStreams = 4;
 constexpr std::uint32_t kShapes = 20;
-// Of this many consecutive records one is a copy, and one is a wait if waits are enabled.
+// Of this many consecutive records one is a copy.
 constexpr std::uint32_t kTurn = 8;
 
 // Sets the members common to all activities.
@@ -24,17 +24,14 @@ Record begun(CUpti_ActivityKind kind, std::uint32_t number) {
 
 }  // namespace
 
-SyntheticRecords::SyntheticRecords(std::size_t count, bool synchronizations) {
+SyntheticRecords::SyntheticRecords(std::size_t count) {
     for (std::uint32_t number = 0; number < kNames; ++number) {
         const std::string name = "elementwise_" + std::to_string(number) + "_of_many";
         names_.push_back("_Z" + std::to_string(name.size()) + name + "IfEvPKT_PS0_lb");
     }
     records_.reserve(count);
     for (std::uint32_t number = 0; number < count; ++number) {
-        const bool is_wait = synchronizations && number % kTurn == kTurn / 2;
-        records_.push_back(is_wait               ? wait(number)
-                           : number % kTurn == 0 ? copy(number)
-                                                 : kernel(number));
+        records_.push_back(number % kTurn == 0 ? copy(number) : kernel(number));
     }
     for (const Record& record : records_) {
         pointers_.push_back(std::visit(
@@ -59,15 +56,6 @@ SyntheticRecords::Record SyntheticRecords::copy(std::uint32_t number) {
     record.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
     record.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
     record.bytes = 1 << 20;
-    return record;
-}
-
-SyntheticRecords::Record SyntheticRecords::wait(std::uint32_t number) {
-    auto record =
-        begun<CUpti_ActivitySynchronization2>(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, number);
-    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
-    record.cudaEventId = number;
-    record.cudaEventSyncId = number;
     return record;
 }
 

@@ -12,18 +12,13 @@
 namespace gpuviz::testing {
 
 // A stand-in for a recent CUPTI, sufficient for parsing existing records.
-class AbsentCupti final : public cupti::CuptiLibrary {
-  public:
-    AbsentCupti() {
-        enable_event_timestamps = [](std::uint8_t) { return CUPTI_ERROR_NOT_INITIALIZED; };
-    }
-};
+class AbsentCupti final : public cupti::CuptiLibrary {};
 
 // Activity records in CUPTI's form, of a program that launches some kernels repeatedly on a few
-// streams, with occasional copies and, optionally, waits between streams.
+// streams, with occasional copies.
 class SyntheticRecords {
   public:
-    SyntheticRecords(std::size_t count, bool synchronizations);
+    explicit SyntheticRecords(std::size_t count);
     SyntheticRecords(const SyntheticRecords&) = delete;
     SyntheticRecords& operator=(const SyntheticRecords&) = delete;
 
@@ -33,12 +28,10 @@ class SyntheticRecords {
     }
 
   private:
-    using Record =
-        std::variant<CUpti_ActivityKernel9, CUpti_ActivityMemcpy5, CUpti_ActivitySynchronization2>;
+    using Record = std::variant<CUpti_ActivityKernel9, CUpti_ActivityMemcpy5>;
 
     [[nodiscard]] Record kernel(std::uint32_t number) const;
     [[nodiscard]] static Record copy(std::uint32_t number);
-    [[nodiscard]] static Record wait(std::uint32_t number);
 
     std::vector<std::string> names_;
     std::vector<Record> records_;
