@@ -18,24 +18,6 @@ namespace {
 // Calls that gpuviz makes inside a callback are not the program's.
 thread_local bool is_inside = false;
 
-CUstream stream_of(const CuptiCall& call, const void* parameters) {
-    if (call.kind == CuptiCall::Kind::launch_ex) {
-        return static_cast<const cuLaunchKernelEx_params*>(parameters)->config->hStream;
-    }
-    return member_at<CUstream>(parameters, call.stream);
-}
-
-// The stream of a call, which is not null if it is the per-thread default stream.
-CUstream named_stream_of(const CuptiCall& call, const void* parameters) {
-    const CUstream stream = stream_of(call, parameters);
-    return stream == nullptr && call.is_per_thread ? CU_STREAM_PER_THREAD : stream;
-}
-
-bool has_succeeded(const CUpti_CallbackData& data) {
-    const auto* const result = static_cast<const CUresult*>(data.functionReturnValue);
-    return result != nullptr && *result == CUDA_SUCCESS;
-}
-
 record::StreamCall stream_call_of(const CuptiCall& call, const void* parameters) {
     using Kind = CuptiCall::Kind;
     using Follow = record::StreamCall::Kind;
@@ -195,23 +177,6 @@ void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& dat
     }
 }
 
-// Whether the record of an event became part of a capture instead.
-bool CuptiTracer::is_captured_record(const CuptiCall& call, const CUpti_CallbackData& data) {
-    const bool is_for_graph =
-        call.flags >= 0 &&
-        (member_at<unsigned>(data.functionParams, call.flags) & CU_EVENT_RECORD_EXTERNAL) != 0;
-    const auto event = member_at<std::uint64_t>(data.functionParams, call.event);
-    const CUstream stream = named_stream_of(call, data.functionParams);
-    if (is_for_graph) {
-        return captures_.records_event(stream, event);
-    }
-    if (!captures_.is_any_open() || captures_.captured(stream, false) == 0) {
-        return false;
-    }
-    waits_.events().captured(event);
-    return true;
-}
-
 CuptiStreams::Used CuptiTracer::stream_used(const CuptiCall& call, const CUpti_CallbackData& data) {
     const auto device = [&] { return device_of(data.context, data.contextUid); };
     // After its call a destroyed stream is no stream any more.
@@ -330,99 +295,6 @@ void CuptiTracer::follow_exit(const CuptiCall& call, const CUpti_CallbackData& d
     } catch (const std::exception&) {
         session_.log().count_lost(1);
     }
-}
-
-void CuptiTracer::on_graph_call(const CuptiCall& call, const CUpti_CallbackData& data) {
-    const void* const parameters = data.functionParams;
-    const bool is_success = has_succeeded(data);
-    switch (call.kind) {
-        case CuptiCall::Kind::capture_begin:
-            return is_success ? captures_.began() : void();
-        case CuptiCall::Kind::capture_end:
-            return captures_.ended();
-        case CuptiCall::Kind::graph_instantiation: {
-            // All versions begin with the same members.
-            const auto& made = *static_cast<const cuGraphInstantiateWithFlags_params*>(parameters);
-            return is_success ? captures_.instantiated(made.hGraph, *made.phGraphExec) : void();
-        }
-        case CuptiCall::Kind::graph_destruction:
-            return captures_.destroyed(
-                static_cast<const cuGraphDestroy_params*>(parameters)->hGraph);
-        case CuptiCall::Kind::graph_change:
-            for (const std::uint64_t event : captures_.changed()) {
-                waits_.events().recorded_elsewhere(event);
-            }
-            return;
-        case CuptiCall::Kind::graph_launch:
-            return is_success ? on_graph_records(call, data) : void();
-        default:
-            return;
-    }
-}
-
-// The events that a graph records when it runs.
-void CuptiTracer::on_graph_records(const CuptiCall& call, const CUpti_CallbackData& data) {
-    const auto& launch = *static_cast<const cuGraphLaunch_params*>(data.functionParams);
-    const std::vector<std::uint64_t> events = captures_.events_of(launch.hGraph);
-    const CUstream stream = named_stream_of(call, data.functionParams);
-    if (events.empty() || (captures_.is_any_open() && captures_.captured(stream, false) != 0)) {
-        return;
-    }
-    const CuptiStreams::Used used = stream_used(call, data);
-    for (const std::uint64_t event : events) {
-        waits_.recorded(event, {.owner = {data.contextUid, used.device},
-                                .stream = used.id,
-                                .correlation = data.correlationId});
-    }
-}
-
-void CuptiTracer::on_captured_call(const CuptiCall& call, const CUpti_CallbackData& data,
-                                   std::uint32_t stream, bool is_known_node) {
-    using Kind = CuptiCall::Kind;
-    using record::GraphCallKind;
-    const bool has_stream = call.stream >= 0 || call.kind == Kind::launch_ex;
-    const std::uint32_t capture =
-        has_stream ? captures_.captured(named_stream_of(call, data.functionParams), is_known_node)
-                   : 0;
-    GraphCallKind kind = GraphCallKind::kernel;
-    if (call.kind == Kind::event_record) {
-        kind = GraphCallKind::event_record;
-    } else if (call.kind == Kind::stream_wait_event) {
-        kind = GraphCallKind::stream_wait_event;
-    } else if (call.kind == Kind::copy) {
-        kind = call.source < 0 ? GraphCallKind::memset : GraphCallKind::memcpy;
-    } else if (!is_known_node) {
-        return;
-    }
-    if (capture == 0) {
-        return;
-    }
-    record::ActivityLog& log = session_.log();
-    const bool is_kernel = kind == GraphCallKind::kernel;
-    log.graph_calls.append(
-        {.correlation = data.correlationId,
-         .kind = kind,
-         .name = is_kernel ? log.strings.intern_symbol(data.symbolName) : 0,
-         .stream = stream,
-         .capture = capture,
-         .graph = 0,
-         .event = call.event < 0 ? 0 : member_at<std::uint64_t>(data.functionParams, call.event)});
-}
-
-void CuptiTracer::on_graph_launch(const CUpti_CallbackData& data, CUstream stream,
-                                  std::uint32_t stream_id) {
-    const auto& launch = *static_cast<const cuGraphLaunch_params*>(data.functionParams);
-    const CapturedGraph graph = captures_.graph_of(launch.hGraph);
-    if (captures_.is_any_open() && captures_.captured(stream, false) != 0) {
-        return;
-    }
-    session_.log().graph_calls.append({.correlation = data.correlationId,
-                                       .kind = record::GraphCallKind::launch,
-                                       .name = 0,
-                                       .stream = stream_id,
-                                       .capture = graph.capture,
-                                       .graph = graph.number,
-                                       .event = 0});
 }
 
 void CuptiTracer::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept {
