@@ -128,6 +128,23 @@ def any_events(draw):
     return timeline.recording()
 
 
+def test_an_event_without_a_time_is_reached_after_all_that_its_stream_waited_for():
+    timeline = Timeline()
+    timeline.kernel(10, 90, stream=1, correlation=1)
+    chain = [("event_record", 1, 1), ("stream_wait_event", 2, 1), ("event_record", 2, 2)]
+    for correlation, (kind, stream, sync_id) in enumerate(chain, 2):
+        timeline.call(correlation, correlation + 1, "cuEvent", correlation=correlation)
+        columns = {"stream": stream, "event_sync_id": sync_id, "correlation": correlation}
+        timeline.synchronization(kind, **columns)
+    timeline.synchronization("stream_wait_event", stream=3, event_sync_id=2, correlation=5)
+    timeline.call(6, 7, "cuEventRecord", correlation=6)
+    timeline.synchronization("event_record", stream=4, event_sync_id=3, correlation=6)
+    timeline.synchronization("stream_wait_event", stream=3, event_sync_id=3, correlation=7)
+    waits = timeline.recording().derived["stream_waits"].to_pylist()
+
+    assert [wait["recorded_time"] for wait in waits] == [90, 90, 6]
+
+
 def plain_stream_waits(recording):
     rows = [r | {"row": n} for n, r in enumerate(recording.table("synchronizations").to_pylist())]
     work = recording.table("activities").to_pylist()
