@@ -819,8 +819,10 @@ class HazardEngine:
 
     def launch(self, operation: int, accesses: Sequence[tuple[int, HazardMode, int, int | None]], stream: int, thread: int = 0, programmatic: bool = False) -> None: ...
 
-    def copy(self, operation: int, kind: HazardCopyKind, source: tuple[int, int, int | None] | None, destination: tuple[int, int, int | None] | None, stream: int | None, thread: int = 0) -> None:
-        """Pageable memory and the stream of a synchronous copy are None."""
+    def copy(self, operation: int, kind: HazardCopyKind, source: tuple[int, int, int | None] | None, destination: tuple[int, int, int | None] | None, stream: int | None, thread: int = 0, peer: int | None = None) -> None:
+        """
+        Pageable memory and the stream of a synchronous copy are None. `peer` is the other device of a copy between two.
+        """
 
     def memset(self, operation: int, destination: tuple[int, int, int | None], stream: int | None, thread: int = 0) -> None: ...
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.launches import texts
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ _ALLOCATION = re.compile(
 _SYNCHRONIZE = re.compile(r"(cu(Ctx|Stream|Event)|cuda(Device|Thread|Stream|Event))Synchronize$")
 _QUERY = re.compile(r"cu(da)?(Stream|Event)Query$")
 _COPY = re.compile(r"cu(da)?Memcpy(?!.*(Async|DtoD|DtoA|AtoD|AtoA|Peer))")
-ON_DEVICE = ("device_to_device", "peer_to_peer")
+# The halves of a copy between devices that goes through the host.
+HALVES = ("peer_to_host", "host_to_peer")
+ON_DEVICE = ("device_to_device", "peer_to_peer", *HALVES)
 _PAGEABLE = "pageable"
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuviz.analysis.iterations import peak_and_busy
-from gpuviz.analysis.launches import texts
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

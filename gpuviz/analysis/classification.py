@@ -8,13 +8,15 @@ import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.launches import calls_of, durations, texts, within
+from gpuviz.analysis.launches import calls_of, durations, within
+from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.data.arrays import coded, empty, numbers
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.derived import NULLABLE, schemas
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.data.tables import schemas as primary_schemas
 
@@ -296,45 +298,47 @@ def _stream_waits(tables: "Tables") -> "dict[str, Any]":
 
 def _peer_copies(tables: "Tables") -> "dict[str, Any]":
     """Return each copy between devices, with the streams at both of its ends."""
-    activities, synchronizations = tables["activities"], tables["synchronizations"]
-    source, destination = (plain(activities[f"{end}_device"]) for end in ("source", "destination"))
-    rows = np.flatnonzero((source >= 0) & (destination >= 0) & (source != destination))
-    stream, device = (plain(activities[name])[rows] for name in ("stream", "device"))
-    source, destination = source[rows], destination[rows]
-    time = _times(activities, rows)
-    end = time + durations(activities)[rows]
-    from_stream = np.where(source == device, stream, 0)
-    to_stream = np.where(destination == device, stream, 0)
-    waits = _stream_waits(tables) if len(rows) else {}
-    devices = plain(synchronizations["device"])
-    for ran_on, other in {*zip(stream.tolist(), source.tolist(), strict=True)}:
-        here = np.flatnonzero((stream == ran_on) & (source == other) & (device != other))
-        of_other = (waits["waiting_stream"] == ran_on) & (devices[waits["record"]] == other)
-        times, known = _in_order(waits, "resumed_time", "recorded_stream", of_other)
-        from_stream[here] = np.append(known, 0)[np.searchsorted(times, time[here], "right") - 1]
-    for ran_on, other in {*zip(stream.tolist(), destination.tolist(), strict=True)}:
-        here = np.flatnonzero((stream == ran_on) & (destination == other) & (device != other))
-        of_other = (waits["recorded_stream"] == ran_on) & (devices[waits["wait"]] == other)
-        times, known = _in_order(waits, "recorded_time", "waiting_stream", of_other)
-        to_stream[here] = np.append(known, 0)[np.searchsorted(times, end[here])]
+    copies = peer_copies(tables)
+    stream = copies.stream
+    sides = (copies.source, copies.destination)
+    from_stream, to_stream = (np.where(side == copies.device, stream, 0) for side in sides)
+    issued = plain(tables["activities"]["correlation"])[copies.activity]
+    waits = _stream_waits(tables) if len(copies) else {}
+    synchronizations = tables["synchronizations"]
+    devices, calls = (plain(synchronizations[name]) for name in ("device", "correlation"))
+    for own, other in {*zip(stream.tolist(), copies.source.tolist(), strict=True)}:
+        here = (stream == own) & (copies.source == other) & (copies.device != other)
+        chosen = (waits["waiting_stream"] == own) & (devices[waits["record"]] == other)
+        called, known = _in_order(calls[waits["wait"]], waits["recorded_stream"], chosen)
+        from_stream[here] = np.append(known, 0)[np.searchsorted(called, issued[here]) - 1]
+    for own, other in {*zip(stream.tolist(), copies.destination.tolist(), strict=True)}:
+        here = (stream == own) & (copies.destination == other) & (copies.device != other)
+        chosen = (waits["recorded_stream"] == own) & (devices[waits["wait"]] == other)
+        called, known = _in_order(calls[waits["record"]], waits["waiting_stream"], chosen)
+        to_stream[here] = np.append(known, 0)[np.searchsorted(called, issued[here])]
+    running = plain(tables["activities"]["stream"])
+    half = np.where(copies.is_staged, running[copies.activity], 0)
+    other_half = np.where(copies.is_staged, np.append(running, 0)[copies.arrival], 0)
     return {
-        "time": time,
-        "end": end,
-        "activity": rows,
-        "source_device": source,
-        "source_stream": from_stream,
-        "destination_device": destination,
-        "destination_stream": to_stream,
+        "time": np.clip(copies.time, -_LIMIT, _LIMIT),
+        "end": np.clip(copies.end, -_LIMIT, _LIMIT),
+        "activity": copies.activity,
+        "arrival": copies.arrival,
+        "stream": stream,
+        "source_device": copies.source,
+        "source_stream": np.where(from_stream != 0, from_stream, half),
+        "destination_device": copies.destination,
+        "destination_stream": np.where(to_stream != 0, to_stream, other_half),
     }
 
 
 def _in_order(
-    waits: "dict[str, Any]", time: str, stream: str, chosen: "NDArray[Any]"
+    calls: "NDArray[Any]", streams: "NDArray[Any]", chosen: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return the times of some waits, in order, and their streams."""
-    rows = np.flatnonzero(chosen)
-    rows = rows[np.argsort(waits[time][rows], kind="stable")]
-    return waits[time][rows], waits[stream][rows]
+    """Return chosen calls that are known, in order, and their streams."""
+    rows = np.flatnonzero(chosen & (calls != 0))
+    rows = rows[np.argsort(calls[rows], kind="stable")]
+    return calls[rows], streams[rows]
 
 
 def records_of(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.launches import calls_of, texts
+from gpuviz.analysis.launches import calls_of
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.launches import calls_of, durations, stacks_of, text_numbers, texts, within
+from gpuviz.analysis.launches import calls_of, durations, stacks_of, text_numbers, within
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.periods import Repeats, repeats
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

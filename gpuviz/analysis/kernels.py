@@ -13,9 +13,9 @@ from gpuviz.analysis.launches import (
     durations,
     stacks_of,
     text_numbers,
-    texts,
 )
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from gpuviz.analysis.grouping import numbered
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.strings import texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,14 +50,6 @@ def within(table: "pa.Table", window: "tuple[int, int]") -> "tuple[NDArray[Any],
 def calls_of(tables: "Tables", correlations: "NDArray[Any]") -> "NDArray[Any]":
     """Return the first row of ``api_calls`` with each correlation id; -1 if there is none."""
     return first_rows(plain(tables["api_calls"]["correlation"]), correlations)
-
-
-def texts(tables: "Tables", ids: "NDArray[Any]") -> list[str]:
-    """Return the texts of ids of ``strings``, which are untrusted; empty for id 0."""
-    known, strings = plain(tables["strings"]["id"]), tables["strings"]["text"]
-    wanted = np.flatnonzero(np.isin(known, ids)).tolist()
-    text_of = {int(known[row]): strings[row].as_py() for row in wanted}
-    return [text_of.get(number, "") for number in ids.tolist()]
 
 
 def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.analysis.launches import texts
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.pools import RMM_OWNER, allocator_beside, are_of
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:

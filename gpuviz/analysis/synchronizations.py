@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import Groups
-from gpuviz.analysis.launches import CallSites, check_by, durations, text_numbers, texts
+from gpuviz.analysis.launches import CallSites, check_by, durations, text_numbers
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES
+from gpuviz.data.strings import texts
 
 if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 # Version of the schemas and rules; tables of another version are recomputed.
-DERIVED_VERSION = 3
+DERIVED_VERSION = 4
 
 _MARK = b"gpuviz_made_from"
 
@@ -27,7 +27,7 @@ SOURCES = {
         *("time", "end", "device", "stream", "correlation"),
         *("source_device", "destination_device"),
     ),
-    "api_calls": ("time", "end", "name", "thread", "correlation", "stack"),
+    "api_calls": ("time", "end", "name", "thread", "correlation", "stack", "stream"),
     "synchronizations": (
         "time",
         "end",
@@ -67,6 +67,7 @@ ROWS = (
     ("host_waits", "synchronization", "synchronizations"),
     ("idle_gaps", "activity", "activities"),
     ("peer_copies", "activity", "activities"),
+    ("peer_copies", "arrival", "activities"),
     ("stream_waits", "record", "synchronizations"),
     ("stream_waits", "wait", "synchronizations"),
 )
@@ -104,9 +105,12 @@ def schemas() -> "dict[str, pa.Schema]":
       wait, else the later of the wait's and the record's time. ``record`` and ``wait`` are row
       numbers of ``synchronizations``.
     - ``peer_copies``: a copy from one device to another, in the order of ``activities``, of which
-      ``activity`` is the row. On the device that ran it, the stream is its own. On the other one,
-      ``source_stream`` is the last stream that it waited for by an event, and
-      ``destination_stream`` the first one that waited for it; 0 if there is none.
+      ``activity`` is the row. A copy that goes through the host is one row, too: ``activity`` is
+      its half at the source, and ``arrival`` the one at the destination, at whose end it is
+      complete; -1 for a direct copy. ``stream`` is the one it was issued on, which is the stream at
+      the end that is on its device. At the other end, ``source_stream`` is the last stream that it
+      waited for by an event, and ``destination_stream`` the first one that waited for it; without
+      one, that of the half, or 0.
     """
     types = {"enum": pa.dictionary(pa.int8(), pa.utf8())}
     return {
@@ -152,6 +156,8 @@ _COLUMNS = {
         "time": "int64",
         "end": "int64",
         "activity": "int32",
+        "arrival": "int32",
+        "stream": "uint32",
         "source_device": "int16",
         "source_stream": "uint32",
         "destination_device": "int16",

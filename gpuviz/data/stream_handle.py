@@ -9,7 +9,7 @@ from gpuviz.data.tables import DICTIONARIES
 PER_THREAD = 2
 _TAG_BITS = 0x7
 # Of a stream that the driver made for itself, such as that of a graph's branch.
-_NO_HANDLE = 2**64 - 1
+NO_HANDLE = 2**64 - 1
 
 
 def known_handle(handle: int) -> int:
@@ -53,7 +53,7 @@ def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
         "device": device,
         "handle": handle,
         "name": name
-        or (f"internal stream {number}" if handle == _NO_HANDLE else stream_name(handle)),
+        or (f"internal stream {number}" if handle == NO_HANDLE else stream_name(handle)),
         "kind": DICTIONARIES["streams", "kind"][kind] if kind else stream_kind(handle),
         "priority": priority,
         "created": created,

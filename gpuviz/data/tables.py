@@ -41,6 +41,8 @@ DICTIONARIES = {
         "device_to_device",
         "host_to_host",
         "peer_to_peer",
+        "peer_to_host",
+        "host_to_peer",
     ),
     ("activities", "source"): ("", "pageable", "pinned", "device", "array", "managed"),
     ("activities", "destination"): ("", "pageable", "pinned", "device", "array", "managed"),
@@ -142,6 +144,7 @@ ACTIVITY_TABLES = (
 DEFAULTS = {
     ("activities", "source_device"): -1,
     ("activities", "destination_device"): -1,
+    ("api_calls", "stream"): 0,
     ("devices", "uuid"): "",
     ("devices", "multiprocessors"): 0,
     ("frames", "context"): "",
@@ -220,11 +223,15 @@ def schemas() -> "dict[str, pa.Schema]":
       a copy. ``graph`` and ``graph_node`` are those of a kernel launched by a graph. ``launch`` is
       an id of ``launch_configurations``. ``correlation`` is the CUDA call that caused it.
       ``source_device`` and ``destination_device`` are those of a copy between devices, else -1;
-      ``device`` is where its stream is.
+      ``device`` is where its stream is. Without peer access such a copy goes through the host, and
+      has two rows with one correlation: ``peer_to_host`` on the source and ``host_to_peer`` on the
+      destination, one of them in a stream of the driver's own.
       ``host_memory`` is the kind of host memory of a copy; if both sides are host memory,
       ``pageable`` if either is; empty for copies between devices, and if unknown.
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
-      others on request. ``name`` is an id of ``strings``.
+      others on request. ``name`` is an id of ``strings``. ``stream`` is the one that a copy within
+      or between devices was issued on; a copy between devices may run in another one. It is 0 if
+      unknown, and for other calls.
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
       For ``event_record`` both are the time when the GPU reached it; 0 if that was not recorded,
       as in programs on a real GPU. ``event`` and ``event_sync_id`` join a record with its waits:
@@ -406,6 +413,7 @@ _COLUMNS = {
         "correlation": "uint32",
         "stack": "uint32",
         "range": "uint32",
+        "stream": "uint32",
     },
     "synchronizations": {
         "time": "int64",

@@ -14,6 +14,7 @@ from gpuviz.data.implied_columns import (
     with_installed,
     with_user_frames,
 )
+from gpuviz.data.staged_copies import with_staged_copies
 from gpuviz.data.tables import DEFAULTS, DICTIONARIES, IMPLIED, REFERENCES, REVISED, schemas
 from gpuviz.errors import FormatError
 
@@ -44,7 +45,8 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
 
     Of several rows with the same id in a table of objects, the last one is kept, in the position of
     the first. Text may have any of Arrow's text types, with or without dictionary. A column of
-    ``DEFAULTS`` that is missing, or has only nulls, is filled; an implied column is computed.
+    ``DEFAULTS`` that is missing, or has only nulls, is filled; an implied column is computed. The
+    halves of copies between GPUs that go through the host are marked.
     Unexpected columns are kept, after the expected ones.
 
     Raises:
@@ -66,6 +68,7 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
         conforming["memory_events"] = with_frameworks(
             conforming["memory_events"], conforming["pools"]
         )
+    conforming = with_staged_copies(conforming)
     return conforming | {name: table for name, table in tables.items() if name not in conforming}
 
 

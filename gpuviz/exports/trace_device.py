@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.launches import durations, texts
+from gpuviz.analysis.launches import durations
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.exports.trace_rows import EventTable, Trace, mapped, present, times_of
 

@@ -13,6 +13,8 @@ COPIES = {
     "device_to_host": "#c07a00",
     "device_to_device": "#00788c",
     "peer_to_peer": "#00788c",
+    "peer_to_host": "#00788c",
+    "host_to_peer": "#00788c",
     "host_to_host": "#78818b",
     "": "#78818b",
 }

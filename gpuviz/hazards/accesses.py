@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.launches import texts
 from gpuviz.analysis.pools import private_pools
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.launches import texts
+from gpuviz.analysis.calls import HALVES
 from gpuviz.analysis.processes import processes
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import SIDES
+from gpuviz.data.strings import texts
 from gpuviz.hazards.fix import fix
 from gpuviz.hazards.hazard import Hazard, HazardOperation, shown_stream
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 # Rows of `streams` by id, with what their GPUs are called.
 _Streams = dict[int, dict[str, Any]]
 # What is not named by its activity.
+_BETWEEN = "memcpy PtoP"
 _OWN_NAMES = {"free": "free", "allocate": "allocation", "launch_graph": "graph launch"}
 
 
@@ -79,7 +81,8 @@ def _operation(
     if row[f"{side}_operation"] == "node":
         name = _name_in(recording, "graph_calls", row[f"{side}_graph_call"])
     elif not name and activity >= 0:
-        name = _name_in(recording, "activities", activity)
+        kind = recording.tables["activities"]["copy_kind"][activity].as_py()
+        name = _BETWEEN if kind in HALVES else _name_in(recording, "activities", activity)
     site, source = recording.call_stacks.call_site(stack)
     number = row[f"{side}_stream"]
     known = streams.get(number, {"device": row["device"], "gpu": ""})

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
+from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.touches import touches
 from gpuviz.data.arrays import batch_of
@@ -16,6 +17,8 @@ from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.hazards.operations import Code, Operations, operations
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from gpuviz.analysis.processes import Process
@@ -110,10 +113,8 @@ class _Pairs:
         self.found = _core.hazards_of(
             self.operations.columns, self.operations.accesses, self.operations.blocks
         )
-        self.times, self.streams = (
-            plain(tables["activities"][name]) for name in ("time", "stream")
-        )
-        self.ends = _last_ends(tables["activities"])
+        self.times = plain(tables["activities"]["time"])
+        self.ends = _last_ends(tables)
         self.stream_of_call = plain(tables["graph_calls"]["stream"])
         self.stack_of_call = plain(tables["api_calls"]["stack"])
         self.stack_of_event = plain(tables["memory_events"]["stack"])
@@ -146,7 +147,7 @@ class _Pairs:
         if graph_call >= 0:
             return int(self.stream_of_call[graph_call])
         if activity >= 0:
-            return int(self.streams[activity])
+            return int(self.operations.stream[operation])
         block = int(self.operations.columns["object"][operation])
         return int(self.blocks.stream[block])
 
@@ -206,9 +207,12 @@ class _Pairs:
         }
 
 
-def _last_ends(activities: "pa.Table") -> "NDArray[Any]":
-    """Return for each activity its end; for a node of a graph, that of its launch."""
+def _last_ends(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
+    """Return for each activity its end; for a part of something, the end of the whole."""
+    activities = tables["activities"]
     ends = plain(activities["end"]).copy()
+    copies = peer_copies(tables)
+    ends[copies.activity] = copies.end
     nodes = np.flatnonzero(plain(activities["graph"]) != 0)
     launches, launch = np.unique(plain(activities["correlation"])[nodes], return_inverse=True)
     last = np.zeros(len(launches), ends.dtype)

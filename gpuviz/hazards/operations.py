@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.calls import CallKind, kind_of_name
-from gpuviz.analysis.launches import calls_of, texts
+from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.peer_copies import PeerCopies, peer_copies
 from gpuviz.analysis.touches import alive
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.stream_handle import NO_HANDLE
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 from gpuviz.hazards.accesses import accesses, are_pinned, are_private
 from gpuviz.hazards.collectives import with_collectives
@@ -47,6 +50,7 @@ _COPIES = {
         ("peer_to_peer", 2),
     )
 }
+_PEER, _PEER_SHIFT = _COPY_KINDS.index("peer_to_peer"), 4
 # Numbers of events that captures record, apart from those of all others.
 _CAPTURED_EVENTS = 1 << 31
 
@@ -59,7 +63,8 @@ class Code(IntEnum):
     the graph captured last, and the first one of a node and of the end of a capture; the kind of a
     new stream (1 blocking, 2 non-blocking); of a copy its kind (0 host to device, 1 device to host,
     2 device to device, 3 host to host), plus 4 if it is synchronous, plus 8 if its host memory is
-    pageable; 4 for a synchronous memset.
+    pageable, plus 16 times the number behind its other device if it is between devices and in a
+    default stream; 4 for a synchronous memset.
     """
 
     LAUNCH = 0
@@ -92,6 +97,7 @@ class Operations:
         columns: What the engine takes.
         accesses: The accesses of the operations, one after the other.
         blocks: The blocks of all devices.
+        stream: For each operation, its id in ``streams``; 0 if it has none or it is unknown.
         activity: For each operation, the row of ``activities``, or -1.
         event: For each operation, the row of ``memory_events``, or -1.
         call: For each operation, the row of ``api_calls``, or -1.
@@ -101,6 +107,7 @@ class Operations:
     columns: "Columns"
     accesses: "Columns"
     blocks: "Columns"
+    stream: "NDArray[Any]"
     activity: "NDArray[Any]"
     event: "NDArray[Any]"
     call: "NDArray[Any]"
@@ -199,9 +206,10 @@ def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", graphs: Know
     chosen = is_first & (call >= 0) & (kind != _KINDS.index(_RANGE))
     chosen &= ~np.isin(correlation, graphs.launched)
     begin = plain(calls["time"])
-    serialized = chosen & _are_serialized(tables, call)
-    _add_serialized(rows, tables, np.flatnonzero(serialized), begin[call[serialized]])
-    row = np.flatnonzero(chosen & ~serialized)
+    copies = peer_copies(tables)
+    copies = copies.among((copies.call >= 0) & (plain(activities["graph"])[copies.activity] == 0))
+    _add_peer_copies(rows, tables, used, copies)
+    row = np.flatnonzero(chosen & ~np.isin(correlation, correlation[copies.activity]))
     call, kind = call[row], kind[row]
     copy_kind = codes(activities["copy_kind"], _COPY_KINDS)[row]
     stream = plain(activities["stream"])[row]
@@ -238,30 +246,31 @@ def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", graphs: Know
     )
 
 
-def _are_serialized(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
-    """Return whether each activity is a copy between two devices that waits for both.
+def _add_peer_copies(rows: _Rows, tables: "Tables", used: "Touches", copies: PeerCopies) -> None:
+    """Add the copies between GPUs, in the streams that they were issued on.
 
-    Copies between devices in the default stream begin after everything that was issued to either
-    before, and end before everything that is issued to either afterwards (CUDA Programming Guide,
-    "Peer-to-Peer Memory Copy"). In other streams they follow the order of the stream alone. Within
-    one device ``cudaMemcpyPeer`` is a copy as any other: measured, it runs beside a non-blocking
-    stream.
+    One in a default stream is in those of both GPUs for the engine, whichever is current. A copy
+    of an older recording that ran in a stream of the driver's own may have been issued on any.
     """
-    activities, streams = tables["activities"], tables["streams"]
-    is_peer = codes(activities["copy_kind"], _COPY_KINDS) == _COPY_KINDS.index("peer_to_peer")
-    is_default = codes(streams["kind"], _STREAM_KINDS) == _STREAM_KINDS.index("default")
-    in_default = np.isin(plain(activities["stream"]), plain(streams["id"])[is_default])
-    found: NDArray[Any] = is_peer & (in_default | _are_synchronous(tables, call))
-    return found
-
-
-def _add_serialized(
-    rows: _Rows, tables: "Tables", row: "NDArray[Any]", time: "NDArray[Any]"
-) -> None:
-    own = plain(tables["activities"]["device"])[row]
-    for side in ("source_device", "destination_device"):
-        end = plain(tables["activities"][side])[row]
-        rows.add(time, Code.SYNCHRONIZE_DEVICE, device=np.where(end >= 0, end, own))
+    streams = tables["streams"]
+    ids, kinds = plain(streams["id"]), codes(streams["kind"], _STREAM_KINDS)
+    default = ids[kinds == _STREAM_KINDS.index("default")]
+    known = ids[plain(streams["handle"]) != NO_HANDLE]
+    is_default = np.isin(copies.stream, default)
+    is_known = np.isin(copies.stream, known)
+    peer = np.where(copies.device == copies.source, copies.destination, copies.source)
+    first, count = _touches_of(used, copies.call)
+    rows.add(
+        plain(tables["api_calls"]["time"])[copies.call],
+        np.where(is_known, Code.COPY, Code.SYNCHRONIZE_ALL),
+        device=copies.device,
+        stream=np.where(is_known, copies.stream, 0),
+        object=_COPIES[_PEER] | np.where(is_default, peer + 1, 0) << _PEER_SHIFT,
+        touches=np.where(is_known, count, 0),
+        first_touch=first,
+        activity=copies.activity,
+        call=copies.call,
+    )
 
 
 def _add_collectives(
@@ -443,7 +452,8 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
     order = np.argsort(np.concatenate([np.arange(size), after + 0.5]), kind="stable")
 
     def merged(name: str, own: "NDArray[Any] | int") -> "NDArray[Any]":
-        values = {"stream": number_of[place], "device": device}.get(name, found[name])
+        renewed = {"stream": number_of[place], "device": device, "stream_id": found["stream"]}
+        values = renewed[name] if name in renewed else found[name]
         joined = np.concatenate([values, np.broadcast_to(own, len(after))])[order]
         return np.ascontiguousarray(joined)
 
@@ -465,4 +475,4 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
         "is_private": np.append(are_private(tables, used), 0).astype(np.uint8),
     }
     rows = (merged(name, -1) for name in ("event", "call", "graph_call"))
-    return Operations(columns, taken, sizes, activity, *rows)
+    return Operations(columns, taken, sizes, merged("stream_id", 0), activity, *rows)

@@ -23,7 +23,7 @@ SPACES = {
     "stream": (
         *(("streams", "id"), ("memory_events", "stream"), ("activities", "stream")),
         *(("synchronizations", "stream"), ("graph_calls", "stream")),
-        *(("memory_operations", "stream"), ("collectives", "stream")),
+        *(("memory_operations", "stream"), ("collectives", "stream"), ("api_calls", "stream")),
     ),
     "correlation": (
         *(("activities", "correlation"), ("api_calls", "correlation")),

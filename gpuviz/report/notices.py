@@ -10,8 +10,8 @@ import numpy as np
 from gpuviz.advice.finding import Line
 from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, short_saving
-from gpuviz.analysis.launches import texts
 from gpuviz.data.columns import plain, rows_at
+from gpuviz.data.strings import texts
 from gpuviz.out_of_memory.request import RequestDetails
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 from gpuviz.report.markup import code_and_site, items, with_code

@@ -1,29 +1,26 @@
-"""Record the program of a notebook: ``python tests/gpu/record_one_pool.py FOLDER``.
+"""Record the program of a notebook: ``python -m tests.gpu.record_one_pool FOLDER``.
 
 ``notebooks/one_pool.ipynb`` shows these files where there is no GPU. They name neither the host
 nor its folders.
 """
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import nbformat
-import pyarrow as pa
 
 import gpuviz
 from gpuviz.quantities import format_bytes
 from gpuviz.recording import Recording
+from tests.gpu.without_host import without_host
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "one_pool.ipynb"
 WAYS = {"separate": ["--observe"], "watched": [], "shared": ["--shared-pool"]}
 TIMEOUT_S = 120
-FOLDERS = re.compile(rf"^(?:/.*/site-packages|{tempfile.gettempdir()}/[^/]*)/")
 
 
 def write_program(folder: Path) -> Path:
@@ -45,18 +42,6 @@ def record(program: Path, options: list[str]) -> Recording:
         [*command, program.name], check=True, cwd=program.parent, timeout=TIMEOUT_S, env=os.environ
     )
     return gpuviz.load(output)
-
-
-def without_host(recording: Recording) -> Recording:
-    """Return a recording that names neither its host nor folders."""
-    tables = dict(recording.tables)
-    for name, column in (("strings", "text"), ("frames", "filename")):
-        place = tables[name].schema.get_field_index(column)
-        field = tables[name].schema.field(place)
-        texts = [FOLDERS.sub("", text) for text in tables[name][column].to_pylist()]
-        tables[name] = tables[name].set_column(place, field, pa.array(texts, field.type))
-    manifest = replace(recording.manifest, host="", host_hash="", boot_id="")
-    return replace(recording, manifest=manifest, tables=tables)
 
 
 def rows(folder: Path) -> Iterator[str]:

@@ -4,18 +4,14 @@ Ends by itself, prints one table and writes recordings and reports to the folder
 it runs what one GPU can show, and says what it left out.
 """
 
-import os
 import statistics
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
-from multiprocessing import get_context
-from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +21,8 @@ from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.quantities import format_counted
 from gpuviz.recording import Recording
 from tests.gpu.device_programs import device_count, hand_over, spin
-from tests.gpu.record_one_pool import without_host
+from tests.gpu.ranks import connected, cost, measure, path, recorded, run_ranks
+from tests.gpu.without_host import without_host
 
 Row = tuple[str, str, str, bool]
 
@@ -34,9 +31,6 @@ COPIES = 20
 ROUNDS = 1000
 REDUCTIONS = 300
 REDUCED = MIB  # elements of 4 bytes
-REPEATS = 5
-TIMEOUT_S = 240
-SECRET = b"ranks"
 
 
 def within(found: float, expected: float, most: float) -> bool:
@@ -56,7 +50,7 @@ def devices_of_a_process(folder: Path) -> Iterator[Row]:
             cupy.cuda.Device().synchronize()
     with gpuviz.record() as recorder:
         handles = _copy_between_devices()
-    yield from _peer_copies(recorder.recording, *handles)
+    yield from peer_copies(recorder.recording, *handles)
     without_host(recorder.recording).save(folder / "peer_copies.gpuviz", overwrite=True)
     recorder.recording.report(folder / "peer_copies.html", overwrite=True)
     # Not recorded, since the time of the recording begins with its first activity.
@@ -104,21 +98,18 @@ def _copy_between_devices() -> tuple[int, int]:
     return compute.ptr, copies.ptr
 
 
-def _peer_copies(recording: Recording, compute: int, copies: int) -> Iterator[Row]:
-    rows = [
-        row
-        for row in recording.table("activities").to_pylist()
-        if row["copy_kind"] == "peer_to_peer"
-    ]
+def peer_copies(recording: Recording, compute: int, copies: int) -> Iterator[Row]:
+    """Yield what is to be seen of 20 ordered copies between the GPUs."""
+    rows = recording.derived["peer_copies"].to_pylist()
     yield "copies between GPUs, each once", str(COPIES), str(len(rows)), len(rows) == COPIES
-    sizes = [row["bytes"] // MIB for row in rows]
+    size_of = recording.table("activities")["bytes"].to_pylist()
+    sizes = [size_of[row["activity"]] // MIB for row in rows]
     yield "their bytes", "1 to 20 MiB", str(sum(sizes)), sizes == list(range(1, COPIES + 1))
     ends = {(row["source_device"], row["destination_device"]) for row in rows}
     yield "source and destination", "{(0, 1)}", str(ends), ends == {(0, 1)}
     handle = {row["id"]: row["handle"] for row in recording.table("streams").to_pylist()}
     joined = {
-        (handle.get(row["source_stream"]), handle.get(row["destination_stream"]))
-        for row in recording.derived["peer_copies"].to_pylist()
+        (handle.get(row["source_stream"]), handle.get(row["destination_stream"])) for row in rows
     }
     yield "streams that the arrows join", "the two", str(len(joined)), joined == {(compute, copies)}
     found = recording.hazards()
@@ -192,7 +183,7 @@ def processes_with_messages(gpus: tuple[int, int]) -> Iterator[Row]:
     name = "a GPU each" if len(set(gpus)) == 2 else "one GPU"
     with TemporaryDirectory() as temporary:
         ranks = Path(temporary) / "ranks"
-        _run_ranks(_take_turns, gpus, str(ranks))
+        run_ranks(_take_turns, gpus, str(ranks))
         merged = gpuviz.merge(ranks)
     device_of = {device: each.rank for each in merged.processes for device in each.devices}
     rows = merged.table("activities").sort_by("time").to_pylist()
@@ -201,8 +192,9 @@ def processes_with_messages(gpus: tuple[int, int]) -> Iterator[Row]:
     reversed_ = sum(rank != place % 2 for place, rank in enumerate(turns))
     what = f"two processes, {name}: kernels out of the order of {ROUNDS:,} rounds of messages"
     yield what, "0", str(reversed_), reversed_ == 0 and len(turns) == 2 * ROUNDS
-    uuids = len(set(merged.table("devices")["uuid"].to_pylist()))
-    yield f"two processes, {name}: GPUs", str(len(set(gpus))), str(uuids), uuids == len(set(gpus))
+    found = sorted(set(merged.table("devices")["uuid"].to_pylist()))
+    is_found = "" not in found and len(found) == len(set(gpus))
+    yield f"two processes, {name}: GPUs", str(len(set(gpus))), str(found), is_found
 
 
 def _take_turns(rank: int, ranks: str, address: Any) -> None:
@@ -214,7 +206,7 @@ def _take_turns(rank: int, ranks: str, address: Any) -> None:
     with stream:
         spin(array, 0)
         stream.synchronize()
-        with gpuviz.record(_path(ranks, rank)), _connected(rank, address) as other:
+        with gpuviz.record(path(ranks, rank)), connected(rank, address) as other:
             for _ in range(ROUNDS):
                 if rank == 1:
                     other.recv()
@@ -225,70 +217,6 @@ def _take_turns(rank: int, ranks: str, address: Any) -> None:
                     other.recv()
 
 
-@contextmanager
-def _connected(rank: int, address: Any) -> "Iterator[Any]":
-    if rank == 0:
-        with Listener(address, authkey=SECRET) as listener, listener.accept() as connection:
-            yield connection
-        return
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            connection = Client(address, authkey=SECRET)
-        except ConnectionRefusedError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            break
-    with connection:
-        yield connection
-
-
-def _path(ranks: str, rank: int) -> Path:
-    return Path(ranks, f"rank{rank}.gpuviz")
-
-
-def _run_ranks(work: Callable[..., None], gpus: tuple[int, int], *arguments: Any) -> None:
-    """Run work in two processes that each see one GPU."""
-    Path(str(arguments[0])).mkdir(parents=True, exist_ok=True)
-    context = get_context("spawn")
-    address = ("127.0.0.1", _free_port())
-    children = []
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    for rank, gpu in enumerate(gpus):
-        device = visible[gpu] if visible != [""] else str(gpu)
-        variables = {
-            "CUDA_VISIBLE_DEVICES": device,
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(address[1]),
-        }
-        child = context.Process(
-            target=_start, args=(variables, work, rank, *arguments, address), daemon=True
-        )
-        child.start()
-        children.append(child)
-    for child in children:
-        child.join(TIMEOUT_S)
-        if child.exitcode is None:
-            child.kill()
-    if any(child.exitcode != 0 for child in children):
-        raise RuntimeError(f"ranks ended with {[child.exitcode for child in children]}")
-
-
-def _start(variables: dict[str, str], work: Callable[..., None], *arguments: Any) -> None:
-    os.environ.update(variables)
-    work(*arguments)
-
-
-def _free_port() -> int:
-    with Listener(("127.0.0.1", 0)) as listener:
-        return int(listener.address[1])
-
-
 # ---- 3: NCCL
 
 
@@ -296,7 +224,7 @@ def collectives(folder: Path) -> Iterator[Row]:
     for name, work in (("cupy.cuda.nccl", _reduce_by_cupy), ("torch", _reduce_by_torch)):
         with TemporaryDirectory() as temporary:
             ranks = Path(temporary) / "ranks"
-            ratio = _cost(work, (0, 1), ranks)
+            ratio = cost(work, (0, 1), ranks)
             merged = gpuviz.merge(ranks)
         if name == "torch":
             merged.report(folder / "nccl.html", overwrite=True)
@@ -330,41 +258,12 @@ def collectives(folder: Path) -> Iterator[Row]:
         )
 
 
-def _cost(work: Callable[..., None], gpus: tuple[int, int], ranks: Path, *arguments: Any) -> float:
-    """Return how much longer the fastest steps take than in ranks that never record."""
-    took = []
-    for is_recorded in (False, True):
-        _run_ranks(work, gpus, str(ranks), is_recorded, *arguments)
-        took.append(
-            statistics.mean(float((ranks / f"seconds{rank}").read_text()) for rank in (0, 1))
-        )
-    plain, recorded = took
-    return recorded / plain
-
-
-@contextmanager
-def _recorded(rank: int, ranks: str, *, is_recorded: bool) -> Iterator[None]:
-    """Record a rank, or leave its process as it is, so that NCCL loads no profiler."""
-    with gpuviz.record(_path(ranks, rank)) if is_recorded else nullcontext():
-        yield
-
-
-def _measure(rank: int, ranks: str, steps: Callable[[], None]) -> None:
-    """Write how long the fastest steps take, in seconds; the first ones do not count."""
-    took = []
-    for _ in range(1 + REPEATS):
-        begin = time.perf_counter()
-        steps()
-        took.append(time.perf_counter() - begin)
-    Path(ranks, f"seconds{rank}").write_text(str(min(took[1:])))
-
-
 def _reduce_by_cupy(rank: int, ranks: str, is_recorded: bool, address: Any) -> None:
     import cupy
     from cupy.cuda import nccl
 
-    with _recorded(rank, ranks, is_recorded=is_recorded):
-        with _connected(rank, address) as other:
+    with recorded(rank, ranks, is_recorded=is_recorded):
+        with connected(rank, address) as other:
             identity = nccl.get_unique_id() if rank == 0 else other.recv()
             if rank == 0:
                 other.send(identity)
@@ -381,7 +280,7 @@ def _reduce_by_cupy(rank: int, ranks: str, is_recorded: bool, address: Any) -> N
                     communicator.allReduce(array.data.ptr, array.data.ptr, *arguments)
                 stream.synchronize()
 
-        _measure(rank, ranks, steps)
+        measure(rank, ranks, steps)
         communicator.destroy()
 
 
@@ -389,7 +288,7 @@ def _reduce_by_torch(rank: int, ranks: str, is_recorded: bool, _address: Any) ->
     import torch
     import torch.distributed as dist
 
-    with _recorded(rank, ranks, is_recorded=is_recorded):
+    with recorded(rank, ranks, is_recorded=is_recorded):
         dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
         array = torch.zeros(REDUCED, device="cuda")
         late = torch.zeros(4 * REDUCED, device="cuda")
@@ -402,7 +301,7 @@ def _reduce_by_torch(rank: int, ranks: str, is_recorded: bool, _address: Any) ->
                 dist.all_reduce(array)
             torch.cuda.synchronize()
 
-        _measure(rank, ranks, steps)
+        measure(rank, ranks, steps)
         dist.destroy_process_group()
 
 
@@ -414,7 +313,7 @@ def data_parallel(folder: Path, gpus: int) -> Iterator[Row]:
     backend = "nccl" if gpus > 1 else "gloo"
     with TemporaryDirectory() as temporary:
         ranks = Path(temporary) / "ranks"
-        ratio = _cost(_train, (0, gpus - 1), ranks, backend)
+        ratio = cost(_train, (0, gpus - 1), ranks, backend)
         merged = gpuviz.merge(ranks)
     yield (
         f"data-parallel torch steps by {backend}, observed",
@@ -437,7 +336,7 @@ def _train(rank: int, ranks: str, is_recorded: bool, backend: str, _address: Any
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
 
-    with _recorded(rank, ranks, is_recorded=is_recorded):
+    with recorded(rank, ranks, is_recorded=is_recorded):
         dist.init_process_group(backend)
         layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True)
         model = DistributedDataParallel(torch.nn.TransformerEncoder(layer, 6).cuda())
@@ -451,7 +350,7 @@ def _train(rank: int, ranks: str, is_recorded: bool, backend: str, _address: Any
                 optimizer.step()
             torch.cuda.synchronize()
 
-        _measure(rank, ranks, steps)
+        measure(rank, ranks, steps)
         dist.destroy_process_group()
 
 

@@ -105,8 +105,8 @@ def test_charts_have_the_colours_of_the_dashboard():
     assert (colours["cached-edge"], kinds["kernel"]) == (palette.FREE, palette.KERNEL)
     assert kinds["memset"] == palette.MEMSET
     assert {
-        word: kinds["deviceToDevice" if word == "peer_to_peer" else camel[word]]
-        if word == "peer_to_peer" or camel[word] in kinds
+        word: kinds["deviceToDevice" if "peer" in word else camel[word]]
+        if "peer" in word or camel[word] in kinds
         else kinds["otherCopy"]
         for word in copies
     } == palette.COPIES

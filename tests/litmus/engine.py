@@ -131,9 +131,8 @@ class _Run:
     def copy(self, o: Operation) -> None:
         stream = None if o.sync else self.stream_of(o)
         kind = _core.HazardCopyKind[o.kind]
-        self.engine.copy(
-            self.number(o), kind, self.place(o.source), self.place(o.destination), stream, o.thread
-        )
+        sides = self.place(o.source), self.place(o.destination)
+        self.engine.copy(self.number(o), kind, *sides, stream, o.thread, o.peer)
 
     def memset(self, o: Operation) -> None:
         stream = None if o.sync else self.stream_of(o)

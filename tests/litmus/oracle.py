@@ -219,6 +219,11 @@ class Oracle:
         stream.actions.append(action)
         return action
 
+    def default_of(self, device: int) -> Stream:
+        """Return the legacy stream of a device."""
+        defaults = (each for each in self.all_streams if each.kind == "legacy")
+        return next(each for each in defaults if each.device == device)
+
     def complete_of(self, stream: Stream) -> int:
         """Return what is complete when everything in a stream is."""
         return self.actions.upto(stream.actions) | stream.waits
@@ -433,7 +438,15 @@ class Oracle:
         sides = (("read", o.source), ("write", o.destination))
         places = [(mode, place_of(side)) for mode, side in sides if side != "pageable"]
         is_captured = where in self.captures
+        peer = None
+        if o.peer is not None and stream.kind == "legacy" and not is_captured:
+            # In the default streams of both devices.
+            peer = self.default_of(o.peer)
+            self.act(o, peer)
+            stream.waits |= self.complete_of(peer)
         self.access(o, where, places)
+        if peer is not None:
+            peer.waits |= self.complete_of(stream)
         if is_captured:
             return
         blocks = self.options.get("pageable_download_blocks") and o.destination == "pageable"

@@ -82,6 +82,7 @@ class Program:
     """The device of each stream; 0 if it is not named. Each other device has a legacy stream."""
     blocks: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
     """Bytes, and whether the memory is pinned."""
+    block_devices: Mapping[str, int] = field(default_factory=dict)
     graphs: Mapping[str, Fields] = field(default_factory=dict)
     options: Mapping[str, bool] = field(default_factory=dict)
     hazards: tuple[Hazard, ...] = ()
@@ -166,6 +167,7 @@ def _program(name: str, value: Fields) -> Program:
         {each: _stream_kind(kind) for each, kind in _mapping(value, "streams").items()},
         {each: _stream_device(kind) for each, kind in _mapping(value, "streams").items()},
         {each: _block(each, size) for each, size in _mapping(value, "blocks").items()},
+        {each: _block_device(size) for each, size in _mapping(value, "blocks").items()},
         {each: _graph(each, lists) for each, lists in _mapping(value, "graphs").items()},
         options,
         tuple(_hazard(each) for each in _list(value, "hazards")),
@@ -239,6 +241,12 @@ def _block(name: str, value: Json) -> tuple[int, bool]:
     _one_of(("device", "pinned"))(memory, "memory")
     _positive(size, f"size of block {name!r}")
     return size, memory == "pinned"
+
+
+def _block_device(value: Json) -> int:
+    device = value.get("device", 0) if isinstance(value, dict) else 0
+    _natural(device, "device", 8)
+    return int(device)
 
 
 def _graph(name: str, value: Json) -> Fields:
@@ -337,6 +345,8 @@ _FIELDS: dict[str, dict[str, tuple[Callable[[Json, str], None], bool]]] = {
         "kind": (_one_of(COPY_KINDS), True),
         "source": (_place, True),
         "destination": (_place, True),
+        # Of a copy between devices: the one that is not its stream's.
+        "peer": (_natural, False),
     },
     "memset": {**_ID, **_HOW, "destination": (_place, True)},
     "host_access": {**_ID, **_LISTS},

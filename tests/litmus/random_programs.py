@@ -203,6 +203,8 @@ class _Generator:
         if source is None or destination is None:
             return
         how = self.how_to_run()
+        if kind == "device_to_device" and self.devices > 1 and self.maybe(0.7):
+            how["peer"] = self.random.randrange(self.devices)
         self.op("copy", id=self.name("c"), kind=kind, source=source, destination=destination, **how)
 
     def memset(self) -> None:

@@ -106,7 +106,8 @@ class _Run:
         for name, (size, is_pinned) in program.blocks.items():
             if not is_pinned:
                 self.mallocs.append(name)
-                self.blocks[name] = self.gpu.empty(size)
+                with self.first_stream(program.block_devices.get(name, 0)):
+                    self.blocks[name] = self.gpu.empty(size)
 
         for name, lists in program.graphs.items():
             with self.gpu.Stream() as stream:
@@ -146,6 +147,12 @@ class _Run:
         self.devices[stream.ptr] = device
         if kind == "legacy":
             self.legacy.append(stream.ptr)
+
+    def first_stream(self, device: int) -> "SimulatedStream":
+        """Return the stream of a device that its memory is allocated on."""
+        if not device:
+            return self.streams["legacy"]
+        return next(each for each in self.streams.values() if self.devices.get(each.ptr) == device)
 
     def stream(self, operation: Operation) -> "SimulatedStream":
         return self.streams[operation.stream]

@@ -10,6 +10,8 @@ export const COPY_KINDS = [
   "device_to_device",
   "host_to_host",
   "peer_to_peer",
+  "peer_to_host",
+  "host_to_peer",
 ] as const;
 export const MEMORIES = ["", "pageable", "pinned", "device", "array", "managed"] as const;
 const HOST_MEMORIES = ["", "pageable", "pinned", "managed"] as const;

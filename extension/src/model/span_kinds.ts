@@ -54,6 +54,8 @@ const OF_COPY: Readonly<Record<number, number>> = {
   [CopyKind.device_to_host]: SpanKind.deviceToHost,
   [CopyKind.device_to_device]: SpanKind.deviceToDevice,
   [CopyKind.peer_to_peer]: SpanKind.deviceToDevice,
+  [CopyKind.peer_to_host]: SpanKind.deviceToDevice,
+  [CopyKind.host_to_peer]: SpanKind.deviceToDevice,
 };
 
 /** A function of the row that gives the kind of an activity; one of a newer version is a kernel. */

@@ -239,8 +239,15 @@ function shape([x, y, z]: readonly [number, number, number]): string {
   return z > 1 ? `(${x}, ${y}, ${z})` : y > 1 ? `(${x}, ${y})` : String(x);
 }
 
+/** Each GPU has its half of a copy between GPUs that goes through the host. */
+const HALF_NAMES: Readonly<Record<string, string>> = {
+  peer_to_host: "to another GPU, through the host",
+  host_to_peer: "from another GPU, through the host",
+};
+
 function copyName({ copyKind, hostMemory }: CopyRow): string {
-  const kind = copyKind === "" ? "unknown kind" : copyKind.replaceAll("_", " ");
+  const kind =
+    copyKind === "" ? "unknown kind" : (HALF_NAMES[copyKind] ?? copyKind.replaceAll("_", " "));
   return hostMemory === "" ? kind : `${kind}, ${hostMemory}`;
 }
 

@@ -4,9 +4,9 @@ import type { ByteSource } from "./byte_source.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
 /** Equals `DERIVED_VERSION` in gpuviz/data/derived.py. */
-const DERIVED_VERSION = 3;
-/** Lacks a table, and is otherwise the same. */
-const EARLIER_VERSION = 2;
+const DERIVED_VERSION = 4;
+/** The same, as far as it is read here, but for a table that the first one lacks. */
+const EARLIER_VERSIONS: readonly unknown[] = [2, 3];
 
 /** A `.gpuviz` file: its manifest, and its tables on demand. */
 export class RecordingFile {
@@ -52,7 +52,7 @@ export class RecordingFile {
   /** Whether the file has the derived tables of the current version. */
   get isClassified(): boolean {
     const version = this.manifest["derived_version"];
-    return version === DERIVED_VERSION || version === EARLIER_VERSION;
+    return version === DERIVED_VERSION || EARLIER_VERSIONS.includes(version);
   }
 
   /** The number of rows of a table; 0 if the recording has no such table. */

@@ -11,8 +11,9 @@ from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.kernels import short_name
-from gpuviz.analysis.launches import stacks_of, text_numbers, texts
+from gpuviz.analysis.launches import stacks_of, text_numbers
 from gpuviz.data.columns import plain
+from gpuviz.data.strings import texts
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
-from gpuviz.analysis.launches import texts
 from gpuviz.data.columns import plain
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted
 

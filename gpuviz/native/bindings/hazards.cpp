@@ -161,12 +161,16 @@ void bind_hazards(nb::module_& m) {
     };
     const auto copy = [](Engine& engine, hazards::OperationId operation, hazards::CopyKind kind,
                          const PlaceFields& source, const PlaceFields& destination,
-                         std::optional<hazards::Slot> stream, hazards::ThreadId thread) {
+                         std::optional<hazards::Slot> stream, hazards::ThreadId thread,
+                         std::optional<hazards::Device> peer) {
         std::vector<Access> accesses;
         if (source) accesses.push_back(place_of(*source, hazards::Mode::read));
         if (destination) accesses.push_back(place_of(*destination, hazards::Mode::write));
         engine.copy(operation, thread, stream.value_or(hazards::Order::legacy),
-                    {.kind = kind, .is_synchronous = !stream, .is_pageable = accesses.size() < 2},
+                    {.kind = kind,
+                     .is_synchronous = !stream,
+                     .is_pageable = accesses.size() < 2,
+                     .peer = peer},
                     accesses);
     };
     const auto memset = [](Engine& engine, hazards::OperationId operation, const Place& destination,
@@ -212,7 +216,9 @@ void bind_hazards(nb::module_& m) {
         .def("launch", launch, "operation"_a, "accesses"_a, "stream"_a, "thread"_a = 0,
              "programmatic"_a = false)
         .def("copy", copy, "operation"_a, "kind"_a, "source"_a, "destination"_a, "stream"_a,
-             "thread"_a = 0, "Pageable memory and the stream of a synchronous copy are None.")
+             "thread"_a = 0, "peer"_a = nb::none(),
+             "Pageable memory and the stream of a synchronous copy are None. `peer` is the other "
+             "device of a copy between two.")
         .def("memset", memset, "operation"_a, "destination"_a, "stream"_a, "thread"_a = 0)
         .def("host_access", host_access, "operation"_a, "accesses"_a, "thread"_a = 0)
         .def("record_event", &Engine::record_event, "thread"_a, "event"_a, "stream"_a)

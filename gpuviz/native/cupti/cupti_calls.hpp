@@ -3,6 +3,7 @@
 #include <cupti.h>
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "cupti/cupti_library.hpp"
@@ -46,6 +47,15 @@ struct CuptiCall {
     std::int16_t flags = -1;   // of a record
     std::uint8_t element = 1;  // bytes
 
+    [[nodiscard]] bool names_the_host() const noexcept {
+        const std::string_view text(name);
+        return text.find("HtoD") != text.npos || text.find("DtoH") != text.npos;
+    }
+    // Whether the call copies and may do so between two devices: its copy can then run in a stream
+    // that the driver made for itself.
+    [[nodiscard]] bool may_be_between_devices() const noexcept {
+        return kind == Kind::copy && source >= 0 && !names_the_host();
+    }
     // Whether the stream may capture after the call, although it did not before.
     [[nodiscard]] bool may_join_capture() const noexcept {
         return kind == Kind::capture_begin || kind == Kind::stream_wait_event;

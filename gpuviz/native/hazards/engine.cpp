@@ -1,6 +1,7 @@
 #include "hazards/engine.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -311,7 +312,14 @@ void Engine::copy(OperationId operation, ThreadId thread, Slot stream, Copy copy
     const bool is_upload = copy.kind == CopyKind::host_to_device;
     if (copy.is_synchronous && is_upload && copy.is_pageable) order_.synchronize(thread, stream);
     const bool is_captured = capture_of(stream) != nullptr;
+    std::optional<Slot> peer;
+    if (copy.peer && order_.is_legacy(stream) && !is_captured) {
+        peer = order_.legacy_of(*copy.peer);
+        order_.act(*peer, thread);
+        order_.follow(stream, order_.tail(*peer));
+    }
     enqueue(operation, thread, stream, accesses);
+    if (peer) order_.follow(*peer, order_.tail(stream));
     const bool blocks = options_.pageable_download_blocks && copy.is_pageable;
     const bool is_complete =
         copy.kind == CopyKind::host_to_host ||

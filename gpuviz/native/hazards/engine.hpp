@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -52,7 +53,8 @@ struct Allocation {
 struct Copy {
     CopyKind kind = CopyKind::device_to_device;
     bool is_synchronous = false;
-    bool is_pageable = false;  // its host memory
+    bool is_pageable = false;      // its host memory
+    std::optional<Device> peer{};  // of a copy between devices: the one that is not the stream's
 };
 
 // Reports hazards of the operations that a program issues, one after the other.
@@ -72,7 +74,8 @@ class Engine {
 
     void launch(OperationId operation, ThreadId thread, Slot stream,
                 std::span<const Access> accesses, bool programmatic = false);
-    // The stream of a synchronous copy or memset is a default stream.
+    // The stream of a synchronous copy or memset is a default stream. A copy between devices in a
+    // default stream is ordered as if it were in those of both, which was tried on two H100.
     void copy(OperationId operation, ThreadId thread, Slot stream, Copy copy,
               std::span<const Access> accesses);
     void memset(OperationId operation, ThreadId thread, Slot stream, bool is_synchronous,

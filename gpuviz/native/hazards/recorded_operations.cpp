@@ -15,6 +15,7 @@ namespace gpuviz::hazards {
 namespace {
 
 constexpr std::uint32_t kind_bits = 0x3, synchronous_bit = 0x4, pageable_bit = 0x8;
+constexpr unsigned peer_shift = 4;  // the bits from there on are the peer's device + 1, or 0
 
 // How the nodes of a graph use a block.
 struct Use {
@@ -55,11 +56,7 @@ class Feed {
                 engine_.launch(operation, 0, stream(number), taken_);
                 break;
             case Code::copy:
-                engine_.copy(operation, 0, stream(number),
-                             {.kind = static_cast<CopyKind>(object & kind_bits),
-                              .is_synchronous = (object & synchronous_bit) != 0,
-                              .is_pageable = (object & pageable_bit) != 0},
-                             taken_);
+                engine_.copy(operation, 0, stream(number), copy_of(object), taken_);
                 break;
             case Code::memset:
                 engine_.memset(operation, 0, stream(number), (object & synchronous_bit) != 0,
@@ -125,6 +122,14 @@ class Feed {
         }
         const bool is_graph = static_cast<Code>(operations_.code[row]) == Code::launch_graph;
         take_hazards(is_graph ? std::optional(object) : std::nullopt);
+    }
+
+    static Copy copy_of(std::uint32_t object) {
+        const std::uint32_t peer = object >> peer_shift;
+        return {.kind = static_cast<CopyKind>(object & kind_bits),
+                .is_synchronous = (object & synchronous_bit) != 0,
+                .is_pageable = (object & pageable_bit) != 0,
+                .peer = peer == 0 ? std::nullopt : std::optional(Device(peer - 1))};
     }
 
     Slot stream(std::uint32_t number) {

@@ -12,6 +12,8 @@ namespace gpuviz::record {
 
 enum class ActivityKind : std::int8_t { kernel, memcpy, memset, graph, range };
 
+// The last two are the halves of a copy between devices through the host. CUPTI's rows do not say
+// so; they are found when tables are read.
 enum class CopyKind : std::int8_t {
     none,
     host_to_device,
@@ -19,6 +21,8 @@ enum class CopyKind : std::int8_t {
     device_to_device,
     host_to_host,
     peer_to_peer,
+    peer_to_host,
+    host_to_peer,
 };
 
 enum class MemoryKind : std::int8_t { none, pageable, pinned, device, array, managed };
@@ -180,6 +184,7 @@ struct ApiCallRow {
     std::uint32_t correlation;
     std::uint32_t stack;
     std::uint32_t range;
+    std::uint32_t stream = 0;  // of a copy within or between devices
 
     static constexpr auto fields() {
         return std::tuple{Field{"time", &ApiCallRow::time},
@@ -188,7 +193,8 @@ struct ApiCallRow {
                           Field{"thread", &ApiCallRow::thread},
                           Field{"correlation", &ApiCallRow::correlation},
                           Field{"stack", &ApiCallRow::stack},
-                          Field{"range", &ApiCallRow::range}};
+                          Field{"range", &ApiCallRow::range},
+                          Field{"stream", &ApiCallRow::stream}};
     }
 };
 

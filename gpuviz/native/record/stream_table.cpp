@@ -21,6 +21,11 @@ std::uint32_t StreamTable::by_tracer_id(int device, std::uint64_t tracer_id) {
     return add({.id = 0, .device = device, .handle = Stream::no_handle, .tracer_id = tracer_id}).id;
 }
 
+void StreamTable::add_tracer_id(std::uint32_t id, int device, std::uint64_t tracer_id) {
+    const std::lock_guard lock(mutex_);
+    by_tracer_id_.try_emplace({device, tracer_id}, id);
+}
+
 std::uint32_t StreamTable::describe(const Stream& known) {
     const std::lock_guard lock(mutex_);
     Stream* row = nullptr;

@@ -37,6 +37,9 @@ class StreamTable {
     // The stream with the tracer's id; a new row without a handle if it is unknown.
     [[nodiscard]] std::uint32_t by_tracer_id(int device, std::uint64_t tracer_id);
 
+    // Another id by which the tracer names a stream: where another device's context is current.
+    void add_tracer_id(std::uint32_t id, int device, std::uint64_t tracer_id);
+
     // Merges known facts on a stream. `known.id` is ignored; `created` 0 means that it existed
     // before the recording.
     std::uint32_t describe(const Stream& known);

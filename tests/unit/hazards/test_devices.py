@@ -18,8 +18,8 @@ STREAMS = {
     "a1": {"kind": "non_blocking", "device": 1},
     "b1": {"kind": "blocking", "device": 1},
 }
-OWN = ("a0", "b0", "a1", "b1")
-ANY = (*OWN, "legacy", "legacy1")
+ANY = ("a0", "b0", "a1", "b1", "legacy", "legacy1")
+BLOCKS = {"A": 8, "B": {"bytes": 8, "device": 1}}
 
 
 @st.composite
@@ -37,8 +37,9 @@ def programs(draw):
         elif op == "copy":
             source, destination = draw(st.sampled_from(("AB", "BA")))
             how = {"kind": "device_to_device", "source": source, "destination": destination}
-            own = draw(st.sampled_from(OWN))
-            operations.append({"op": op, "id": f"c{number}", "stream": own, **how})
+            is_second = stream in ("a1", "b1", "legacy1")
+            how["peer"] = 0 if is_second else 1
+            operations.append({"op": op, "id": f"c{number}", "stream": stream, **how})
         elif op == "record":
             event = draw(st.sampled_from(("e", "f")))
             recorded.add(event)
@@ -56,9 +57,7 @@ def programs(draw):
                 operations.append({"op": "device_synchronize", "device": device})
             else:
                 operations.append({"op": "stream_synchronize", "stream": stream})
-    return program(
-        {"name": "drawn", "streams": STREAMS, "blocks": {"A": 8, "B": 8}, "ops": operations}
-    )
+    return program({"name": "drawn", "streams": STREAMS, "blocks": BLOCKS, "ops": operations})
 
 
 @given(programs())
@@ -192,13 +191,23 @@ def test_the_default_stream_of_a_device_does_not_order_the_streams_of_another(tw
 
 
 @pytest.mark.parametrize("device", ["first", "second"])
-def test_a_copy_between_devices_in_a_default_stream_waits_for_both(two, device):
-    two.write(two.first.own)
+@pytest.mark.parametrize(
+    ("kind", "is_ordered"), [("blocking", True), ("default", True), ("own", False)]
+)
+def test_a_copy_in_a_default_stream_is_in_those_of_both_devices(two, device, kind, is_ordered):
+    two.write(getattr(two.first, kind))
     two.copy(getattr(two, device).default)
-    two.read(two.second.own)
-    two.write(two.first.own)
+    two.read(getattr(two.second, kind))
 
-    assert two.pairs() == []
+    assert two.pairs() == ([] if is_ordered else [BEFORE, BEHIND])
+
+
+def test_a_copy_in_a_blocking_stream_waits_for_its_own_device_only(two):
+    two.launch(two.first.default, "write", writes=[two.first.memory])
+    two.copy(two.second.blocking)
+    two.launch(two.second.default, "read", reads=[two.second.memory])
+
+    assert two.pairs() == [BEFORE]
 
 
 def test_memory_freed_while_another_device_may_copy_from_it_is_a_hazard(two):

@@ -211,6 +211,7 @@ def any_copies(draw):
 
 def plain_peer_copies(recording):
     waits = plain_stream_waits(recording)
+    called = [row["correlation"] for row in recording.table("synchronizations").to_pylist()]
     found = []
     for number, row in enumerate(recording.table("activities").to_pylist()):
         source, destination = row["source_device"], row["destination_device"]
@@ -218,24 +219,26 @@ def plain_peer_copies(recording):
             continue
         own = row["stream"]
         before = [
-            (wait["resumed_time"], place, wait["recorded_stream"])
+            (called[wait["wait"]], place, wait["recorded_stream"])
             for place, wait in enumerate(waits)
             if wait["waiting_stream"] == own
             and wait["recorded_stream"] % 3 == source
-            and wait["resumed_time"] <= row["time"]
+            and 0 < called[wait["wait"]] < row["correlation"]
         ]
         after = [
-            (wait["recorded_time"], place, wait["waiting_stream"])
+            (called[wait["record"]], place, wait["waiting_stream"])
             for place, wait in enumerate(waits)
             if wait["recorded_stream"] == own
             and wait["waiting_stream"] % 3 == destination
-            and wait["recorded_time"] >= row["end"]
+            and 0 < called[wait["record"]] >= row["correlation"]
         ]
         found.append(
             {
                 "time": row["time"],
                 "end": row["end"],
                 "activity": number,
+                "arrival": -1,
+                "stream": own,
                 "source_device": source,
                 "source_stream": own if row["device"] == source else max(before, default=[0])[-1],
                 "destination_device": destination,

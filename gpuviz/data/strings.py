@@ -1,0 +1,21 @@
+"""Texts of ids of the table ``strings``."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.data.columns import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+def texts(tables: "Mapping[str, pa.Table]", ids: "NDArray[Any]") -> list[str]:
+    """Return the texts of ids of ``strings``, which are untrusted; empty for id 0."""
+    known, strings = plain(tables["strings"]["id"]), tables["strings"]["text"]
+    wanted = np.flatnonzero(np.isin(known, ids)).tolist()
+    text_of = {int(known[row]): strings[row].as_py() for row in wanted}
+    return [text_of.get(number, "") for number in ids.tolist()]
