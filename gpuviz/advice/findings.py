@@ -38,6 +38,7 @@ from gpuviz.advice.rules import (
     r45_dead_at_the_peak,
     r46_same_bytes_twice,
     r47_compiled_kernels,
+    r49_staged_copies,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale
 from gpuviz.advice.schedule import Schedule
@@ -92,6 +93,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r43_starved_by_the_host.find,
         r44_streams_that_never_overlap.find,
         r47_compiled_kernels.find,
+        r49_staged_copies.find,
     )
 
 

@@ -99,8 +99,9 @@ class Sharing:
         times = plain(tables["api_calls"]["time"])
         opaque = times[np.union1d(used.opaque, used.call[~seen])]
         self._shared[np.searchsorted(self._ends, opaque)] = True
-        activity = used.activity[seen]
-        stream = np.searchsorted(self.streams, plain(tables["activities"]["stream"])[activity])
+        stream = np.searchsorted(
+            self.streams, schedule.stream[schedule.number[used.activity[seen]]]
+        )
         epoch = np.searchsorted(self._ends, times[used.call[seen]])
         group = used.block[seen]
         if len(self._ends):

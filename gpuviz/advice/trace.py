@@ -9,6 +9,7 @@ from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.launches import calls_of, durations
+from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.touches import Touches, touches
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
@@ -38,7 +39,9 @@ class Trace:
 
     Attributes:
         recording: The recording.
-        rows: The rows of ``activities``, which exclude ranges on streams.
+        rows: The rows of ``activities``, which exclude ranges on streams. A copy between GPUs is
+            one row, also if it goes through the host, and in the stream that it was issued on.
+        number: The number among these of each row of ``activities``; -1 of a range on a stream.
         begin: Begin of each of these, in ns.
         duration: Their durations in ns.
         end: Their ends in ns.
@@ -59,14 +62,28 @@ class Trace:
         self.recording = recording
         activities, calls = tables["activities"], tables["api_calls"]
         kinds = codes(activities["kind"], KINDS)
-        self.rows = np.flatnonzero(kinds != KINDS.index("range"))
+        columns = {
+            name: plain(activities[name]).copy()
+            for name in ("time", "device", "stream", "correlation")
+        }
+        lengths = durations(activities)
+        is_work = kinds != KINDS.index("range")
+        copies = peer_copies(tables)
+        halves = copies.among(copies.is_staged)
+        is_work[halves.arrival] = False
+        columns["device"][copies.activity] = copies.device
+        columns["stream"][copies.activity] = copies.stream
+        lengths[copies.activity] = np.clip(copies.end - copies.time, 0, _LIMIT)
+        self.rows = np.flatnonzero(is_work)
+        self.number = np.full(len(kinds), -1)
+        self.number[self.rows] = np.arange(len(self.rows))
+        self.number[halves.arrival] = self.number[halves.activity]
         self.kind = kinds[self.rows]
         self.begin, self.device, self.stream, self.launch = (
-            plain(activities[name])[self.rows]
-            for name in ("time", "device", "stream", "correlation")
+            column[self.rows] for column in columns.values()
         )
         self.begin = np.clip(self.begin, -_LIMIT, _LIMIT)
-        self.duration = durations(activities)[self.rows]
+        self.duration = lengths[self.rows]
         self.end = self.begin + self.duration
         self.call = calls_of(tables, self.launch)
         self.blocks = _blocks(

@@ -50,7 +50,7 @@ def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None)
     """Return one derived table, or its part in a window; see `classify`."""
     known = {
         each: tables[each] if each in tables else empty(primary_schemas()[each])
-        for each in ("activities", "api_calls", "synchronizations", "strings")
+        for each in ("activities", "api_calls", "synchronizations", "streams", "strings")
     }
     if name == "idle_gaps":
         return _table(name, _idle_gaps(known, window))
@@ -304,8 +304,8 @@ def _peer_copies(tables: "Tables") -> "dict[str, Any]":
     from_stream, to_stream = (np.where(side == copies.device, stream, 0) for side in sides)
     issued = plain(tables["activities"]["correlation"])[copies.activity]
     waits = _stream_waits(tables) if len(copies) else {}
-    synchronizations = tables["synchronizations"]
-    devices, calls = (plain(synchronizations[name]) for name in ("device", "correlation"))
+    calls = plain(tables["synchronizations"]["correlation"])
+    devices = _devices_of_streams(tables)
     for own, other in {*zip(stream.tolist(), copies.source.tolist(), strict=True)}:
         here = (stream == own) & (copies.source == other) & (copies.device != other)
         chosen = (waits["waiting_stream"] == own) & (devices[waits["record"]] == other)
@@ -330,6 +330,17 @@ def _peer_copies(tables: "Tables") -> "dict[str, Any]":
         "destination_device": copies.destination,
         "destination_stream": np.where(to_stream != 0, to_stream, other_half),
     }
+
+
+def _devices_of_streams(tables: "Tables") -> "NDArray[Any]":
+    """Return the device of the stream of each row of ``synchronizations``.
+
+    CUPTI's device is that of the current context, which may be another one.
+    """
+    rows, streams = tables["synchronizations"], tables["streams"]
+    known = first_rows(plain(streams["id"]), plain(rows["stream"]))
+    of_stream = np.append(plain(streams["device"]), -1)[known]
+    return np.where(known >= 0, of_stream, plain(rows["device"]))
 
 
 def _in_order(

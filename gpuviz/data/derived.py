@@ -28,6 +28,7 @@ SOURCES = {
         *("source_device", "destination_device"),
     ),
     "api_calls": ("time", "end", "name", "thread", "correlation", "stack", "stream"),
+    "streams": ("id", "device"),
     "synchronizations": (
         "time",
         "end",

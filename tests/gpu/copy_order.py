@@ -1,4 +1,4 @@
-"""What copies between two GPUs wait for: ``python -m tests.gpu.copy_order``.
+"""What copies between two GPUs wait for: ``python -m tests.gpu.copy_order [FOLDER]``.
 
 Every way to copy is tried on every stream, staged through the host and by peer access. A kernel
 that waits for the host holds back either the stream before the copy, or the copy; after that,
@@ -12,9 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import gpuviz
+from tests.gpu.without_host import without_host
 
 KERNELS = r"""
 extern "C" __global__ void hold(volatile int* is_open) {
@@ -32,6 +36,7 @@ extern "C" __global__ void look(const volatile unsigned char* at, volatile int* 
 KINDS = ("default", "blocking", "non_blocking")
 STREAMS = tuple(product((0, 1), KINDS))
 SIZES = (1 << 10, 4 << 20)
+RECORDED_SIZES = (4, 1 << 20, 16 << 20)
 LONG_ENOUGH_S = 0.012
 _HOST_PORTABLE_MAPPED = 3
 _DEFAULT_COPY = 4
@@ -67,17 +72,30 @@ class Machine:
         buffer = (ctypes.c_int * 1024).from_address(address)
         self.flags, self.address = np.frombuffer(buffer, np.int32), address
         self.streams: dict[tuple[int, str], Any] = {}
-        self.observers, self.memory, self.kernels = [], [], []
+        self.observers, self.kernels = [], []
         for device in (0, 1):
             with cupy.cuda.Device(device):
                 self.streams[device, "default"] = cupy.cuda.Stream.null
                 self.streams[device, "blocking"] = cupy.cuda.Stream()
                 self.streams[device, "non_blocking"] = cupy.cuda.Stream(non_blocking=True)
                 self.observers.append(cupy.cuda.Stream(non_blocking=True))
-                self.memory.append(cupy.zeros(max(SIZES), "u1"))
                 module = cupy.RawModule(code=KERNELS)
                 self.kernels.append({n: module.get_function(n) for n in ("hold", "mark", "look")})
         self.value = 0
+        self.allocate()
+
+    def allocate(self) -> None:
+        """Allocate memory on both GPUs."""
+        self.memory = []
+        for device in (0, 1):
+            with self.cupy.cuda.Device(device):
+                self.memory.append(self.cupy.zeros(max(*SIZES, *RECORDED_SIZES), "u1"))
+                self.runtime.deviceSynchronize()
+
+    def synchronize(self) -> None:
+        for device in (0, 1):
+            with self.cupy.cuda.Device(device):
+                self.runtime.deviceSynchronize()
 
     def launch(self, name: str, stream: tuple[int, str], *arguments: int) -> None:
         """Launch a kernel on a stream of a device."""
@@ -201,19 +219,40 @@ def rows(machine: Machine, mode: str) -> Iterator[str]:
         yield f"{mode:7} {way.text:43} {size:8} {' '.join(parts)}{event}"
 
 
-def main() -> int:
-    """Print the tables."""
+def record(machine: Machine, path: Path) -> None:
+    """Record one copy of each way and size, and one whose stream is of another GPU than current."""
+    with gpuviz.record() as recorder:
+        machine.allocate()
+        for way, size in product(WAYS, RECORDED_SIZES):
+            with gpuviz.range(f"{way.text}, {size}"):
+                machine.copy(way, size)
+                machine.synchronize()
+        later = machine.streams[1, "non_blocking"]
+        with gpuviz.range("wait while GPU 0 is current"):
+            machine.copy(Way("memcpyPeerAsync", 0, "non_blocking"), 1 << 20)
+            with machine.cupy.cuda.Device(0):
+                later.wait_event(machine.streams[0, "non_blocking"].record())
+            machine.launch("look", (1, "non_blocking"), machine.memory[1].data.ptr, machine.flag(3))
+            machine.synchronize()
+    without_host(recorder.recording).save(path, overwrite=True)
+
+
+def main(folder: Path | None) -> int:
+    """Print the tables, and record the copies if there is a folder."""
     machine = Machine()
     names = " ".join(f"{device}{kind[0:2]}" for device, kind in STREAMS)
     print("W: waits for earlier work, H: holds back later work, r: the call returned before that")
     print(f"{'':60} {names}")
-    for row in rows(machine, "staged"):
-        print(row, flush=True)
-    machine.enable_peer_access()
-    for row in rows(machine, "direct"):
-        print(row, flush=True)
+    for mode in ("staged", "direct"):
+        if mode == "direct":
+            machine.enable_peer_access()
+        for row in rows(machine, mode):
+            print(row, flush=True)
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            record(machine, folder / f"copies_{mode}.gpuviz")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[1]) if sys.argv[1:] else None))

@@ -21,6 +21,7 @@ from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.quantities import format_counted
 from gpuviz.recording import Recording
 from tests.gpu.device_programs import device_count, hand_over, spin
+from tests.gpu.parallel_programs import enable_peer_access
 from tests.gpu.ranks import connected, cost, measure, path, recorded, run_ranks
 from tests.gpu.without_host import without_host
 
@@ -48,11 +49,7 @@ def devices_of_a_process(folder: Path) -> Iterator[Row]:
         with cupy.cuda.Device(device):
             spin(cupy.zeros(1, "f"), 0)
             cupy.cuda.Device().synchronize()
-    with gpuviz.record() as recorder:
-        handles = _copy_between_devices()
-    yield from peer_copies(recorder.recording, *handles)
-    without_host(recorder.recording).save(folder / "peer_copies.gpuviz", overwrite=True)
-    recorder.recording.report(folder / "peer_copies.html", overwrite=True)
+    yield from _copies_of_a_process(folder, "staged")
     # Not recorded, since the time of the recording begins with its first activity.
     arrays = []
     for device in (0, 1):
@@ -71,6 +68,17 @@ def devices_of_a_process(folder: Path) -> Iterator[Row]:
             what = f"GPU {device}: {name}, against CUDA events"
             yield what, f"{expected:.2f} ms, 1 %", f"{found:.2f} ms", within(found, expected, 0.01)
     yield from _memory_against_nvml()
+
+
+def _copies_of_a_process(folder: Path, way: str) -> Iterator[Row]:
+    with gpuviz.record() as recorder:
+        handles = _copy_between_devices()
+    for what, *rest in peer_copies(recorder.recording, *handles):
+        yield f"{way}: {what}", *rest
+    staged = recorder.recording.copies()["host_memory"].to_pylist() == ["staged"]
+    yield f"{way}: through the host", str(way == "staged"), str(staged), staged == (way == "staged")
+    without_host(recorder.recording).save(folder / f"peer_copies_{way}.gpuviz", overwrite=True)
+    recorder.recording.report(folder / f"peer_copies_{way}.html", overwrite=True)
 
 
 def _copy_between_devices() -> tuple[int, int]:
@@ -403,20 +411,28 @@ def _task(number: int) -> int:
 # ---- 5: hazards
 
 
-def hazards_across_devices(folder: Path) -> Iterator[Row]:
+def with_peer_access(folder: Path) -> Iterator[Row]:
+    enable_peer_access()
+    yield from _copies_of_a_process(folder, "direct")
+    yield from hazards_across_devices(folder, "direct")
+
+
+def hazards_across_devices(folder: Path, way: str) -> Iterator[Row]:
     for side in ("before", "behind"):
         for is_ordered in (False, True):
             with gpuviz.record(hazards=True) as recorder:
                 wrong = hand_over(side, is_ordered=is_ordered)
             found = [each for each in recorder.recording.hazards() if each.kind == "RAW"]
             twin = "corrected" if is_ordered else "unordered"
-            what = f"hazards of a copy, {twin} with the kernel {side} it"
+            what = f"{way}: hazards of a copy, {twin} with the kernel {side} it"
             yield what, str(int(not is_ordered)), str(len(found)), len(found) == (not is_ordered)
             if is_ordered:
-                yield f"wrong elements, {twin} {side}", "0", str(wrong), wrong == 0
+                yield f"{way}: wrong elements, {twin} {side}", "0", str(wrong), wrong == 0
             elif side == "before":
-                without_host(recorder.recording).save(folder / "hazard.gpuviz", overwrite=True)
-                recorder.recording.report(folder / "hazard.html", overwrite=True)
+                without_host(recorder.recording).save(
+                    folder / f"hazard_{way}.gpuviz", overwrite=True
+                )
+                recorder.recording.report(folder / f"hazard_{way}.html", overwrite=True)
 
 
 # ---- the table
@@ -431,7 +447,8 @@ def parts(folder: Path) -> Iterator[tuple[str, int, Callable[[], Iterator[Row]]]
     yield "NCCL", 2, lambda: collectives(folder)
     yield "data-parallel torch", 1, lambda: data_parallel(folder, gpus)
     yield "Dask", 1, lambda: dask_workers(folder, gpus)
-    yield "hazards across devices", 2, lambda: hazards_across_devices(folder)
+    yield "hazards across devices", 2, lambda: hazards_across_devices(folder, "staged")
+    yield "copies by peer access", 2, lambda: with_peer_access(folder)
 
 
 def main(folder: Path) -> int:

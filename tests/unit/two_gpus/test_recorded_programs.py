@@ -1,11 +1,18 @@
-"""What recordings of two H100 show; ``python -m tests.gpu.two_gpus FOLDER`` made them."""
+"""What recordings of two H100 show.
 
+The programs that made them are ``two_gpus`` (``peer_copies`` and ``hazard``), ``copy_order``
+(``copies``) and ``parallel_programs`` (all others) of ``tests.gpu``, each by ``python -m`` with the
+folder as its argument.
+"""
+
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import gpuviz
 from gpuviz.data.stream_handle import NO_HANDLE
+from gpuviz.recording import Recording
 from tests.gpu import two_gpus
 
 DATA = Path(__file__).parent / "data"
@@ -28,8 +35,12 @@ def rows_that_fail(rows):
     return [(what, expected, found) for what, expected, found, is_met in rows if not is_met]
 
 
-def test_ordered_copies_through_the_host_are_copies_between_gpus_without_a_hazard():
-    recording = load("peer_copies_staged")
+WAYS = ("staged", "direct")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ordered_copies_are_copies_between_gpus_without_a_hazard(way):
+    recording = load(f"peer_copies_{way}")
 
     compute, copies = streams_of_a_program(recording)
     rows = list(two_gpus.peer_copies(recording, compute, copies))
@@ -46,7 +57,7 @@ def test_each_of_them_is_counted_once_with_the_time_of_the_whole_copy():
     assert (row["copy_kind"], row["host_memory"], row["count"]) == ("peer_to_peer", "staged", 20)
     assert row["bytes"] == sum(range(1, 21)) << 20
     # CUPTI's times of the last pieces would be 900 GB/s, which no link to a host has.
-    assert 30e9 < row["bytes_per_second"] < 40e9
+    assert 20e9 < row["bytes_per_second"] < 40e9
 
 
 def test_their_halves_stay_rows_with_the_gpus_of_both_ends():
@@ -70,16 +81,53 @@ def test_gpus_are_busy_for_the_whole_time_of_a_large_copy_through_the_host():
 
     for device in recording.overlap().devices:
         assert device.copy_ns == 0
-        assert 0.9 * whole_ns < device.device_copy_ns <= whole_ns
+        assert 0.85 * whole_ns < device.device_copy_ns <= whole_ns
 
 
-def test_a_copy_through_the_host_that_waits_for_nothing_is_one_hazard():
-    (hazard,) = load("hazard_staged").hazards()
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copy_that_waits_for_nothing_is_one_hazard(way):
+    (hazard,) = load(f"hazard_{way}").hazards()
 
     assert (hazard.kind, hazard.tier) == ("RAW", "certain")
     assert (hazard.first.name, hazard.first.gpu) == ("cupy_fill", "GPU 0")
     assert (hazard.second.name, hazard.second.gpu) == ("memcpy PtoP", "GPU 1")
     assert "internal stream" not in hazard.fix
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copy_is_in_the_stream_that_it_was_issued_on(way):
+    """The name of the range around each copy has the GPU and the kind of its stream."""
+    recording = load(f"copies_{way}")
+    texts = {row["id"]: row["text"] for row in recording.table("strings").to_pylist()}
+    ranges = {row["id"]: texts[row["name"]] for row in recording.table("ranges").to_pylist()}
+    calls = {row["correlation"]: row for row in recording.table("api_calls").to_pylist()}
+    activities = recording.table("activities").to_pylist()
+    streams = {row["id"]: row for row in recording.table("streams").to_pylist()}
+
+    found, expected = [], []
+    for row in recording.derived["peer_copies"].to_pylist():
+        name = ranges[calls[activities[row["activity"]]["correlation"]]["range"]]
+        if " on GPU " not in name:
+            continue
+        stream = streams[row["stream"]]
+        expected.append(name.partition(" on GPU ")[2].rpartition(",")[0])
+        found.append(f"{stream['device']}, {stream['kind']}")
+
+    assert len(found) == 48
+    assert found == expected
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_wait_that_is_asked_for_while_another_gpu_is_current_orders_its_stream(way):
+    recording = load(f"copies_{way}")
+    streams = {row["id"]: row for row in recording.table("streams").to_pylist()}
+
+    waiting = [streams[r["waiting_stream"]] for r in recording.derived["stream_waits"].to_pylist()]
+
+    assert [(row["device"], row["kind"]) for row in waiting] == [(1, "non_blocking")]
+    handles = [row["handle"] for row in streams.values() if row["kind"] == "non_blocking"]
+    assert len(handles) == len(set(handles))
+    assert recording.hazards() == ()
 
 
 @pytest.mark.parametrize("name", ["peer_copies_staged", "hazard_staged"])
@@ -102,3 +150,36 @@ def test_the_stream_of_such_a_copy_is_never_one_of_the_drivers_own():
 
     assert own
     assert not issued_on & own
+
+
+def staged_copies(recording):
+    return [each for each in recording.findings(small=True) if each.rule == "R49"]
+
+
+@pytest.mark.parametrize(
+    ("program", "measured_ms"),
+    # The time of the recorded program less that of the same one by peer access.
+    [("relay", 58.65 - 6.09), ("pipeline", 28.54 - 24.59)],
+)
+def test_copies_through_the_host_are_a_finding_that_saves_what_was_measured(program, measured_ms):
+    (finding,) = staged_copies(load(f"{program}_staged"))
+
+    assert finding.saved_ns / 1e6 == pytest.approx(measured_ms, rel=0.05)
+    assert "cupy.cuda.Device(0): cupy.cuda.runtime.deviceEnablePeerAccess(1)" in finding.change
+    assert finding.lines[0].source.startswith("cupy.cuda.runtime.memcpyPeerAsync(")
+
+
+@pytest.mark.parametrize("name", ["relay_direct", "pipeline_direct", "training_hidden"])
+def test_copies_by_peer_access_are_none(name):
+    assert staged_copies(load(name)) == []
+
+
+def test_copies_between_gpus_that_cannot_access_each_other_are_none():
+    recording = load("relay_staged")
+    (row,) = recording.manifest.device_links["0"]
+    links = {"0": [{**row, "access": 0}]}
+
+    tables = dict(recording.tables)
+    apart = Recording(tables, replace(recording.manifest, device_links=links))
+
+    assert staged_copies(apart) == []
