@@ -489,6 +489,15 @@ class Recording(RecordingData):
 
         return formatted(known_collectives(self))
 
+    def hidden_collectives(self) -> "pa.Table":
+        """Return how much of the time of NCCL's collectives other work hides, by rank and bucket.
+
+        See `gpuviz.advice.hidden_collectives.hidden_collectives`.
+        """
+        from gpuviz.advice.hidden_collectives import hidden_collectives
+
+        return _formatted(hidden_collectives(self))
+
     def other_memory(self, by: Literal["library", "time"] = "library") -> "pa.Table":
         """Return what was used of devices outside the recorded allocators, in bytes.
 

@@ -11,6 +11,7 @@ from gpuviz.quantities import (
     format_counted,
     format_duration,
     format_names,
+    format_share,
 )
 from gpuviz.report.markup import panel, table
 
@@ -30,6 +31,10 @@ _HEAD_OF_RANKS = "".join(
     f'<th scope="col">{title}</th>'
     for title in ("Rank", "Times last", "Later than the others", "The others waited")
 )
+_HEAD_OF_BUCKETS = "".join(
+    f'<th scope="col">{title}</th>'
+    for title in ("Rank", "Bucket", "Bytes", "Times", "Total", "Hidden", "Not hidden", "Line")
+)
 _HINT = (
     "A collective runs once its last rank has begun. Waited is how long the kernels of the other "
     "ranks had run by then, all together."
@@ -43,9 +48,43 @@ def collectives_section(recording: "Recording") -> str:
         return ""
     longest = sorted(rows, key=lambda row: (-row["waited_ns"], -row["late_ns"], row["time"]))
     body = f'<p class="gpuviz-section__hint">{_HINT} {escape(unmatched(rows))}</p>'
+    body += _hidden(recording)
     body += table("Ranks that came last", _HEAD_OF_RANKS, _ranks(rows))
     body += table("Collectives", _HEAD, "\n".join(map(_row, longest[:_MOST_ROWS])))
     return panel("Collectives", body, slug="collectives", count=len(rows))
+
+
+def _hidden(recording: "Recording") -> str:
+    """Return how much of the collectives other work hides: a sentence and a table of buckets."""
+    buckets = recording.hidden_collectives().to_pylist()
+    if not buckets:
+        return ""
+    ranks: dict[str, list[int]] = {}
+    for row in buckets:
+        sums = ranks.setdefault(row["process"] or f"rank {row['rank']}", [0, 0])
+        sums[0] += row["hidden_ns"]
+        sums[1] += row["total_ns"]
+    parts = [
+        f"{name} {format_share(hidden / max(total, 1))} of {format_duration(total)} hidden"
+        for name, (hidden, total) in ranks.items()
+    ]
+    sentence = f"Beside other kernels and copies: {format_names(parts)}."
+    rows = "\n".join(map(_bucket, buckets[:_MOST_ROWS]))
+    return f"<p>{escape(sentence)}</p>" + table("Buckets", _HEAD_OF_BUCKETS, rows)
+
+
+def _bucket(row: dict[str, Any]) -> str:
+    cells = (
+        row["process"] or f"rank {row['rank']}",
+        f"{row['function']} {format_count(row['bucket'])}",
+        format_bytes(row["bytes"]),
+        format_count(row["count"]),
+        format_duration(row["total_ns"]),
+        format_share(row["hidden_ns"] / max(row["total_ns"], 1)),
+        format_duration(row["total_ns"] - row["hidden_ns"]),
+        row["site"],
+    )
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def unmatched(rows: "Sequence[dict[str, Any]]") -> str:

@@ -241,8 +241,8 @@ function shape([x, y, z]: readonly [number, number, number]): string {
 
 /** Each GPU has its half of a copy between GPUs that goes through the host. */
 const HALF_NAMES: Readonly<Record<string, string>> = {
-  peer_to_host: "to another GPU, through the host",
-  host_to_peer: "from another GPU, through the host",
+  peer_to_host: "to a GPU via host",
+  host_to_peer: "from a GPU via host",
 };
 
 function copyName({ copyKind, hostMemory }: CopyRow): string {

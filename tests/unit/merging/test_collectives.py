@@ -230,7 +230,7 @@ def test_info_and_the_report_name_the_late_rank(tmp_path):
     assert (facts["count"], facts["incomplete"], facts["uncertain"]) == (5, 0, 0)
     assert [each["count"] for each in facts["last"]] == [5]
     section = page.split('data-panel="collectives"')[1].split("</section>")[0]
-    assert section.count("all_reduce") == 5
+    assert section.count("<td>all_reduce</td>") == 5
     assert facts["last"][0]["name"] in section
 
 
