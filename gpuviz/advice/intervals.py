@@ -14,6 +14,10 @@ class Intervals:
     Args:
         begin: Their begins in ns, in any order.
         end: Their ends in ns; not before the begins.
+
+    Attributes:
+        begin: The begins of the union's parts, ascending.
+        end: Their ends.
     """
 
     def __init__(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> None:
@@ -22,8 +26,8 @@ class Intervals:
         first = np.ones(len(begin), bool)
         first[1:] = begin[1:] > until[:-1]
         last = np.append(first[1:], True)[: len(begin)]
-        self._begin, self._end = begin[first], until[last]
-        self._before = np.concatenate([[0], np.cumsum(self._end - self._begin)])
+        self.begin, self.end = begin[first], until[last]
+        self._before = np.concatenate([[0], np.cumsum(self.end - self.begin)])
 
     @property
     def length(self) -> int:
@@ -36,7 +40,7 @@ class Intervals:
         return covered
 
     def _until(self, time: "NDArray[Any]") -> "NDArray[Any]":
-        place = np.searchsorted(self._begin, time, side="right")
-        inside = np.append(0, self._end)[place] - time
+        place = np.searchsorted(self.begin, time, side="right")
+        inside = np.append(0, self.end)[place] - time
         covered: NDArray[Any] = self._before[place] - np.maximum(inside, 0) * (place > 0)
         return covered

@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.intervals import Intervals
+from gpuviz.advice.occupancy import Occupancy
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.kernels import short_name
@@ -30,41 +31,36 @@ _LEAST_SHARE = 0.05
 # A shorter kernel has no work to spread: an empty one takes about 2 µs on an H100.
 _SHORTEST_NS = 10_000
 _EMPTY_NS = 2_000
-# Kernels of other streams use the idle multiprocessors if they run most of the time.
-_LEAST_ALONE = 0.5
+# Of the time in which the launches run. Kernels of other streams use the idle multiprocessors if
+# they run most of the time.
+_LEAST_UNFILLED = 0.5
 _MOST_ROWS = 1000
 _MOST_KERNELS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Kernels:
-    """Launches of one kernel by one line: their activities, blocks, and the time alone, in ns."""
+    """Launches of one kernel by one line: their activities, blocks, and what they leave idle."""
 
     work: "NDArray[Any]"
     blocks: "NDArray[Any]"
-    alone: "NDArray[Any]"
+    occupancy: Occupancy
     multiprocessors: int
-
-    @property
-    def full_width(self) -> "NDArray[Any]":
-        """The least durations if the same work filled the GPU, as a share of the time alone."""
-        if not self.multiprocessors:
-            return np.zeros(len(self.work))
-        fill: NDArray[Any] = self.blocks / self.multiprocessors
-        return fill
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find kernels with fewer blocks than half of the GPU's multiprocessors.
 
     Trigger: one kernel of one line, in launches of at least 10 µs with so few blocks, takes at
-    least 5 % of the time in which the device works, most of it while no other kernel runs. A block
-    runs on one multiprocessor, so the others are idle. If the number of multiprocessors is unknown,
-    only a single block counts.
+    least 5 % of the time in which the device works. Most of this time no other kernel runs, and
+    those of these launches that run at the same time have so few blocks together. A block runs on
+    one multiprocessor, so the others are idle. If the number of multiprocessors is unknown, only a
+    single block counts.
 
-    Saving: the recording's `Schedule`, replayed with duration * blocks / multiprocessors for these
-    launches, at least 2 µs each. If the number is unknown, the durations are 2 µs. This is an upper
-    bound, because more blocks may have to share memory bandwidth: ``possible``.
+    Saving: the recording's `Schedule`, replayed with the durations that these launches would have
+    if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
+    for one that runs alone. If the number is unknown, the durations are 2 µs. More blocks may have
+    to share memory bandwidth, so that it is ``possible``.
     """
     recording = schedule.recording
     for device in recording.devices:
@@ -95,24 +91,28 @@ def _candidates(
             return
         work = chosen[numbers == group]
         others = kernels[~np.isin(kernels, work)]
-        shared = Intervals(schedule.begin[others], schedule.end[others]).within(
-            schedule.begin[work], schedule.end[work]
+        occupancy = Occupancy(
+            schedule.begin[work],
+            schedule.end[work],
+            blocks[work],
+            multiprocessors,
+            Intervals(schedule.begin[others], schedule.end[others]),
         )
-        alone = schedule.duration[work] - shared
-        if alone.sum() >= _LEAST_ALONE * schedule.duration[work].sum():
-            yield _Kernels(work, blocks[work], alone, multiprocessors)
+        is_long = occupancy.union_ns >= _LEAST_SHARE * busy_ns
+        unfilled_ns = occupancy.filled_at_most_ns(_LARGEST_FILL)
+        if is_long and unfilled_ns >= _LEAST_UNFILLED * occupancy.union_ns:
+            yield _Kernels(work, blocks[work], occupancy, multiprocessors)
 
 
 def _finding(
     recording: "RecordingData", schedule: Schedule, kernels: _Kernels, device: int
 ) -> Finding:
     work = kernels.work
-    total_ns = int(schedule.duration[work].sum())
+    total_ns = kernels.occupancy.union_ns
     of_device = schedule.device == device
     busy_ns = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
     shorter = schedule.duration.copy()
-    idle_ns = (kernels.alone * (1 - kernels.full_width)).astype(np.int64)
-    shorter[work] = np.maximum(schedule.duration[work] - idle_ns, _EMPTY_NS)
+    shorter[work] = np.maximum(schedule.duration[work] - kernels.occupancy.idle_ns, _EMPTY_NS)
     change = ScheduleChange(duration=shorter)
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
     name = short_name(texts(recording.tables, names)[0]) or "A kernel"
@@ -125,7 +125,7 @@ def _finding(
             f"{name} takes {format_share(total_ns / busy_ns)} of the GPU's busy time on "
             f"{_width(kernels)}."
         ),
-        reason=_reason(kernels, total_ns, int(shorter[work].sum())),
+        reason=_reason(kernels, int(shorter[work].sum())),
         change=(
             f"Spread the work of {text_of(line)} over more blocks: another axis order or data "
             "layout, a different function for the same result (a matrix product for a sum along an "
@@ -152,9 +152,11 @@ def _width(kernels: _Kernels) -> str:
     return f"{counted}, for {format_count(kernels.multiprocessors)} multiprocessors"
 
 
-def _reason(kernels: _Kernels, total_ns: int, full_width_ns: int) -> str:
+def _reason(kernels: _Kernels, full_width_ns: int) -> str:
     launches = format_counted(len(kernels.work), "launch", "launches")
     take = "takes" if len(kernels.work) == 1 else "take"
+    most = kernels.occupancy.most_at_once
+    at_once = "" if most == 1 else f", at most {format_count(most)} at the same time"
     bound = (
         f"At full width the same work would take at least {format_duration(full_width_ns)}; how "
         "close it comes depends on its memory accesses."
@@ -163,6 +165,7 @@ def _reason(kernels: _Kernels, total_ns: int, full_width_ns: int) -> str:
         "bound, as if the kernel took no time."
     )
     return (
-        f"{launches} {take} {format_duration(total_ns)}. A thread block runs on one "
-        f"multiprocessor; the others are idle meanwhile, because no other kernel runs. {bound}"
+        f"{launches} {take} {format_duration(kernels.occupancy.union_ns)}{at_once}. A thread block "
+        "runs on one multiprocessor; the others are idle meanwhile, because no other kernel runs. "
+        f"{bound}"
     )

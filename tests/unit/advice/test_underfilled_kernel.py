@@ -148,3 +148,33 @@ def test_what_is_little_of_a_recording_can_be_much_of_a_window():
     assert window.covered_ns == whole.duration_ns - start + 1000
     assert "R42" not in [each.rule for each in whole.findings()]
     assert "R42" in [each.rule for each in window.findings()]
+
+
+def on_streams(gpu, *, streams, blocks=33, launches=LAUNCHES):
+    """Launch the same kernel on several streams, so that the launches run at the same time."""
+    lanes = [gpu.Stream(non_blocking=True) for _ in range(streams)]
+    for _ in range(launches):
+        for lane in lanes:
+            with lane:
+                gpu.launch("stencil", duration=1e-3, grid=(blocks,), share=blocks / 132)
+
+
+def test_streams_that_fill_the_gpu_together_are_no_finding():
+    assert small(lambda gpu: on_streams(gpu, streams=4), "R42") == []
+
+
+def test_streams_that_leave_half_of_it_idle_together_save_the_rest():
+    def fewer_and_wider(gpu):
+        for _ in range(LAUNCHES):
+            gpu.launch("stencil", duration=1e-3 * 2 * 22 / 132, grid=(132,))
+
+    def two_streams(gpu):
+        on_streams(gpu, streams=2, blocks=22)
+
+    (finding,) = found(two_streams, "R42")
+
+    assert finding.title.startswith(
+        "stencil takes 100 % of the GPU's busy time on 22 thread blocks"
+    )
+    assert finding.reason.startswith("40 launches take 20.0 ms, at most 2 at the same time. ")
+    assert finding.saved_ns == pytest.approx(saved_ns(two_streams, fewer_and_wider), rel=0.05)
