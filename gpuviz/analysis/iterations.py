@@ -95,10 +95,15 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def host_ends(recording: "RecordingData") -> "NDArray[Any]":
-    """Return when the host left each iteration, in ns, ascending; none if none is found."""
+def host_spans(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return when the host made the first launch of each iteration, and returned from the last.
+
+    Of ranges, they are the begins and ends. Both are in ns and ascending; none if no iterations are
+    found.
+    """
     found = _found(recording, _Launches(recording))
-    return np.zeros(0, np.int64) if found is None else found.host_end
+    none = np.zeros(0, np.int64)
+    return (none, none) if found is None else (found.host_start, found.host_end)
 
 
 def peak_and_busy(
@@ -135,13 +140,14 @@ class _Launches:
         self._rows = rows
         self._calls = calls[rows]
         self.called = plain(tables["api_calls"]["time"])[self._calls]
+        self.returned = np.maximum(plain(tables["api_calls"]["end"])[self._calls], self.called + 1)
         self.kinds = kinds[rows]
 
     def ends(self) -> "NDArray[Any]":
         """Return when each launch and its work have ended."""
-        tables = self._recording.tables
-        returned = plain(tables["api_calls"]["end"])[self._calls]
-        ended: NDArray[Any] = np.maximum(returned, plain(tables["activities"]["end"])[self._rows])
+        ended: NDArray[Any] = np.maximum(
+            self.returned, plain(self._recording.tables["activities"]["end"])[self._rows]
+        )
         return ended
 
     def starts(self) -> "NDArray[Any]":
@@ -225,13 +231,14 @@ def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
     if found is None or len(np.unique(lines[_usual(found)])) < 2 or not lines[_usual(found)].all():  # noqa: PLR2004
         return None
     host = launches.called[found.starts]
-    host_end = np.append(host[1:], launches.ends()[found.starts[-1] : found.end].max())
-    ran = launches.starts()[found.starts]
-    if not _is_much(recording, launches, host, host_end):
+    last = np.append(found.starts[1:], found.end) - 1
+    host_end = launches.returned[last]
+    ran, done = launches.starts()[found.starts], launches.ends()[found.starts[-1] : found.end].max()
+    if not _is_much(recording, launches, host, np.append(host[1:], done)):
         return None
     is_ahead = ran[-1] - ran[0] > _RUNS_AHEAD * (host[-1] - host[0])
     start = ran if is_ahead else host
-    return _Found("", start, np.append(start[1:], host_end[-1]), host, host_end)
+    return _Found("", start, np.append(start[1:], done), host, host_end)
 
 
 def _usual(found: Repeats) -> slice:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.growth import FEWEST, Growth, growth
-from gpuviz.analysis.iterations import host_ends
+from gpuviz.analysis.iterations import host_spans
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.periods import repeats
 from gpuviz.analysis.processes import processes
@@ -36,6 +36,8 @@ _FEWEST_ALLOCATIONS = 10
 _LEAST_SCORE = 0.9
 # A line with more lines of the program in its period is one of a loop.
 _FEWEST_LINES = 2
+# Of the iterations, those that free at most as much after their last launch as is usual.
+_USUAL = 0.75
 _ORDER = {"unused": 0, "partly": 1, "unknown": 2, "used": 3}
 
 
@@ -210,10 +212,34 @@ class _Search:
 
     def _iterations(self) -> "NDArray[Any]":
         """Return when the iterations end, in ns."""
-        ends = host_ends(self._recording)
+        starts, ends = host_spans(self._recording)
         if len(ends) <= FEWEST and not self._recording.tables["activities"].num_rows:
-            ends = self._allocation_periods()
-        return ends
+            return self._allocation_periods()
+        return self._after_frees(starts, ends)
+
+    def _after_frees(self, starts: "NDArray[Any]", ends: "NDArray[Any]") -> "NDArray[Any]":
+        """Return when the host has freed what it frees after the last launch of each iteration.
+
+        The next iteration begins with its first allocation, at the latest with its first launch.
+        After the last iteration as many frees as usual are its own: others are of what the loop
+        has kept, when its function returns.
+
+        Args:
+            starts: When the host made the first launch of each iteration, in ns.
+            ends: When it returned from the last.
+        """
+        if not len(ends):
+            return ends
+        allocated, freed = (np.sort(each) for each in (self._blocks.begin, self._end))
+        never = np.iinfo(np.int64).max
+        following = np.append(allocated, never)[np.searchsorted(allocated, ends, side="right")]
+        marks = np.maximum(np.minimum(following, np.append(starts[1:], never)) - 1, ends)
+        until = np.searchsorted(freed, ends, side="right")
+        usual = np.searchsorted(freed, marks[:-1], side="right") - until[:-1]
+        own = int(until[-1] + (np.quantile(usual, _USUAL) if len(usual) else 0))
+        last = freed[own - 1] if until[-1] < own <= len(freed) else ends[-1]
+        marks[-1] = min(max(last, ends[-1]), marks[-1])
+        return marks
 
     def _allocation_periods(self) -> "NDArray[Any]":
         """Return when the periods end in which the same lines allocate."""

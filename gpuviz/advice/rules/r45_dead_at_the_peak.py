@@ -39,7 +39,10 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved
         "where nothing uses it any more.",
         reason=f"The last use of {'the array' if is_one else f'these {len(blocks)} arrays'} is "
         f"{last_use}. The peak is reached by {named(*device.site_of(device.peak_stack))}.",
-        change=f"Delete {'it' if is_one else 'them'} (`del`) after {last_use}.",
+        change=f"Delete it (`del`) after {last_use}."
+        if is_one
+        else f"Keep no reference to them after {last_use}: variables, or a list that collects the "
+        "arrays of a loop.",
         certainty="likely",
         device=device.device,
         saved_bytes=saved,

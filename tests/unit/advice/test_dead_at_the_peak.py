@@ -140,3 +140,27 @@ def test_without_call_stacks_the_end_of_a_line_is_unknown():
         gpu.synchronize()
 
     assert [each for each in recorder.recording.findings(small=True) if each.rule == "R45"] == []
+
+
+def test_several_arrays_of_a_line_are_dropped_rather_than_deleted():
+    def collects(gpu, *, keep=True):
+        weights = gpu.empty(16 * MIB)
+        gpu.launch("load", duration=1e-4, writes=[weights])
+        kept = [step(gpu, weights) for _ in range(4)]
+        if not keep:
+            kept.clear()
+        large = gpu.empty(64 * MIB)
+        gpu.launch("enlarge", duration=1e-4, reads=[weights], writes=[large])
+
+    def step(gpu, weights):
+        result = gpu.empty(16 * MIB)
+        gpu.launch("step", duration=1e-4, reads=[weights], writes=[result])
+        return result
+
+    (finding,) = found(collects, "R45")
+
+    assert finding.saved_bytes == saved(collects, lambda gpu: collects(gpu, keep=False)) == 64 * MIB
+    assert finding.change == (
+        'Keep no reference to them after `gpu.launch("step", duration=1e-4, reads=[weights], '
+        "writes=[result])`: variables, or a list that collects the arrays of a loop."
+    )

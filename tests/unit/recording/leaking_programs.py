@@ -31,6 +31,15 @@ def a_list(gpu, kept):
         kept.append(work(gpu))
 
 
+def a_list_that_its_function_frees(gpu, kept):
+    own = []
+    for _ in range(STEPS):
+        y = work(gpu)
+        gpu.launch("norm", duration=1e-3, reads=[y])
+        own.append(y)
+    kept.append(len(own))
+
+
 def several_arrays_a_step(gpu, kept):
     for _ in range(STEPS):
         kept.extend([work(gpu), work(gpu, 256 * KIB)])
@@ -107,6 +116,7 @@ def most_but_not_all(gpu, kept):
 
 LEAKING = (
     a_list,
+    a_list_that_its_function_frees,
     several_arrays_a_step,
     a_cache_without_a_limit,
     closures,
