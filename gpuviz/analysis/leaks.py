@@ -233,7 +233,9 @@ class _Search:
         allocated, freed = (np.sort(each) for each in (self._blocks.begin, self._end))
         never = np.iinfo(np.int64).max
         following = np.append(allocated, never)[np.searchsorted(allocated, ends, side="right")]
-        marks = np.maximum(np.minimum(following, np.append(starts[1:], never)) - 1, ends)
+        marks: NDArray[Any] = np.maximum(
+            np.minimum(following, np.append(starts[1:], never)) - 1, ends
+        )
         until = np.searchsorted(freed, ends, side="right")
         usual = np.searchsorted(freed, marks[:-1], side="right") - until[:-1]
         own = int(until[-1] + (np.quantile(usual, _USUAL) if len(usual) else 0))
