@@ -59,8 +59,7 @@ class Finding:
         saved_reserved_bytes: Predicted decrease of the peak of reserved bytes if this alone is
             changed, where that is what a change of the allocator or of streams saves. If requests
             failed, compared with what would have been reserved if the first had succeeded.
-        saved_ns: Predicted decrease of the time if this alone is changed, in ns. An upper bound
-            unless ``certain``.
+        saved_ns: Predicted decrease of the time if this alone is changed, in ns.
         lines: The lines of the program behind it, largest share first.
         evidence: What to look at; None if there is nothing particular.
         lifetimes: The lifetimes of blocks after the change; None if it does not change them.
@@ -70,6 +69,8 @@ class Finding:
             `gpuviz.advice.findings.findings`.
         further_ns: By how much the time decreases further if this is changed after all findings
             ranked before it, in ns.
+        working_ns: The time from the first launch to the end of the last work, of which it saves a
+            part, in ns; 0 if unknown.
     """
 
     rule: str
@@ -87,6 +88,7 @@ class Finding:
     saved_reserved_bytes: int = 0
     schedule: "ScheduleChange | None" = field(default=None, repr=False, compare=False)
     further_ns: int = 0
+    working_ns: int = 0
 
     def _repr_html_(self) -> str:
         return Findings([self])._repr_html_()

@@ -40,7 +40,7 @@ from gpuviz.advice.rules import (
     r47_compiled_kernels,
     r49_staged_copies,
 )
-from gpuviz.advice.scale import LEAST_BYTES, Scale
+from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.processes import processes
 
@@ -151,13 +151,21 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
 
 
 def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
-    """Return the findings with the time that each saves after the ones with a larger saving."""
-    order = sorted(range(len(found)), key=lambda number: -found[number].saved_ns)
+    """Return the findings with the time that each saves after the ones with a larger saving.
+
+    What bounds all savings of a kind comes after the findings that name a cause.
+    """
+    order = sorted(range(len(found)), key=lambda at: (is_bound(found[at]), -found[at].saved_ns))
     changes = {number: found[number].schedule for number in order}
     changed = {number: change for number, change in changes.items() if change is not None}
     further = dict(zip(changed, schedule.saved_in_sequence(list(changed.values())), strict=True))
     return [
-        replace(each, further_ns=further.get(number, each.saved_ns), schedule=None)
+        replace(
+            each,
+            further_ns=further.get(number, each.saved_ns),
+            schedule=None,
+            working_ns=schedule.working_ns,
+        )
         for number, each in enumerate(found)
     ]
 

@@ -14,6 +14,15 @@ LEAST_SHARE = 0.01
 LEAST_BYTES = 8 << 20
 
 
+# Rules that say what all changes of a kind can save, without the change.
+_BOUNDS = ("R27",)
+
+
+def is_bound(finding: "Finding") -> bool:
+    """Return whether a finding only bounds what others save that name a cause."""
+    return finding.rule in _BOUNDS
+
+
 class Scale:
     """What the savings of a recording's findings are compared with."""
 
@@ -37,4 +46,5 @@ class Scale:
         """Return the largest of the shares of the peaks and of the duration that it saves."""
         of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
         of_reserved = finding.saved_reserved_bytes / max(self._reserved.get(finding.device, 0), 1)
-        return max(of_bytes, of_reserved, finding.saved_ns / self._duration_ns)
+        saved_ns = finding.further_ns if is_bound(finding) else finding.saved_ns
+        return max(of_bytes, of_reserved, saved_ns / self._duration_ns)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz import _core
-from gpuviz.advice.constraints import GAP, NEVER, OWN, Constraints, Moments, Orders
+from gpuviz.advice.constraints import BY_STREAM, GAP, NEVER, OWN, Constraints, Moments, Orders
 from gpuviz.advice.trace import Trace
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ class ScheduleChange:
         without_gap: Mask of calls that begin when the previous call of the thread returns.
         instant: Mask of calls that take no time of their own.
         without_order: Mask of constraints that no longer hold.
+        joined: Mask of activities that one kernel does with the next of the stream, which therefore
+            begins at once.
         at_most_ns: What the change can save at most, for reasons that the schedule does not have.
     """
 
@@ -35,6 +37,7 @@ class ScheduleChange:
     without_gap: "NDArray[Any] | None" = None
     instant: "NDArray[Any] | None" = None
     without_order: "NDArray[Any] | None" = None
+    joined: "NDArray[Any] | None" = None
     at_most_ns: int | None = None
 
 
@@ -69,6 +72,14 @@ class Schedule(Trace):
         times = _core.earliest_times(self._not_before, constraints.source, constraints.target, lags)
         saved = self._last(self._moments.times, self.duration) - self._last(times, duration)
         return max(0, saved)
+
+    @property
+    def working_ns(self) -> int:
+        """The time from the first launch to the end of the last work, in ns."""
+        if not len(self.begin):
+            return 0
+        first = min(int(self.begin.min()), int(self.called.min(initial=int(self.begin.min()))))
+        return int(self.end.max()) - first
 
     def saved_in_sequence(self, changes: "Sequence[ScheduleChange]") -> list[int]:
         """Return what each change saves after those before it, in ns."""
@@ -133,6 +144,10 @@ class Schedule(Trace):
             if change.without_wait is not None:
                 waits = of_work[of_calls[of_work] >= 0]
                 lags[waits[change.without_wait[of_calls[waits]]]] = NEVER
+            if change.joined is not None:
+                rows = of_work[of_calls[of_work] == BY_STREAM]
+                rows = rows[change.joined[constraints.work[rows]]]
+                lags[rows] = np.minimum(lags[rows], duration[constraints.work[rows]])
             if change.without_order is not None:
                 lags[change.without_order] = NEVER
         return lags

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.quantities import format_bytes, format_counted, format_duration
+from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,10 +26,16 @@ def saving(finding: "Finding") -> str:
     if finding.saved_reserved_bytes:
         parts.append(f"{format_bytes(finding.saved_reserved_bytes)} of reserved memory")
     if finding.saved_ns:
-        bound = "" if finding.certainty == "certain" else "at most "
-        time = f"{bound}{format_duration(finding.saved_ns)}"
+        about = "" if finding.certainty == "certain" else "about "
+        time = f"{about}{format_duration(finding.saved_ns)}{_share(finding)}"
         parts.append(time + _after_others(finding.saved_ns, finding.further_ns, format_duration))
     return " and ".join(parts)
+
+
+def _share(finding: "Finding") -> str:
+    if not finding.working_ns:
+        return ""
+    return f", {format_share(min(finding.saved_ns / finding.working_ns, 1))} of the time"
 
 
 def _after_others(alone: int, further: int, text: "Callable[[int], str]") -> str:

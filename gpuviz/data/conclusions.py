@@ -98,6 +98,7 @@ def schemas() -> "dict[str, pa.Schema]":
                 "saved_ns": whole,
                 "further_bytes": whole,
                 "further_ns": whole,
+                "working_ns": whole,
                 "lines": pa.list_(pa.struct(list(line.items()))),
                 "evidence": pa.list_(pa.struct(list(evidence.items()))),
             }

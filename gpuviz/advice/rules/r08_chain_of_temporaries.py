@@ -1,19 +1,19 @@
-"""R08: elementwise operations of one line pass arrays on that a fused kernel would not need."""
+"""R08: elementwise operations pass arrays on that one kernel for all of them would not need."""
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import type_bytes
-from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.finding import Finding, Line
+from gpuviz.advice.fusion import Groups, fusible
+from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
-from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.first_rows import first_rows
+from gpuviz.analysis.kernels import short_name
+from gpuviz.analysis.launches import stacks_of, texts
+from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -23,152 +23,161 @@ if TYPE_CHECKING:
 
 # An operator of Python or a call in the text of a line.
 _OPERATION = re.compile(r"[-+*/%&|^<>~(]")
-_COPIES = ("copy", "fill")
-# A shorter kernel does not wait for memory: an empty one takes about 2 µs on an H100.
+# An empty kernel takes about 2 µs on an H100, and a kernel of 5 µs does not wait for memory.
+_EMPTY_NS = 2_000
 _SHORTEST_NS = 5_000
+# What a launch costs on the host, and what a GPU's memory moves in a ns; they only rank lines.
+_LAUNCH_NS = 10_000
+_BYTES_EACH_NS = 2_000
 _MOST_NAMES = 4
-# With the most bytes in temporary arrays.
 _MOST_LINES = 8
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Chains:
-    """Elementwise launches of which at least one reads the result of another, in columns.
-
-    Attributes:
-        launch: Indices of the device's elementwise launches, in the order of their calls.
-        line: A number of the line that calls each.
-        chain: The launch that ends the chain of each.
-        temporary: The block that each writes for the next, an index of the device's blocks; -1 of
-            the last.
-        passed: The bytes that each writes for the next, and reads from those before.
-    """
-
-    launch: "NDArray[Any]"
-    line: "NDArray[Any]"
-    chain: "NDArray[Any]"
-    temporary: "NDArray[Any]"
-    passed: "NDArray[Any]"
-
-    def of(self, rows: "NDArray[Any]") -> "_Chains":
-        """Return some rows."""
-        columns = (self.launch, self.line, self.chain, self.temporary, self.passed)
-        return _Chains(*(column[rows] for column in columns))
-
-
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
-    """Find the lines whose elementwise operations could be one kernel.
+    """Find elementwise operations of CuPy that could be one kernel.
 
-    Trigger: elementwise functions of CuPy that one line of the program calls; one writes an array
-    with as many elements as the next one writes, which reads it; nothing else uses the array, and
-    the recording frees it. The text of the line has at least as many operators and calls as a chain
-    has launches: otherwise each round of a loop may use the result of the round before.
+    Trigger: see `gpuviz.advice.fusion.fusible`; on one line or several of a function, with the
+    reductions that read their results. The text of each line has at least as many operators and
+    calls as a group has launches there: otherwise each round of a loop may use the result of the
+    round before.
 
-    Savings: the decrease of the peak without these arrays. And the recording's `Schedule`, replayed
-    with one kernel for each chain, if the line's kernels take at least 5 µs (median). It takes as
-    long as the longest of them, or as the arrays that remain take at the highest rate of the line's
-    kernels. The host's time for a launch is not saved, because a call of a fused function takes
-    longer.
+    Savings: the decrease of the peak without the arrays that are only passed on. And the
+    recording's `Schedule`, replayed with one launch for each group. Its kernel takes as long as the
+    memory that remains to be read and written, at the highest rate of these kernels, or as long as
+    they take beyond their own reads and writes, which is what they compute.
     """
-    chains = _chains(device)
-    lines, number = np.unique(chains.line, return_inverse=True)
-    passed = np.bincount(number, chains.passed, minlength=len(lines))
-    for line in np.argsort(-passed, kind="stable")[:_MOST_LINES]:
-        found = chains.of(np.flatnonzero(number == line))
-        _, source = _site(device, found)
-        longest = int(np.unique(found.chain, return_counts=True)[1].max())
-        if longest > len(_OPERATION.findall(source)):
-            continue
-        finding = _finding(device, found)
+    groups = fusible(device)
+    if not len(groups.group):
+        return
+    stacks = stacks_of(device.recording.tables, groups.call)
+    lines = line_numbers(device.recording, stacks)
+    groups, lines = _of_expressions(device, groups, stacks, lines)
+    is_last = np.append(groups.group[1:] != groups.group[:-1], True)[: len(lines)]
+    # Groups with the same last line have one finding.
+    ends = np.flatnonzero(is_last)
+    last_line = lines[ends[np.searchsorted(ends, np.arange(len(lines)))]]
+    found, number = np.unique(last_line, return_inverse=True)
+    worth = np.where(is_last, 0, _LAUNCH_NS) + groups.passed / _BYTES_EACH_NS
+    totals = np.bincount(number, worth, minlength=len(found))
+    for each in np.argsort(-totals, kind="stable")[:_MOST_LINES]:
+        finding = _finding(device, groups.of(np.flatnonzero(number == each)))
         if finding.saved_bytes or finding.saved_ns:
             yield finding
 
 
-def _chains(device: DeviceBlocks) -> _Chains:
-    used, launches, place = device.used, device.elementwise, device.place
-    target = launches.target
-    stacks = stacks_of(device.recording.tables, launches.call)
-    line = line_numbers(device.recording, stacks)
-    # A copy can be a change of type within an expression.
-    able = launches.where(lambda each: each.name not in _COPIES or len(set(each.types)) > 1)
-    able &= launches.is_whole & is_own(device.recording, stacks) & (place[target] >= 0)
-    uses = np.bincount(used.block, minlength=len(used.blocks))[target]
-    following = first_rows(launches.call + 1, used.last[target] + 1)
-    passes = able & (uses == 2) & (used.first[target] == launches.call)  # noqa: PLR2004 - a write and a read
-    passes &= (following >= 0) & able[following] & (following != np.arange(len(launches)))
-    passes &= (line[following] == line) & (target[following] != target)
-    passes &= launches.elements[following] == launches.elements
-    passes &= device.is_freed[place[target]] & device.is_seen[place[target]]
-    passes &= ~device.is_shared[place[target]] & ~device.is_initial[place[target]]
-    end = np.where(passes, following, np.arange(len(launches)))
-    while (end[end] != end).any():
-        end = end[end]
-    size = np.where(passes, used.blocks.requested[target], 0)
-    passed = size + np.bincount(following[passes], size[passes], minlength=len(size))
-    rows = np.flatnonzero(passed > 0)
-    temporary = np.where(passes, place[target], -1)
-    return _Chains(rows, line[rows], end[rows], temporary[rows], passed[rows])
+def _of_expressions(
+    device: DeviceBlocks, groups: Groups, stacks: "NDArray[Any]", lines: "NDArray[Any]"
+) -> "tuple[Groups, NDArray[Any]]":
+    """Return the groups whose launches are not the rounds of a loop, and their lines."""
+    distinct, first, line = np.unique(lines, return_index=True, return_inverse=True)
+    call_site = device.recording.call_stacks.call_site
+    sources = (call_site(stack)[1] for stack in stacks[first].tolist())
+    operations = np.array([len(_OPERATION.findall(source)) for source in sources])
+    pairs = groups.group * len(distinct) + line
+    pair, count = np.unique(pairs, return_counts=True)
+    repeats = pair[count > operations[pair % len(distinct)]] // len(distinct)
+    rows = np.flatnonzero(~np.isin(groups.group, repeats))
+    return groups.of(rows), lines[rows]
 
 
-def _site(device: DeviceBlocks, chains: _Chains) -> tuple[str, str]:
-    return device.site_of_call(int(device.elementwise.call[chains.launch[0]]))
-
-
-def _finding(device: DeviceBlocks, chains: _Chains) -> Finding:
-    launches, schedule = device.elementwise, device.schedule
-    blocks = chains.temporary[chains.temporary >= 0]
+def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
+    schedule = device.schedule
+    blocks = groups.temporary[groups.temporary >= 0]
     change = Change(blocks, device.begin[blocks], device.begin[blocks])
-    work = np.searchsorted(schedule.rows, launches.activity[chains.launch])
-    duration = schedule.duration.copy()
-    duration[work] = _fused_durations(device, chains, duration[work])
-    faster = ScheduleChange(duration=duration)
-    total_ns = int(schedule.duration[work].sum())
-    names = list(dict.fromkeys(launches.name(launch) for launch in chains.launch.tolist()))
-    shown = ", ".join(f"`{name}`" for name in names[:_MOST_NAMES])
-    more = " and others" if len(names) > _MOST_NAMES else ""
-    line = device.line_of(blocks)
+    work = np.searchsorted(schedule.rows, groups.activity)
+    faster = _schedule_change(device, groups, work)
+    lines = _lines(device, groups, schedule.duration[work])
     size = format_bytes(int(device.size[blocks].sum()))
+    launched = format_counted(len(work), "launch", "launches")
+    total = format_duration(int(schedule.duration[work].sum()))
+    kernels = len(np.unique(groups.group))
     return Finding(
         rule="R08",
-        title=f"{named(*_site(device, chains))} writes {size} to temporary arrays and reads them "
-        "once.",
-        reason=f"{shown}{more} take {format_duration(total_ns)} in "
-        f"{format_counted(len(chains.launch), 'launch', 'launches')}. "
+        title=f"{text_of(lines[0])} writes {size} to temporary arrays and reads them once."
+        if len(lines) == 1
+        else f"{text_of(lines[0])} and {format_counted(len(lines) - 1, 'line')} before it write "
+        f"{size} to temporary arrays.",
+        reason=f"{_names(device, groups)} take {total} in {launched}. "
         f"{format_counted(len(blocks), 'array')} of them "
-        f"{'is' if len(blocks) == 1 else 'are'} only read by the next one; one kernel would keep "
-        "the elements in registers.",
-        change="Make one kernel of the expression, with `cupy.fuse` or `cupy.ElementwiseKernel`.",
+        f"{'is' if len(blocks) == 1 else 'are'} only read by the next ones; "
+        f"{format_counted(kernels, 'launch', 'launches')} of one kernel would keep the elements in "
+        "registers.",
+        change=_change(groups, lines),
         certainty="likely",
         device=device.device,
         saved_bytes=device.saving(change),
-        saved_ns=schedule.saved_ns(faster),
-        lines=(line,),
+        saved_ns=schedule.saved_alone(faster),
+        lines=lines,
         evidence=schedule.evidence(work),
         lifetimes=change,
         schedule=faster,
     )
 
 
-def _fused_durations(
-    device: DeviceBlocks, chains: _Chains, duration: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return the share of each launch in the time of one kernel for its chain, in ns."""
-    if np.median(duration) < _SHORTEST_NS:
-        return duration
-    launches = device.elementwise
-    read = np.minimum(
-        device.used.blocks.requested[launches.source],
-        launches.elements[launches.launch] * int(type_bytes().max()),
+def _change(groups: Groups, lines: tuple[Line, ...]) -> str:
+    what = "the expression" if len(lines) == 1 else "these lines"
+    is_reduced = bool((groups.launch < 0).any())
+    how = (
+        "`cupy.ReductionKernel` or a kernel of your own"
+        if is_reduced
+        else "`cupy.fuse` or `cupy.ElementwiseKernel`"
     )
-    moved = np.bincount(launches.launch, read, minlength=len(launches))
-    moved += launches.elements * type_bytes()[launches.output]
-    moved = moved[chains.launch]
-    fastest = (moved / np.maximum(duration, 1)).max()
-    ends, chain = np.unique(chains.chain, return_inverse=True)
-    longest = np.zeros(len(ends), np.int64)
-    np.maximum.at(longest, chain, duration)
-    remaining = np.bincount(chain, moved - chains.passed)
-    total = np.bincount(chain, duration).astype(np.int64)
-    fused = np.minimum(np.maximum(longest, (remaining / fastest).astype(np.int64)), total)
-    shares: NDArray[Any] = (duration * (fused / np.maximum(total, 1))[chain]).astype(np.int64)
+    return f"Make one kernel of {what}, with {how}."
+
+
+def _names(device: DeviceBlocks, groups: Groups) -> str:
+    """Return the functions of the launches for a sentence."""
+    tables = device.recording.tables
+    kernels = texts(tables, plain(tables["activities"]["name"])[groups.activity])
+    launches = device.elementwise
+    named = [
+        launches.name(launch) if launch >= 0 else short_name(kernel)
+        for launch, kernel in zip(groups.launch.tolist(), kernels, strict=True)
+    ]
+    names = list(dict.fromkeys(named))
+    more = " and others" if len(names) > _MOST_NAMES else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
+
+
+def _lines(device: DeviceBlocks, groups: Groups, duration: "NDArray[Any]") -> tuple[Line, ...]:
+    """Return the lines of the launches, the last one first."""
+    recording = device.recording
+    stacks = stacks_of(recording.tables, groups.call)
+    numbers = line_numbers(recording, stacks)
+    sums = np.bincount(numbers, duration)
+    rows = {int(number): row for row, number in enumerate(numbers.tolist())}
+    last_first = sorted(rows.items(), key=lambda item: -item[1])
+    return tuple(
+        line_of(recording, int(stacks[row]), format_duration(int(sums[number])))
+        for number, row in last_first
+    )
+
+
+def _schedule_change(device: DeviceBlocks, groups: Groups, work: "NDArray[Any]") -> ScheduleChange:
+    """Return the schedule with one launch of one kernel for each group."""
+    schedule = device.schedule
+    duration = schedule.duration.copy()
+    duration[work] = _fused_durations(groups, duration[work])
+    joined, instant = np.zeros(len(duration), bool), np.zeros(len(schedule.called), bool)
+    is_last = np.append(groups.group[1:] != groups.group[:-1], True)
+    joined[work[~is_last]] = True
+    instant[groups.call[~is_last]] = True
+    gaps = instant & host_gaps(schedule, device.device).is_short
+    return ScheduleChange(duration=duration, joined=joined, instant=instant, without_gap=gaps)
+
+
+def _fused_durations(groups: Groups, duration: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the share of each launch in the time of one kernel for its group, in ns."""
+    is_long = duration >= _SHORTEST_NS
+    if not is_long.any():
+        fastest = float(_BYTES_EACH_NS)
+    else:
+        fastest = float((groups.moved[is_long] / duration[is_long]).max())
+    _, group = np.unique(groups.group, return_inverse=True)
+    computed = duration - np.maximum(groups.moved / fastest, _EMPTY_NS)
+    remaining = np.bincount(group, groups.moved - groups.passed)
+    total = np.bincount(group, duration)
+    least = np.maximum(np.bincount(group, np.maximum(computed, 0)), _EMPTY_NS)
+    fused = np.minimum(np.maximum(remaining / fastest, least), total)
+    shares: NDArray[Any] = (duration * (fused / np.maximum(total, 1))[group]).astype(np.int64)
     return shares

@@ -36,7 +36,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     launch of a kernel its compilation.
 
     Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
-    time. It is the upper bound of what CUDA graphs or fewer, larger kernels can save: ``possible``.
+    time. It bounds what CUDA graphs or fewer, larger kernels can save, and comes
+    after the findings that name a cause: ``possible``.
     """
     recording = schedule.recording
     if not recording.tables["api_calls"].num_rows:
@@ -78,7 +79,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             change=(
                 "Launch less often: fuse elementwise operations (cupy.fuse, ElementwiseKernel), "
                 "work on larger arrays, or capture repeated sequences in a CUDA graph. The saving "
-                "is an upper bound, as if launches took no time on the host."
+                "is that of launches that take no time on the host."
             ),
             certainty="possible",
             device=device.device,

@@ -161,8 +161,8 @@ def _reason(kernels: _Kernels, full_width_ns: int) -> str:
         f"At full width the same work would take at least {format_duration(full_width_ns)}; how "
         "close it comes depends on its memory accesses."
         if kernels.multiprocessors
-        else "The recording does not contain the number of multiprocessors; the saving is an upper "
-        "bound, as if the kernel took no time."
+        else "The recording does not contain the number of multiprocessors; the saving is "
+        "that of a kernel that takes no time."
     )
     return (
         f"{launches} {take} {format_duration(kernels.occupancy.union_ns)}{at_once}. A thread block "

@@ -59,8 +59,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     first gap of a place does not count if it is twice as long as any later one, for the same
     reason.
 
-    Saving: the recording's `Schedule`, replayed without these gaps. It is an upper bound, because
-    the work has to be done somewhere: ``possible``.
+    Saving: the recording's `Schedule`, replayed without these gaps. The work has to be done
+    somewhere, so that it is ``possible``.
     """
     recording = schedule.recording
     if not recording.tables["api_calls"].num_rows:
@@ -130,7 +130,7 @@ def _finding(
         ),
         change=(
             "Do this work on the GPU, or while the GPU works: launch the next work before it, or "
-            "do it in another thread. The saving is an upper bound, as if it took no time."
+            "do it in another thread. The saving is that of work that takes no time."
         ),
         certainty="possible",
         device=device,

@@ -43,9 +43,48 @@ def by_lines(gpu, a, b, c):
     return apply(gpu, "sqrt", total)
 
 
-def with_a_kept_result(gpu, a, b, _):
-    kept = apply(gpu, "multiply", a, b), apply(gpu, "add", a, b)
-    return apply(gpu, "hypot", *kept), apply(gpu, "add", *kept)
+def with_two_results(gpu, a, b, _):
+    passed = apply(gpu, "multiply", a, b), apply(gpu, "add", a, b)
+    return apply(gpu, "hypot", *passed), apply(gpu, "add", *passed)
+
+
+def fused_with_two_results(gpu, a, b, _):
+    results = gpu.empty(SIZE), gpu.empty(SIZE)
+    gpu.launch("expression", duration=4 * SIZE / RATE, reads=[a, b], writes=results)
+    return results
+
+
+def total(gpu, array):
+    """Return a reduction of an array, whose kernel waits for memory."""
+    result = gpu.empty(512)
+    gpu.launch("cupy_sum", duration=array.nbytes / RATE, reads=[array], writes=[result])
+    return result
+
+
+def summed(gpu, a, b, _):
+    difference = apply(gpu, "subtract", a, b)
+    return total(gpu, apply(gpu, "square", difference))
+
+
+def fused_sum(gpu, a, b, _):
+    result = gpu.empty(512)
+    gpu.launch("squared_distance", duration=2 * SIZE / RATE, reads=[a, b], writes=[result])
+    return result
+
+
+def overwritten_meanwhile(gpu, a, b, _):
+    product = apply(gpu, "multiply", a, b)
+    gpu.copy(b, a)
+    return apply(gpu, "sqrt", product)
+
+
+def in_a_loop_over_lines(gpu, a, b, _):
+    for _ in range(5):
+        b = apply(gpu, "add", a, b)
+        gpu.launch("reduce", duration=5e-5, reads=[b])
+        a = apply(gpu, "sqrt", b)
+        gpu.launch("reduce", duration=5e-5, reads=[a])
+    return a
 
 
 def broadcasts(gpu, a, b, _):
@@ -91,7 +130,7 @@ def computes(evaluate, *, rounds=10):
 
 
 def chains(recording):
-    whole = without_frames(recording, "apply")
+    whole = without_frames(without_frames(recording, "apply"), "total")
     return [each for each in findings(whole, small=True) if each.rule == "R08"]
 
 
@@ -107,7 +146,7 @@ def test_a_chain_is_found_and_one_kernel_saves_what_was_predicted():
     )
     assert finding.reason == (
         "`multiply`, `add`, `sqrt` take 3.58 ms in 30 launches. 20 arrays of them are only read by "
-        "the next one; one kernel would keep the elements in registers."
+        "the next ones; 10 launches of one kernel would keep the elements in registers."
     )
     assert finding.change == (
         "Make one kernel of the expression, with `cupy.fuse` or `cupy.ElementwiseKernel`."
@@ -117,10 +156,49 @@ def test_a_chain_is_found_and_one_kernel_saves_what_was_predicted():
 
 
 @pytest.mark.parametrize(
+    ("evaluate", "after"),
+    [(by_lines, fused), (with_two_results, fused_with_two_results), (summed, fused_sum)],
+)
+def test_operations_of_several_lines_and_their_reduction_are_one_kernel(evaluate, after):
+    before, improved = computes(evaluate), computes(after)
+    (finding,) = chains(timed(before))
+
+    assert finding.saved_ns == pytest.approx(saved_ns(before, improved), rel=0.2)
+    assert finding.saved_bytes == saved(before, improved)
+    assert len(finding.lines) > 1
+    assert "before it write" in finding.title
+    assert finding.change.startswith("Make one kernel of these lines")
+
+
+def slowly(gpu, function, *reads):
+    gpu.work_on_host(20e-6)
+    return apply(gpu, function, *reads, size=MIB)
+
+
+def test_launches_that_vanish_with_their_kernels_save_their_time_on_the_host():
+    def one_by_one(gpu):
+        x = gpu.empty(MIB)
+        for _ in range(50):
+            result = slowly(gpu, "exp", slowly(gpu, "sqrt", slowly(gpu, "square", x)))
+            gpu.launch("stir", duration=2e-6, reads=[result], writes=[x])
+
+    def at_once(gpu):
+        x = gpu.empty(MIB)
+        for _ in range(50):
+            result = slowly(gpu, "", x)
+            gpu.launch("stir", duration=2e-6, reads=[result], writes=[x])
+
+    whole = without_frames(without_frames(timed(one_by_one), "apply"), "slowly")
+    (finding,) = (each for each in findings(whole) if each.rule == "R08")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(one_by_one, at_once), rel=0.1)
+
+
+@pytest.mark.parametrize(
     "evaluate",
     [
-        by_lines,
-        with_a_kept_result,
+        overwritten_meanwhile,
+        in_a_loop_over_lines,
         broadcasts,
         with_other_kernels,
         in_a_loop,
@@ -137,7 +215,7 @@ def test_short_kernels_do_not_wait_for_memory():
     assert (finding.saved_bytes, finding.saved_ns) == (512, 0)
     assert finding.reason == (
         "`square`, `sqrt` take 1.40 µs in 2 launches. 1 array of them is only read by the next "
-        "one; one kernel would keep the elements in registers."
+        "ones; 1 launch of one kernel would keep the elements in registers."
     )
 
 

@@ -57,8 +57,8 @@ def test_short_kernels_are_found_and_a_graph_saves_what_was_predicted():
     )
     assert finding.change == (
         "Launch less often: fuse elementwise operations (cupy.fuse, ElementwiseKernel), work on "
-        "larger arrays, or capture repeated sequences in a CUDA graph. The saving is an upper "
-        "bound, as if launches took no time on the host."
+        "larger arrays, or capture repeated sequences in a CUDA graph. The saving is that of "
+        "launches that take no time on the host."
     )
     assert finding.certainty == "possible"
     assert finding.evidence.table == "idle_gaps"

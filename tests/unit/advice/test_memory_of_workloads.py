@@ -38,7 +38,7 @@ def memory_findings(workload):
                 ("R45", "flat = image - background", 26),
             ],
         ),
-        ("kmeans", [("R07", "distances = cp.square(differences).sum(axis=2)", 65)]),
+        ("kmeans", [("R08", "distances = cp.square(differences).sum(axis=2)", 97)]),
         ("monte_carlo", [("R46", "samples = cp.concatenate(payoffs)", 26)]),
     ],
 )

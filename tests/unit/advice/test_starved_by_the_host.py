@@ -71,7 +71,7 @@ def test_work_between_chunks_is_found_and_without_it_the_program_is_as_much_fast
     )
     assert finding.change == (
         "Do this work on the GPU, or while the GPU works: launch the next work before it, or do it "
-        "in another thread. The saving is an upper bound, as if it took no time."
+        "in another thread. The saving is that of work that takes no time."
     )
     assert [line.source for line in finding.lines] == [
         "gpu.synchronize()",

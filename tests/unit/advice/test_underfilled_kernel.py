@@ -109,8 +109,8 @@ def test_without_the_number_of_multiprocessors_only_a_single_block_is_few():
 
     assert finding.title == "cupy_sum takes 50 % of the GPU's busy time on one thread block."
     assert finding.reason.endswith(
-        "The recording does not contain the number of multiprocessors; the saving is an upper "
-        "bound, as if the kernel took no time."
+        "The recording does not contain the number of multiprocessors; the saving is that of "
+        "a kernel that takes no time."
     )
     assert [each for each in quarter if each.rule == "R42"] == []
 

@@ -1,0 +1,250 @@
+"""Elementwise operations of a function that one kernel could do, with the reductions after them."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.elementwise import READ, WRITE, type_bytes
+from gpuviz.advice.own_lines import is_own
+from gpuviz.analysis.launches import stacks_of, texts
+from gpuviz.data.columns import plain
+from gpuviz.data.first_rows import first_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.memory_changes import DeviceBlocks
+
+_COPIES = ("copy", "fill")
+# The kernels of CuPy's reductions, its own and those of CUB.
+_REDUCTION = re.compile(
+    r"cupy_(cub_)?(nan)?(sum|prod|max|min|amax|amin|mean|any|all|argmax|argmin|count_nonzero"
+    r"|var_core|l[012]?norm)(_|$)|.*\bDevice\w*Reduce\w*Kernel\b"
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Groups:
+    """Launches that one kernel could do, in columns; those of a group follow each other.
+
+    Attributes:
+        group: The number of each launch's group, ascending.
+        call: The row of ``api_calls`` of each launch, ascending in each group.
+        activity: The row of ``activities`` of each.
+        launch: An index of the device's elementwise launches; -1 of a reduction.
+        moved: The bytes that each reads and writes.
+        passed: The bytes of those that one kernel would not read or write.
+        temporary: The block that one kernel would not need, which each writes: an index of the
+            device's blocks; -1 without one.
+    """
+
+    group: "NDArray[Any]"
+    call: "NDArray[Any]"
+    activity: "NDArray[Any]"
+    launch: "NDArray[Any]"
+    moved: "NDArray[Any]"
+    passed: "NDArray[Any]"
+    temporary: "NDArray[Any]"
+
+    def of(self, rows: "NDArray[Any]") -> "Groups":
+        """Return some rows."""
+        names = ("group", "call", "activity", "launch", "moved", "passed", "temporary")
+        return Groups(*(getattr(self, name)[rows] for name in names))
+
+
+def fusible(device: "DeviceBlocks") -> Groups:
+    """Return the elementwise launches of a device that one kernel could do, by group.
+
+    A launch passes its result on if only elementwise launches with as many elements read it, and
+    reductions, on the same line or a later one of the same function, and if the program frees it:
+    the array is not needed then. Launches that pass results to each other are a group, unless
+    other work writes to what they read meanwhile.
+    """
+    return _Fusion(device).groups()
+
+
+class _Fusion:
+    """The search for launches that pass results on.
+
+    The first nodes are the elementwise launches; the others are reductions.
+    """
+
+    def __init__(self, device: "DeviceBlocks") -> None:
+        self._device, self._used = device, device.used
+        launches = device.elementwise
+        self._reductions, self._reduction_activity = self._find_reductions()
+        self._call = np.concatenate([launches.call, self._reductions])
+        self._activity = np.concatenate([launches.activity, self._reduction_activity])
+        stacks = stacks_of(device.recording.tables, self._call)
+        self._is_own = is_own(device.recording, stacks)
+        self._function, self._file, self._line = self._places(stacks)
+        # A copy can be a change of type within an expression.
+        able = launches.where(lambda each: each.name not in _COPIES or len(set(each.types)) > 1)
+        able &= launches.is_whole & (device.place[launches.target] >= 0)
+        self._is_able = np.append(able, np.ones(len(self._reductions), bool)) & self._is_own
+
+    def groups(self) -> Groups:
+        """Return the groups; see `fusible`."""
+        source, target, size = self._passed_on()
+        label = _components(len(self._call), source, target)
+        label[~self._keeps_inputs(label, source, target)[label]] = -1
+        kept = label[source] >= 0
+        source, target, size = source[kept], target[kept], size[kept]
+        count = len(self._call)
+        # Each reader reads the array, and its writer writes it once.
+        writers, first = np.unique(source, return_index=True)
+        passed = np.bincount(target, size, minlength=count)
+        passed[writers] += size[first]
+        moved, again = self._moved(label)
+        passed = passed + again
+        temporary = np.full(count, -1)
+        launches = self._device.elementwise
+        temporary[writers] = self._device.place[launches.target[writers]]
+        rows = np.union1d(source, target)
+        rows = rows[np.lexsort((self._times()[self._call[rows]], label[rows]))]
+        is_elementwise = rows < len(launches)
+        return Groups(
+            np.unique(label[rows], return_inverse=True)[1],
+            self._call[rows],
+            self._activity[rows],
+            np.where(is_elementwise, rows, -1),
+            np.maximum(moved[rows], passed[rows]),
+            passed[rows].astype(np.int64),
+            temporary[rows],
+        )
+
+    def _times(self) -> "NDArray[Any]":
+        return plain(self._device.recording.tables["api_calls"]["time"])
+
+    def _find_reductions(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return the calls and the activities of reductions, in the order of the calls."""
+        used, tables = self._used, self._device.recording.tables
+        names = plain(tables["activities"]["name"])
+        seen = np.flatnonzero(used.activity >= 0)
+        name = names[used.activity[seen]]
+        distinct = np.unique(name)
+        known = distinct[[bool(_REDUCTION.match(text)) for text in texts(tables, distinct)]]
+        seen = seen[np.isin(name, known)]
+        _, first = np.unique(used.call[seen], return_index=True)
+        rows = seen[np.sort(first)]
+        return used.call[rows], used.activity[rows]
+
+    def _places(self, stacks: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+        """Return numbers of the function and the file of call stacks, and their lines."""
+        distinct, place = np.unique(stacks, return_inverse=True)
+        numbers: dict[tuple[str, ...], int] = {}
+        rows = []
+        for stack in distinct.tolist():
+            frame = self._device.recording.call_stacks.user_frame(stack)
+            if frame is None:
+                rows.append((-1, -1, -1))
+                continue
+            file = numbers.setdefault((frame.filename, str(frame.cell)), len(numbers))
+            function = numbers.setdefault(
+                (frame.filename, str(frame.cell), frame.name), len(numbers)
+            )
+            rows.append((function, file, frame.line))
+        table = np.array(rows, np.int64).reshape(-1, 3)[place]
+        return table[:, 0], table[:, 1], table[:, 2]
+
+    def _passed_on(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+        """Return the writers, readers and bytes of arrays that one kernel would not need."""
+        device, used, launches = self._device, self._used, self._device.elementwise
+        count = len(launches)
+        writer = np.full(len(used.blocks), -1)
+        able = np.flatnonzero(self._is_able[:count])
+        able = able[used.first[launches.target[able]] == launches.call[able]]
+        place = device.place[launches.target[able]]
+        free = device.is_freed[place] & device.is_seen[place]
+        free &= ~device.is_shared[place] & ~device.is_initial[place]
+        able = able[free]
+        writer[launches.target[able]] = able
+        touch = np.flatnonzero(writer[used.block] >= 0)
+        source = writer[used.block[touch]]
+        is_write = used.call[touch] == launches.call[source]
+        node_of_call = first_rows(self._call + 1, used.call[touch] + 1)
+        reads = (node_of_call >= 0) & ~is_write & (used.mode[touch] != WRITE)
+        target = np.where(reads, node_of_call, source)
+        of_launch = target < count
+        elements = np.append(launches.elements, 0)[np.where(of_launch, target, count)]
+        reads &= ~of_launch | ((elements == launches.elements[source]) & (used.mode[touch] == READ))
+        reads &= self._is_able[target] & used.at_begin[touch]
+        reads &= self._file[source] == self._file[target]
+        same_line = self._line[source] == self._line[target]
+        same_function = self._function[source] == self._function[target]
+        reads &= same_line | (same_function & (self._line[source] < self._line[target]))
+        # An array that the writer itself reads, as in `x += 1`, or that something else uses.
+        bad = np.zeros(len(self._call), bool)
+        bad[source[~reads & ~(is_write & (used.mode[touch] == WRITE))]] = True
+        good = reads & ~bad[source]
+        pairs = np.unique(np.stack([source[good], target[good]]), axis=1)
+        return pairs[0], pairs[1], used.blocks.requested[launches.target[pairs[0]]]
+
+    def _keeps_inputs(
+        self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
+    ) -> "NDArray[Any]":
+        """Return for each node whether other work leaves alone what its group reads."""
+        used, times = self._used, self._times()
+        kept = np.ones(len(self._call), bool)
+        members = np.unique(np.append(source, target))
+        if not len(members):
+            return kept
+        never = np.iinfo(np.int64).max
+        first, last = np.full(len(self._call), never), np.full(len(self._call), -1)
+        when = times[self._call[members]]
+        np.minimum.at(first, label[members], when)
+        np.maximum.at(last, label[members], when)
+        node = first_rows(self._call + 1, used.call + 1)
+        of_member = (node >= 0) & np.isin(node, members)
+        touch = np.flatnonzero(of_member & (used.mode != WRITE))
+        writes = np.flatnonzero(~of_member & (used.mode != READ))
+        span = np.int64(len(times) + 1)
+        rank = np.searchsorted(np.sort(times), times[used.call[writes]])
+        keys = np.sort(used.block[writes] * span + rank)
+        group = label[node[touch]]
+        low, high = (
+            used.block[touch] * span + np.searchsorted(np.sort(times), each[group])
+            for each in (first, last)
+        )
+        is_written = np.searchsorted(keys, high) > np.searchsorted(keys, low)
+        kept[group[is_written]] = False
+        return kept
+
+    def _moved(self, label: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return the bytes that each node reads and writes, and those its group has read before.
+
+        Of reductions, only the arrays that are passed on to them count.
+        """
+        launches = self._device.elementwise
+        read = np.minimum(
+            self._used.blocks.requested[launches.source],
+            launches.elements[launches.launch] * int(type_bytes().max()),
+        )
+        moved = np.bincount(launches.launch, read, minlength=len(self._call))
+        written_bytes = launches.elements * type_bytes()[launches.output]
+        moved = moved + np.append(written_bytes, np.zeros(len(self._reductions)))
+        # What a group writes itself is passed on already.
+        written = np.full(len(self._used.blocks), -1)
+        written[launches.target] = label[: len(launches)]
+        group = label[launches.launch]
+        is_input = (group >= 0) & (written[launches.source] != group)
+        keys = np.where(is_input, group * len(written) + launches.source, -1)
+        is_again = np.ones(len(keys), bool)
+        is_again[np.unique(keys, return_index=True)[1]] = False
+        again = np.where(is_input & is_again, read, 0)
+        return moved, np.bincount(launches.launch, again, minlength=len(self._call))
+
+
+def _components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
+    """Return for each of some nodes the least number of a node that pairs connect it with."""
+    label = np.arange(count)
+    while True:
+        least = np.minimum(label[source], label[target])
+        np.minimum.at(label, source, least)
+        np.minimum.at(label, target, least)
+        following = label[label]
+        if (following == label).all() and (label[source] == label[target]).all():
+            return label
+        label = following
