@@ -1,5 +1,6 @@
 """The time between CUDA calls of a thread in which the GPU is idle."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -8,10 +9,10 @@ import numpy as np
 
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule
-from gpuviz.advice.trace import MOST_SHOWN
+from gpuviz.advice.trace import KERNEL, KINDS, MOST_SHOWN
 from gpuviz.analysis.compilations import compilations, first_calls
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.launches import calls_of, texts
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.first_rows import first_rows
@@ -27,6 +28,8 @@ _CAUSES = WORDS["idle_gaps", "cause"]
 # A launch by CuPy takes 10 to 30 µs of Python, and some of its functions more than 100 µs now and
 # then (measured on an H200's host); a longer gap contains other work.
 LONG_NS = 250_000
+# The driver's functions that load code.
+_LOAD = re.compile(r"cu(Module|Library|Link)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,8 @@ class HostGaps:
         length: The gap's length in ns.
         idle: How long the device was idle in the gap because this thread had not launched, in ns.
         idle_in_call: The same during the call itself, in ns.
-        is_first: Whether the call launches a kernel for the first time, or after a compilation:
-            CuPy compiles or loads it.
+        is_first: Whether the next kernel that the thread launches is its name's first, or a kernel
+            or a module is compiled or loaded before it: CuPy and CUDA's libraries prepare it then.
         is_in_cell: Whether the gap is within one notebook cell; without cells, everywhere.
     """
 
@@ -104,7 +107,7 @@ def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
         length=begin - since,
         idle=idle,
         idle_in_call=idle_in_call,
-        is_first=_launches_first(recording) | _follows_compilation(recording),
+        is_first=_prepares(recording, order, same),
         is_in_cell=within_cells(recording, since, begin),
     )
 
@@ -140,6 +143,43 @@ def within_cells(
     last = np.where(last < first, recording.duration_ns, last)
     inside: NDArray[Any] = Intervals(first, last).within(begin, end) == end - begin
     return inside
+
+
+def _prepares(
+    recording: "RecordingData", order: "NDArray[Any]", same: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return whether each call belongs to the preparation of a kernel.
+
+    The first use of a library, such as cuBLAS, allocates, loads modules and creates streams before
+    it launches its first kernel.
+
+    Args:
+        recording: The recording.
+        order: The rows of ``api_calls`` by thread and time.
+        same: Whether each of them but the first has the thread of the one before.
+    """
+    first = _launches_first(recording)
+    names = plain(recording.tables["api_calls"]["name"])
+    distinct = np.unique(names)
+    loading = distinct[[bool(_LOAD.match(each)) for each in texts(recording.tables, distinct)]]
+    prepares = first | _follows_compilation(recording) | np.isin(names, loading)
+    # Runs of calls that end with the launch of a kernel, or with the last call of a thread.
+    ends = _launches_kernel(recording)[order]
+    ends[:-1] |= ~same
+    run = np.concatenate([[0], np.cumsum(ends)[:-1]]) if len(order) else order
+    found = np.zeros(len(order), bool)
+    found[order] = np.isin(run, run[prepares[order]])
+    return found
+
+
+def _launches_kernel(recording: "RecordingData") -> "NDArray[Any]":
+    """Return whether each call launches a kernel or a graph."""
+    activities = recording.tables["activities"]
+    kinds = codes(activities["kind"], KINDS)
+    launched = plain(activities["correlation"])[kinds == KERNEL]
+    calls = plain(recording.tables["api_calls"]["correlation"])
+    found: NDArray[Any] = first_rows(launched, calls) >= 0
+    return found
 
 
 def _follows_compilation(recording: "RecordingData") -> "NDArray[Any]":

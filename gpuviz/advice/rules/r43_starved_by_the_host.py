@@ -43,9 +43,18 @@ class _Place:
 
     @property
     def text(self) -> str:
+        before, after = text_of(self.first), text_of(self.last)
+        if self.stacks[0] == self.stacks[1]:
+            return f"from one run of {before} to the next"
         if self.first == self.last:
-            return f"within {text_of(self.first)}"
-        return f"between {text_of(self.first)} and {text_of(self.last)}"
+            return f"within {before}"
+        return f"between {before} and {'the next ' if self._is_next_round else ''}{after}"
+
+    @property
+    def _is_next_round(self) -> bool:
+        """Whether the second line is before the first in its function, as in a loop."""
+        lines = [getattr(each, "line", 0) for each in (self.first, self.last)]
+        return lines[1] < lines[0]
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
@@ -54,10 +63,11 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Trigger: at least three times, two calls of a thread are at least 250 µs apart, more than a
     launch costs, and the device is idle meanwhile with the cause ``host`` (see
     `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording. The place is
-    where the call stacks of the calls before and after differ. Time between notebook cells does not
-    count, nor do gaps before the first launch of a kernel, which CuPy compiles or loads then. The
-    first gap of a place does not count if it is twice as long as any later one, for the same
-    reason.
+    where the call stacks of the calls before and after differ, or those of the allocations and
+    frees between them: of the parts of a gap, the longest. Time between notebook cells does not
+    count, nor do gaps before the first launch of a kernel, which is compiled or loaded then, as is
+    its library. The first gap of a place does not count if it is twice as long as any later one,
+    for the same reason.
 
     Saving: the recording's `Schedule`, replayed without these gaps. The work has to be done
     somewhere, so that it is ``possible``.
@@ -76,8 +86,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
     """Return the places with the most idle time, most first."""
     calls = np.flatnonzero(gaps.is_long & (gaps.idle > 0))
-    stacks = plain(recording.tables["api_calls"]["stack"])
-    pairs = np.stack([stacks[gaps.previous[calls]], stacks[calls]], axis=1)
+    pairs = _longest_parts(recording, gaps, calls)
     found: dict[Any, list[int]] = {}
     lines: dict[Any, tuple[tuple[Line | Frame, Line | Frame], tuple[int, int]]] = {}
     distinct, numbers = np.unique(pairs, axis=0, return_inverse=True)
@@ -99,6 +108,36 @@ def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
         (first, last), stacks_of_place = lines[key]
         places.append(_Place(first, last, stacks_of_place, rows, int(gaps.idle[rows].sum())))
     return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
+
+
+def _longest_parts(
+    recording: "RecordingData", gaps: HostGaps, calls: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return the call stacks before and after the longest part of each gap.
+
+    Allocations and frees of the thread divide a gap.
+    """
+    table, events = recording.tables["api_calls"], recording.tables["memory_events"]
+    stacks, threads = plain(table["stack"]), plain(table["thread"])
+    end = plain(table["time"])[calls]
+    begin = end - gaps.length[calls]
+    pairs = np.stack([stacks[gaps.previous[calls]], stacks[calls]], axis=1)
+    times, of_thread, known = (plain(events[name]) for name in ("time", "thread", "stack"))
+    for thread in np.unique(threads[calls]).tolist():
+        of_gaps = np.flatnonzero(threads[calls] == thread)
+        rows = np.flatnonzero((of_thread == thread) & (known != 0))
+        rows = rows[np.argsort(times[rows], kind="stable")]
+        low = np.searchsorted(times[rows], begin[of_gaps], side="right")
+        high = np.searchsorted(times[rows], end[of_gaps])
+        for gap, first, last in zip(
+            of_gaps[low < high], low[low < high], high[low < high], strict=True
+        ):
+            inside = rows[first:last]
+            edges = np.concatenate([[begin[gap]], times[inside], [end[gap]]])
+            sites = np.concatenate([pairs[gap, :1], known[inside], pairs[gap, 1:]])
+            longest = int(np.argmax(np.diff(edges)))
+            pairs[gap] = sites[longest : longest + 2]
+    return pairs
 
 
 def _finding(

@@ -86,7 +86,7 @@ def test_conjugate_gradient_waits_for_launches():
     )
     assert finding.reason == (
         "3,204 kernels with a median of 2.14 µs on the GPU. The host needs 8.98 µs (median) "
-        "between two launches; the GPU is idle for 42.9 ms during launches and such short gaps."
+        "between two launches; the GPU is idle for 42.7 ms during launches and such short gaps."
     )
     assert finding.saved_ns < 53_900_000
 

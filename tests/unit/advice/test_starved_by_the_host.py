@@ -63,7 +63,7 @@ def test_work_between_chunks_is_found_and_without_it_the_program_is_as_much_fast
     )
     assert finding.title == (
         "The GPU is idle for 19.0 ms, 82 % of the time, while the host works between "
-        '`gpu.synchronize()` and `gpu.launch("filter", duration=kernel, writes=[x])`.'
+        '`gpu.synchronize()` and the next `gpu.launch("filter", duration=kernel, writes=[x])`.'
     )
     assert finding.reason == (
         "19 times the host spends 1.00 ms on average between two CUDA calls there, 19.0 ms in "
@@ -81,8 +81,20 @@ def test_work_between_chunks_is_found_and_without_it_the_program_is_as_much_fast
     assert len(finding.evidence.rows) == STEPS - 1
 
 
+def starts_a_library(gpu):
+    """Prepare each kernel in steps, as cuBLAS and cuDNN do before its first launch."""
+    for number in range(5):
+        for _ in range(STEPS):
+            workspace = gpu.empty(1 << 20)
+            gpu.work_on_host(1e-3)
+            gpu.synchronize()
+        gpu.launch(f"gemm {number}", duration=1e-3, writes=[workspace])
+        gpu.synchronize()
+
+
 @pytest.mark.parametrize(
-    "program", [computes_meanwhile, launches_slowly, loads_once, compiles_each_kernel]
+    "program",
+    [computes_meanwhile, launches_slowly, loads_once, compiles_each_kernel, starts_a_library],
 )
 def test_work_beside_the_gpu_launches_and_preparation_are_no_finding(program):
     assert small(program, "R43") == []
@@ -121,10 +133,10 @@ def test_work_is_between_the_lines_of_the_innermost_common_function():
 
     (finding,) = found(program, "R43")
 
-    assert "between `step()` and `gpu.launch(" in finding.title
+    assert "between `step()` and the next `gpu.launch(" in finding.title
 
 
-def test_work_within_one_line_names_that_line():
+def test_work_around_a_line_that_repeats_names_that_line():
     def program(gpu):
         for _ in range(STEPS):
             _ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)
@@ -132,6 +144,37 @@ def test_work_within_one_line_names_that_line():
     (finding,) = found(program, "R43")
 
     assert finding.title.endswith(
-        'within `_ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)`.'
+        'from one run of `_ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)` to the '
+        "next."
     )
     assert len(finding.lines) == 1
+
+
+def test_work_before_the_round_of_a_loop_is_not_its_first_line_s():
+    def program(gpu):
+        for _ in range(STEPS):
+            x = gpu.empty(1 << 20)
+            gpu.launch("step", duration=200e-6, writes=[x])
+            gpu.synchronize()
+            gpu.work_on_host(1e-3)
+
+    (finding,) = found(program, "R43")
+
+    assert finding.title.endswith(
+        "between `gpu.synchronize()` and the next `x = gpu.empty(1 << 20)`."
+    )
+
+
+def test_an_allocation_before_the_work_tells_where_it_is():
+    def program(gpu):
+        for _ in range(STEPS):
+            x = gpu.empty(1 << 20)
+            gpu.work_on_host(1e-3)
+            gpu.launch("step", duration=200e-6, writes=[x])
+            gpu.synchronize()
+
+    (finding,) = found(program, "R43")
+
+    assert finding.title.endswith(
+        'between `x = gpu.empty(1 << 20)` and `gpu.launch("step", duration=200e-6, writes=[x])`.'
+    )
