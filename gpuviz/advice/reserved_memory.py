@@ -99,12 +99,15 @@ class ReservedMemory:
         """The memory that the allocator could reserve, in bytes; 0 if unknown.
 
         If a request failed, what was reserved and free then: other programs and libraries may have
-        used the rest of the device. Observers of CuPy's pool do not record what was free.
+        used the rest of the device. If the device had enough, something else was the limit.
+        Observers of CuPy's pool do not record what was free.
         """
         total = total_memory(self.recording, self.device)
         if self.failure < 0 or self.own in (None, CUPY):
             return total
         free = int(plain(self.recording.tables["memory_events"]["address"])[self.failure])
+        if free >= self._size_of_segment(self.failure):
+            return 0
         reachable = self._memory_before(self.failure).reserved + free
         return min(reachable, total) if total else reachable
 
@@ -252,6 +255,11 @@ class ReservedMemory:
         time = self._event["time"]
         window = (max(time - half, start), time + half)
         return Evidence("memory_events", (self.moment,), window)
+
+    def _size_of_segment(self, request: int) -> int:
+        """Return the bytes that a request would need from the device."""
+        size = int(plain(self.recording.tables["memory_events"]["size"])[request])
+        return parsed(self.recording, self.own).segment_size(size)
 
     @cached_property
     def _event(self) -> dict[str, Any]:

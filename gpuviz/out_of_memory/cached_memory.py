@@ -1,6 +1,6 @@
 """Free and live memory in a device's segments, as seen by a request for memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,12 +48,14 @@ class Obstacle:
         stacks: The stacks that allocated them with their bytes, largest first.
         blocks: Their number.
         addresses: The address and size of each.
+        places: The pool and stream of each; those of the request if empty.
     """
 
     bytes: int
     stacks: tuple[tuple[int, int], ...]
     blocks: int
     addresses: tuple[tuple[int, int], ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
 
 
 class Layout:
@@ -184,6 +186,26 @@ class Layout:
         chosen = chosen[in_use[chosen]]
         columns = (blocks["stack"][own][chosen], blocks["address"][own][chosen], sizes[chosen])
         return _obstacle(*(column.tolist() for column in columns))
+
+    def least_pins(self, size: int) -> Obstacle | None:
+        """Return live blocks without which segments of ``size`` bytes could be released.
+
+        Segments with the smallest share of live bytes come first. Blocks that wait for another
+        stream count as free. None if all segments together are too small, or none is needed.
+        """
+        blocks, sizes = self._blocks, self._segments["size"]
+        in_use = blocks["state"] == ALLOCATED
+        live = np.bincount(blocks["segment"][in_use], blocks["size"][in_use], len(sizes))
+        order = np.argsort(live / np.maximum(sizes, 1), kind="stable")
+        order = order[live[order] > 0]
+        count = int(np.searchsorted(np.cumsum(sizes[order]), size)) + 1
+        if size <= 0 or count > len(order):
+            return None
+        chosen = in_use & np.isin(blocks["segment"], order[:count])
+        columns = (blocks[name][chosen] for name in ("stack", "address", "size"))
+        places = (blocks[name][chosen].tolist() for name in ("pool", "stream"))
+        found = _obstacle(*(column.tolist() for column in columns))
+        return replace(found, places=tuple(zip(*places, strict=True)))
 
     def _runs(self, own: Any) -> tuple[Any, Any]:
         """Return the size of each run of blocks that are not in use, and whether it is ``own``."""

@@ -51,6 +51,8 @@ class OutOfMemory:
         free: Cached memory by pool and stream, largest first.
         obstacle: The live blocks with the fewest bytes that separate enough free memory for the
             request; None if no segment of its pool and stream is large enough.
+        pins: Live blocks with few bytes that keep the allocator from releasing enough segments for
+            the request; None without such blocks.
         device_total: Total memory of the device; 0 if unknown.
         device_free: Free memory of the device; None if unknown.
         limit: What the allocator may reserve; None if nothing limits it, or if unknown.
@@ -82,6 +84,7 @@ class OutOfMemory:
     inactive_split: int
     free: tuple[FreeMemory, ...]
     obstacle: Obstacle | None
+    pins: Obstacle | None
     device_total: int
     device_free: int | None
     limit: int | None
@@ -167,6 +170,9 @@ def _failure(
         inactive_split=layout.inactive_split,
         free=layout.free_memory(names.name),
         obstacle=layout.least_obstacle(event["pool"], event["stream"], event["size"]),
+        pins=layout.least_pins(
+            (request.mapped_size or request.segment_size) - request.room - request.idle_segments
+        ),
         device_total=details.device_total,
         device_free=details.device_free,
         limit=details.limit,
@@ -197,6 +203,7 @@ def _request(
 ) -> FailedRequest:
     return FailedRequest(
         size=event["size"],
+        requested=event["requested_size"],
         segment_size=details.segment_size,
         mapped_size=details.mapped_size,
         device_total=details.device_total,

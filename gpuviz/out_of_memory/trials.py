@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings
+from gpuviz.analysis.device_replay import DeviceReplay
 from gpuviz.analysis.pools import TORCH_OWNER, are_of, is_torchs
 from gpuviz.analysis.statistics import statistics
 from gpuviz.data.arrays import numbers
@@ -18,6 +19,7 @@ from gpuviz.errors import GpuvizError
 
 if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
+    from gpuviz.out_of_memory.cached_memory import Obstacle
     from gpuviz.out_of_memory.failures import OutOfMemory
 
 _EVENTS = "memory_events"
@@ -28,6 +30,11 @@ _SPLITS = ("max_split_size_mb", "max_non_split_rounding_mb")
 # A trial repeats all operations before the failure, which takes time.
 MOST_EVENTS = 1_000_000
 _MOST_PLACES = 3
+# Of the request's bytes.
+_MOST_PINNED = 0.25
+ROUNDING = "roundup_power2_divisions"
+# By torch's rules requests above 1 MiB share segments of 20 MiB; from 10 MiB on, each has its own.
+_SHARED_SEGMENT, OWN_SEGMENT = 1 << 20, 10 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +68,9 @@ class Trials:
         items = [] if failed.of_torch else known_settings(moment.recording)
         self._items = [item for item in items if not item.startswith(_FRACTION)]
         self._room = failed.reserved + (failed.device_free or 0)
+        self._limit = failed.limit
+        if failed.limit is None and not failed.request.limits_are_known:
+            self._limit = self._inferred_limit()
 
     @cached_property
     def reproduce_the_failure(self) -> bool:
@@ -78,7 +88,7 @@ class Trials:
 
     def without_limit(self) -> bool:
         """Return whether the request succeeds if only the device limits the allocator."""
-        return self._failed.limit is not None and self._succeeds(capacity=self._room)
+        return self._limit is not None and self._succeeds(capacity=self._room)
 
     def with_free_splits(self) -> bool:
         """Return whether it succeeds without a limit on the blocks that are split."""
@@ -113,13 +123,46 @@ class Trials:
 
     def without_obstacle(self) -> bool:
         """Return whether it succeeds after the blocks between free memory are freed."""
-        found = self._failed.obstacle
-        if found is None or not 0 < found.bytes < self._failed.size:
+        return self._without(self._failed.obstacle)
+
+    def without_pins(self) -> bool:
+        """Return whether it succeeds after the blocks that keep segments in use are freed.
+
+        They must be few bytes, and fewer than those between free memory.
+        """
+        pins, obstacle = self._failed.pins, self._failed.obstacle
+        if pins is None or pins.bytes > _MOST_PINNED * self._failed.size:
             return False
-        place = {"pool": self._failed.pool, "stream": self._failed.stream}
+        is_less = obstacle is None or pins.bytes < obstacle.bytes
+        return is_less and self._without(pins)
+
+    def with_less_rounding(self) -> bool:
+        """Return whether it succeeds without a setting that rounds sizes up."""
+        items = [item for item in self._items if not item.startswith(ROUNDING)]
+        return items != self._items and self._succeeds(items=items)
+
+    def with_own_segment(self) -> bool:
+        """Return whether a request that is large enough for a segment of its own succeeds."""
+        change = {"size": OWN_SEGMENT, "requested_size": OWN_SEGMENT}
+        is_between = _SHARED_SEGMENT < self._failed.size < OWN_SEGMENT
+        return is_between and self._succeeds(change=change)
+
+    def _without(self, found: "Obstacle | None") -> bool:
+        """Return whether it succeeds after some live blocks are freed."""
+        failed = self._failed
+        if found is None or not 0 < found.bytes < failed.size:
+            return False
+        places = found.places or ((failed.pool, failed.stream),) * len(found.addresses)
         rows = [
-            {"action": action, "address": address, "size": size, "requested_size": size, **place}
-            for address, size in found.addresses
+            {
+                "action": action,
+                "address": address,
+                "size": size,
+                "requested_size": size,
+                "pool": pool,
+                "stream": stream,
+            }
+            for (address, size), (pool, stream) in zip(found.addresses, places, strict=True)
             for action in ("free_requested", "free_completed")
         ]
         return self._succeeds(before=rows)
@@ -129,9 +172,23 @@ class Trials:
         return self._own_capacity_with(0)
 
     def _own_capacity_with(self, released: int) -> int:
-        limit = self._failed.limit
         room = self._room + released
-        return room if limit is None else min(room, limit)
+        return room if self._limit is None else min(room, self._limit)
+
+    def _inferred_limit(self) -> int | None:
+        """Return what the allocator could reserve at most; None if the device limits it.
+
+        The program set it, or failed requests show it, as for the replays of other settings.
+        """
+        if self._failed.of_torch or self._moment.row > MOST_EVENTS:
+            return None
+        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
+        is_limit = codes(events["action"], ACTIONS) == ACTIONS.index(_NOT_REPEATED)
+        is_limit &= plain(events["device"]) == self._failed.device
+        if is_limit.any():
+            return int(plain(events["size"])[is_limit][-1])
+        replay = DeviceReplay(self._moment.recording, self._failed.device, None, None)
+        return replay.operations.inferred_limit
 
     def _succeeds(
         self,
@@ -178,8 +235,7 @@ class Trials:
         actions = codes(events["action"], ACTIONS)
         pools = plain(events["pool"])
         kept = (plain(events["device"]) == device) & are_of(pools, torch=self._failed.of_torch)
-        if _NOT_REPEATED in ACTIONS:
-            kept &= actions != ACTIONS.index(_NOT_REPEATED)
+        kept &= actions != ACTIONS.index(_NOT_REPEATED)
         # Earlier failures have no effect beyond what they released, which the replay decides.
         initial = int(np.count_nonzero(kept[: recording.manifest.initial_events]))
         events = events.filter(kept)

@@ -10,6 +10,7 @@ Verdict = Literal[
     "pending_frees",
     "cached_elsewhere",
     "cached_beside",
+    "rounded",
     "fragmented",
     "other_memory",
     "full",
@@ -28,6 +29,7 @@ class FailedRequest:
 
     Attributes:
         size: n, the size of the block, rounded.
+        requested: The bytes that the program requested; 0 if unknown.
         segment_size: S, the size of the segment requested from the device; at least n.
         mapped_size: M, the pages that expandable segments map for n bytes; 0 without them, then
             M = S.
@@ -51,6 +53,7 @@ class FailedRequest:
 
     size: int
     segment_size: int
+    requested: int = 0
     mapped_size: int = 0
     device_total: int = 0
     limit: int | None = None
@@ -88,6 +91,7 @@ def verdict(request: FailedRequest) -> Verdict:
     ``cached_elsewhere``  Share pools and streams: any of them has a run of n, or
                           ``D + idle_segments >= M``.
     ``cached_beside``     Release what another library caches: ``D + idle_segments + B >= M``.
+    ``rounded``           Round less: ``D`` is at least what the program requested.
     ``fragmented``        Compact the cached memory: ``F + P + D + B >= n``.
     ``other_memory``      Reclaim memory outside the allocators: ``F + P + D + B + X >= n``.
     ``full``              None of these: the memory is in use.
@@ -104,6 +108,7 @@ def verdict(request: FailedRequest) -> Verdict:
         ("pending_frees", _fits(request, request.own_run, request.pending_segments)),
         ("cached_elsewhere", _fits(request, request.any_run, request.idle_segments)),
         ("cached_beside", request.cached_beside > 0 and _fits(request, 0, released)),
+        ("rounded", request.room >= (request.requested or request.size)),
         ("fragmented", free >= request.size),
         ("other_memory", free + request.reclaimable_other_memory >= request.size),
     )

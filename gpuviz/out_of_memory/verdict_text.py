@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings, line_to_use
 from gpuviz.data.manifest import TORCH_ALLOCATOR
-from gpuviz.out_of_memory.trials import Trials
+from gpuviz.out_of_memory.trials import OWN_SEGMENT, ROUNDING, Trials
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpuviz.out_of_memory.cached_memory import Obstacle
     from gpuviz.out_of_memory.failures import OutOfMemory
 
 
@@ -20,6 +21,7 @@ TITLES = {
     "pending_frees": "Waiting for pending frees",
     "cached_elsewhere": "Cached in another pool or stream",
     "cached_beside": "Cached by another library",
+    "rounded": "Rounded up",
     "fragmented": "Fragmented",
     "other_memory": "Used outside the allocator",
     "full": "Full",
@@ -54,10 +56,21 @@ def remedies(failed: "OutOfMemory") -> tuple[str, ...]:
 
 def _certain(failed: "OutOfMemory") -> "Iterator[str]":
     """Yield the remedies that follow from the verdict's own numbers."""
-    if failed.verdict == "pending_frees":
+    if failed.verdict != "pending_frees":
+        return
+    request = failed.request
+    needed = request.mapped_size or request.segment_size
+    if request.room + request.pending_segments >= needed:
         yield (
-            "Synchronize the other streams before this line, or end the graph capture or private "
-            "pool that delays the frees: the request would have succeeded."
+            "End the graph capture or leave the private pool before this line: the allocator then "
+            "waits for the frees, and the request would have succeeded. While it lasts, the frees "
+            "stay pending even if the other streams are synchronized."
+        )
+    else:
+        yield (
+            "Leave the private pool before this line, synchronize the other streams and allocate "
+            "anything outside it, which completes the frees; the request would then have succeeded "
+            "in the pool."
         )
 
 
@@ -74,6 +87,7 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
         yield f"With {lifted} the request would have succeeded."
     if trials.with_free_splits():
         yield "Without the setting max_split_size_mb the request would have succeeded."
+    yield from _rounding(trials)
     if trials.with_expandable_segments():
         recording = failed.moment.recording
         kept = [each for each in known_settings(recording) if not each.startswith(EXPANDABLE)]
@@ -87,13 +101,34 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
         yield f"After {_release_beside(failed)} the request would have succeeded."
     for name in trials.places():
         yield f"In {name} the request would have succeeded; order streams with events."
-    if trials.without_obstacle() and failed.obstacle is not None:
-        found = failed.obstacle
+    yield from _freeing(failed, trials)
+
+
+def _rounding(trials: Trials) -> "Iterator[str]":
+    if trials.with_less_rounding():
+        yield f"Without the setting {ROUNDING} the request would have succeeded."
+    if trials.with_own_segment():
         yield (
-            f"Freeing {format_counted(found.blocks, 'live block')} ({format_bytes(found.bytes)}) "
-            "between free blocks of this pool and stream makes room: the request would have "
-            "succeeded."
+            f"With {format_bytes(OWN_SEGMENT)} or more, in a segment of its own size, the request "
+            "would have succeeded: allocate several such arrays at once, and use parts of it."
         )
+
+
+def _freeing(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
+    if trials.without_obstacle() and failed.obstacle is not None:
+        yield (
+            f"Freeing {_live(failed.obstacle)} between free blocks of this pool and stream makes "
+            "room: the request would have succeeded."
+        )
+    if trials.without_pins() and failed.pins is not None:
+        yield (
+            f"Freeing {_live(failed.pins)} empties segments that the allocator then releases: the "
+            "request would have succeeded."
+        )
+
+
+def _live(blocks: "Obstacle") -> str:
+    return f"{format_counted(blocks.blocks, 'live block')} ({format_bytes(blocks.bytes)})"
 
 
 def _numbers(failed: "OutOfMemory") -> list[str]:
@@ -144,7 +179,11 @@ def _capped(failed: "OutOfMemory") -> str:
         )
     free = f"the device had {format_bytes(failed.device_free or 0)} free"
     if failed.limit is None:
-        return f"{free}, enough for a segment of {format_bytes(failed.segment_size)}."
+        reserved = format_bytes(failed.reserved)
+        return (
+            f"{free}, enough for a segment of {format_bytes(failed.segment_size)}, but something "
+            f"keeps the allocator from reserving that much more than {reserved}."
+        )
     return (
         f"{free}, but the allocator is limited to {format_bytes(failed.limit)}, had reserved "
         f"{format_bytes(failed.reserved)} and needed {format_bytes(failed.segment_size)} more."
@@ -211,6 +250,20 @@ def _cached_beside(failed: "OutOfMemory") -> str:
     )
 
 
+def _rounded(failed: "OutOfMemory") -> str:
+    free = f"the device has {format_bytes(failed.request.room)} free"
+    if failed.request.room >= failed.size:
+        segment = failed.request.mapped_size or failed.segment_size
+        return (
+            f"{free}, enough for the {format_bytes(failed.size)} requested, but the allocator "
+            f"requests {format_bytes(segment)} for it, a segment that later requests share."
+        )
+    return (
+        f"{free}, enough for the {format_bytes(failed.requested)} requested, but the allocator "
+        f"rounds it up to {format_bytes(failed.size)}."
+    )
+
+
 def _fragmented(failed: "OutOfMemory") -> str:
     largest = max((each.largest for each in failed.free), default=0)
     spare = failed.request.cached + failed.pending
@@ -258,6 +311,7 @@ _REASONS: "dict[str, Callable[[OutOfMemory], str]]" = {
     "pending_frees": _pending_frees,
     "cached_elsewhere": _cached_elsewhere,
     "cached_beside": _cached_beside,
+    "rounded": _rounded,
     "fragmented": _fragmented,
     "other_memory": _used_by_others,
     "full": _full,

@@ -88,3 +88,31 @@ def test_a_device_that_refuses_is_named_by_a_failure_while_recording(device, tmp
         "Refused by the device: it had 140 MiB free just after the failure, enough for the 50.0 MiB"
         in said
     )
+
+
+def test_a_snapshot_of_a_limit_that_nothing_tells_has_one_answer(tmp_path):
+    gpu = gpuviz.SimulatedGPU(memory=16_000 * MIB, real_time=False)
+    gpu._allocator.set_memory_fraction(1 / 16)
+    with gpuviz.record(device=gpu) as recorder, pytest.raises(MemoryError):
+        fragments(gpu)
+    recorder.recording.export(tmp_path / "limited.pickle")
+    snapshot = gpuviz.load(tmp_path / "limited.pickle")
+    (failed,) = snapshot.out_of_memory()
+    replayed = {row["settings"]: row["num_ooms"] for row in snapshot.what_if().to_pylist()}
+    (finding,) = (each for each in snapshot.findings(small=True) if each.rule == "R11")
+
+    assert failed.verdict == "capped"
+    assert any(f'"{EXPANDABLE}") at the start' in text for text in failed.explanation)
+    assert (replayed["recorded"], replayed[EXPANDABLE]) == (1, 0)
+    assert finding.title.startswith(f"With `{EXPANDABLE}` the request that failed would have")
+
+
+EXPANDABLE = "expandable_segments:True"
+
+
+def fragments(gpu):
+    whole = gpu.empty(900 * MIB)
+    del whole
+    live = [gpu.empty(size * MIB) for size in (400, 20, 400, 20)]
+    del live[2], live[0]
+    gpu.empty(500 * MIB)

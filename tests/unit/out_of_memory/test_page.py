@@ -6,6 +6,7 @@ from html import unescape
 import pytest
 
 import gpuviz
+from gpuviz import _core
 from gpuviz.out_of_memory.failures import failed_rows
 from gpuviz.out_of_memory.last_moments import last_moments
 from gpuviz.out_of_memory.verdict_text import TITLES, remedies
@@ -142,6 +143,31 @@ def full_of_live_blocks(gpu):
     return live
 
 
+def pinned_by_two_small_blocks(gpu, *, frees=False):
+    first, second, rest = (gpu.empty(size * MIB) for size in (100, 100, 800))
+    del first, second
+    pins = [gpu.empty(2 * MIB)]
+    filling = gpu.empty(97 * MIB)
+    pins.append(gpu.empty(2 * MIB))
+    del filling
+    if frees:
+        pins.clear()
+    gpu.empty(200 * MIB)
+    return rest, pins
+
+
+def between_large_segments(gpu, *, size=5 * MIB):
+    live = [gpu.empty(985 * MIB)]
+    live.append(gpu.empty(size))
+    return live
+
+
+def rounded_up(gpu):
+    live = gpu.empty(512 * MIB), gpu.empty(320 * MIB)
+    gpu.empty(100 * MIB)
+    return live
+
+
 def failure_of(program, settings=""):
     gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, settings=settings, real_time=False)
     with gpuviz.record(device=gpu) as recorder, pytest.raises(MemoryError):
@@ -155,7 +181,26 @@ def failure_of(program, settings=""):
     [
         (split_by_a_live_block, "", ["expandable_segments:True", "Freeing 1 live block (20.0 MiB"]),
         (limited, "", ["set_per_process_memory_fraction(1.0)"]),
-        (in_another_stream, "", ["expandable_segments:True", "In default pool (large blocks), "]),
+        (
+            in_another_stream,
+            "",
+            [
+                "expandable_segments:True",
+                "In default pool (large blocks), ",
+                "Freeing 1 live block (20.0 MiB) empties segments",
+            ],
+        ),
+        (pinned_by_two_small_blocks, "", ["Freeing 2 live blocks (4.00 MiB) empties segments"]),
+        (
+            between_large_segments,
+            "",
+            ["With 10.0 MiB or more, in a segment of its own", "expandable_segments:True"],
+        ),
+        (
+            rounded_up,
+            "roundup_power2_divisions:2",
+            ["Without the setting roundup_power2_divisions"],
+        ),
         (full_of_live_blocks, "", []),
     ],
 )
@@ -166,6 +211,57 @@ def test_only_remedies_that_let_the_request_succeed_are_shown(program, settings,
 
     assert len(checked) == len(expected)
     assert all(part in text for part, text in zip(expected, checked, strict=True))
+
+
+def test_what_the_remedies_say_lets_the_request_succeed():
+    gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, real_time=False)
+    assert pinned_by_two_small_blocks(gpu, frees=True)
+    gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, real_time=False)
+    assert between_large_segments(gpu, size=10 * MIB)
+    gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, real_time=False)
+    assert rounded_up(gpu)
+
+
+def freed_while_a_pool_is_active(gpu, *, of_the_pool, leaves=False, allocates=False):
+    """Free an array that another stream uses, and request memory again."""
+    pool, everything = gpu._allocator.create_pool(), _core.CachingAllocator.PoolFilter.everything
+    if of_the_pool:
+        gpu._allocator.begin_pool(pool, everything)
+    array, stream = gpu.empty(900 * MIB), gpu.Stream(non_blocking=True)
+    with stream:
+        gpu.launch("long", duration=10, reads=[array])
+    gpu.record_stream(array, stream)
+    if not of_the_pool:
+        gpu._allocator.begin_pool(pool, everything)
+    del array
+    gpu.synchronize()
+    if leaves or allocates:
+        gpu._allocator.end_pool(pool)
+    if allocates:
+        gpu.empty(1)
+        gpu._allocator.begin_pool(pool, everything)
+    try:
+        gpu.empty(500 * MIB)
+    finally:
+        if not leaves:
+            gpu._allocator.end_pool(pool)
+
+
+@pytest.mark.parametrize(
+    ("of_the_pool", "remedy", "said"),
+    [
+        (False, {"leaves": True}, "leave the private pool before this line"),
+        (True, {"allocates": True}, "Leave the private pool before this line, synchronize"),
+    ],
+)
+def test_pending_frees_complete_outside_of_the_pool(of_the_pool, remedy, said):
+    failed = failure_of(lambda gpu: freed_while_a_pool_is_active(gpu, of_the_pool=of_the_pool))
+    gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, real_time=False)
+
+    freed_while_a_pool_is_active(gpu, of_the_pool=of_the_pool, **remedy)
+
+    assert failed.verdict == "pending_frees"
+    assert said in remedies(failed)[0]
 
 
 def test_a_failure_that_no_replay_reproduces_has_no_checked_remedy():

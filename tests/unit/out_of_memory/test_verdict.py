@@ -37,7 +37,10 @@ REQUEST = FailedRequest(size=10, segment_size=12, device_total=100)
         ({"room": 12, "limit": 50, "reserved": 39}, "capped"),
         ({"room": 12, "limit": 50, "reserved": 38}, "refused"),
         ({"room": 12, "limits_are_known": False}, "capped"),
-        ({"room": 11, "limit": 50, "reserved": 39}, "fragmented"),
+        ({"room": 11, "limit": 50, "reserved": 39}, "rounded"),
+        ({"room": 10}, "rounded"),
+        ({"room": 9, "requested": 9}, "rounded"),
+        ({"room": 8, "requested": 9}, "full"),
         ({"own_block": 10, "splits_are_limited": True}, "capped"),
         ({"own_block": 10}, "refused"),
         ({"own_run": 10}, "pending_frees"),
@@ -140,7 +143,7 @@ def verdict_by_trying(case):
         return "cached_elsewhere"
     moved = "".join(shared).count("f") + free
     if moved >= wanted:
-        return "fragmented"
+        return "rounded" if free >= wanted else "fragmented"
     outside = max(0, total - free - held)
     others = min(others, outside)
     taken_back = others * UNIT + max(0, (outside - others) * UNIT - CONTEXT_ALLOWANCE)
