@@ -8,9 +8,10 @@ import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITE, type_bytes
 from gpuviz.advice.own_lines import is_own
-from gpuviz.analysis.launches import stacks_of, texts
+from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.strings import texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,10 +12,11 @@ from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import KERNEL, KINDS, MOST_SHOWN
 from gpuviz.analysis.compilations import compilations, first_calls
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.launches import calls_of, texts
+from gpuviz.analysis.launches import calls_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:

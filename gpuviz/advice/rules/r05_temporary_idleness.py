@@ -51,8 +51,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: blocks that one line allocated are allocated at the peak, between two uses by different
     lines, the first of which does more than fill them (what is only filled could be filled later:
-    R03). On the GPU, these are apart for at least the time of a copy to the host and back at 25
-    GB/s and 1 ms. The saving, at least 5 % of the peak and 8 MiB, is the decrease of the peak if
+    R03). On the GPU, these are apart for at least the time of copies to the host and back at 25
+    GB/s, of all of the line's blocks that are at the peak, and 1 ms. The saving, at least 5 % of the peak and 8 MiB, is the decrease of the peak if
     each block of that line with such a pause were freed meanwhile: its pause at the peak, else its
     longest.
 
@@ -64,10 +64,19 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     sites = device.site[pauses.block]
     for site in np.unique(sites[at_peak]).tolist():
         chosen = np.flatnonzero(sites == site)
+        there = chosen[at_peak[chosen]]
+        size = int(device.size[pauses.block[there]].sum())
+        if pauses.length[there].min() < _copies_ns(size) + _SPARE_NS:
+            continue
         change = _change(device, pauses, chosen)
         saved = device.saving(change)
         if saved >= max(_LEAST_SHARE * device.peak.bytes, LEAST_BYTES):
-            yield _finding(device, pauses, chosen[at_peak[chosen]], change, saved)
+            yield _finding(device, pauses, there, change, saved)
+
+
+def _copies_ns(size: Any) -> Any:
+    """Return how long copies of some bytes to the host and back take, in ns."""
+    return 2e9 * size / _RATE
 
 
 def _pauses(device: DeviceBlocks) -> _Pauses:
@@ -82,7 +91,7 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
     block, before, after = device.place[used.block[first]], used.call[first], used.call[second]
     work = [np.searchsorted(schedule.rows, used.activity[each]) for each in (first, second)]
     length = schedule.begin[work[1]] - schedule.end[work[0]]
-    is_long = length >= 2e9 * device.size[block] / _RATE + _SPARE_NS
+    is_long = length >= _copies_ns(device.size[block]) + _SPARE_NS
     times = plain(tables["api_calls"]["time"])
     needed = device.needed.first[used.block[first]]
     is_long &= (needed >= 0) & (times[before] >= times[needed])
@@ -133,7 +142,7 @@ def _finding(
         f"peak, but nothing uses {them} for {length}.",
         reason=f"{before} uses {them} before and {after} afterwards. Meanwhile the peak is reached "
         f"by {named(*device.site_of(device.peak_stack))}. A copy to pinned memory of the host and "
-        f"back takes about {format_duration(int(2e9 * size / _RATE))} (at 25 GB/s).",
+        f"back takes about {format_duration(int(_copies_ns(size)))} (at 25 GB/s).",
         change=f"Compute {them} again, or copy {them} to pinned memory after {before} and back "
         f"before {after}.",
         certainty="possible",

@@ -12,8 +12,9 @@ from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.kernels import short_name
-from gpuviz.analysis.launches import stacks_of, texts
+from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
+from gpuviz.data.strings import texts
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
 if TYPE_CHECKING:

@@ -105,6 +105,7 @@ def small_beside_the_peak(gpu):
     "program",
     [
         pytest.param(keeps(nbytes=4096 * MIB), id="a pause shorter than the copies"),
+        pytest.param(keeps(arrays=4), id="a pause shorter than the copies of all arrays"),
         used_meanwhile,
         used_by_another_stream,
         with_an_unknown_kernel,
