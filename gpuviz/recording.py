@@ -496,7 +496,7 @@ class Recording(RecordingData):
         """
         from gpuviz.advice.hidden_collectives import hidden_collectives
 
-        return _formatted(hidden_collectives(self))
+        return formatted(hidden_collectives(self))
 
     def other_memory(self, by: Literal["library", "time"] = "library") -> "pa.Table":
         """Return what was used of devices outside the recorded allocators, in bytes.

@@ -21,6 +21,7 @@ from gpuviz.advice.rules import (
     r15_stranded_on_streams,
     r16_parked_by_record_stream,
     r17_pageable_copies,
+    r18_scalars_read_in_a_loop,
     r21_tiny_transfers,
     r22_needless_synchronization,
     r23_default_stream_order,
@@ -82,6 +83,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     return (
         r10_emptied_caches.find,
         r17_pageable_copies.find,
+        r18_scalars_read_in_a_loop.find,
         r21_tiny_transfers.find,
         r22_needless_synchronization.find,
         r23_default_stream_order.find,

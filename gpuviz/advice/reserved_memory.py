@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
+# Events by which an allocator reserves memory.
+_GROWING = ("segment_alloc", "segment_map")
+_SHRINKING = ("segment_free", "segment_unmap")
 _CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 # What saves a smaller share of the reserved bytes is not worth another allocator or structure.
 LEAST_SHARE = 0.05
@@ -185,11 +188,26 @@ class ReservedMemory:
 
     @property
     def moment(self) -> int:
-        """The event that shows the problem: the first failure, else what led to the peak.
+        """The event that shows the problem: the first failure, else what grew the memory most.
 
-        It is a request, and only valid if the recording is reproduced.
+        It is a request until the peak of reserved bytes, and only valid if the recording is
+        reproduced. What was free already when memory was reserved is what a better fit would save.
         """
-        return self.failure if self.failures else self.replayed(self.own or "").row
+        if self.failures:
+            return self.failure
+        peak = self.replayed(self.own or "").row
+        grown = np.isin(self._actions, [ACTIONS.index(name) for name in _GROWING])
+        first = self.recording.manifest.initial_events
+        rows = np.flatnonzero(self._of_device & grown)
+        rows = rows[(rows >= first) & (rows <= peak)]
+        if not len(rows):
+            return peak
+        sizes = plain(self.recording.tables["memory_events"]["size"])
+        wasted = np.minimum(sizes, self._free_before())[rows]
+        largest = rows[len(rows) - 1 - int(np.argmax(wasted[::-1]))]
+        served = np.flatnonzero(self._of_device & (self._actions == ACTIONS.index("alloc")))
+        after = served[np.searchsorted(served, largest) :]
+        return int(after[0]) if len(after) else peak
 
     @cached_property
     def at_moment(self) -> Fragmentation:
@@ -255,6 +273,19 @@ class ReservedMemory:
         time = self._event["time"]
         window = (max(time - half, start), time + half)
         return Evidence("memory_events", (self.moment,), window)
+
+    def _free_before(self) -> "NDArray[Any]":
+        """Return the bytes that were reserved but not in use before each event."""
+        size = plain(self.recording.tables["memory_events"]["size"])
+        change = np.zeros(len(size), np.int64)
+        for names, sign in ((_GROWING, 1), (_SHRINKING, -1), (("free_completed",), 1)):
+            chosen = np.isin(self._actions, [ACTIONS.index(name) for name in names])
+            change[chosen] = sign * size[chosen]
+        allocated = self._actions == ACTIONS.index("alloc")
+        change[allocated] = -size[allocated]
+        change[~self._of_device] = 0
+        free: NDArray[Any] = np.cumsum(change) - change
+        return free
 
     def _size_of_segment(self, request: int) -> int:
         """Return the bytes that a request would need from the device."""

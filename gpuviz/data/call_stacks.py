@@ -70,7 +70,11 @@ class CallStacks:
 
     def user_frame(self, stack: int) -> Frame | None:
         """Return the innermost frame outside installed packages, else the innermost of all."""
-        return self._frames.get(self._user_frames.get(stack, 0))
+        return self._frames.get(self.user_frame_number(stack))
+
+    def user_frame_number(self, stack: int) -> int:
+        """Return the id in ``frames`` of the user's frame; 0 without one."""
+        return self._user_frames.get(stack, 0)
 
     def call_site(self, stack: int) -> tuple[str, str]:
         """Return the ``site`` and ``source`` of the user's frame; `NO_STACK` without one."""

@@ -30,7 +30,7 @@ SIDES = ("first", "second")
 
 _MARK = b"gpuviz_concluded_from"
 # Columns that nothing is concluded from.
-_UNUSED = (("frames", "context"), ("frames", "context_line"))
+_UNUSED = (("frames", "context_line"),)
 _OF_ITERATIONS = (
     "start",
     "end",

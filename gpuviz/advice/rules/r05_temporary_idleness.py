@@ -52,9 +52,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Trigger: blocks that one line allocated are allocated at the peak, between two uses by different
     lines, the first of which does more than fill them (what is only filled could be filled later:
     R03). On the GPU, these are apart for at least the time of copies to the host and back at 25
-    GB/s, of all of the line's blocks that are at the peak, and 1 ms. The saving, at least 5 % of the peak and 8 MiB, is the decrease of the peak if
-    each block of that line with such a pause were freed meanwhile: its pause at the peak, else its
-    longest.
+    GB/s, of all of the line's blocks that are at the peak, and 1 ms. The saving, at least 5 % of
+    the peak and 8 MiB, is the decrease of the peak if each block of that line with such a pause
+    were freed meanwhile: its pause at the peak, else its longest.
 
     A copy to the host and back is the program's decision: ``possible``.
     """

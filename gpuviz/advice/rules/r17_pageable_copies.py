@@ -1,6 +1,6 @@
 """R17: copies of pageable memory that would be faster from and to pinned memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.advice.trace import COPY
+from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.calls import CallKind, call_kinds
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations, stacks_of
@@ -31,6 +31,8 @@ _MEMORIES = DICTIONARIES["activities", "host_memory"]
 _SMALLEST = 64 << 10
 # Of pinned memory over PCIe 4 with 16 lanes; over PCIe 5 it is twice as much.
 _TYPICAL_RATE = 25e9
+# Of pinning memory, in bytes per second: an estimate, a quarter of a second for a GiB.
+_PINNING_RATE = 4e9
 # Pinning memory costs more than a copy, so it has to be used again.
 _LEAST_COPIES = 4
 
@@ -38,14 +40,16 @@ _LEAST_COPIES = 4
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find large copies of pageable memory.
 
-    Trigger: copies of at least 64 KiB from or to pageable memory, at least four by one line, which
-    the host spends at least 1 % of the recording on: ``transfer_ns`` of the derived table
-    ``host_waits``, without the time in which it waits for earlier work.
+    Trigger: copies of at least 64 KiB from or to pageable memory, which the host spends at least
+    1 % of the recording on: ``transfer_ns`` of the derived table ``host_waits``, without the time
+    in which it waits for earlier work. One line makes at least four, with kernels between them:
+    weights that are loaded at the start are not worth pinning.
 
     Saving: the recording's `Schedule`, replayed with bytes / rate as the durations of these copies
     if that is shorter, and without the host waiting in asynchronous ones. The rate is that of the
     recording's own pinned copies of this size in the same direction, then it is ``likely``; else
-    25 GB/s, and it is ``possible``.
+    25 GB/s, and it is ``possible``. Pinning memory once, for the largest copy of each line, is
+    subtracted.
     """
     recording = schedule.recording
     if not recording.tables["api_calls"].num_rows:
@@ -91,10 +95,22 @@ class _Copies:
 def _repeated(
     recording: "RecordingData", schedule: Schedule, work: "NDArray[Any]"
 ) -> "NDArray[Any]":
-    """Return the copies of lines that copy several times."""
+    """Return the copies of lines that copy several times, with kernels between the copies."""
     lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[work]))
-    _, numbers, counts = np.unique(lines, return_inverse=True, return_counts=True)
+    launched = np.sort(schedule.launch_begin()[(schedule.kind == KERNEL) & (schedule.call >= 0)])
+    before = np.searchsorted(launched, schedule.launch_begin()[work])
+    _, numbers = np.unique(lines, return_inverse=True)
+    rounds = np.unique(np.stack([numbers, before]), axis=1)[0]
+    counts = np.bincount(rounds, minlength=int(numbers.max(initial=-1)) + 1)
     return work[counts[numbers] >= _LEAST_COPIES]
+
+
+def _pinning_ns(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> int:
+    """Return how long pinning memory for the largest copy of each line takes."""
+    lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[copies.work]))
+    largest = np.zeros(int(lines.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(largest, lines, copies.sizes)
+    return int(largest.sum() * 1e9 / _PINNING_RATE)
 
 
 def _rate(schedule: Schedule, sizes: "NDArray[Any]", copies: "NDArray[Any]") -> float | None:
@@ -124,6 +140,8 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
     returns = np.zeros(calls.num_rows, bool)
     returns[own] = call_kinds(recording.tables)[own] == CallKind.PAGEABLE_MEMCPY
     change = ScheduleChange(duration=shorter, without_wait=returns, instant=returns)
+    saved_ns = schedule.saved_alone(change) - _pinning_ns(recording, schedule, copies)
+    change = replace(change, at_most_ns=max(saved_ns, 0))
     copied, called_ns = int(sizes.sum()), int(durations(calls)[own].sum())
     return Finding(
         rule="R17",
@@ -144,7 +162,7 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
         ),
         certainty="likely" if all(copies.measured) else "possible",
         device=device,
-        saved_ns=schedule.saved_alone(change),
+        saved_ns=max(saved_ns, 0),
         schedule=change,
         lines=longest_lines(
             recording, stacks_of(recording.tables, schedule.call[work]), schedule.duration[work]

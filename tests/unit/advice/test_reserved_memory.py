@@ -86,6 +86,16 @@ def test_a_setting_that_reserves_less_is_found_and_saves_what_was_predicted():
     assert rules(after) == []
 
 
+def test_the_request_that_grew_the_memory_most_is_named():
+    def with_a_small_one(gpu):
+        large = small_before_large(gpu)
+        return large, [gpu.empty(600 << 10) for _ in range(20)]
+
+    finding = one(recorded(with_a_small_one), "R11")
+
+    assert "requested 32.0 MiB, 128 MiB of 224 MiB reserved bytes were free" in finding.reason
+
+
 def test_what_reserves_no_less_under_another_setting_is_no_finding():
     assert rules(recorded(large_before_small, memory=200)) == []
 

@@ -8,7 +8,7 @@ from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with
 STEPS = 20
 
 
-def steps(gpu, *, read, ahead=0, host=400e-6, array=8):
+def steps(gpu, *, read, ahead=0, host=400e-6, array=64):
     """Launch a step again and again; ``read`` its result each time, ``ahead`` steps later."""
     x = gpu.empty(array)
     for step in range(STEPS + ahead):
@@ -21,6 +21,29 @@ def steps(gpu, *, read, ahead=0, host=400e-6, array=8):
 
 def reads_each_step(gpu):
     steps(gpu, read=gpu.copy_to_host)
+
+
+def reads_a_scalar(gpu):
+    steps(gpu, read=gpu.copy_to_host, array=8)
+
+
+def branches_on_a_scalar(gpu):
+    x = gpu.empty(8)
+    for _ in range(STEPS):
+        gpu.launch("step", duration=1e-3, writes=[x])
+        if gpu.copy_to_host(x):
+            return
+        gpu.work_on_host(400e-6)
+
+
+def keeps_a_scalar_for_a_test(gpu):
+    x = gpu.empty(8)
+    for _ in range(STEPS):
+        gpu.launch("step", duration=1e-3, writes=[x])
+        error = gpu.copy_to_host(x)
+        if error is not None and error < 0:
+            return
+        gpu.work_on_host(400e-6)
 
 
 def reads_one_step_later(gpu):
@@ -65,6 +88,19 @@ def test_a_copy_that_waits_for_a_kernel_is_found_and_reading_later_saves_what_wa
     )
     assert finding.evidence.table == "host_waits"
     assert len(finding.evidence.rows) == STEPS - 1
+
+
+def test_a_scalar_that_is_read_in_each_round_saves_what_reading_it_later_does():
+    (finding,) = found(reads_a_scalar, "R18")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(reads_a_scalar, never_waits), rel=0.2)
+    assert finding.title == ("`read(x)` reads a scalar 19 times and waits 19.0 ms for the GPU.")
+    assert small(reads_a_scalar, "R41") == []
+
+
+@pytest.mark.parametrize("program", [branches_on_a_scalar, keeps_a_scalar_for_a_test])
+def test_a_value_that_the_program_branches_on_is_needed_at_once(program):
+    assert [each for rule in ("R18", "R41") for each in small(program, rule)] == []
 
 
 def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
