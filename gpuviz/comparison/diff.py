@@ -54,10 +54,11 @@ class Differences:
 
     @cached_property
     def findings(self) -> tuple[Regression, ...]:
-        """What costs more than before and because of what: peaks by device, then kernels' time.
+        """What costs more than before and because of what: peaks, kernels, copies, calls.
 
-        Any increase of a peak counts, as memory is exact. Kernels count from 5 % of their time
-        before on, and only those in `kernels`; less than that is noise.
+        Any increase of a peak counts, as memory is exact. Kernels and copies count from 5 % of
+        their time before on, kernels only if in `kernels`; less than that is noise. More memsets
+        and more synchronizations count always.
         """
         return tuple(regressions(self))
 

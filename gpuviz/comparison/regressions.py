@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Certainty, Line, named
+from gpuviz.comparison.calls import increases
 from gpuviz.comparison.limits import amount
 from gpuviz.quantities import format_counted, format_duration, format_share
 
@@ -22,7 +23,8 @@ class Regression:
 
     Attributes:
         rule: ``R39``; see docs/findings.md.
-        quantity: ``peak`` or ``kernel_time``, as in `Diff.quantities`.
+        quantity: ``peak``, ``kernel_time``, ``copy_time``, ``memset_time`` or ``wait_time``, as in
+            `Diff.quantities`.
         device: Ordinal; None for all devices together.
         change: The increase, in bytes or ns.
         title: The increase and its largest cause, in one line.
@@ -44,7 +46,7 @@ class Regression:
 
 
 def regressions(found: "Differences") -> Iterator[Regression]:
-    """Yield what costs more than before: peaks by device, then the time of kernels."""
+    """Yield what costs more than before: peaks by device, then kernels, then other calls."""
     rows = found.quantities.to_pylist()
     peaks = [row for row in rows if row["name"] == "peak"]
     for row in peaks:
@@ -57,6 +59,20 @@ def regressions(found: "Differences") -> Iterator[Regression]:
     more = sum(row["change_ns"] for row in changes)
     if more > 0 and more >= _LEAST_CHANGE * time["before"]:
         yield _kernel_time(found, time["before"], more, changes)
+    for each in increases(found.before, found.after):
+        # Numbers of calls are certain; times may differ for other reasons.
+        is_sure = each.quantity != "copy_time" and not found.notes
+        certainty: Certainty = "certain" if is_sure else "likely"
+        yield Regression(
+            "R39",
+            each.quantity,
+            None,
+            each.change,
+            each.title,
+            each.reason,
+            certainty,
+            each.causes,
+        )
 
 
 def _peak(found: "Differences", row: dict[str, Any], *, several: bool) -> Regression:

@@ -28,6 +28,8 @@ QUANTITIES = {
     "copied": ("B", "Copied bytes"),
     "copies": ("", "Copies"),
     "copy_time": ("ns", "Copies on the GPU"),
+    "memsets": ("", "Memsets"),
+    "memset_time": ("ns", "Memsets on the GPU"),
     "waits": ("", "Host waits"),
     "wait_time": ("ns", "Time the host was blocked"),
     "idle_time": ("ns", "Idle time of the GPU"),
@@ -39,7 +41,9 @@ def totals(recording: "RecordingData") -> dict[str, int]:
     activities = recording.tables["activities"]
     kinds = codes(activities["kind"], _KINDS)
     lengths = durations(activities, recording.bounds)
-    is_kernel, is_copy = (kinds == _KINDS.index(kind) for kind in ("kernel", "memcpy"))
+    is_kernel, is_copy, is_memset = (
+        kinds == _KINDS.index(kind) for kind in ("kernel", "memcpy", "memset")
+    )
     events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
     is_allocation = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     waits = durations(derived(recording)["host_waits"])
@@ -51,6 +55,8 @@ def totals(recording: "RecordingData") -> dict[str, int]:
         "copied": int(plain(activities["bytes"])[is_copy].sum()),
         "copies": int(is_copy.sum()),
         "copy_time": int(lengths[is_copy].sum()),
+        "memsets": int(is_memset.sum()),
+        "memset_time": int(lengths[is_memset].sum()),
         "waits": len(waits),
         "wait_time": int(waits.sum()),
         "idle_time": sum(idle_time(recording).values()),

@@ -105,3 +105,52 @@ def test_a_comparison_with_gaps_is_not_certain():
 
     assert gpuviz.diff(before, other).notes
     assert finding.certainty == "likely"
+
+
+COPIES = """\
+def work(gpu):
+    x = gpu.empty(64 << 20)
+    for _ in range(10):
+        gpu.launch("blur", writes=[x], duration=100e-6)
+        gpu.copy_to_host(x, pinned=True)
+    gpu.synchronize()
+"""
+
+
+def test_copies_that_lost_their_pinned_memory_say_so():
+    (finding,) = findings(COPIES.replace("pinned=True", "pinned=False"), COPIES)
+
+    assert (finding.quantity, finding.certainty) == ("copy_time", "likely")
+    assert finding.title == (
+        "Copies take 71.7 ms more than before: `gpu.copy_to_host(x, pinned=False)` copies pageable "
+        "memory, which was pinned."
+    )
+    assert finding.reason == (
+        "10 copies of 640 MiB reach 8.0 GB/s; before, those of pinned memory reach 55.0 GB/s."
+    )
+
+
+def test_more_copies_are_not_the_memory_s_fault():
+    (finding,) = findings(COPIES.replace("range(10)", "range(20)"), COPIES)[1:]
+
+    assert finding.title.endswith(": `gpu.copy_to_host(x, pinned=True)` takes 12.2 ms more.")
+
+
+def test_more_memsets_name_their_line():
+    (finding,) = findings(
+        COPIES.replace("        gpu.launch", "        gpu.fill(x)\n        gpu.launch"), COPIES
+    )
+
+    assert finding.quantity == "memset_time"
+    assert finding.title == "10 memsets more than before: `gpu.fill(x)` makes 10."
+
+
+def test_more_synchronizations_name_their_line_and_call():
+    after = COPIES.replace("pinned=True)\n", "pinned=True)\n        gpu.synchronize()\n")
+    (finding,) = findings(after, COPIES)
+
+    assert (finding.quantity, finding.certainty) == ("wait_time", "certain")
+    assert finding.title == (
+        "10 synchronizations more than before: `gpu.synchronize()` calls `cuCtxSynchronize` 10 "
+        "times more."
+    )
