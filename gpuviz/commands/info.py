@@ -117,8 +117,15 @@ def _host_memory(recording: "Recording") -> dict[str, Any]:
 
 
 def _other_memory(recording: "Recording") -> dict[str, Any]:
-    """Return the last sample of each device, and the libraries that allocated from CUDA."""
+    """Return the last sample of each device, and the libraries that allocated from CUDA.
+
+    ``older_ns`` of a sample is how long before the device's last memory event it was taken.
+    """
     samples = {row["device"]: row for row in recording.other_memory(by="time").to_pylist()}
+    levels = recording.memory_levels
+    last = dict(zip(levels["device"].to_pylist(), levels["time"].to_pylist(), strict=True))
+    for device, row in samples.items():
+        row["older_ns"] = max(last.get(device, 0) - row["time"], 0)
     return {"samples": list(samples.values()), "libraries": recording.other_memory().to_pylist()}
 
 
@@ -222,7 +229,17 @@ def _lines_of_other_memory(other: dict[str, Any], labels: dict[int, str]) -> "It
             f"{format_bytes(row['rest'])} by CUDA contexts, other processes and what was before",
         ]
         label = labels.get(row["device"], f"Device {row['device']}")
-        yield f"{label}: {format_bytes(row['used'])} in use at the end: {', '.join(parts)}"
+        yield f"{label}: {format_bytes(row['used'])} in use {_when(row)}: {', '.join(parts)}"
+
+
+def _when(sample: dict[str, Any]) -> str:
+    """Return when a sample of a device's memory was taken, and whether it can be compared."""
+    when = "at the end"
+    if sample["older_ns"]:
+        when = f"{format_duration(sample['older_ns'])} before the last memory event"
+    if sample["used"] < sample["recorded"] + sample["libraries"]:
+        when += ", while some of it was being released or allocated"
+    return when
 
 
 def _graph_pool(pool: dict[str, Any], labels: dict[int, str]) -> str:

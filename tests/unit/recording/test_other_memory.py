@@ -234,3 +234,20 @@ def test_the_command_line_adds_up_the_libraries_that_it_does_not_name(tmp_path, 
 
     named = "6.00 MiB by libblas.so.13, 5.00 MiB by libfft.so, 4.00 MiB by libc.so"
     assert f"recorded allocators, {named}{ending}, 0 B by CUDA contexts" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("used", "time", "said"),
+    [
+        (325, 5, "325 MiB in use at the end: "),
+        (325, 3, "325 MiB in use 2 ns before the last memory event: "),
+        (15, 10, "15.0 MiB in use at the end, while some of it was being released or allocated: "),
+    ],
+)
+def test_the_command_line_says_if_the_last_sample_is_of_another_time(tmp_path, used, time, said):
+    made = recording([], [{"time": time, "used": used * MIB}], [SEGMENT])
+    path = made.save(tmp_path / "run.gpuviz")
+
+    done = CliRunner().invoke(commands, ["info", str(path)])
+
+    assert f"Device 0: {said}" in done.stdout
