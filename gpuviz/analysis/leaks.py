@@ -81,8 +81,8 @@ class GrowingLine:
 def leaks(recording: "RecordingData", device: int | None = None) -> "pa.Table":
     """Return one row for each line of the program whose live memory grows.
 
-    A line's live bytes are compared at the ends of the iterations of the main loop (see
-    `gpuviz.analysis.iterations.iterations`; without streams, of the lines that allocate in a
+    A line's live bytes, as requested, are compared at the ends of the iterations of the main loop
+    (see `gpuviz.analysis.iterations.iterations`; without streams, of the lines that allocate in a
     repeating order), else at the ends of the notebook cells in which it allocated; lines of cells
     are the same if their text is. See `gpuviz.analysis.growth.growth` for what counts as growth. A
     cache that has filled up, a warm-up and a double buffer do not.
@@ -290,7 +290,10 @@ class _Search:
             return
         shape = (len(lines), width + 1)
         sizes, counts = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        for level, values in ((sizes, self._blocks.size[kept]), (counts, 1)):
+        # Rounding hides the growth of an array that is replaced by a larger one.
+        requested = self._blocks.requested[kept]
+        requested = np.where(requested > 0, requested, self._blocks.size[kept])
+        for level, values in ((sizes, requested), (counts, 1)):
             np.add.at(level, (place, first[kept]), values)
             np.subtract.at(level, (place, after[kept]), values)
             np.cumsum(level, axis=1, out=level)

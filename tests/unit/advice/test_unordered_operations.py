@@ -155,6 +155,48 @@ def test_a_report_shows_it_first_and_once():
     assert page.count("The numbers may be wrong") == 3
 
 
+def hands_over(gpu, *, order=lambda *_: None):
+    one, other = streams(gpu)
+    with one:
+        images, masks = gpu.empty(64 * MIB), gpu.empty(32 * MIB)
+        gpu.launch("load", writes=[images], duration=KERNEL_S, share=0.1)
+        gpu.launch("label", writes=[masks], duration=KERNEL_S, share=0.1)
+    order(one, other)
+    with other:
+        gpu.launch("filter", reads=[images, masks], duration=KERNEL_S, share=0.1)
+        gpu.launch("erase", writes=[masks], reads=[images], duration=KERNEL_S, share=0.1)
+    gpu.synchronize()
+
+
+def test_one_missing_wait_is_one_finding():
+    recording = timed(hands_over)
+    (finding,) = (each for each in recording.findings() if each.rule == "R40")
+    ordered = timed(
+        lambda gpu: hands_over(gpu, order=lambda one, two: two.wait_event(one.record()))
+    )
+
+    assert len(recording.hazards()) == 4
+    assert "The same wait is missing for 3 more conflicts of these streams." in finding.reason
+    assert finding.change.startswith("Record an event on ")
+    assert [each.rule for each in ordered.findings() if each.rule == "R40"] == []
+
+
+def test_hazards_that_no_single_wait_orders_are_findings_of_their_own():
+    def alternates(gpu):
+        one, other = streams(gpu)
+        arrays = [gpu.empty(64 * MIB) for _ in range(2)]
+        for number, array in enumerate(arrays):
+            with one:
+                gpu.launch(f"fill {number}", writes=[array], duration=KERNEL_S, share=0.1)
+            with other:
+                gpu.launch(f"use {number}", reads=[array], duration=KERNEL_S, share=0.1)
+        gpu.synchronize()
+
+    found = [each for each in timed(alternates).findings() if each.rule == "R40"]
+
+    assert len(found) == len(timed(alternates).hazards())
+
+
 def test_a_file_keeps_it(tmp_path):
     recording = timed(races)
     path = recording.save(tmp_path / "run.gpuviz")

@@ -115,6 +115,16 @@ def test_of_many_iterations_some_are_compared_and_all_are_counted():
     assert (each["growth_bytes"], each["certainty"]) == (MIB, "certain")
 
 
+def test_growth_that_rounding_hides_is_found():
+    def program(gpu, kept):
+        for step in range(2 * STEPS):
+            kept[:] = [work(gpu, 24 * MIB + 100 * step)]
+
+    rows = of(program).leaks().to_pylist()
+
+    assert {row["growth_bytes"] for row in rows} == {100}
+
+
 def test_a_named_range_gives_the_iterations():
     def program(gpu, kept):
         for _ in range(STEPS):
