@@ -103,6 +103,12 @@ def _conclusions(
     recording: "Recording", rows: list[dict[str, Any]], *, moved: bool
 ) -> "Iterator[str]":
     """Yield when the first request fails, and which setting needs the least memory."""
+    devices = recording.tables["devices"]["total_memory"].to_pylist()
+    if not moved and not all(devices):
+        yield (
+            "The recording does not contain the memory of the GPU. The replays rest on a GPU with "
+            "room for everything, unless requests failed in the recording; --capacity SIZE sets it."
+        )
     for row in rows:
         if row["first_failure_ns"] is not None:
             fails = format_counted(row["num_ooms"], "request fails", "requests fail")

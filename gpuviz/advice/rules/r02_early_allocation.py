@@ -6,12 +6,13 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
-from gpuviz.quantities import format_bytes
+from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+_MOST_USES = 4
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -28,6 +29,22 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         yield _finding(device, blocks, change, saved)
 
 
+def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
+    """Return where to allocate some blocks of a line, of which each may have its own first use."""
+    rows = device.used.first[device.number[blocks]]
+    uses = {int(row): named(*device.site_of_call(int(row))) for row in np.unique(rows)}
+    sizes: dict[str, int] = {}
+    for row, size in zip(rows.tolist(), device.size[blocks].tolist(), strict=True):
+        sizes[uses[row]] = sizes.get(uses[row], 0) + size
+    if len(sizes) == 1:
+        return f"Allocate {'it' if len(blocks) == 1 else 'them'} right before {next(iter(sizes))}."
+    shown = [f"{format_bytes(size)} before {use}" for use, size in sizes.items()]
+    more = len(shown) - _MOST_USES
+    rest = f", and the others before {format_counted(more, 'more line')}" if more > 0 else ""
+    listed = ", ".join(shown[:_MOST_USES])
+    return f"Allocate each array right before its own first use: {listed}{rest}."
+
+
 def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:
     line = device.line_of(blocks)
     first_use = named(*device.first_use(blocks))
@@ -38,7 +55,7 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved
         f"{named(line.site, line.source)} is allocated at the peak, before anything uses it.",
         reason=f"The first use of {'the array' if is_one else f'these {len(blocks)} arrays'} is "
         f"{first_use}. The peak is reached by {named(*device.site_of(device.peak_stack))}.",
-        change=f"Allocate {'it' if is_one else 'them'} right before {first_use}.",
+        change=_change(device, blocks),
         certainty="likely",
         device=device.device,
         saved_bytes=saved,

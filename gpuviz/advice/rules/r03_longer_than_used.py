@@ -64,6 +64,8 @@ def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[C
     """Return the lifetimes of the blocks of some lines that no other change has."""
     begins = np.isin(device.site, [each.line for each in trims if each.begin])
     ends = np.isin(device.site, [each.line for each in trims if each.end])
+    # Without a use that needs the array, there is no line to allocate it at.
+    begins &= device.needed.used[device.number]
     begin = np.where(begins & ~device.is_unread, device.first_needed, device.begin)
     last = np.where(device.is_freed & device.is_used, device.last, device.end)
     end = np.where(ends, np.where(device.is_unread, device.begin, last), device.end)
@@ -152,14 +154,20 @@ def _is_filled_early(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
     return bool((is_early & ~device.is_unread[blocks]).any())
 
 
+def _is_moved(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return which blocks of a line are allocated later: something needs them there."""
+    moved: NDArray[Any] = device.needed.used[device.number[blocks]] & ~device.is_unread[blocks]
+    return moved
+
+
 def _advice(device: DeviceBlocks, trim: _Trim, blocks: "NDArray[Any]", *, fill: bool) -> str:
     line = device.line_of(blocks)
     name = named(line.site, line.source)
     if device.is_unread[blocks].all():
         return f"Remove {name}: nothing reads it."
     parts = []
-    if trim.begin:
-        first = named(*device.first_need(blocks[~device.is_unread[blocks]]))
+    if trim.begin and _is_moved(device, blocks).any():
+        first = named(*device.first_need(blocks[_is_moved(device, blocks)]))
         parts.append(f"allocate{' and fill' if fill else ''} it right before {first}")
     if trim.end:
         parts.append(f"delete it (`del`) after {named(*device.last_use(blocks))}")

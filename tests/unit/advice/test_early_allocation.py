@@ -92,3 +92,33 @@ def test_a_block_from_before_a_window_may_have_been_used_there():
 
     assert cut.manifest.initial_events > 0
     assert [each.rule for each in cut.findings(small=True) if each.rule == "R02"] == []
+
+
+def test_arrays_with_different_first_uses_name_each_of_them():
+    def all_early(gpu):
+        first, second = [gpu.empty(32 * MIB) for _ in range(2)]
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        gpu.launch("begin", duration=1e-4, writes=[first])
+        del first
+        gpu.launch("finish", duration=1e-4, writes=[second])
+
+    def each_late(gpu):
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        first = gpu.empty(32 * MIB)
+        gpu.launch("begin", duration=1e-4, writes=[first])
+        del first
+        second = gpu.empty(32 * MIB)
+        gpu.launch("finish", duration=1e-4, writes=[second])
+
+    (finding,) = found(all_early, "R02")
+
+    assert finding.saved_bytes == saved(all_early, each_late)
+    assert finding.change == (
+        "Allocate each array right before its own first use: 32.0 MiB before "
+        '`gpu.launch("begin", duration=1e-4, writes=[first])`, 32.0 MiB before '
+        '`gpu.launch("finish", duration=1e-4, writes=[second])`.'
+    )

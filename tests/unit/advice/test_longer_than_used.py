@@ -180,3 +180,18 @@ def test_an_array_in_the_middle_is_allocated_later_and_deleted_earlier():
 )
 def test_arrays_that_are_needed_are_no_finding(program):
     assert found(program, "R03") == []
+
+
+def test_an_array_without_a_use_that_needs_it_has_no_line_to_be_allocated_at():
+    kept = []
+
+    def program(gpu):
+        image = gpu.empty(32 * MIB)
+        gpu.copy_to_device(image)
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        kept.append(image)
+        gpu.synchronize()
+
+    assert found(program, "R03") == []

@@ -7,12 +7,14 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
 from gpuviz.analysis.allocator_settings import line_to_use
+from gpuviz.commands.cli import commands
 from gpuviz.data.manifest import Manifest
 from gpuviz.recording import Recording
 from tests.examples import examples
@@ -406,3 +408,25 @@ def test_a_setting_is_given_as_the_line_to_paste(allocator, name, settings, line
     recording = Recording({}, Manifest(allocator=allocator, allocator_name=name))
 
     assert line_to_use(recording, settings) == line
+
+
+@pytest.mark.parametrize(
+    ("total", "options", "is_said"),
+    [(0, [], True), (0, ["--capacity", "24GiB"], False), (16 << 30, [], False)],
+)
+def test_the_command_says_what_it_rests_on_without_the_memory_of_the_gpu(
+    tmp_path, total, options, is_said
+):
+    made = recorded(lambda gpu: gpu.empty(64 * MIB))
+    place = made.tables["devices"].schema.get_field_index("total_memory")
+    field = made.tables["devices"].schema.field(place)
+    known = pa.array([total], field.type)
+    devices = made.tables["devices"].set_column(place, field, known)
+    path = Recording({**made.tables, "devices": devices}, made.manifest).save(
+        tmp_path / "run.gpuviz"
+    )
+
+    done = CliRunner().invoke(commands, ["what-if", str(path), *options])
+
+    assert done.exit_code == 0
+    assert ("does not contain the memory of the GPU" in done.stdout) == is_said
