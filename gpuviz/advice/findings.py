@@ -39,7 +39,8 @@ from gpuviz.advice.rules import (
     r45_dead_at_the_peak,
     r46_same_bytes_twice,
     r47_compiled_kernels,
-    r49_staged_copies,
+    r49_grown_by_concatenation,
+    r56_staged_copies,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound
 from gpuviz.advice.schedule import Schedule
@@ -68,6 +69,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,
         r02_early_allocation.find,
+        r49_grown_by_concatenation.find,
         r46_same_bytes_twice.find,
         r34_materialized_broadcast.find,
         r08_chain_of_temporaries.find,
@@ -95,7 +97,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r43_starved_by_the_host.find,
         r44_streams_that_never_overlap.find,
         r47_compiled_kernels.find,
-        r49_staged_copies.find,
+        r56_staged_copies.find,
     )
 
 

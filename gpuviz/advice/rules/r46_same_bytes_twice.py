@@ -1,15 +1,13 @@
 """R46: parts and the array that they were joined to are allocated at the same time."""
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.joins import Joins, joins
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
-from gpuviz.data.columns import plain
-from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES
+from gpuviz.advice.rules.r49_grown_by_concatenation import grown
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
@@ -17,53 +15,45 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# CuPy's kernels that join arrays, of `concatenate`, `stack` and what is made of them.
-_JOIN = re.compile(r"cupy_concatenate")
-_MODES = DICTIONARIES["launch_blocks", "mode"]
+# One part is a copy.
+_LEAST_PARTS = 2
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find the lines that join arrays, which are not used afterwards, to one of their size.
 
-    Trigger: a kernel that joins arrays first uses block b; the blocks that one line allocated, and
-    which nothing uses after that kernel, have together exactly as many requested bytes as b; they
-    are freed in the recording. The saving is the decrease of the peak if b had been allocated with
-    the first of them, and they had been parts of it.
+    Trigger: arrays are copied to block b, by one kernel or by a copy for each of them, and nothing
+    uses them after that; see `gpuviz.advice.joins`. Those that one line allocated, or all of those
+    that are copied one by one, have together exactly as many requested bytes as b. An array that is
+    joined again and again is R49. The saving is the decrease of the peak if b had been allocated
+    with the first of them, and they had been parts of it.
     """
-    used = device.used
-    joins = _joins(device)
-    for target in joins.tolist():
-        call = used.first[device.number[target]]
-        parts = np.flatnonzero(
-            (used.last[device.number] == call)
-            & device.is_freed
-            & ~device.is_shared
-            & (device.begin < device.begin[target])
-        )
-        for site in np.unique(device.site[parts]).tolist():
-            of_site = parts[device.site[parts] == site]
-            if len(of_site) < 2 or device.requested[of_site].sum() != device.requested[target]:  # noqa: PLR2004 - one part is a copy
-                continue
-            blocks = np.append(of_site, target)
-            begin = np.append(device.begin[of_site], device.begin[of_site].min())
-            end = np.append(device.begin[of_site], device.end[target])
+    joined = joins(device)
+    growing = grown(device, joined).target
+    for target in np.unique(joined.target).tolist():
+        if target in growing:
+            continue
+        rows = joined.of(np.flatnonzero(joined.target == target))
+        for parts in _complete(device, rows):
+            blocks = np.append(parts, target)
+            begin = np.append(device.begin[parts], device.begin[parts].min())
+            end = np.append(device.begin[parts], device.end[target])
             change = Change(blocks, begin, end, group=np.zeros(len(blocks), np.int64))
             saved = device.saving(change)
             if saved:
-                yield _finding(device, target, of_site, change, saved)
+                yield _finding(device, target, parts, change, saved)
 
 
-def _joins(device: DeviceBlocks) -> "NDArray[Any]":
-    """Return the blocks that are first used by a kernel that joins arrays."""
-    used, tables = device.used, device.recording.tables
-    names = plain(tables["activities"]["name"])
-    distinct = np.unique(names)
-    joining = distinct[[bool(_JOIN.match(text)) for text in texts(tables, distinct)]]
-    seen = used.activity >= 0
-    is_join = seen & np.isin(names[np.maximum(used.activity, 0)], joining)
-    is_join &= used.first[used.block] == used.call
-    joined = np.unique(used.block[is_join])
-    return np.flatnonzero(np.isin(device.number, joined) & ~device.is_initial)
+def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[NDArray[Any]]":
+    """Yield sets of at least two parts of a block that have exactly its bytes."""
+    copied = np.unique(rows.part[~rows.is_shared])
+    of_kernel = rows.part[rows.is_shared]
+    sites = device.site[of_kernel]
+    sets = [copied, *(of_kernel[sites == site] for site in np.unique(sites))]
+    size = device.requested[rows.target[0]]
+    for parts in sets:
+        if len(parts) >= _LEAST_PARTS and device.requested[parts].sum() == size:
+            yield parts
 
 
 def _finding(

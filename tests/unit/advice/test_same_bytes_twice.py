@@ -23,6 +23,23 @@ def joins(*, parts=4, size=32 * MIB, again=False, name=JOIN):
     return program
 
 
+def copies_each(*, parts=4, size=32 * MIB, again=False, by="cupy_copy__float32_float32"):
+    """Return a program that joins large parts, each with a copy of its own."""
+
+    def program(gpu):
+        made = []
+        for _ in range(parts):
+            part = gpu.empty(8 * MIB)
+            gpu.launch("make", duration=1e-4, writes=[part])
+            made.append(part)
+        joined = gpu.empty(size)
+        for part in made:
+            gpu.launch(by, duration=1e-4, reads=[part], writes=[joined])
+        gpu.launch("read", duration=1e-4, reads=[joined, *made] if again else [joined])
+
+    return program
+
+
 def fills_slices(gpu):
     joined = gpu.empty(32 * MIB)
     for _ in range(4):
@@ -44,10 +61,20 @@ def test_parts_are_found_and_writing_into_slices_saves_what_was_predicted():
     assert found(fills_slices, "R46") == []
 
 
+def test_large_parts_that_are_copied_one_by_one_are_found():
+    (finding,) = found(copies_each(), "R46")
+
+    assert finding.saved_bytes == saved(copies_each(), fills_slices) == 32 * MIB
+    assert finding.reason.startswith("It joins 4 arrays from `part = gpu.empty(8 * MIB)`")
+
+
 @pytest.mark.parametrize(
     "program",
     [
         pytest.param(joins(again=True), id="parts are used later"),
+        pytest.param(copies_each(again=True), id="copied parts are used later"),
+        pytest.param(copies_each(size=64 * MIB), id="copies to a part of an array"),
+        pytest.param(copies_each(by="cupy_add__float32_float32"), id="another function"),
         pytest.param(joins(size=16 * MIB), id="a part of the parts"),
         pytest.param(joins(parts=1, size=8 * MIB), id="a copy"),
         pytest.param(joins(name="scatter"), id="another kernel"),

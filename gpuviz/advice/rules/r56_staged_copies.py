@@ -1,4 +1,4 @@
-"""R49: copies between GPUs that go through the host, although the GPUs can access each other."""
+"""R56: copies between GPUs that go through the host, although the GPUs can access each other."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,7 @@ def _finding(
     direct_ns = int(np.minimum(took, needed).sum())
     first, second = link.first, link.second
     yield Finding(
-        rule="R49",
+        rule="R56",
         title=(
             f"{format_counted(len(staged), 'copy', 'copies')} between GPU {first} and GPU {second} "
             f"({format_bytes(int(size.sum()))}) go through the host, although the GPUs can access "

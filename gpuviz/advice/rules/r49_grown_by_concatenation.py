@@ -1,0 +1,93 @@
+"""R49: an array that is joined with a small one again and again."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.joins import Joins, joins
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.quantities import format_bytes, format_count, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+# Fewer joins are the parts of one result.
+_LEAST_JOINS = 4
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find arrays that grow by concatenation in a loop.
+
+    Trigger: a line joins its own previous result, which nothing uses afterwards, with more, at
+    least four times in a row; see `gpuviz.advice.joins`. The n-th join copies what the ones before
+    it copied, so that all together copy the square.
+
+    Savings: the decrease of the peak if one array of the final size existed from the first join on,
+    and the recording's `Schedule`, replayed without the copies of the previous results.
+    """
+    links = grown(device, joins(device))
+    for site in np.unique(device.site[links.target]).tolist():
+        of_site = links.of(np.flatnonzero(device.site[links.target] == site))
+        if len(of_site.part) >= _LEAST_JOINS:
+            yield _finding(device, of_site)
+
+
+def grown(device: DeviceBlocks, joined: Joins) -> Joins:
+    """Return the joins whose part is the previous result of the same line."""
+    same = device.site[joined.part] == device.site[joined.target]
+    same &= device.requested[joined.target] > device.requested[joined.part]
+    rows = np.flatnonzero(same)
+    # The largest part of a target is the previous result.
+    rows = rows[np.lexsort((-device.requested[joined.part[rows]], joined.target[rows]))]
+    _, first = np.unique(joined.target[rows], return_index=True)
+    return joined.of(rows[first])
+
+
+def _finding(device: DeviceBlocks, links: Joins) -> Finding:
+    schedule = device.schedule
+    last = links.target[~np.isin(links.target, links.part)]
+    change = _change(device, links, last)
+    work = np.searchsorted(schedule.rows, links.activity)
+    duration = schedule.duration.copy()
+    share = device.requested[links.part] / device.requested[links.target]
+    duration[work] = (duration[work] * np.where(links.is_shared, 1 - share, 0)).astype(np.int64)
+    faster = ScheduleChange(duration=duration)
+    line = device.line_of(links.target)
+    copied = int(device.requested[links.part].sum())
+    spent = int((schedule.duration[work] - duration[work]).sum())
+    size = format_bytes(int(device.size[last].max()))
+    return Finding(
+        rule="R49",
+        title=f"{named(line.site, line.source)} grows an array by joining it "
+        f"{format_count(len(links.part))} times, which copies {format_bytes(copied)} again.",
+        reason=f"Each join copies the previous result, {format_duration(spent)} in total, and "
+        f"needs both at once. The result has {size} at last.",
+        change=f"Allocate {size} once before the loop and write each part into a slice of it, or "
+        "collect the parts in a list and join them once after the loop.",
+        certainty="likely",
+        device=device.device,
+        saved_bytes=device.saving(change),
+        saved_ns=schedule.saved_alone(faster),
+        lines=(line,),
+        evidence=schedule.evidence(work),
+        lifetimes=change,
+        schedule=faster,
+    )
+
+
+def _change(device: DeviceBlocks, links: Joins, last: "NDArray[Any]") -> Change:
+    """Return the lifetimes with one array of the final size for each sequence of joins."""
+    blocks = np.union1d(links.part, links.target)
+    previous = dict(zip(links.target.tolist(), links.part.tolist(), strict=True))
+    begin = device.begin[blocks].copy()
+    end = np.where(np.isin(blocks, last), device.end[blocks], device.begin[blocks])
+    for final in last.tolist():
+        first = final
+        while first in previous:
+            first = previous[first]
+        begin[np.searchsorted(blocks, final)] = device.begin[first]
+    return Change(blocks, begin, end, group=np.zeros(len(blocks), np.int64))
