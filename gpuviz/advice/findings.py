@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     AllocatorRule = Callable[[ReservedMemory], Iterable[Finding]]
 
 
+# Findings at the start of the list, of as many rules if there are.
+_FIRST = 3
+
+
 def memory_rules() -> "tuple[MemoryRule, ...]":
     """Return the rules about the memory of a device, each in the file named after it.
 
@@ -130,7 +134,18 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     ]
     shown = (each for each in found if small or scale.is_relevant(each))
     ranked = sorted(shown, key=scale.share, reverse=True)
-    return (*r40_unordered_operations.find(recording), *ranked)
+    return (*r40_unordered_operations.find(recording), *varied(ranked))
+
+
+def varied(ranked: "Sequence[Finding]", first: int = _FIRST) -> "list[Finding]":
+    """Return findings with each rule once among the first few, as long as there are others."""
+    chosen: list[Finding] = []
+    for each in ranked:
+        if len(chosen) < first and each.rule not in {other.rule for other in chosen}:
+            chosen.append(each)
+    shown = {id(each) for each in chosen}
+    others = [each for each in ranked if id(each) not in shown]
+    return [*chosen, *others]
 
 
 def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "Iterator[Finding]":

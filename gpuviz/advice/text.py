@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.dominant import dominant
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def short_saving(finding: "Finding") -> str:
 
 
 def findings_text(recording: "RecordingData", found: "Sequence[Finding]", most: int | None) -> str:
-    """Return findings as text, most saving first, and what could not be looked at.
+    """Return what dominates, findings as text, most saving first, and what is not looked at.
 
     Args:
         recording: The recording.
@@ -60,7 +61,9 @@ def findings_text(recording: "RecordingData", found: "Sequence[Finding]", most: 
         most: The number of findings shown; all if None.
     """
     shown = found[:most]
-    parts = [text for number, each in enumerate(shown, 1) for text in _lines(number, each)]
+    parts = [f"{fact.text} ({fact.line.site})" for fact in dominant(recording)]
+    parts += [""] if parts else []
+    parts += [text for number, each in enumerate(shown, 1) for text in _lines(number, each)]
     if not found:
         parts.append(NOTHING_FOUND)
     if len(shown) < len(found):

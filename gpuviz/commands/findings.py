@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gpuviz.advice.dominant import dominant
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.text import MOST_SHOWN, findings_text, unknown
 from gpuviz.commands.output import say, say_json
@@ -19,7 +20,11 @@ def run(file: Path, *, as_json: bool, everything: bool) -> None:
     recording = reading(file)
     found = recording.findings(small=everything)
     if as_json:
-        facts = {"findings": [_facts(each) for each in found], "unknown": unknown(recording)}
+        facts = {
+            "dominant": [asdict(each) for each in dominant(recording)],
+            "findings": [_facts(each) for each in found],
+            "unknown": unknown(recording),
+        }
         say_json(facts)
         return
     say(findings_text(recording, found, None if everything else MOST_SHOWN))

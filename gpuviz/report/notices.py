@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.dominant import dominant
 from gpuviz.advice.finding import Line
 from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, short_saving
@@ -74,6 +75,7 @@ def notices(
         *_out_of_memory(recording, summary),
         *_retries(summary.retries),
         *(each for each in of_findings if not each.is_alarm),
+        *_dominant(recording, summary.device),
         *_unused(recording, summary),
         *_still_allocated(recording, summary),
     ]
@@ -140,6 +142,13 @@ def _item(number: int, notice: Notice) -> str:
         f"<strong>{with_code(notice.title)}</strong> {show_button(notice, number)}{details}{lines}"
         "</div>"
     )
+
+
+def _dominant(recording: "Recording", device: int) -> "Iterator[Notice]":
+    """Yield the lines with most GPU time and most memory, which are no faults."""
+    for fact in dominant(recording):
+        if fact.device == device:
+            yield Notice(fact.text, "", lines=(fact.line,))
 
 
 def _of_finding(recording: "Recording", finding: "Finding") -> Notice:

@@ -138,7 +138,7 @@ def test_it_comes_before_all_that_saves_something():
 
     assert rules[0] == "R40"
     assert len(rules) > 1
-    assert text.startswith("1. The numbers may be wrong: ")
+    assert "\n\n1. The numbers may be wrong: " in text
     assert "[R40, likely]\n   Nothing orders" in text
 
 

@@ -1,0 +1,142 @@
+"""What dominates a recording: the line with most GPU time, that with most memory, the limit."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.finding import Line
+from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.analysis.initial_state import ALLOCATED
+from gpuviz.analysis.launches import calls_of, durations, stacks_of
+from gpuviz.analysis.peak import peak_and_state
+from gpuviz.analysis.processes import processes
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
+from gpuviz.quantities import format_bytes, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.analysis.overlap import LaneOverlap
+    from gpuviz.data.recording_data import RecordingData
+
+RULE = "R55"
+_KINDS = DICTIONARIES["activities", "kind"]
+# Of the time; less does not limit a program alone.
+_MOST = 0.5
+# A launch costs 5 to 30 µs on the host; longer kernels hide it.
+_SHORT_NS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that is true of a recording whether or not a rule applies.
+
+    Attributes:
+        text: The fact, in one sentence.
+        line: The line of the program that it is about.
+        device: Ordinal.
+    """
+
+    text: str
+    line: Line
+    device: int
+
+
+def dominant(recording: "RecordingData") -> tuple[Fact, ...]:
+    """Return the line with most GPU time and that with most bytes at the peak, of each device.
+
+    They are no faults: where a program spends what it needs is where a change matters. Each has its
+    share; the first says what limits the device.
+    """
+    parts = [each.recording for each in processes(recording)] or [recording]
+    return tuple(
+        fact
+        for part in parts
+        for device in part.devices
+        for fact in (*_of_time(part, device), *_of_memory(part, device))
+    )
+
+
+def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
+    activities = recording.tables["activities"]
+    kinds = codes(activities["kind"], _KINDS)
+    rows = np.flatnonzero(
+        (plain(activities["device"]) == device) & (kinds != _KINDS.index("range"))
+    )
+    calls = calls_of(recording.tables, plain(activities["correlation"])[rows])
+    stacks = stacks_of(recording.tables, calls)
+    spent = durations(activities, recording.bounds)[rows]
+    found = _largest(recording, stacks, spent)
+    if found is None:
+        return
+    stack, most = found
+    lanes = (each for each in recording.overlap(device).devices if each.device == device)
+    lane = next(lanes, None)
+    limit = "" if lane is None else f" {_limit(lane, spent[kinds[rows] == _KINDS.index('kernel')])}"
+    line = line_of(recording, stack, format_duration(most))
+    yield Fact(
+        f"{text_of(line)} takes {format_duration(most)} of the GPU's work, "
+        f"{format_share(most / max(int(spent.sum()), 1))}.{limit}",
+        line,
+        device,
+    )
+
+
+def _of_memory(recording: "RecordingData", device: int) -> "Iterator[Fact]":
+    peak, state = peak_and_state(recording, device)
+    if state is None or not peak.bytes:
+        return
+    blocks = state.blocks()
+    there = (blocks["device"] == device) & (blocks["state"] == ALLOCATED)
+    found = _largest(recording, blocks["stack"][there], blocks["size"][there].astype(np.int64))
+    if found is None:
+        return
+    stack, most = found
+    line = line_of(recording, stack, format_bytes(most))
+    yield Fact(
+        f"{text_of(line)} holds {format_bytes(most)} of the peak of {format_bytes(peak.bytes)}, "
+        f"{format_share(most / peak.bytes)}.",
+        line,
+        device,
+    )
+
+
+def _largest(
+    recording: "RecordingData", stacks: "NDArray[Any]", amounts: "NDArray[Any]"
+) -> tuple[int, int] | None:
+    """Return a call stack of the line with the largest sum, and the sum; None without a line."""
+    known = stacks != 0
+    if not amounts[known].sum():
+        return None
+    stacks, amounts = stacks[known], amounts[known]
+    lines = line_numbers(recording, stacks)
+    sums = np.bincount(lines, amounts)
+    most = int(np.argmax(sums))
+    return int(stacks[np.flatnonzero(lines == most)[0]]), int(sums[most])
+
+
+def _limit(lane: "LaneOverlap", kernels: "NDArray[Any]") -> str:
+    """Return what limits a device, in a sentence."""
+    busy = f"The GPU is busy for {format_share(lane.busy)} of the time"
+    if lane.busy >= _MOST:
+        is_copying = lane.exposed_copy_ns > lane.kernel_ns
+        return f"{busy}: {'copies limit' if is_copying else 'its kernels limit'} the program."
+    causes = {
+        "launches limit": lane.idle_host_ns if _is_short(kernels) else 0,
+        "the host limits": 0 if _is_short(kernels) else lane.idle_host_ns,
+        "waits of the host limit": lane.idle_synchronization_ns,
+        "allocations limit": lane.idle_allocation_ns,
+        "waits between streams limit": lane.idle_dependency_ns,
+    }
+    cause = max(causes, key=lambda each: causes[each])
+    if causes[cause] < _MOST * lane.idle_ns:
+        return f"{busy}."
+    return f"{busy}: {cause} the program, with {format_duration(causes[cause])} of idle time."
+
+
+def _is_short(kernels: "NDArray[Any]") -> bool:
+    return bool(len(kernels)) and float(np.median(kernels)) < _SHORT_NS

@@ -1,0 +1,69 @@
+"""R55: what dominates, whether or not a rule applies."""
+
+import pytest
+
+from gpuviz.advice.dominant import dominant
+from gpuviz.advice.text import findings_text
+from gpuviz.report.notices import notices
+from gpuviz.report.summary import summarize
+from tests.unit.advice.programs import MIB, recorded
+
+
+def works(gpu):
+    weights = gpu.empty(96 * MIB)
+    state = gpu.empty(32 * MIB)
+    for _ in range(20):
+        gpu.launch("long", duration=3e-3, reads=[weights], writes=[state])
+        gpu.launch("brief", duration=1e-3, reads=[state])
+
+
+def launches(gpu):
+    for _ in range(200):
+        gpu.work_on_host(40e-6)
+        gpu.launch("tiny", duration=2e-6)
+
+
+def computes_on_the_host(gpu):
+    for _ in range(20):
+        gpu.work_on_host(4e-3)
+        gpu.launch("step", duration=1e-3)
+
+
+def copies(gpu):
+    x = gpu.empty(64 * MIB)
+    for _ in range(20):
+        gpu.copy_to_device(x, pinned=True)
+
+
+def test_the_lines_with_most_time_and_memory_come_first_with_their_shares():
+    recording = recorded(works)
+    text = findings_text(recording, recording.findings(), 5).splitlines()
+    device = summarize(recording, 0)
+    shown = [each.title for each in notices(recording, device, ())]
+
+    expected = [
+        (
+            '`gpu.launch("long", duration=3e-3, reads=[weights], writes=[state])` takes 60.0 ms of '
+            "the GPU's work, 75 %. The GPU is busy for 100 % of the time: its kernels limit the "
+            "program."
+        ),
+        "`weights = gpu.empty(96 * MIB)` holds 96.0 MiB of the peak of 128 MiB, 75 %.",
+    ]
+    assert [each.text for each in dominant(recording)] == shown[:2] == expected
+    assert [line.startswith(fact) for line, fact in zip(text, expected, strict=False)] == [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("program", "limit"),
+    [
+        (launches, "launches limit the program, with "),
+        (computes_on_the_host, "the host limits the program, with "),
+        (copies, "copies limit the program."),
+    ],
+)
+def test_the_first_fact_says_what_limits_the_program(program, limit):
+    assert limit in dominant(recorded(program))[0].text
+
+
+def test_nothing_dominates_a_recording_without_work_and_memory():
+    assert dominant(recorded(lambda _: None)) == ()

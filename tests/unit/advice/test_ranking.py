@@ -1,0 +1,28 @@
+"""The order of findings."""
+
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.findings import varied
+
+
+def finding(rule, number):
+    return Finding(rule, f"{rule} {number}.", "Reason.", "Change.", "likely", 0)
+
+
+def titles(*rules):
+    return [each.title for each in varied([finding(rule, at) for at, rule in enumerate(rules)])]
+
+
+def test_a_rule_is_once_among_the_first_three():
+    assert titles("R45", "R45", "R08", "R45", "R17", "R43") == [
+        "R45 0.",
+        "R08 2.",
+        "R17 4.",
+        "R45 1.",
+        "R45 3.",
+        "R43 5.",
+    ]
+
+
+def test_a_rule_fills_the_first_three_if_nothing_else_is_there():
+    assert titles("R45", "R45", "R08", "R45") == ["R45 0.", "R08 2.", "R45 1.", "R45 3."]
+    assert titles() == []
