@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # are copied one by one.
 _JOIN = re.compile(r"cupy_concatenate")
 _COPY = re.compile(r"cupy_copy__(\w+)_\1$")
+# Of those of one kernel, which look through all arrays.
+_MOST_JOINS = 1000
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 
 
@@ -88,6 +90,8 @@ def _joined(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
     known = (target >= 0) & ~device.is_initial[target]
     _, once = np.unique(target[known], return_index=True)
     touch, target = touch[known][once], target[known][once]
+    largest = np.argsort(-device.requested[target], kind="stable")[:_MOST_JOINS]
+    touch, target = touch[largest], target[largest]
     last = used.last[device.number]
     parts, targets, rows = [], [], []
     for each, block in zip(touch.tolist(), target.tolist(), strict=True):

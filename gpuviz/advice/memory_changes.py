@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.callers import Callers
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
-from gpuviz.analysis.launches import CallSites
+from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.touches import Touches, touches, without_touches
@@ -201,7 +202,13 @@ class DeviceBlocks:
     @cached_property
     def site(self) -> "NDArray[Any]":
         """A number for each block, equal for blocks of the same line of the program."""
-        return CallSites(self.recording, self.stack).numbers("line")
+        return self._callers.numbers
+
+    @cached_property
+    def _callers(self) -> Callers:
+        last = self.used.last[self.number]
+        stacks = stacks_of(self.recording.tables, np.maximum(last, 0))
+        return Callers(self.recording, self.stack, np.where(last >= 0, stacks, 0))
 
     def site_of(self, stack: int) -> tuple[str, str]:
         """Return the call site and the source line of a stack."""
@@ -244,9 +251,8 @@ class DeviceBlocks:
         """Return the line that allocated some blocks, with their bytes and number."""
         stack = int(self.stack[blocks[0]])
         size = format_bytes(int(self.size[blocks].sum()))
-        return Line(
-            *self.site_of(stack), f"{size} in {format_counted(len(blocks), 'array')}", stack
-        )
+        line = self._callers.line(int(blocks[0])) or self.site_of(stack)
+        return Line(*line, f"{size} in {format_counted(len(blocks), 'array')}", stack)
 
     def peak_after(self, changes: "Iterable[Change]") -> int:
         """Return the peak of allocated bytes after some changes.

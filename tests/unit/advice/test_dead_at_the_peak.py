@@ -164,3 +164,44 @@ def test_several_arrays_of_a_line_are_dropped_rather_than_deleted():
         'Keep no reference to them after `gpu.launch("step", duration=1e-4, reads=[weights], '
         "writes=[result])`: variables, or a list that collects the arrays of a loop."
     )
+
+
+def to_device(gpu, nbytes):
+    array = gpu.empty(nbytes)
+    gpu.copy_to_device(array)
+    return array
+
+
+def test_a_helper_gives_way_to_the_line_that_calls_it():
+    def program(gpu):
+        image = to_device(gpu, 32 * MIB)
+        mask = to_device(gpu, 16 * MIB)
+        gpu.launch("filter", duration=1e-4, reads=[image], writes=[mask])
+        large = gpu.empty(64 * MIB)
+        gpu.launch("enlarge", duration=1e-4, reads=[mask], writes=[large])
+
+    (finding,) = found(program, "R45")
+
+    assert finding.lines[0].source == "image = to_device(gpu, 32 * MIB)"
+    assert finding.title.startswith("32.0 MiB from `image = to_device(gpu, 32 * MIB)` is still ")
+
+
+def compute(gpu, nbytes):
+    scratch = gpu.empty(nbytes)
+    gpu.launch("compute", duration=1e-4, writes=[scratch])
+    large = gpu.empty(2 * nbytes)
+    gpu.launch("enlarge", duration=1e-4, writes=[large])
+    return large
+
+
+def test_a_function_keeps_the_arrays_that_it_uses_itself():
+    def program(gpu):
+        first = compute(gpu, 16 * MIB)
+        gpu.launch("read", duration=1e-4, reads=[first])
+        del first
+        second = compute(gpu, 16 * MIB)
+        gpu.launch("read", duration=1e-4, reads=[second])
+
+    (finding,) = found(program, "R45")
+
+    assert finding.lines[0].source == "scratch = gpu.empty(nbytes)"

@@ -1,0 +1,85 @@
+"""Lines that allocate arrays: those of helper functions give way to their callers."""
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.data.call_stacks import Frame
+    from gpuviz.data.recording_data import RecordingData
+
+# A function with fewer callers is no helper.
+_LEAST_CALLERS = 2
+
+
+class Callers:
+    """The lines of the program that some blocks belong to.
+
+    A function that the program calls from two lines or more, and that returns what it allocates, is
+    a helper such as ``to_device``: the line that calls it decides about the array. It returns an
+    array whose last use is outside of the function.
+
+    Args:
+        recording: The recording.
+        allocated: The call stack of each allocation; 0 if unknown.
+        used: The call stack of the last use of each block; 0 without one.
+    """
+
+    def __init__(
+        self, recording: "RecordingData", allocated: "NDArray[Any]", used: "NDArray[Any]"
+    ) -> None:
+        self._stacks = recording.call_stacks
+        pairs, first, number = np.unique(
+            np.stack([allocated, used]), axis=1, return_index=True, return_inverse=True
+        )
+        self._first, self._number = first, number.ravel()
+        self._callers = self._called_from(np.unique(allocated).tolist())
+        self._frames = [self._frame(*pair) for pair in pairs.T.tolist()]
+
+    @property
+    def numbers(self) -> "NDArray[Any]":
+        """A number for each block, equal for the same line."""
+        sites: dict[str, int] = {}
+        of_pairs = [sites.setdefault(_site(frame), len(sites)) for frame in self._frames]
+        numbers: NDArray[Any] = np.array(of_pairs, np.int64)[self._number]
+        return numbers
+
+    def line(self, block: int) -> tuple[str, str] | None:
+        """Return the call site and the source of a block's line; None if unknown."""
+        frame = self._frames[int(self._number[block])]
+        return None if frame is None else (frame.site, frame.source)
+
+    def _called_from(self, stacks: list[int]) -> "dict[tuple[str, str], set[str]]":
+        """Return the lines that call each function of the program that allocates."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for stack in stacks:
+            own = self._own(stack)
+            for inner, outer in pairwise(own):
+                found.setdefault(_function(inner), set()).add(outer.site)
+        return found
+
+    def _frame(self, allocated: int, used: int) -> "Frame | None":
+        own = self._own(allocated)
+        if not own:
+            return self._stacks.user_frame(allocated)
+        users = {_function(frame) for frame in self._stacks.frames(used)}
+        for frame in own[:-1]:
+            function = _function(frame)
+            is_helper = len(self._callers.get(function, ())) >= _LEAST_CALLERS
+            if not is_helper or not used or function in users:
+                return frame
+        return own[-1]
+
+    def _own(self, stack: int) -> "list[Frame]":
+        return [frame for frame in self._stacks.frames(stack) if not frame.is_installed]
+
+
+def _function(frame: "Frame") -> tuple[str, str]:
+    return frame.filename, frame.name
+
+
+def _site(frame: "Frame | None") -> str:
+    return "" if frame is None else frame.site
