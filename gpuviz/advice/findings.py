@@ -40,6 +40,7 @@ from gpuviz.advice.rules import (
     r46_same_bytes_twice,
     r47_compiled_kernels,
     r49_grown_by_concatenation,
+    r54_hidden_synchronization,
     r56_staged_copies,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
 
 # Findings at the start of the list, of as many rules if there are.
 _FIRST = 3
+# Rules that say what others cause: pageable copies and waits keep streams apart.
+_EXPLAIN = ("R44",)
 
 
 def memory_rules() -> "tuple[MemoryRule, ...]":
@@ -101,6 +104,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r43_starved_by_the_host.find,
         r44_streams_that_never_overlap.find,
         r47_compiled_kernels.find,
+        r54_hidden_synchronization.find,
         r56_staged_copies.find,
     )
 
@@ -166,7 +170,12 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
         of_device += _of_the_rest(device, of_device)
         of_device.sort(key=lambda finding: -finding.saved_bytes)
         ranked += _in_sequence(device, of_device)
-    yield from (each for each in ranked if small or each.further_bytes or each.further_ns)
+    yield from (each for each in ranked if small or _adds_something(each))
+
+
+def _adds_something(finding: "Finding") -> bool:
+    """Return whether a finding saves something after those before it, or explains them."""
+    return finding.rule in _EXPLAIN or bool(finding.further_bytes or finding.further_ns)
 
 
 def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":

@@ -14,12 +14,12 @@ LEAST_SHARE = 0.01
 LEAST_BYTES = 8 << 20
 
 
-# Rules that say what all changes of a kind can save, without the change.
-_BOUNDS = ("R27",)
+# Rules that say what all changes of a kind can save, or what others cause.
+_BOUNDS = ("R27", "R44")
 
 
 def is_bound(finding: "Finding") -> bool:
-    """Return whether a finding only bounds what others save that name a cause."""
+    """Return whether a finding only bounds or explains what others save that name a cause."""
     return finding.rule in _BOUNDS
 
 

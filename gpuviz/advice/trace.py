@@ -8,7 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.calls import CallKind, call_kinds
-from gpuviz.analysis.launches import calls_of, durations
+from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.touches import Touches, touches
 from gpuviz.data.columns import codes, plain
@@ -101,6 +101,12 @@ class Trace:
     def touches(self) -> Touches | None:
         """Which work used which blocks; None if that was not recorded, or not completely."""
         return None if self.recording.dropped else touches(self.recording)
+
+    @cached_property
+    def lines(self) -> "NDArray[Any]":
+        """For each activity, a number that is equal for the same line of the program."""
+        stacks = stacks_of(self.recording.tables, self.call)
+        return CallSites(self.recording, stacks).numbers("line")
 
     @cached_property
     def shares_with_host(self) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.conditions import decides
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.rules.r54_hidden_synchronization import fetches_a_size
 from gpuviz.advice.trace import COPY
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.analysis.launches import stacks_of
@@ -35,7 +36,9 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     the value for something else: ``possible``.
     """
     for waits in longest_waits(schedule):
-        if not reads_scalars(schedule, waits) or decides(schedule.recording, waits.stack):
+        if fetches_a_size(schedule, waits) or decides(schedule.recording, waits.stack):
+            continue
+        if not reads_scalars(schedule, waits):
             continue
         removed = without_waits(schedule, waits)
         yield removed.finding(

@@ -7,6 +7,7 @@ from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rules.r18_scalars_read_in_a_loop import reads_scalars
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
+from gpuviz.advice.rules.r54_hidden_synchronization import fetches_a_size
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_duration
@@ -22,9 +23,9 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find lines whose calls wait for work that was launched before.
 
     Trigger: see `gpuviz.advice.waits.longest_waits`; synchronizations that nothing needs are R22,
-    scalars R18. A copy is no fault if the program branches on its value, as in the condition of a
-    loop, since the next step needs it. The program cannot remove a wait inside a function of a
-    library, but can call it later.
+    scalars R18, sizes R54. A copy is no fault if the program branches on its value, as in the
+    condition of a loop, since the next step needs it. The program cannot remove a wait inside a
+    function of a library, but can call it later.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
@@ -32,6 +33,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     ``possible``.
     """
     for waits in longest_waits(schedule):
+        if fetches_a_size(schedule, waits):
+            continue
         is_condition = waits.is_copy and decides(schedule.recording, waits.stack)
         if is_condition or is_needless(schedule, waits) or reads_scalars(schedule, waits):
             continue

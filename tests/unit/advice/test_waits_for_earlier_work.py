@@ -103,6 +103,29 @@ def test_a_value_that_the_program_branches_on_is_needed_at_once(program):
     assert [each for rule in ("R18", "R41") for each in small(program, rule)] == []
 
 
+def selects(gpu, *, fetches=True, kernel="cupy_nonzero_kernel"):
+    x, n = gpu.empty(1 << 20), gpu.empty(8)
+    count, read = gpu.launch, gpu.copy_to_host
+    for _ in range(STEPS):
+        gpu.launch("step", duration=1e-3, writes=[x])
+        _ = count(kernel, duration=1e-6, reads=[x], writes=[n]), fetches and read(n)
+        gpu.work_on_host(400e-6)
+
+
+def test_an_operation_that_fetches_the_size_of_its_result_is_found():
+    (finding,) = found(selects, "R54")
+
+    measured = saved_ns(selects, lambda gpu: selects(gpu, fetches=False))
+    assert finding.saved_ns == pytest.approx(measured, rel=0.2)
+    assert "for the size of its result, in 19 calls." in finding.title
+    assert [each for rule in ("R18", "R41") for each in small(selects, rule)] == []
+
+
+def test_a_size_that_is_not_fetched_and_other_kernels_are_no_hidden_synchronization():
+    assert small(lambda gpu: selects(gpu, fetches=False), "R54") == []
+    assert small(lambda gpu: selects(gpu, kernel="cupy_sum"), "R54") == []
+
+
 def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
     (finding,) = found(reads_pinned_memory_each_step, "R41")
 
