@@ -291,8 +291,10 @@ def test_help_of_every_verb_has_an_example(folder, verb):
 def test_findings_name_the_line_and_the_saving(tmp_path):
     recorded(keeps).save(tmp_path / "run.gpuviz")
     done = run([GPUVIZ, "findings", "run.gpuviz"], tmp_path)
-    first, second, *_ = done.stdout.splitlines()
+    facts, _, text = done.stdout.partition("\n\n")
+    first, second, *_ = text.splitlines()
 
+    assert "of the peak of" in facts
     assert first == (f"1. {TITLE} [R45, likely]")
     assert second == "   Saves 32.0 MiB of the peak."
 
