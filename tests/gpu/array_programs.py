@@ -108,3 +108,49 @@ def _products(cp: Any) -> None:
     product = cp.empty_like(matrix)
     for _ in range(ROUNDS):
         cp.matmul(matrix, matrix, out=product)
+
+
+def distances(cp: Any) -> None:
+    points, centres = cp.ones((1 << 20, 8), cp.float32), cp.ones((16, 8), cp.float32)
+    for _ in range(ROUNDS):
+        differences = points[:, None, :] - centres[None, :, :]
+        nearest = cp.square(differences).sum(axis=2)
+        del differences, nearest
+
+
+def distances_improved(cp: Any) -> None:
+    squared = cp.ReductionKernel("T x, T y", "T out", "(x - y) * (x - y)", "a + b", "out = a", "0")
+    points, centres = cp.ones((1 << 20, 8), cp.float32), cp.ones((16, 8), cp.float32)
+    for _ in range(ROUNDS):
+        nearest = squared(points[:, None, :], centres[None, :, :], axis=2)
+        del nearest
+
+
+PART = 1 << 22
+PARTS = 40
+
+
+def joined_in_a_loop(cp: Any) -> None:
+    whole = cp.empty(0, cp.float32)
+    for step in range(PARTS):
+        whole = cp.concatenate([whole, cp.full(PART, step, cp.float32)])
+
+
+def joined_in_a_loop_improved(cp: Any) -> None:
+    whole = cp.empty(PART * PARTS, cp.float32)
+    for step in range(PARTS):
+        whole[step * PART : (step + 1) * PART] = cp.full(PART, step, cp.float32)
+
+
+def large_parts(cp: Any) -> None:
+    parts = [cp.full(1 << 25, step, cp.float32) for step in range(2)]
+    whole = cp.concatenate(parts)
+    del parts
+    whole += 1
+
+
+def large_parts_improved(cp: Any) -> None:
+    whole = cp.empty(2 << 25, cp.float32)
+    for step in range(2):
+        whole[step << 25 : (step + 1) << 25] = step
+    whole += 1

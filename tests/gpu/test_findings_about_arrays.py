@@ -14,8 +14,14 @@ BYTES = [
     ("temporaries", "R08"),
     ("wide_weights", "R33"),
     ("copied_coordinates", "R34"),
+    ("large_parts", "R46"),
 ]
-TIME = [("temporaries", "R08"), ("zeros_that_are_overwritten", "R31")]
+TIME = [
+    ("temporaries", "R08"),
+    ("distances", "R08"),
+    ("zeros_that_are_overwritten", "R31"),
+    ("joined_in_a_loop", "R49"),
+]
 
 
 @cache
