@@ -443,12 +443,11 @@ def _accesses(
     reads: Iterable[SimulatedArray],
     writes: Iterable[SimulatedArray],
 ) -> list[tuple[int, int]]:
-    read = {array.ptr for array in reads}
-    written = {array.ptr for array in writes}
-    modes = dict.fromkeys(read - written, "read")
-    modes |= dict.fromkeys(written - read, "write")
-    modes |= dict.fromkeys(read & written, "read_write")
-    return [(address, _MODES.index(mode)) for address, mode in sorted(modes.items()) if address]
+    """Return the address and mode of each array, in the order of a kernel's arguments."""
+    read, written = ([array.ptr for array in arrays] for arrays in (reads, writes))
+    modes = dict.fromkeys(read, "read")
+    modes |= {address: "read_write" if address in modes else "write" for address in written}
+    return [(address, _MODES.index(mode)) for address, mode in modes.items() if address]
 
 
 def add_new_gpu_hook(hook: Callable[[SimulatedGPU], None]) -> None:

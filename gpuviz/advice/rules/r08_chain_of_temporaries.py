@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding, Line
+from gpuviz.advice.fused_code import fused_code
 from gpuviz.advice.fusion import Groups, fusible
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
@@ -103,7 +104,7 @@ def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
         f"{'is' if len(blocks) == 1 else 'are'} only read by the next ones; "
         f"{format_counted(kernels, 'launch', 'launches')} of one kernel would keep the elements in "
         "registers.",
-        change=_change(groups, lines),
+        change=_change(device, groups, lines),
         certainty="likely",
         device=device.device,
         saved_bytes=device.saving(change),
@@ -115,7 +116,7 @@ def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
     )
 
 
-def _change(groups: Groups, lines: tuple[Line, ...]) -> str:
+def _change(device: DeviceBlocks, groups: Groups, lines: tuple[Line, ...]) -> str:
     what = "the expression" if len(lines) == 1 else "these lines"
     is_reduced = bool((groups.launch < 0).any())
     how = (
@@ -123,7 +124,9 @@ def _change(groups: Groups, lines: tuple[Line, ...]) -> str:
         if is_reduced
         else "`cupy.fuse` or `cupy.ElementwiseKernel`"
     )
-    return f"Make one kernel of {what}, with {how}."
+    code = fused_code(device, groups)
+    example = f" Such as `{code}`." if code else ""
+    return f"Make one kernel of {what}, with {how}.{example}"
 
 
 def _names(device: DeviceBlocks, groups: Groups) -> str:

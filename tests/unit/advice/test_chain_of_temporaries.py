@@ -149,7 +149,9 @@ def test_a_chain_is_found_and_one_kernel_saves_what_was_predicted():
         "the next ones; 10 launches of one kernel would keep the elements in registers."
     )
     assert finding.change == (
-        "Make one kernel of the expression, with `cupy.fuse` or `cupy.ElementwiseKernel`."
+        "Make one kernel of the expression, with `cupy.fuse` or `cupy.ElementwiseKernel`. Such as "
+        '`cupy.ElementwiseKernel("float32 x0, float32 x1, float32 x2", "float32 out", '
+        '"out = sqrt(((x0 * x1) + x2))", "fused")`.'
     )
     assert finding.certainty == "likely"
     assert chains(timed(after)) == []
@@ -173,6 +175,24 @@ def test_operations_of_several_lines_and_their_reduction_are_one_kernel(evaluate
 def slowly(gpu, function, *reads):
     gpu.work_on_host(20e-6)
     return apply(gpu, function, *reads, size=MIB)
+
+
+def ordered(gpu, a, b, c):
+    return apply(gpu, "subtract", apply(gpu, "true_divide", c, a), b)
+
+
+def with_a_function_of_its_own(gpu, a, b, _):
+    return apply(gpu, "sqrt", apply(gpu, "hypot", a, b))
+
+
+def test_the_code_keeps_the_order_of_the_arguments_and_is_left_out_if_it_is_unknown():
+    (finding,) = chains(timed(computes(ordered)))
+    (unknown,) = chains(timed(computes(with_a_function_of_its_own)))
+
+    assert '"float32 x0, float32 x1, float32 x2", "float32 out", "out = ((x0 / x1) - x2)"' in (
+        finding.change
+    )
+    assert unknown.change.endswith("with `cupy.fuse` or `cupy.ElementwiseKernel`.")
 
 
 def test_launches_that_vanish_with_their_kernels_save_their_time_on_the_host():
