@@ -122,19 +122,35 @@ def _unknown_id(
 
 
 def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
-    """Return the tables with ids that refer to no row replaced by 0."""
+    """Return the tables with ids that refer to no row replaced by 0, or left out of lists."""
     import pyarrow.compute as pc
 
     repaired = dict(tables)
     for table, column, target in REFERENCES:
         used = repaired[table][column]
+        known = tables[target]["id"].combine_chunks()
         if pa.types.is_list(used.type):
-            continue
-        known = pc.is_in(used, value_set=tables[target]["id"].combine_chunks())
-        ids = pc.if_else(known, used, pa.scalar(0, pa.uint32()))
+            ids = _lists_of_known(used, known)
+        else:
+            ids = pc.if_else(pc.is_in(used, value_set=known), used, pa.scalar(0, pa.uint32()))
         position = repaired[table].schema.get_field_index(column)
         repaired[table] = repaired[table].set_column(position, column, ids)
     return repaired
+
+
+def _lists_of_known(lists: "pa.ChunkedArray", known: "pa.Array") -> "pa.ChunkedArray":
+    """Return the lists without items that are not known, which may be 0."""
+    import pyarrow.compute as pc
+
+    items = _items(lists)
+    is_known = pc.is_in(items, value_set=pa.concat_arrays([known, pa.array([0], known.type)]))
+    if pc.all(is_known).as_py() is not False:
+        return lists
+    kept = np.concatenate([[0], np.cumsum(is_known.to_numpy())])
+    ends = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy())])
+    offsets = pa.array(kept[ends], pa.int32())
+    whole = pa.ListArray.from_arrays(offsets, items.filter(is_known).combine_chunks())
+    return pa.chunked_array([whole], lists.type)
 
 
 def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":

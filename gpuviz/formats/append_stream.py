@@ -1,21 +1,38 @@
 """An Arrow IPC stream that grows on disk in whole messages."""
 
+import errno
 import os
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import pyarrow as pa
 
 from gpuviz.errors import FormatError
+from gpuviz.formats.stream_messages import Beginning, beginning_of, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What is in the file, and the batches that are not, changed together by one assignment."""
+
+    rows: int = 0
+    length: int = 0
+    checksum: int = 0
+    beginning: "Beginning | None" = None
+    pending: "list[pa.RecordBatch]" = field(default_factory=list)
 
 
 class AppendStream:
     """Writes record batches to the end of one file.
+
+    A step that is interrupted or fails can be repeated: no batch is lost, and none is written
+    twice. The file stays open, so that its batches can be read even after it has been removed.
 
     Args:
         path: The file; it must not exist. It is created by the first flush.
@@ -23,40 +40,55 @@ class AppendStream:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rows = 0
-        self._sink = _Sink()
-        self._writer: pa.RecordBatchStreamWriter | None = None
-        self._pending: list[pa.RecordBatch] = []
-        self.length = 0
-        self.checksum = 0
+        self._state = _State()
+        self._descriptor = -1
+        self._close: finalize[Any, Any] | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file."""
+        return self._state.rows
+
+    @property
+    def length(self) -> int:
+        """Bytes of these rows, from the start of the file."""
+        return self._state.length
+
+    @property
+    def checksum(self) -> int:
+        """The CRC-32 of these bytes."""
+        return self._state.checksum
+
+    @property
+    def all_rows(self) -> int:
+        """Rows in the file, and rows that are not in it yet."""
+        rows: int = sum(batch.num_rows for batch in self._state.pending)
+        return self._state.rows + rows
 
     def append(self, batch: "pa.RecordBatch") -> None:
         """Add a batch; all batches of a stream have the same schema."""
-        if self._writer is None:
-            options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
-            self._writer = pa.ipc.new_stream(self._sink, batch.schema, options=options)
-        self._writer.write_batch(batch)
-        self._pending.append(batch)
+        self._state.pending.append(batch)
 
     def flush(self) -> None:
         """Write the pending batches to the file.
 
         Raises:
-            OSError: The write failed; the file ends with the last complete flush.
+            OSError: The write failed, or the file was removed; it ends with the last complete
+                flush.
         """
-        if not self._pending:
+        state = self._state
+        if not state.pending:
             return
-        content = self._sink.content()
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            _write_all(descriptor, content, self.length)
-        finally:
-            os.close(descriptor)
-        self._sink.clear()
-        self.length += len(content)
-        self.checksum = zlib.crc32(content, self.checksum)
-        self.rows += sum(batch.num_rows for batch in self._pending)
-        self._pending.clear()
+        content, beginning = _messages(state.pending, state.beginning)
+        if self._close is None:
+            self._open()
+        _write_all(self._descriptor, content, state.length)
+        self._state = _State(
+            self.all_rows,
+            state.length + len(content),
+            zlib.crc32(content, state.checksum),
+            beginning,
+        )
 
     def written(self) -> "pa.Table | None":
         """Return the batches in the file; None if there are none.
@@ -66,20 +98,25 @@ class AppendStream:
         """
         if self.length == 0:
             return None
-        with self.path.open("rb") as file:
+        with os.fdopen(os.dup(self._descriptor), "rb") as file:
+            file.seek(0)
             return read_torn(file.read(self.length)).table
 
     def unwritten(self) -> "pa.Table | None":
         """Return the batches that are not in the file yet; None if there are none."""
-        return pa.Table.from_batches(self._pending) if self._pending else None
+        pending = self._state.pending
+        return pa.Table.from_batches(pending) if pending else None
 
     def close(self) -> None:
-        """Discard the batches that are not in the file yet."""
-        if self._writer is not None:
-            self._writer.close()
-        self._writer = None
-        self._sink.clear()
-        self._pending.clear()
+        """Close the file, and discard the batches that are not in it."""
+        self._state = _State()
+        if self._close is not None:
+            self._close()
+
+    def _open(self) -> None:
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        self._close = finalize(self, os.close, self._descriptor)
+        self._close.atexit = False  # a recording may end later
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,41 +166,28 @@ def read_torn(
     return TornStream(table.unify_dictionaries(), len(content) - end)
 
 
-class _Sink:
-    """A file object that buffers what Arrow writes."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._position = 0
-
-    def write(self, piece: "pa.Buffer | bytes") -> int:
-        self._pieces.append(bytes(piece))
-        self._position += len(self._pieces[-1])
-        return len(self._pieces[-1])
-
-    def tell(self) -> int:
-        return self._position
-
-    def flush(self) -> None:
-        """Do nothing; Arrow calls it."""
-
-    def close(self) -> None:
-        """Do nothing; Arrow calls it."""
-
-    def writable(self) -> bool:
-        return True
-
-    def content(self) -> bytes:
-        return b"".join(self._pieces)
-
-    def clear(self) -> None:
-        self._pieces.clear()
+def _messages(
+    batches: "Sequence[pa.RecordBatch]", beginning: "Beginning | None"
+) -> "tuple[bytes, Beginning | None]":
+    """Return messages that continue a stream, and the dictionaries that are known after them."""
+    pieces = []
+    for batch in batches:
+        if beginning is None:
+            beginning = beginning_of(batch)
+            pieces.append(beginning.messages)
+        elif not beginning.holds(batch):
+            beginning = beginning_of(batch)
+            pieces.append(beginning.dictionaries)
+        pieces.append(rows_of(batch))
+    return b"".join(pieces), beginning
 
 
 def _write_all(descriptor: int, content: bytes, length: int) -> None:
+    """Write to a file from a length on, so that a second try replaces what the first has left."""
+    if os.fstat(descriptor).st_nlink == 0:
+        raise FileNotFoundError(errno.ENOENT, "it was removed while recording")
     remaining = memoryview(content)
+    os.lseek(descriptor, length, os.SEEK_SET)
     try:
         while remaining:
             remaining = remaining[os.write(descriptor, remaining) :]

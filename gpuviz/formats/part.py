@@ -23,7 +23,7 @@ from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.output_path import check_free, check_part_free, created_meanwhile, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from gpuviz.data.manifest import Manifest
 
@@ -37,8 +37,8 @@ class PartWriter:
 
     After a kill the directory can be loaded, without rows since the last flush. Not thread-safe.
 
-    If the disk fails, ``SpoolError`` is raised but no appended rows are lost: ``tables`` still
-    returns all of them, and the next ``flush`` or ``finish`` tries again.
+    If the disk fails or the directory is removed, ``SpoolError`` is raised but no appended rows are
+    lost: ``tables`` still returns all of them, and the next ``flush`` or ``finish`` tries again.
 
     Args:
         path: The path of the finished recording.
@@ -81,9 +81,13 @@ class PartWriter:
 
     def discard(self) -> None:
         """Remove the directory with its content."""
+        self.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def close(self) -> None:
+        """Close all files; appended rows can be read no more."""
         for stream in self._streams.values():
             stream.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
     def append(self, table: str, batch: "pa.RecordBatch") -> None:
         """Add rows of a table; they are on disk after the next ``flush``."""
@@ -123,32 +127,33 @@ class PartWriter:
                 collected[name] = pa.concat_tables(known).unify_dictionaries()
         return collected
 
+    def rows(self, table: str) -> int:
+        """Return the number of rows of a table that were appended."""
+        stream = self._streams.get(table)
+        return 0 if stream is None else stream.all_rows
+
     def bytes_on_disk(self, table: str) -> int:
         """Return the number of bytes of a table in its file."""
         stream = self._streams.get(table)
         return 0 if stream is None else stream.length
 
-    def finish(
-        self,
-        manifest: "Manifest",
-        derived: "Callable[[RecordingData], Mapping[str, pa.Table]]",
-    ) -> RecordingData:
-        """Write the finished recording, remove the directory, and return the recording.
+    def finish(self, recording: RecordingData, derived: "Mapping[str, pa.Table]") -> None:
+        """Write a recording to the path, in a new folder if its folder was removed.
+
+        The directory is kept until ``discard``.
 
         Args:
-            manifest: The manifest of the whole recording.
-            derived: Returns the marked derived tables and conclusions of the file.
+            recording: The finished recording.
+            derived: The marked derived tables and conclusions of its file.
+
 
         Raises:
-            SpoolError: The disk is full; the directory is kept and nothing in memory is lost.
+            SpoolError: The disk is full; nothing in memory is lost.
             RecordingExistsError: The path was created in the meantime.
         """
-        tables = self.tables()
-        recording = RecordingData(tables, manifest)
         with _spooling(self.path):
-            gpuviz.write(recording, self.path, derived(recording))
-        self.discard()
-        return recording
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            gpuviz.write(recording, self.path, derived)
 
     def _write_text(self, name: str, text: str) -> None:
         unfinished = self.directory / f".{name}.tmp"

@@ -122,14 +122,13 @@ class FrameResolver:
 
     Attributes:
         next_stack: The id of the next stack, from 1.
-        cut_stacks: Stacks of which frames were left out.
-        lost_stacks: Stacks of which no frame is known.
     """
 
     def __init__(self) -> None:
         self.next_stack = 1
-        self.cut_stacks = 0
-        self.lost_stacks = 0
+        # Ids of stacks of which frames were left out, and of those of which no frame is known.
+        self._cut: set[int] = set()
+        self._lost: set[int] = set()
         self._codes: dict[int, _Code] = {}
         self._cell_in_cell: dict[str, int] = {}
         self._frame_ids: dict[tuple[int, int], int] = {}
@@ -153,23 +152,38 @@ class FrameResolver:
             ]
             own = user_frame(frames, self._installed.__contains__)
             stack_rows.append(StackRow(id=self.next_stack, frames=frames, user_frame=own))
+            if len(stack) == 1 and stack[0][0] is None:
+                self._lost.add(self.next_stack)
+            if any(code is None for code, _ in stack[1:]):
+                self._cut.add(self.next_stack)
             self.next_stack += 1
-            self.lost_stacks += len(stack) == 1 and stack[0][0] is None
-            self.cut_stacks += any(code is None for code, _ in stack[1:])
         return stack_rows, frame_rows
+
+    def continue_after(self, stacks: int, frames: int) -> None:
+        """Forget rows that `resolve` returned but nobody stored.
+
+        Args:
+            stacks: The number of rows of stacks that are stored.
+            frames: The number of rows of frames that are stored.
+        """
+        self.next_stack = stacks + 1
+        if len(self._row_ids) > frames:
+            self._row_ids = {of: row for of, row in self._row_ids.items() if row <= frames}
+            self._frame_ids = {of: row for of, row in self._frame_ids.items() if row <= frames}
+            self._installed = {row for row in self._installed if row <= frames}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on stacks of which frames were left out; empty if there are none."""
         notes = []
-        if self.cut_stacks:
-            counted = format_counted(self.cut_stacks, "call stack was", "call stacks were")
+        if self._cut:
+            counted = format_counted(len(self._cut), "call stack was", "call stacks were")
             notes.append(
                 f"{counted} very deep: the innermost and outermost frames were kept, and those "
                 "between them only counted."
             )
-        if self.lost_stacks:
-            counted = format_counted(self.lost_stacks, "call stack", "call stacks")
+        if self._lost:
+            counted = format_counted(len(self._lost), "call stack", "call stacks")
             notes.append(
                 f"{counted} of PyTorch's allocator could not be read: the functions had returned "
                 "before Python could say which they were."

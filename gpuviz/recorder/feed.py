@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,8 @@ class Feed:
     """Sends the rows that a pump stores to listeners, as numbered messages; thread-safe.
 
     Listeners are called one after the other, usually on the pump's thread, and must not block. A
-    listener that raises an exception is removed.
+    listener that raises an exception is removed. After a call that did not complete, listeners get
+    a snapshot.
 
     Attributes:
         lock: To be held while rows are stored and passed to `take`.
@@ -87,6 +89,8 @@ class Feed:
         self._number = 0
         self._published_s = 0.0
         self._recording = True
+        self._has_followed = False
+        self._is_torn = False
 
     @property
     def listeners(self) -> int:
@@ -96,34 +100,45 @@ class Feed:
     def take(self, table: str, batch: "pa.RecordBatch") -> None:
         """Add rows that have just been stored."""
         with self.lock:
-            if self._listeners:
-                self._pending.append((table, batch))
-                self._classification.take(table, batch)
+            if self._is_torn:
+                return  # The snapshot will have them.
+            with self._changing():
+                if self._listeners:
+                    self._pending.append((table, batch))
+                    self._classification.take(table, batch)
+                else:
+                    self._forget()
 
     def publish(self) -> None:
         """Send all rows since the last call to all listeners, in one message.
 
         Without new rows, a message is sent only every `SILENCE_S` seconds.
         """
-        with self.lock:
+        with self._changing() as was_torn:
             silent_s = time.monotonic() - self._published_s
             is_due = self._classification.is_due()
-            if self._listeners and (self._pending or is_due or silent_s >= SILENCE_S):
+            if was_torn:
+                self._restart()
+            elif self._listeners and (self._pending or is_due or silent_s >= SILENCE_S):
                 self._publish(classify=is_due)
+
+    def invalidate(self) -> None:
+        """Send a snapshot next time, because rows may have been stored but not passed to `take`."""
+        with self.lock:
+            self._is_torn = True
 
     def restart(self) -> None:
         """Send a snapshot to all listeners, which replaces everything sent before."""
-        with self.lock:
-            self._forget()
-            if self._listeners:
-                for message in list(self._snapshot()):
-                    self._tell(message)
+        with self._changing():
+            self._restart()
 
     def close(self) -> None:
         """Send the last message, and remove all listeners."""
-        with self.lock:
+        with self._changing() as was_torn:
             self._recording = False
-            if self._listeners:
+            if was_torn:
+                self._restart()
+            elif self._listeners:
                 self._publish(classify=True)
             self._listeners.clear()
 
@@ -144,24 +159,52 @@ class Feed:
             A function that ends the subscription; it may be called repeatedly.
         """
         key = object()
-        with self.lock:
-            if self._listeners:
-                # A snapshot is classified up to now; bring earlier listeners to the same state.
-                self._publish(classify=True)
-            for message in list(self._missed(since)):
-                listener(message)
-            if self._recording:
-                self._listeners[key] = listener
 
         def unsubscribe() -> None:
+            # A single step; the next rows find out that nobody listens.
             with self.lock:
-                if self._listeners.pop(key, None) is not None and not self._listeners:
-                    self._forget()
+                self._listeners.pop(key, None)
 
+        try:
+            with self._changing() as was_torn:
+                if was_torn:
+                    self._restart()
+                elif self._listeners:
+                    # A snapshot is classified up to now; bring earlier listeners to the same state.
+                    self._publish(classify=True)
+                else:
+                    self._forget()
+                for message in list(self._missed(since)):
+                    listener(message)
+                if self._recording:
+                    self._has_followed = True
+                    self._listeners[key] = listener
+        except BaseException:
+            unsubscribe()
+            raise
         return unsubscribe
+
+    @contextmanager
+    def _changing(self) -> "Iterator[bool]":
+        """Hold the lock; yield whether an earlier change did not complete."""
+        with self.lock:
+            was_torn, self._is_torn = self._is_torn, True
+            yield was_torn
+            self._is_torn = False
+
+    def _restart(self) -> None:
+        self._has_followed = True
+        self._forget()
+        if self._listeners:
+            self._has_followed = True
+            for message in list(self._snapshot()):
+                self._tell(message)
 
     def _forget(self) -> None:
         # Without listeners rows get no numbers, so kept messages would not connect to later ones.
+        if not self._has_followed:
+            return
+        self._has_followed = False
         self._pending.clear()
         self._classification.forget()
         self._recent.clear()

@@ -1,7 +1,8 @@
 """Rows of tables as Arrow IPC streams, for listeners that follow a recording."""
 
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from gpuviz.formats.stream_messages import END, Beginning, beginning_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -10,20 +11,10 @@ if TYPE_CHECKING:
 
 # Approximate size of a part of a snapshot.
 PART_BYTES = 8 << 20
-_END = b"\xff\xff\xff\xff\0\0\0\0"
-
-
-class _Beginning(NamedTuple):
-    """The messages before the rows of a stream: the schema, and dictionaries of these words."""
-
-    schema: "pa.Schema"
-    words: "tuple[pa.Array, ...]"
-    messages: bytes
-
 
 # By table. Pyarrow gives up the GIL in most calls, and a program that computes in Python lets a
 # thread wait 5 ms to get it back: what does not change is made once.
-_beginnings: dict[str, _Beginning] = {}
+_beginnings: dict[str, Beginning] = {}
 
 
 def streams(batches: "Sequence[tuple[str, pa.RecordBatch]]") -> "Iterator[tuple[str, bytes]]":
@@ -65,12 +56,10 @@ def _stream(table: str, batches: "list[pa.RecordBatch]") -> bytes:
     if len(batches) > 1:
         batches = _joined(batches)
     (batch,) = batches
-    words = tuple(column.dictionary for column in batch.columns if hasattr(column, "dictionary"))
     beginning = _beginnings.get(table)
-    if beginning is None or not _holds(beginning, batch.schema, words):
-        beginning = _beginnings[table] = _Beginning(batch.schema, words, _before_rows(batch))
-    rows: bytes = batch.serialize().to_pybytes()
-    return beginning.messages + rows + _END
+    if beginning is None or not beginning.holds(batch):
+        beginning = _beginnings[table] = beginning_of(batch)
+    return beginning.messages + rows_of(batch) + END
 
 
 def _joined(batches: "list[pa.RecordBatch]") -> "list[pa.RecordBatch]":
@@ -79,34 +68,3 @@ def _joined(batches: "list[pa.RecordBatch]") -> "list[pa.RecordBatch]":
 
     whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     return whole.to_batches() or batches[:1]
-
-
-def _holds(beginning: _Beginning, schema: "pa.Schema", words: "tuple[pa.Array, ...]") -> bool:
-    """Return whether a batch has the same columns, and its dictionaries the same memory."""
-    return beginning.schema.equals(schema) and all(
-        known is word or _place(known) == _place(word)
-        for known, word in zip(beginning.words, words, strict=True)
-    )
-
-
-def _place(words: "pa.Array") -> tuple[int, ...]:
-    contents = (buffer and buffer.address for buffer in words.buffers())
-    return (words.offset, len(words), *(address or 0 for address in contents))
-
-
-def _before_rows(batch: "pa.RecordBatch") -> bytes:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_options()) as writer:
-        writer.write_batch(batch)
-    whole = bytes(sink.getvalue())
-    return whole[: len(whole) - len(batch.serialize()) - len(_END)]
-
-
-@cache
-def _options() -> "pa.ipc.IpcWriteOptions":
-    import pyarrow as pa
-
-    # Cached, because each call reads environment variables.
-    return pa.ipc.IpcWriteOptions()

@@ -74,6 +74,23 @@ class LiveStatistics:
             elif table == "activities":
                 self._take_activities(columns)
 
+    def resume(self, tables: "Mapping[str, pa.Table]", initial_events: int) -> None:
+        """Replace all rows taken so far, after a `take` that did not complete.
+
+        Args:
+            tables: The rows.
+            initial_events: Number of initial events at the start of ``memory_events``.
+        """
+        events = tables["memory_events"]
+        with self._lock:
+            self._events = 0
+            self._state = MemoryState()
+            self._busy = {}
+        self.take("memory_events", columns_of("memory_events", events.slice(0, initial_events)))
+        self.begin()
+        self.take("memory_events", columns_of("memory_events", events.slice(initial_events)))
+        self.take("activities", columns_of("activities", tables["activities"]))
+
     def take_total(self, total: "Mapping[int, int]") -> None:
         """Set the total memory of devices in bytes."""
         with self._lock:

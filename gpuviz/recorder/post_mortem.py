@@ -4,6 +4,7 @@ import os
 import tempfile
 import threading
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -29,6 +30,9 @@ PATIENCE_S = 20.0
 # Of a table of activities on disk; the verdict does not need it.
 MOST_BYTES = 64 << 20
 
+# Also on the pump's thread, while it drains for a page.
+_is_writing = ContextVar("gpuviz_is_writing_page", default=False)
+
 
 class PostMortem:
     """Writes a page about each of the first failures, and counts the rest. Any thread may use it.
@@ -51,7 +55,6 @@ class PostMortem:
         self._so_far = so_far
         self._path = None if path is None else path.absolute()
         self._lock = threading.Lock()
-        self._writers: set[int] = set()
         self._turn = threading.Lock()
         self.pages: list[Path] = []
         self.count = 0
@@ -68,7 +71,7 @@ class PostMortem:
 
     def explain(self, failure: "FailureReport") -> str:
         """Return the text to add to a failure's exception; never raises an Exception."""
-        if threading.get_ident() in self._writers:
+        if _is_writing.get():
             return ""
         with self._lock:
             self.count += 1
@@ -99,14 +102,12 @@ class PostMortem:
         )
 
     def _write(self, failure: "FailureReport", outcome: list[str]) -> None:
-        self._writers.add(threading.get_ident())
+        _is_writing.set(True)
         try:
             with self._turn:
                 outcome.append(self._written(failure))
         except Exception as error:  # noqa: BLE001 - the program must handle its own error
             outcome.append(_failed(error))
-        finally:
-            self._writers.discard(threading.get_ident())
 
     def _written(self, failure: "FailureReport") -> str:
         from gpuviz.report.out_of_memory import build_page

@@ -16,6 +16,7 @@ from gpuviz import _core
 from gpuviz.allocator.failure_report import set_failure_listener
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
+from gpuviz.recorder.ending import Ending
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
 from gpuviz.recorder.host_ranges import HostRanges
@@ -23,7 +24,8 @@ from gpuviz.recorder.live_classification import LiveClassification
 from gpuviz.recorder.live_statistics import LiveStatistics
 from gpuviz.recorder.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
-from gpuviz.recorder.pump import Pump, import_libraries
+from gpuviz.recorder.pump import Pump
+from gpuviz.recorder.row_batches import import_libraries
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
 from gpuviz.recorder.tracer import NoTracer
@@ -61,6 +63,8 @@ class Recorder:
     before_start: "ClassVar[Callable[[Recorder], None] | None]" = None
 
     _active: "Recorder | None" = None
+    # The recorder whose end has begun but was interrupted, or failed.
+    _ending: "Recorder | None" = None
     _latest: "ClassVar[weakref.ref[Recorder] | None]" = None
     # Held during every start and stop in this process.
     _lifecycle = threading.RLock()
@@ -100,6 +104,8 @@ class Recorder:
             self._contents, lambda: self.elapsed_ns, LiveClassification(self._has_all_rows)
         )
         self._statistics = LiveStatistics()
+        self._steps = Ending(self._tracer.end, self._end_source, self._end_session)
+        self._is_ended = False
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
         self._initial_events = 0
@@ -126,6 +132,8 @@ class Recorder:
                 )
             if Recorder.before_start is not None:
                 Recorder.before_start(self)
+            if Recorder._ending is not None:
+                Recorder._ending._end()  # noqa: SLF001
             if Recorder._active is not None:
                 raise RecorderError("Another recorder is active in this process; stop it first")
             import_libraries()
@@ -133,9 +141,6 @@ class Recorder:
                 _import_judges()
             self._event_cost_ns = self._session.measure_event_cost_ns()
             self._begin()
-            Recorder._active = self
-            Recorder._latest = weakref.ref(self)
-            atexit.register(self.end)
 
     def _begin(self) -> None:
         self._statistics.restart()
@@ -155,15 +160,24 @@ class Recorder:
             self._ranges.begin()
             try:
                 self._source.describe(self._session)
-                self._initial_events = pump.drain()
-                self._statistics.begin()
+                self._initial_events = pump.drain_initial_events()
                 store.describe(self._manifest(complete=False))
                 self._source.begin(self._session)
                 self._tracer.begin(self._session)
                 self._ranges.begin_cells()
                 self._check_follows_launches()
+                self._store, self._pump = store, pump
+                self._feed.restart()
+                set_failure_listener(self._post_mortem.explain)
+                atexit.register(self.end)
                 pump.start()
+                Recorder._latest = weakref.ref(self)
+                Recorder._active = self
             except BaseException:
+                Recorder._active = self._store = self._pump = None
+                pump.discard()
+                atexit.unregister(self.end)
+                set_failure_listener(None)
                 self._tracer.end()
                 self._source.end()
                 raise
@@ -175,9 +189,6 @@ class Recorder:
             self._ranges = HostRanges(self._session, self._tracer)
             self._feed.restart()
             raise
-        self._store, self._pump = store, pump
-        self._feed.restart()
-        set_failure_listener(self._post_mortem.explain)
 
     def _check_follows_launches(self) -> None:
         if self._prevention.needs_launches and not self._tracer.is_active:
@@ -189,43 +200,61 @@ class Recorder:
     def stop(self) -> Recording:
         """Stop recording, restore the previous allocator, and return the recording.
 
-        Issues one ``RuntimeWarning`` if events could not be written to disk.
+        If it is interrupted, the recording still ends, and another call returns it; so does every
+        later call. Issues one ``RuntimeWarning`` if events could not be written to disk.
 
         Raises:
-            RecorderError: The recorder is not active.
+            RecorderError: The recorder has not been started.
         """
         with Recorder._lifecycle:
             if self._is_abandoned:
                 raise RecorderError(_ABANDONED)
-            if self._store is None or self._pump is None or Recorder._active is not self:
+            if self._store is None:
                 raise RecorderError("This recorder is not active; call start() first")
-            self._end(self._store, self._pump)
+            self._end()
             recording = self._store.finished()
         assert recording is not None  # noqa: S101
-        self._warn_of_failure(self._store)
         if self._verdict is not None and self.announces:
-            atexit.register(_print_verdict, self._verdict)
+            atexit.unregister(self._print_verdict)
+            atexit.register(self._print_verdict)
         return recording
 
-    def _end(self, store: Store, pump: Pump) -> None:
-        Recorder._active = None
+    def _end(self) -> None:
+        if self._is_ended or self._store is None or self._pump is None:
+            return
+        Recorder._ending, Recorder._active = self, None
         set_failure_listener(None)
-        atexit.unregister(self.end)
         try:
-            try:
-                self._tracer.end()
-            finally:
-                self._notes = self._source.end()
+            self._steps.run()
         finally:
-            self._ranges.end()
-            self._session.stop()
-            pump.stop()
-            self._device_links = pump.device_links()
-            recording = store.finish(self._manifest(complete=True))
-            self._duration_ns = recording.duration_ns
-            self._verdict = self._judged(recording)
-            self._statistics.read(self._duration_ns, self.status())
-            self._feed.close()
+            # The thread completes it, even if this call is interrupted.
+            self._pump.submit(partial(self._finish, self._store, self._pump))()
+        self._pump.join()
+        atexit.unregister(self.end)
+        if self._store.failure is not None:
+            warnings.warn(self._store.failure, RuntimeWarning, stacklevel=3)
+
+    def _end_source(self) -> None:
+        self._notes = self._source.end()
+
+    def _end_session(self) -> None:
+        self._ranges.end()
+        self._session.stop()
+
+    def _finish(self, store: Store, pump: Pump) -> None:
+        """Store everything, on the pump's thread; may be called again."""
+        if self._is_ended:
+            return
+        pump.drain_the_rest()
+        self._device_links = pump.device_links()
+        recording = store.finish(self._manifest(complete=True))
+        self._duration_ns = recording.duration_ns
+        self._verdict = self._judged(recording)
+        self._statistics.read(self._duration_ns, self.status())
+        self._feed.close()
+        pump.close()
+        self._is_ended = True
+        Recorder._ending = None
 
     @property
     def _is_asked(self) -> bool:
@@ -245,11 +274,6 @@ class Recorder:
             return verdict(recording)
         except Exception as error:  # noqa: BLE001 - the recorded program must continue
             return without_verdict(f"{type(error).__name__}: {error}")
-
-    @staticmethod
-    def _warn_of_failure(store: Store) -> None:
-        if store.failure is not None:
-            warnings.warn(store.failure, RuntimeWarning, stacklevel=3)
 
     def __enter__(self) -> Self:
         """Start recording."""
@@ -328,12 +352,13 @@ class Recorder:
         """
         if self._is_abandoned:
             raise RecorderError(_ABANDONED)
-        if self._pump is not None:
-            self._pump.drain()
-        unsubscribe = self._feed.subscribe(listener, since)
-        if self._pump is not None:
+        if self._pump is None:
+            return self._feed.subscribe(listener, since)
+        self._pump.drain()
+        try:
+            return self._feed.subscribe(listener, since)
+        finally:
             self._pump.wake()
-        return unsubscribe
 
     @property
     def statistics(self) -> RecorderStatistics:
@@ -460,11 +485,15 @@ class Recorder:
     def end(self) -> None:
         """Stop recording if active, and print what was found, without reading the recording."""
         with Recorder._lifecycle:
-            if self.is_recording and self._store is not None and self._pump is not None:
-                self._end(self._store, self._pump)
-                self._warn_of_failure(self._store)
-                if self._verdict is not None and self.announces:
-                    _print_verdict(self._verdict)
+            if self is Recorder._active or self is Recorder._ending:
+                self._end()
+                if self.announces:
+                    self._print_verdict()
+
+    def _print_verdict(self) -> None:
+        if self._verdict is not None:
+            for sentence in (*self._verdict.found, *self._verdict.unknown):
+                write_line(sys.__stderr__, f"gpuviz: {sentence}")
 
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""
@@ -481,10 +510,11 @@ class Recorder:
 def _abandon_active() -> None:
     # A thread that does not exist in the child may hold the old lock.
     Recorder._lifecycle = threading.RLock()  # noqa: SLF001
-    if Recorder._active is not None:  # noqa: SLF001
-        Recorder._active._abandon()  # noqa: SLF001
-        Recorder._active = None  # noqa: SLF001
-        set_failure_listener(None)
+    for recorder in (Recorder._active, Recorder._ending):  # noqa: SLF001
+        if recorder is not None:
+            recorder._abandon()  # noqa: SLF001
+            set_failure_listener(None)
+    Recorder._active = Recorder._ending = None  # noqa: SLF001
 
 
 os.register_at_fork(after_in_child=_abandon_active)
@@ -499,11 +529,6 @@ def _import_judges() -> None:
     import gpuviz.data.call_stacks
     import gpuviz.hazards.described
     import gpuviz.hazards.verdict  # noqa: F401
-
-
-def _print_verdict(verdict: "Verdict") -> None:
-    for sentence in (*verdict.found, *verdict.unknown):
-        write_line(sys.__stderr__, f"gpuviz: {sentence}")
 
 
 def check_max_events(max_events: int) -> None:

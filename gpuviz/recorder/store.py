@@ -24,7 +24,7 @@ from gpuviz.formats.part import EVENTS, PartWriter
 from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -38,11 +38,14 @@ class Store:
     rows of each table of activities are kept in memory. Initial events replace the discarded
     events, of devices and of pinned memory, so that every later state can still be reconstructed.
 
+    A call that is interrupted or fails can be repeated, if `rows` shows that the rows to append are
+    not in the store yet.
+
     Attributes:
         dropped_oldest_activities: Number of discarded rows of activities, CUDA calls and pinned
             memory.
         bytes_in_memory: Bytes of the batches in memory.
-        failure: Why nothing more is written to disk; None without a failure.
+        failure: Why the recording is not written to disk; None if it is.
 
     Raises:
         RecordingExistsError: ``path`` or ``<path>.part`` exists.
@@ -57,8 +60,7 @@ class Store:
             )
         self._part = None if path is None else PartWriter(path, manifest)
         self._max_events = max_events
-        self._batches: dict[str, deque[pa.RecordBatch]] = {}
-        self._rows_in_memory: dict[str, int] = {}
+        self._kept: dict[str, _Kept] = {}
         self._before = {EVENTS: _Before(), HOST_EVENTS: _HostBefore()}
         self._finished: Recording | Path | None = None
         self._lock = threading.RLock()
@@ -89,10 +91,19 @@ class Store:
             if self._part is not None and self.failure is None:
                 self._part.append(table, batch)
                 return
-            self._batches.setdefault(table, deque()).append(batch)
+            if table not in self._kept:
+                self._kept[table] = _Kept(self.rows(table))
             self.bytes_in_memory += batch.get_total_buffer_size()
+            self._kept[table].append(batch)
             if table in self._before or table in ACTIVITY_TABLES:
-                self._drop_oldest(table, batch.num_rows)
+                self._drop_oldest(table)
+
+    def rows(self, table: str) -> int:
+        """Return the number of rows of a table that were ever appended."""
+        with self._lock:
+            if table in self._kept:
+                return self._kept[table].end
+            return 0 if self._part is None else self._part.rows(table)
 
     def flush(self) -> None:
         """Write appended rows, so that they survive a kill of this process; note disk failures."""
@@ -111,12 +122,21 @@ class Store:
                 self._part.describe(manifest)
 
     def finish(self, manifest: "Manifest") -> Recording:
-        """Write the recording to its path, unless the disk failed; return it."""
+        """Write the recording to its path and return it; keep it in memory if that fails."""
         with self._lock:
-            recording = self._at_path(manifest)
+            recording = self.finished()
             if recording is None:
-                recording = self._finished = self._in_memory(manifest)
-            self._batches.clear()
+                self.flush()
+                notes = tuple(note for note in manifest.notes if note != self.failure)
+                manifest = replace(manifest, notes=notes)
+                recording = self._at_path(manifest)
+                if recording is None:
+                    recording = self._finished = self._in_memory(manifest)
+            if self._part is not None:
+                self._part.close()
+                if self.failure is None:
+                    self._part.discard()
+            self._kept.clear()
             return recording
 
     def finished(self) -> Recording | None:
@@ -156,15 +176,16 @@ class Store:
             self._part.discard()
 
     def _at_path(self, manifest: "Manifest") -> Recording | None:
-        self.flush()
-        if self._part is None or self.failure is not None:
+        """Write the recording to its path, even if the disk failed before."""
+        if self._part is None:
             return None
+        recording = self._all_rows(manifest)
         try:
-            recording = Recording.of(self._part.finish(manifest, _for_file))
+            self._part.finish(recording, _for_file(recording))
         except (SpoolError, RecordingExistsError) as error:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
             return None
-        self._finished = self._part.path
+        self._finished, self.failure = self._part.path, None
         return recording
 
     def contents(
@@ -183,7 +204,7 @@ class Store:
             tables = {
                 name: _concatenated(
                     [before.get(name), spooled.get(name)],
-                    () if name in leave_out else self._batches.get(name, ()),
+                    () if name in leave_out or name not in self._kept else self._kept[name],
                     schema,
                 )
                 for name, schema in schemas().items()
@@ -191,11 +212,14 @@ class Store:
             return tables, before[EVENTS].num_rows if EVENTS in before else None
 
     def _in_memory(self, manifest: "Manifest", leave_out: "Collection[str]" = ()) -> Recording:
+        if self.failure is not None and self.failure not in manifest.notes:
+            manifest = replace(manifest, notes=(*manifest.notes, self.failure))
+        return self._all_rows(manifest, leave_out)
+
+    def _all_rows(self, manifest: "Manifest", leave_out: "Collection[str]" = ()) -> Recording:
         tables, initial_events = self.contents(leave_out)
         if initial_events is not None:
             manifest = replace(manifest, initial_events=initial_events)
-        if self.failure is not None and self.failure not in manifest.notes:
-            manifest = replace(manifest, notes=(*manifest.notes, self.failure))
         kept = replace(
             manifest,
             events=tables[EVENTS].num_rows,
@@ -207,24 +231,19 @@ class Store:
     def _spooled(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
         if self._part is None:
             return {}
-        self.flush()
         tables = self._part.tables(leave_out)
         for name, before in self._before.items():
             if before.rows:
                 tables.pop(name, None)
         return tables
 
-    def _drop_oldest(self, table: str, new: int) -> None:
-        batches = self._batches[table]
-        rows = self._rows_in_memory.get(table, 0) + new
-        while rows > self._max_events and len(batches) > 1:
-            oldest = batches.popleft()
-            rows -= oldest.num_rows
-            self.bytes_in_memory -= oldest.get_total_buffer_size()
-            self._drop(table, oldest)
-        self._rows_in_memory[table] = rows
+    def _drop_oldest(self, table: str) -> None:
+        kept = self._kept[table]
+        while kept.rows > self._max_events and len(kept) > 1:
+            self._drop(table, kept)
 
-    def _drop(self, table: str, batch: "pa.RecordBatch") -> None:
+    def _drop(self, table: str, kept: "_Kept") -> None:
+        batch, end = kept.oldest
         before = self._before.get(table)
         dropped = batch.num_rows
         if before is not None:
@@ -233,10 +252,58 @@ class Store:
                 # Events on disk are older than those in memory, so they are discarded first.
                 for spooled in self._spooled().get(table, _no_rows(table)).to_batches():
                     before.add(spooled)
-            before.add(batch)
+            if before.rows < end:
+                before.add(batch)
             dropped = before.rows - already
+        kept.drop_oldest()
+        self.bytes_in_memory -= batch.get_total_buffer_size()
         if table != EVENTS:
             self.dropped_oldest_activities += dropped
+
+
+class _Kept:
+    """The batches of a table in memory, oldest first.
+
+    Args:
+        before: The number of rows of the table before them.
+    """
+
+    def __init__(self, before: int) -> None:
+        self._before = before
+        # Each with the number of rows up to its end, so that one step adds both.
+        self._batches: deque[tuple[pa.RecordBatch, int]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> "Iterator[pa.RecordBatch]":
+        return (batch for batch, _ in self._batches)
+
+    @property
+    def end(self) -> int:
+        """The number of rows of the table, discarded ones included."""
+        return self._batches[-1][1] if self._batches else self._before
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in memory."""
+        if not self._batches:
+            return 0
+        oldest, end = self._batches[0]
+        return self.end - end + int(oldest.num_rows)
+
+    @property
+    def oldest(self) -> "tuple[pa.RecordBatch, int]":
+        """The oldest batch, and the number of rows of the table up to its end."""
+        return self._batches[0]
+
+    def append(self, batch: "pa.RecordBatch") -> None:
+        """Add the newest batch."""
+        self._batches.append((batch, self.end + batch.num_rows))
+
+    def drop_oldest(self) -> None:
+        """Remove the oldest batch."""
+        self._batches.popleft()
 
 
 class _Before:
@@ -254,8 +321,8 @@ class _Before:
         """Discard rows of the table, which follow those before."""
         import pyarrow as pa
 
-        self.rows += batch.num_rows
         self._state.apply(memory_columns(self._as_events(pa.Table.from_batches([batch]))))
+        self.rows += batch.num_rows
 
     def _as_events(self, table: "pa.Table") -> "pa.Table":
         return table
@@ -298,7 +365,7 @@ def _no_rows(table: str) -> "pa.Table":
 
 def _concatenated(
     parts: "list[pa.Table | None]",
-    batches: "deque[pa.RecordBatch] | tuple[()]",
+    batches: "Iterable[pa.RecordBatch]",
     schema: "pa.Schema",
 ) -> "pa.Table":
     import pyarrow as pa

@@ -163,7 +163,7 @@ def phases() -> dict[str, float]:
         cupti.CuptiTracing: ("begin", "end"),
         framework.CachingSource: ("__init__", "begin", "end", "sample", "devices"),
         feed.Feed: ("restart", "close"),
-        pump.Pump: ("drain", "stop"),
+        pump.Pump: ("drain", "drain_the_rest"),
         store.Store: ("__init__", "finish"),
         recorder.Recorder: ("_manifest", "status"),
     }.items():

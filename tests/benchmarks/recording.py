@@ -12,7 +12,7 @@ from gpuviz import _core
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.stream_handle import stream_row
 from gpuviz.data.tables import schemas
-from gpuviz.recorder.pump import batch, pool_rows
+from gpuviz.recorder.row_batches import batch, pool_rows
 from gpuviz.recording import Recording, load
 
 EVENTS = 1_000_000

@@ -12,8 +12,8 @@ import pytest
 
 import gpuviz
 from gpuviz.allocator.failure_report import explaining
-from gpuviz.recorder import post_mortem
-from gpuviz.recorder.pump import Pump
+from gpuviz.out_of_memory import post_mortem
+from gpuviz.recorder import post_mortem, pump
 from tests.unit.recorder.simulated_source import CAPACITY, SimulatedSource
 
 MIB = 1 << 20
@@ -165,8 +165,10 @@ def test_a_program_goes_on_where_what_is_needed_is_held(gpu, monkeypatch):
     monkeypatch.setattr(post_mortem, "PATIENCE_S", 1)
 
     with gpuviz.record(device=gpu) as recorder:
-        with recorder._pump._lock:
-            text = failing(gpu)
+        released = threading.Event()
+        recorder._pump.submit(released.wait)
+        text = failing(gpu)
+        released.set()
         later = failing(gpu)
 
     assert "(No page was written within 1 s.)" in text
@@ -174,11 +176,12 @@ def test_a_program_goes_on_where_what_is_needed_is_held(gpu, monkeypatch):
 
 
 def test_a_failure_while_a_page_is_written_makes_no_other_page(gpu, tmp_path, monkeypatch):
-    monkeypatch.setattr(Pump, "_run", lambda _: None)  # only the thread of the page drains
+    for name in ("FIRST_INTERVAL_S", "WATCHED_INTERVAL_S", "INTERVAL_S"):
+        monkeypatch.setattr(pump, name, 3600)  # only the page drains
     seen = []
 
     def allocate(_):
-        if threading.current_thread().name == "gpuviz-post-mortem":
+        if post_mortem._is_writing.get():
             seen.append(failing(gpu))
 
     with gpuviz.record(tmp_path / "run.gpuviz", device=gpu) as recorder:

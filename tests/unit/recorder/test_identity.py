@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuviz.recorder import pump
+from gpuviz.recorder import transfer
 from gpuviz.recording import load
 
 
@@ -19,7 +19,7 @@ def recording(source, new_recorder, tmp_path):
 
 
 def test_the_clocks_are_read_at_the_start_and_at_the_end(source, new_recorder, monkeypatch):
-    monkeypatch.setattr(pump, "CLOCKS_INTERVAL_NS", 10**15)
+    monkeypatch.setattr(transfer, "CLOCKS_INTERVAL_NS", 10**15)
     with new_recorder(source) as recorder:
         before = recorder.elapsed_ns
         source.free(source.allocate(1234))
@@ -32,7 +32,7 @@ def test_the_clocks_are_read_at_the_start_and_at_the_end(source, new_recorder, m
 
 
 def test_the_clocks_are_read_again_when_it_is_time(source, new_recorder, monkeypatch):
-    monkeypatch.setattr(pump, "CLOCKS_INTERVAL_NS", 0)
+    monkeypatch.setattr(transfer, "CLOCKS_INTERVAL_NS", 0)
     with new_recorder(source) as recorder:
         counts = [recorder.recording.table("clock_snapshots").num_rows for _ in range(4)]
 

@@ -17,7 +17,7 @@ from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats.last_flush import LAST_FLUSH
 from gpuviz.formats.part import PartWriter
-from gpuviz.recording import load
+from gpuviz.recording import Recording, load
 from tests.examples import examples, share_of
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 
@@ -45,7 +45,9 @@ def times(recording):
 
 
 def finished(writer):
-    writer.finish(Manifest(), derived_for_file)
+    recording = Recording(writer.tables(), Manifest())
+    writer.finish(recording, derived_for_file(recording))
+    writer.discard()
     return load(writer.path)
 
 
@@ -266,7 +268,8 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_directory(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr("gpuviz.formats.gpuviz.write_stream", full)
         with pytest.raises(SpoolError, match="No space left"):
-            writer.finish(Manifest(), derived_for_file)
+            recording = Recording(writer.tables(), Manifest())
+            writer.finish(recording, derived_for_file(recording))
 
     assert times(load(writer.directory)) == list(range(12))
     assert times(finished(writer)) == list(range(14))

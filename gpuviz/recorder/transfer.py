@@ -1,0 +1,307 @@
+"""Transfer of recorded rows from a session to a store, exactly once."""
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.data.arrays import batch_of
+from gpuviz.data.columns import distinct
+from gpuviz.data.stream_handle import stream_row
+from gpuviz.data.tables import DEVICE_COLUMNS, schemas
+from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.recorder.host_clocks import clock_snapshot
+from gpuviz.recorder.row_batches import batch, pool_rows, thread_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableSequence, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+
+    from gpuviz import _core
+    from gpuviz.recorder.feed import Feed
+    from gpuviz.recorder.live_statistics import LiveStatistics
+    from gpuviz.recorder.source import Source
+    from gpuviz.recorder.store import Store
+
+    Chunk = dict[str, Any]
+
+CLOCKS_INTERVAL_NS = 1_000_000_000
+# Interval of samples of the devices' memory.
+SAMPLE_NS = 450_000_000
+
+_EVENTS = "memory_events"
+_NAMED_ONCE = ("pools", "threads", "devices")
+
+
+class _Begun(NamedTuple):
+    """A chunk that is being stored: the first of ``chunks``.
+
+    Attributes:
+        table: Its table.
+        chunks: The chunks that wait.
+        chunk: The chunk.
+        rows: The number of rows of the table before it.
+    """
+
+    table: str
+    chunks: "MutableSequence[Chunk]"
+    chunk: "Chunk"
+    rows: int
+
+
+class Transfer:
+    """Moves rows from a session to a store, a feed and statistics; not thread-safe.
+
+    Any call may fail or be interrupted, and is then repeated with the next drain. Rows that the
+    session has given up wait here until they are stored, and what the store has decides which rows
+    come next. An id counts as known only when its row is stored, and rows are stored only after the
+    rows that they refer to.
+
+    Attributes:
+        active_devices: The devices that rows of activities name.
+        lost: Events that could not be stored.
+        lost_activities: Rows of all other tables that could not be stored.
+    """
+
+    def __init__(
+        self,
+        session: "_core.Session",
+        source: "Source",
+        store: "Store",
+        feed: "Feed",
+        statistics: "LiveStatistics",
+    ) -> None:
+        self._session = session
+        self._source = source
+        self._store = store
+        self._feed = feed
+        self._statistics = statistics
+        self._resolver = FrameResolver()
+        self._known: dict[str, int] = {}
+        self._ids_seen: dict[str, set[int]] = {table: set() for table in _NAMED_ONCE}
+        self._streams: list[tuple[Any, ...]] = []
+        self._events: deque[Chunk] = deque()
+        self._tables: deque[dict[str, list[Chunk]]] = deque()
+        self._begun: _Begun | None = None
+        self._is_torn = False
+        self._initial_events = 0
+        self._clocks_due_ns = 0
+        self._sampled_ns = -SAMPLE_NS
+        self.active_devices: set[int] = set()
+        self.lost = 0
+        self.lost_activities = 0
+
+    @property
+    def stack_notes(self) -> tuple[str, ...]:
+        """A sentence on call stacks without all of their frames; empty if there are none."""
+        return self._resolver.notes
+
+    def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
+        """Store tables that are known before the recording."""
+        for name, table in tables.items():
+            self._known[name] = table.num_rows
+            for part in table.to_batches():
+                ids = part["id"].to_pylist() if name in self._ids_seen else ()
+                self._keep(name, part, ids=ids)
+
+    def take(self) -> None:
+        """Take all rows out of the session."""
+        self._events.extend(self._session.take(flush=True))
+        self._tables.append(self._session.take_tables(flush=True))
+
+    def append_names(self) -> None:
+        """Store the strings, streams and call stacks to which the rows taken refer."""
+        if self._is_torn:
+            self._resume()
+        self._append_strings()
+        self._append_streams()
+        self._append_stacks()
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows that were taken are not stored."""
+        return bool(self._events or self._tables)
+
+    def append_next(self) -> int:
+        """Store the next chunk that waits, and return its number of events.
+
+        If that raises an Exception, the chunk is lost, which is counted.
+        """
+        begun = self._begun = self._begun or self._next()
+        if begun is None:
+            return 0
+        try:
+            if not self._is_stored(begun):
+                self._append_rows(begun.table, begun.chunk)
+        except Exception:
+            if not self._is_stored(begun):
+                self._lose(begun)
+            raise
+        self._remove(begun)
+        return _length(begun.chunk) if begun.table == _EVENTS else 0
+
+    def give_up(self) -> None:
+        """Count the rows that still wait as lost."""
+        while self.waits:
+            begun = self._begun or self._next()
+            if begun is not None:
+                self._lose(begun)
+
+    def end_initial_events(self) -> int:
+        """Treat all events so far as initial events, and return their number."""
+        self._initial_events = self._store.rows(_EVENTS)
+        self._statistics.begin()
+        return self._initial_events
+
+    def append_devices(self, *, is_last: bool) -> None:
+        """Store new devices, and samples of their memory when they are due, and at the end."""
+        self._append_new("devices", self._source.devices(self.active_devices))
+        now = time.monotonic_ns() - self._session.start_ns
+        if is_last or now - self._sampled_ns >= SAMPLE_NS:
+            self._sampled_ns = now
+            samples = self._source.sample()
+            rows = [{"time": now, "device": device, "used": used} for device, used in samples]
+            self._append("device_memory", rows)
+            self._statistics.take_used(dict(samples))
+
+    def append_clocks(self, *, is_last: bool) -> None:
+        """Store a snapshot of the clocks if one is due, and at the end."""
+        if is_last or time.monotonic_ns() >= self._clocks_due_ns:
+            snapshot = clock_snapshot(self._session.start_ns)
+            self._append("clock_snapshots", [snapshot])
+            self._clocks_due_ns = self._session.start_ns + snapshot["time"] + CLOCKS_INTERVAL_NS
+
+    def _resume(self) -> None:
+        """Learn what is known, after a step that did not complete, from what is stored."""
+        tables, initial_events = self._store.contents()
+        if initial_events is None:
+            initial_events = self._initial_events
+        self._ids_seen = {name: set(tables[name]["id"].to_pylist()) for name in _NAMED_ONCE}
+        self._feed.invalidate()
+        self._is_torn = False
+        self._statistics.resume(tables, initial_events)
+
+    def _rows(self, table: str) -> int:
+        """Return the number of stored rows that the session has named."""
+        return self._store.rows(table) - self._known.get(table, 0)
+
+    def _append_strings(self) -> None:
+        first = self._rows("strings") + 1
+        texts = self._session.strings(first)
+        self._append(
+            "strings", [{"id": number, "text": text} for number, text in enumerate(texts, first)]
+        )
+
+    def _append_streams(self) -> None:
+        self._streams.extend(self._session.changed_streams())
+        self._append("streams", [stream_row(*row) for row in self._streams])
+        self._streams.clear()
+
+    def _append_stacks(self) -> None:
+        self._resolver.continue_after(self._rows("stacks"), self._rows("frames"))
+        stacks = self._session.new_stacks(self._resolver.next_stack)
+        stack_rows, frame_rows = self._resolver.resolve(stacks)
+        self._append("frames", frame_rows)
+        self._append("stacks", stack_rows)
+
+    def _next(self) -> _Begun | None:
+        if self._events:
+            return _Begun(_EVENTS, self._events, self._events[0], self._store.rows(_EVENTS))
+        for table, chunks in self._tables[0].items():
+            if chunks:
+                return _Begun(table, chunks, chunks[0], self._store.rows(table))
+        self._tables.popleft()
+        return None
+
+    def _is_stored(self, begun: _Begun) -> bool:
+        return self._store.rows(begun.table) > begun.rows
+
+    def _remove(self, begun: _Begun) -> None:
+        if begun.chunks and begun.chunks[0] is begun.chunk:
+            del begun.chunks[0]
+        self._begun = None
+
+    def _lose(self, begun: _Begun) -> None:
+        if begun.table == _EVENTS:
+            self.lost += _length(begun.chunk)
+        else:
+            self.lost_activities += _length(begun.chunk)
+        self._remove(begun)
+
+    def _append_rows(self, table: str, chunk: "Chunk") -> None:
+        if table == _EVENTS:
+            self._append_named("pools", chunk["pool"], self._pool_rows)
+        if "thread" in chunk:
+            self._append_named("threads", chunk["thread"], thread_rows)
+        if table != _EVENTS:
+            self.active_devices |= _devices_of(chunk)
+        self._keep(table, batch(table, chunk), chunk)
+
+    def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
+        own = [pool for pool in ids if pool // 2 < RMM_OWNER]
+        of_rmm = [pool for pool in ids if pool // 2 == RMM_OWNER]
+        of_torch = [pool for pool in ids if pool // 2 >= TORCH_OWNER]
+        return [
+            *pool_rows(own, self._source.framework, self._source.memory),
+            *pool_rows(of_rmm, "rmm"),
+            *pool_rows(of_torch, "torch", "device"),
+        ]
+
+    def _append_named(
+        self,
+        table: str,
+        ids: "np.ndarray[Any, np.dtype[np.uint32]]",
+        rows_of: "Callable[[list[int]], list[dict[str, Any]]]",
+    ) -> None:
+        new = sorted(_distinct(ids) - self._ids_seen[table])
+        if new:
+            self._append_new(table, rows_of(new))
+
+    def _append_new(self, table: str, rows: list[dict[str, Any]]) -> None:
+        seen = self._ids_seen[table]
+        new = [row for row in rows if row["id"] not in seen]
+        if not new:
+            return
+        self._keep(table, batch_of(new, schemas()[table]), ids=[row["id"] for row in new])
+        if table == "devices":
+            self._statistics.take_total({row["id"]: row["total_memory"] for row in new})
+
+    def _append(self, table: str, rows: "Sequence[Mapping[str, Any]]") -> None:
+        if rows:
+            self._keep(table, batch_of(rows, schemas()[table]))
+
+    def _keep(
+        self,
+        table: str,
+        batch: "pa.RecordBatch",
+        chunk: "Chunk | None" = None,
+        ids: "Sequence[int]" = (),
+    ) -> None:
+        """Append rows to the store, and then to what depends on it."""
+        was_torn, self._is_torn = self._is_torn, True
+        with self._feed.lock:
+            self._store.append(table, batch)
+            self._feed.take(table, batch)
+        if chunk is not None:
+            self._statistics.take(table, chunk)
+        if ids:
+            self._ids_seen[table].update(ids)
+        self._is_torn = was_torn
+
+
+def _length(chunk: "Chunk") -> int:
+    return len(next(iter(chunk.values())))
+
+
+def _devices_of(chunk: "Mapping[str, np.ndarray[Any, Any]]") -> set[int]:
+    columns = (chunk[name] for name in DEVICE_COLUMNS if name in chunk)
+    return {device for column in columns for device in _distinct(column) if device >= 0}
+
+
+def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> set[int]:
+    # Usually all events are of one thread and one pool.
+    if ids.size and (ids == ids[0]).all():
+        return {int(ids[0])}
+    return set(distinct(ids).tolist())
