@@ -5,20 +5,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.formats.output_path import check_free, created_meanwhile
+from gpuviz.formats.unfinished import hold, remove_leftovers, unfinished_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
-# Characters of the name in that of a temporary file, which must not become too long.
-KEPT = 40
-
-
 def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite: bool) -> "Path":
     """Write a file under a temporary name in the same folder, rename it, and return its path.
 
-    If ``write`` raises an exception, the temporary file is removed and an existing file is kept.
+    If ``write`` raises an exception, the temporary file is removed and an existing file is kept. A
+    file that a killed writer has left is removed by the next one.
 
     Args:
         path: The path of the file.
@@ -30,15 +28,18 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
         OSError: The file cannot be written.
     """
     check_free(path, overwrite=overwrite)
-    unfinished = path.with_name(f".{path.name[:KEPT]}.{os.urandom(8).hex()}.tmp")
+    remove_leftovers(path)
+    unfinished = unfinished_beside(path)
     with naming(path):
         try:
             with unfinished.open("x+b") as file:
+                hold(file.fileno())
                 write(file)
-            if overwrite:
-                unfinished.replace(path)
-            else:
-                _move_to_free_name(unfinished, path)
+                file.flush()
+                if overwrite:
+                    unfinished.replace(path)
+                else:
+                    _move_to_free_name(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)
     return path

@@ -1,16 +1,29 @@
 """Atomic writing of folders."""
 
+import ctypes
+import errno
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats.output_path import check_free, created_meanwhile
-from gpuviz.formats.whole_file import KEPT, naming
+from gpuviz.formats.unfinished import (
+    hold,
+    remove,
+    remove_leftovers,
+    replaced_name,
+    restore_replaced,
+    unfinished_beside,
+)
+from gpuviz.formats.whole_file import naming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+# Of Linux: the directory that relative paths start from, and the flag of renameat2().
+_WORKING_DIRECTORY = -100
+_EXCHANGE = 2
 
 
 def write_whole_folder(
@@ -23,7 +36,7 @@ def write_whole_folder(
     """Write a folder under a temporary name beside ``path``, rename it, and return its path.
 
     If ``write`` raises an exception, the temporary folder is removed and an existing folder is
-    kept.
+    kept. Whenever it is interrupted, ``path`` has either the old or the new folder.
 
     Args:
         path: The path of the folder.
@@ -35,20 +48,26 @@ def write_whole_folder(
         RecordingExistsError: ``path`` exists and may not be replaced.
         OSError: The folder cannot be written.
     """
+    restore_replaced(path)
     check_free(path, overwrite=overwrite)
     _check_replaceable(path, is_replaceable)
-    name = f".{path.name[:KEPT]}.{os.urandom(8).hex()}"
-    unfinished, replaced = path.with_name(f"{name}.tmp"), path.with_name(f"{name}.old")
+    remove_leftovers(path)
+    unfinished = unfinished_beside(path)
     with naming(path):
-        unfinished.mkdir()
         try:
-            write(unfinished)
-            if overwrite and os.path.lexists(path):
-                path.rename(replaced)
-            _move(unfinished, path, replaced)
+            unfinished.mkdir()
+            descriptor = os.open(unfinished, os.O_RDONLY)
+            try:
+                hold(descriptor)
+                write(unfinished)
+                if overwrite and os.path.lexists(path):
+                    _replace(unfinished, path)
+                else:
+                    _move(unfinished, path)
+            finally:
+                os.close(descriptor)
         finally:
-            _remove(unfinished)
-            _remove(replaced)
+            remove(unfinished)
     return path
 
 
@@ -61,20 +80,39 @@ def _check_replaceable(path: "Path", is_replaceable: "Callable[[Path], bool]") -
         )
 
 
-def _move(unfinished: "Path", path: "Path", replaced: "Path") -> None:
-    """Rename the folder to ``path``; if that fails, restore the replaced folder."""
+def _move(unfinished: "Path", path: "Path") -> None:
     try:
         unfinished.rename(path)
     except OSError as error:
-        if replaced.exists():
-            replaced.rename(path)
-        elif path.exists():
+        if path.exists():
             raise created_meanwhile(path) from error
         raise
 
 
-def _remove(path: "Path") -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _replace(unfinished: "Path", path: "Path") -> None:
+    """Give the new folder its name, and the replaced one, if it is kept, the temporary name."""
+    if _exchange(unfinished, path):
+        return
+    replaced = replaced_name(unfinished)
+    try:
+        path.rename(replaced)
+        unfinished.rename(path)
+    finally:
+        if not os.path.lexists(path):
+            replaced.rename(path)
+        remove(replaced)
+
+
+def _exchange(one: "Path", other: "Path") -> bool:
+    """Exchange two names in one step; return False where that is not possible."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    names = (_WORKING_DIRECTORY, os.fsencode(one), _WORKING_DIRECTORY, os.fsencode(other))
+    if renameat2(*names, _EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}:
+        return False
+    raise OSError(code, os.strerror(code))

@@ -12,7 +12,6 @@ import pytest
 
 import gpuviz
 from gpuviz.allocator.failure_report import explaining
-from gpuviz.out_of_memory import post_mortem
 from gpuviz.recorder import post_mortem, pump
 from tests.unit.recorder.simulated_source import CAPACITY, SimulatedSource
 

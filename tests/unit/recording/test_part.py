@@ -265,10 +265,10 @@ def test_a_disk_that_is_full_at_the_end_keeps_the_directory(tmp_path, monkeypatc
     def full(*_args, **_options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    recording = Recording(writer.tables(), Manifest())
     with monkeypatch.context() as patch:
         patch.setattr("gpuviz.formats.gpuviz.write_stream", full)
         with pytest.raises(SpoolError, match="No space left"):
-            recording = Recording(writer.tables(), Manifest())
             writer.finish(recording, derived_for_file(recording))
 
     assert times(load(writer.directory)) == list(range(12))
