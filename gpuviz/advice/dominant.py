@@ -9,6 +9,7 @@ from gpuviz.advice.finding import Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.analysis.initial_state import ALLOCATED
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
+from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.analysis.peak import peak_and_state
 from gpuviz.analysis.processes import processes
 from gpuviz.data.columns import codes, plain
@@ -74,7 +75,7 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     if found is None:
         return
     stack, most = found
-    lanes = (each for each in recording.overlap(device).devices if each.device == device)
+    lanes = (each for each in whole_overlap(recording).devices if each.device == device)
     lane = next(lanes, None)
     limit = "" if lane is None else f" {_limit(lane, spent[kinds[rows] == _KINDS.index('kernel')])}"
     line = line_of(recording, stack, format_duration(most))

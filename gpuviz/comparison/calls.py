@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpuviz.advice.finding import Line, named
+from gpuviz.analysis.copies import copies
 from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
+from gpuviz.analysis.synchronizations import synchronizations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted, format_duration
@@ -197,14 +199,14 @@ def _copies(recording: "RecordingData") -> list[_Row]:
             row["bytes"],
             row["total_ns"],
         )
-        for row in recording.copies("line").to_pylist()
+        for row in copies(recording, "line").to_pylist()
     ]
 
 
 def _waits(recording: "RecordingData") -> list[_Row]:
     return [
         _Row(row["site"], row["source"], row["name"], "", row["count"], 0, row["total_ns"])
-        for row in recording.synchronizations("line").to_pylist()
+        for row in synchronizations(recording, "line").to_pylist()
         if row["kind"] in _SYNCHRONIZATIONS
     ]
 

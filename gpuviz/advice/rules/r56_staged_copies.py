@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.analysis.device_links import device_links
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peer_copies import PeerCopies, peer_copies
 from gpuviz.data.columns import plain
@@ -41,7 +42,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     """
     recording = schedule.recording
     copies = peer_copies(recording.tables)
-    for link in recording.device_links:
+    for link in device_links(recording):
         pair = (link.first, link.second)
         between = copies.among(_is_between(copies, pair))
         staged = between.among(between.is_staged)

@@ -153,7 +153,7 @@ def test_the_stream_of_such_a_copy_is_never_one_of_the_drivers_own():
 
 
 def staged_copies(recording):
-    return [each for each in recording.findings(small=True) if each.rule == "R49"]
+    return [each for each in recording.findings(small=True) if each.rule == "R56"]
 
 
 @pytest.mark.parametrize(
