@@ -80,14 +80,16 @@ class Store:
             return 0
         total = 0
         for file in [self._part.path, *self._part.directory.glob("*")]:
-            # The writing thread may rename or remove a file at any time.
-            with suppress(FileNotFoundError):
+            # The writing thread, or another program, may rename or remove a file at any time.
+            with suppress(OSError):
                 total += file.stat().st_size
         return total
 
     def append(self, table: str, batch: "pa.RecordBatch") -> None:
-        """Add rows of a table."""
+        """Add rows of a table, unless the recording is finished."""
         with self._lock:
+            if self._finished is not None:
+                return
             if self._part is not None and self.failure is None:
                 self._part.append(table, batch)
                 return
@@ -108,7 +110,7 @@ class Store:
     def flush(self) -> None:
         """Write appended rows, so that they survive a kill of this process; note disk failures."""
         with self._lock:
-            if self._part is None or self.failure is not None:
+            if self._part is None or self.failure is not None or self._finished is not None:
                 return
             try:
                 self._part.flush()

@@ -9,7 +9,7 @@ from gpuviz.errors import RecordingExistsError
 from gpuviz.formats import whole_folder
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.formats.whole_folder import write_whole_folder
-from tests.faults import faults_at_every_line
+from tests.faults import Fault
 
 # Between the end of a block and the close of its file, Python leaves that to the collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -46,25 +46,25 @@ def write(request, monkeypatch):
 
 def test_old_or_new_is_there_whenever_it_is_interrupted(write, tmp_path):
     path = tmp_path / "run"
-    places = []
-    for fault in faults_at_every_line(folder="/gpuviz/formats/"):
+    fault = Fault(folder="/gpuviz/formats/")
+    for line in fault.lines():
         write(path, "old")
-        with fault.armed():
+        with fault.armed(line):
             write(path, "new")
-        places.append(fault.place)
 
         assert contents(path) in ({"old"}, {"new"}), fault.place
-    assert len(places) > 20
+    assert line > 20
     write(path, "last")
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
     assert contents(path) == {"last"}
 
 
 def test_a_new_path_is_whole_or_free_whenever_it_is_interrupted(write, tmp_path):
-    for number, fault in enumerate(faults_at_every_line(folder="/gpuviz/formats/")):
-        path = tmp_path / str(number) / "run"
+    fault = Fault(folder="/gpuviz/formats/")
+    for line in fault.lines():
+        path = tmp_path / str(line) / "run"
         path.parent.mkdir()
-        with fault.armed():
+        with fault.armed(line):
             write(path, "new", overwrite=False)
 
         assert not path.exists() or contents(path) == {"new"}, fault.place

@@ -306,3 +306,24 @@ def test_batches_with_other_dictionaries_join(tmp_path):
     assert frames["source"].to_pylist() == ["1", "2"]
     assert load(writer.directory).tables["frames"]["source"].to_pylist() == ["1", "2"]
     assert isinstance(frames["source"].type, pa.DictionaryType)
+
+
+def test_frames_that_nobody_stored_are_left_out_of_call_stacks(tmp_path):
+    writer = PartWriter(tmp_path / "run.gpuviz", Manifest())
+    append_stack(writer, 1)
+    stack = one_line_stacks([1])["stacks"].to_pylist()[0]
+    rows = [
+        {**stack, "id": 2, "frames": [7, 1, 8], "user_frame": 7},
+        {**stack, "id": 3, "frames": []},
+        {**stack, "id": 4, "frames": [9]},
+        {**stack, "id": 5, "frames": [1, 1]},
+    ]
+    schema = one_line_stacks([1])["stacks"].schema
+    writer.append("stacks", pa.Table.from_pylist(rows, schema=schema).to_batches()[0])
+    writer.append("memory_events", events(0, 2, 2))
+    writer.flush()
+
+    stacks = load(writer.directory).tables["stacks"]
+
+    assert stacks["frames"].to_pylist() == [[1], [1], [], [], [1, 1]]
+    assert stacks["user_frame"].to_pylist()[1] == 0
