@@ -110,6 +110,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         }
         return;
     }
+    const CuptiStreams::Used used = stream_used(call, data);
     const std::uint32_t stack = options_.stacks ? session_.capture_stack() : 0;
     log.api_calls.append({.time = log.since_start(began_ns),
                           .end = log.since_start(ended_ns),
@@ -117,13 +118,13 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
                           .thread = record::current_thread_id(),
                           .correlation = data.correlationId,
                           .stack = stack,
-                          .range = session_.current_range()});
+                          .range = session_.current_range(),
+                          .stream = call.may_be_between_devices() ? used.id : 0});
     launches_.fetch_add(is_launch, std::memory_order_relaxed);
     if (data.context == nullptr) {
         return;
     }
     try {
-        const CuptiStreams::Used used = stream_used(call, data);
         const bool is_known =
             session_.touches() != nullptr && touch_blocks(call, data, began_ns, touches);
         if (is_followed(call)) {
@@ -141,10 +142,10 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
 }
 
 void CuptiTracer::on_enter(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
+    if (call.may_join_capture()) {
+        stream_used(call, data);
+    }
     try {
-        if (call.may_join_capture()) {
-            stream_used(call, data);
-        }
         if (call.is_about_waits()) {
             waits_.enter(call, data.functionParams);
         }
@@ -161,12 +162,11 @@ void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& dat
     try {
         // A thread needs no context to wait for an event.
         const CuptiStreams::Used used = stream_used(call, data);
-        const CuptiWaits::Made made{
-            .owner = {data.context == nullptr ? 0 : data.contextUid, used.device},
-            .stream = used.id,
-            .correlation = data.correlationId,
-            .began_ns = began_ns,
-            .ended_ns = ended_ns};
+        const CuptiWaits::Made made{.owner = {used.context, used.device},
+                                    .stream = used.id,
+                                    .correlation = data.correlationId,
+                                    .began_ns = began_ns,
+                                    .ended_ns = ended_ns};
         if (call.kind != CuptiCall::Kind::event_record) {
             waits_.succeeded(call, made);
         } else if (!is_captured_record(call, data)) {
@@ -177,17 +177,24 @@ void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& dat
     }
 }
 
-CuptiStreams::Used CuptiTracer::stream_used(const CuptiCall& call, const CUpti_CallbackData& data) {
-    const auto device = [&] { return device_of(data.context, data.contextUid); };
+CuptiStreams::Used CuptiTracer::stream_used(const CuptiCall& call,
+                                            const CUpti_CallbackData& data) noexcept {
     // After its call a destroyed stream is no stream any more.
     if (data.context == nullptr || call.kind == CuptiCall::Kind::stream_destroy) {
         return {};
     }
-    if (call.stream >= 0 || call.kind == CuptiCall::Kind::launch_ex) {
-        return streams_.used(data.context, data.contextUid, stream_of(call, data.functionParams),
-                             call.is_per_thread, device);
+    try {
+        const auto device = [&] { return device_of(data.context, data.contextUid); };
+        const bool names_stream = call.stream >= 0 || call.kind == CuptiCall::Kind::launch_ex;
+        if (names_stream || call.may_be_between_devices()) {
+            const CUstream stream = names_stream ? stream_of(call, data.functionParams) : nullptr;
+            return streams_.used(data.context, data.contextUid, stream, call.is_per_thread, device);
+        }
+        return {.device = device(), .context = data.contextUid};
+    } catch (const std::exception&) {
+        session_.log().count_lost(1);
+        return {};
     }
-    return {device(), 0};
 }
 
 std::uint32_t CuptiTracer::name_of(CUpti_CallbackId id) noexcept {
@@ -304,8 +311,7 @@ void CuptiTracer::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& dat
                 return streams_.created(data.context, device_of(data.context, 0),
                                         data.resourceHandle.stream);
             case CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING:
-                return streams_.destroyed(data.context, device_of(data.context, 0),
-                                          data.resourceHandle.stream);
+                return streams_.destroyed(device_of(data.context, 0), data.resourceHandle.stream);
             case CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING:
                 return arguments_.forget_functions();
             case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:

@@ -44,7 +44,7 @@ void CuptiTracer::on_graph_records(const CuptiCall& call, const CUpti_CallbackDa
     }
     const CuptiStreams::Used used = stream_used(call, data);
     for (const std::uint64_t event : events) {
-        waits_.recorded(event, {.owner = {data.contextUid, used.device},
+        waits_.recorded(event, {.owner = {used.context, used.device},
                                 .stream = used.id,
                                 .correlation = data.correlationId});
     }

@@ -14,6 +14,7 @@
     X(unsubscribe, cuptiUnsubscribe)                              \
     X(enable_callback, cuptiEnableCallback)                       \
     X(get_callback_name, cuptiGetCallbackName)                    \
+    X(get_context_id, cuptiGetContextId)                          \
     X(get_device_id, cuptiGetDeviceId)                            \
     X(get_stream_id, cuptiGetStreamIdEx)                          \
     X(enable_activity, cuptiActivityEnable)                       \

@@ -32,6 +32,7 @@ CuptiStreams::CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log
         get_flags_ = reinterpret_cast<decltype(get_flags_)>(dlsym(driver, "cuStreamGetFlags"));
         get_priority_ =
             reinterpret_cast<decltype(get_priority_)>(dlsym(driver, "cuStreamGetPriority"));
+        get_context_ = reinterpret_cast<decltype(get_context_)>(dlsym(driver, "cuStreamGetCtx"));
         is_capturing_ =
             reinterpret_cast<decltype(is_capturing_)>(dlsym(driver, "cuStreamIsCapturing"));
     }
@@ -41,10 +42,14 @@ void CuptiStreams::created(CUcontext context, int device, CUstream stream) {
     describe({context, stream, false}, device, log_.since_start(record::now_ns()));
 }
 
-void CuptiStreams::destroyed(CUcontext context, int device, CUstream stream) {
+void CuptiStreams::destroyed(int device, CUstream stream) {
     {
         const std::lock_guard lock(mutex_);
-        known_.erase({context, stream, 0});
+        if (const auto found = with_handle_.find(stream); found != with_handle_.end()) {
+            device = found->second.device;
+            with_handle_.erase(found);
+        }
+        std::erase_if(known_, [&](const auto& each) { return std::get<1>(each.first) == stream; });
         ++version_;
     }
     log_.streams.destroyed(device, reinterpret_cast<std::uint64_t>(stream),
@@ -59,7 +64,7 @@ bool CuptiStreams::is_capturing(CUstream stream) const noexcept {
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-std::uint32_t CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
+CuptiStreams::Used CuptiStreams::describe(const Key& key, int device, std::int64_t created) {
     const auto [context, stream, zero_is_per_thread] = key;
     const bool is_per_thread =
         stream == CU_STREAM_PER_THREAD || (stream == nullptr && zero_is_per_thread);
@@ -71,22 +76,36 @@ std::uint32_t CuptiStreams::describe(const Key& key, int device, std::int64_t cr
         return found->second;
     }
     if (is_capturing(is_per_thread ? CU_STREAM_PER_THREAD : stream)) {
-        return 0;
+        return {};
     }
-    record::Stream found{.id = 0, .device = device, .handle = 0};
-    std::uint32_t number = 0;
-    if (library_.get_stream_id(context, is_default || is_per_thread ? nullptr : stream,
-                               is_per_thread, &number) == CUPTI_SUCCESS) {
-        found.tracer_id = number;
+    if (!is_default && !is_per_thread) {
+        return known_[known] = describe_by_handle(context, device, stream, created);
     }
-    found.created = created;
-    if (is_default) {
-        found.kind = StreamKind::default_stream;
-    } else if (is_per_thread) {
-        found.kind = StreamKind::per_thread;
-        found.handle = device::per_thread_stream(thread);
-    } else {
-        found.handle = reinterpret_cast<std::uint64_t>(stream);
+    const std::uint32_t id = log_.streams.describe(
+        {.id = 0,
+         .device = device,
+         .handle = is_per_thread ? device::per_thread_stream(thread) : 0,
+         .tracer_id = tracer_id_of(context, nullptr, is_per_thread),
+         .kind = is_per_thread ? StreamKind::per_thread : StreamKind::default_stream,
+         .created = created});
+    return known_[known] = {device, number_of(context), id};
+}
+
+CuptiStreams::Used CuptiStreams::describe_by_handle(CUcontext current, int device, CUstream stream,
+                                                    std::int64_t created) {
+    CUcontext own = current;
+    std::uint32_t own_device = std::uint32_t(device);
+    if (get_context_ != nullptr && get_context_(stream, &own) == CUDA_SUCCESS && own != current) {
+        library_.get_device_id(own, &own_device);
+    }
+    const auto known = with_handle_.find(stream);
+    Used used = known == with_handle_.end() ? Used{} : known->second;
+    if (used.id == 0 || created != 0) {
+        record::Stream found{.id = 0,
+                             .device = int(own_device),
+                             .handle = reinterpret_cast<std::uint64_t>(stream),
+                             .tracer_id = tracer_id_of(own, stream, false),
+                             .created = created};
         unsigned flags = 0;
         if (get_flags_ != nullptr && get_flags_(stream, &flags) == CUDA_SUCCESS) {
             found.kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::non_blocking
@@ -96,14 +115,40 @@ std::uint32_t CuptiStreams::describe(const Key& key, int device, std::int64_t cr
         if (get_priority_ != nullptr && get_priority_(stream, &priority) == CUDA_SUCCESS) {
             found.priority = priority;
         }
+        used = {found.device, number_of(own), log_.streams.describe(found)};
+        with_handle_[stream] = used;
     }
-    return known_[known] = log_.streams.describe(found);
+    if (own != current) {
+        log_.streams.add_tracer_id(used.id, device, tracer_id_of(current, stream, false));
+    }
+    return used;
 }
 
-std::uint32_t CuptiStreams::by_handle(const Key& key, int device) {
+CuptiStreams::Used CuptiStreams::by_handle(const Key& key, Used current) {
     const auto [context, stream, zero_is_per_thread] = key;
+    {
+        const std::lock_guard lock(mutex_);
+        if (const auto found = with_handle_.find(stream); found != with_handle_.end()) {
+            return found->second;
+        }
+    }
     const CUstream named = stream == nullptr && zero_is_per_thread ? CU_STREAM_PER_THREAD : stream;
-    return log_.streams.by_handle(device, handle_of(named), log_.since_start(record::now_ns()));
+    current.id = log_.streams.by_handle(current.device, handle_of(named),
+                                        log_.since_start(record::now_ns()));
+    return current;
+}
+
+std::uint64_t CuptiStreams::tracer_id_of(CUcontext context, CUstream stream,
+                                         bool is_per_thread) const {
+    std::uint32_t number = 0;
+    const bool is_known =
+        library_.get_stream_id(context, stream, is_per_thread, &number) == CUPTI_SUCCESS;
+    return is_known ? number : 0;
+}
+
+std::uint32_t CuptiStreams::number_of(CUcontext context) const {
+    std::uint32_t number = 0;
+    return library_.get_context_id(context, &number) == CUPTI_SUCCESS ? number : 0;
 }
 
 }  // namespace gpuviz::cupti

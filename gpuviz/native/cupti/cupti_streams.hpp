@@ -22,10 +22,11 @@ class CuptiStreams {
   public:
     CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log);
 
-    // A stream that a call uses, as the table `streams` knows it.
+    // A stream that a call uses, with its own device, which need not be the current one.
     struct Used {
         int device = 0;
-        std::uint32_t id = 0;
+        std::uint32_t context = 0;  // CUPTI's number
+        std::uint32_t id = 0;       // a row of `streams`; 0: none
     };
     // A call of this thread uses `stream`; `is_per_thread` if 0 means the thread's default stream.
     // `context_id` is CUPTI's. `device_of()`, the context's device, is called unless the thread's
@@ -39,14 +40,14 @@ class CuptiStreams {
             return last.second;
         }
         const int device = device_of();
-        if (const std::uint32_t id = describe(use.key, device, 0)) {
-            last = {use, {device, id}};
-            return last.second;
+        if (const Used found = describe(use.key, device, 0); found.id != 0) {
+            last = {use, found};
+            return found;
         }
-        return {device, by_handle(use.key, device)};
+        return by_handle(use.key, {.device = device, .context = context_id});
     }
     void created(CUcontext context, int device, CUstream stream);
-    void destroyed(CUcontext context, int device, CUstream stream);
+    void destroyed(int device, CUstream stream);
 
   private:
     using Key = std::tuple<CUcontext, CUstream, bool>;
@@ -59,23 +60,31 @@ class CuptiStreams {
         bool operator==(const Use&) const = default;
     };
 
-    // The id of the stream, which is described now; 0 if it captures a graph: to ask about it would
-    // end the capture.
-    std::uint32_t describe(const Key& key, int device, std::int64_t created);
-    // The id of a stream that may not be described yet.
-    [[nodiscard]] std::uint32_t by_handle(const Key& key, int device);
+    // The stream, which is described now; without an id if it captures a graph: to ask about it
+    // would end the capture.
+    Used describe(const Key& key, int device, std::int64_t created);
+    // Describes a stream that has a handle, of which another device may be current.
+    [[nodiscard]] Used describe_by_handle(CUcontext current, int device, CUstream stream,
+                                          std::int64_t created);
+    // A stream that may not be described yet: then it is taken for one of the current context.
+    [[nodiscard]] Used by_handle(const Key& key, Used current);
+    [[nodiscard]] std::uint64_t tracer_id_of(CUcontext context, CUstream stream,
+                                             bool is_per_thread) const;
+    [[nodiscard]] std::uint32_t number_of(CUcontext context) const;
     [[nodiscard]] bool is_capturing(CUstream stream) const noexcept;
 
     const CuptiLibrary& library_;
     record::ActivityLog& log_;
     CUresult (*get_flags_)(CUstream, unsigned*) = nullptr;
     CUresult (*get_priority_)(CUstream, int*) = nullptr;
+    CUresult (*get_context_)(CUstream, CUcontext*) = nullptr;
     CUresult (*is_capturing_)(CUstream, CUstreamCaptureStatus*) = nullptr;
     std::uint64_t number_;  // among all objects of this class
     std::atomic<std::uint64_t> version_{1};
-    std::mutex mutex_;  // guards known_
-    // Ids by context and stream, with the thread, if it is its own.
-    std::map<std::tuple<CUcontext, CUstream, std::uint32_t>, std::uint32_t> known_;
+    std::mutex mutex_;  // guards what follows
+    // By current context and stream, with the thread, if it is its own.
+    std::map<std::tuple<CUcontext, CUstream, std::uint32_t>, Used> known_;
+    std::map<CUstream, Used> with_handle_;  // those of known_ that have one
 };
 
 }  // namespace gpuviz::cupti

@@ -74,7 +74,9 @@ class CuptiTracer {
     void note_wait(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t began_ns,
                    std::int64_t ended_ns) noexcept;
     [[nodiscard]] bool is_captured_record(const CuptiCall& call, const CUpti_CallbackData& data);
-    CuptiStreams::Used stream_used(const CuptiCall& call, const CUpti_CallbackData& data);
+    // The stream that the call names, or the default stream that its copy is issued on; else only
+    // the current device.
+    CuptiStreams::Used stream_used(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
     // Whether all that the call accesses is known, as far as parameters show it.
     bool touch_blocks(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t time_ns,
                       std::vector<record::BlockTouches::Touch>& found);
