@@ -1,9 +1,9 @@
 // Prints the time to add a batch, by the number of existing rows: node bench/growth.ts
+import { Action } from "../src/wire/codes.ts";
 import { seeded } from "../testing/seeded.ts";
 import { BlockGroups } from "../src/model/block_groups.ts";
 import { categorize } from "../src/model/categories.ts";
 import { DeviceTimeline } from "../src/model/device_timeline.ts";
-import { Action } from "../src/model/events.ts";
 import { SpanStack } from "../src/model/span_stack.ts";
 import { MapPlaces } from "../src/view/map_layers.ts";
 

@@ -1,4 +1,5 @@
 // Prints the time to rasterize the charts of a large recording, by zoom: node bench/redraw.ts
+import { Action } from "../src/wire/codes.ts";
 import { seeded } from "../testing/seeded.ts";
 import { allocationStack } from "../src/model/allocation_stack.ts";
 import { BlockGroups } from "../src/model/block_groups.ts";
@@ -6,7 +7,6 @@ import { categorize } from "../src/model/categories.ts";
 import { CategoryLevels } from "../src/model/category_levels.ts";
 import { columnExtremes, columnLargest, columnRows } from "../src/model/decimation.ts";
 import { DeviceTimeline } from "../src/model/device_timeline.ts";
-import { Action } from "../src/model/events.ts";
 import { eventsOf, type EventRow } from "../testing/random_program.ts";
 import { SpanStack } from "../src/model/span_stack.ts";
 import { paintLane } from "../src/render/lane_raster.ts";

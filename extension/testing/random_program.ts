@@ -1,5 +1,6 @@
+import { Action } from "../src/wire/codes.ts";
 import { seeded } from "./seeded.ts";
-import { Action, type MemoryEvents } from "../src/model/events.ts";
+import type { MemoryEvents } from "../src/model/events.ts";
 
 export interface EventRow {
   readonly timeNs: number;

@@ -7,10 +7,11 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
-from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.touches import Touches, touches
+from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES

@@ -1,12 +1,12 @@
 """Effects of CUDA calls on the host."""
 
 import re
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
+from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -30,17 +30,6 @@ _COPY = re.compile(r"cu(da)?Memcpy(?!.*(Async|DtoD|DtoA|AtoD|AtoA|Peer))")
 HALVES = ("peer_to_host", "host_to_peer")
 ON_DEVICE = ("device_to_device", "peer_to_peer", *HALVES)
 _PAGEABLE = "pageable"
-
-
-class CallKind(IntEnum):
-    """Effect of a call on its thread; the first four values are those of the native core."""
-
-    OTHER = 0
-    ALLOCATION = 1
-    SYNCHRONIZE = 2
-    QUERY = 3
-    MEMCPY = 4
-    PAGEABLE_MEMCPY = 5
 
 
 def kind_of_name(name: str) -> CallKind:

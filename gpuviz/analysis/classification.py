@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
-from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import calls_of, durations, within
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.data.arrays import coded, empty, numbers
+from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.derived import NULLABLE, schemas

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuviz import _core
-from gpuviz.analysis.calls import ON_DEVICE, CallKind, call_kinds
+from gpuviz.analysis.calls import ON_DEVICE, call_kinds
+from gpuviz.data.codes import Work
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-_OTHER, _KERNEL, _COPY, _DEVICE_COPY = range(4)
-_HOST_WAIT = 2
-
 
 def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
     """Return the columns of activities for the native core, without ranges on streams."""
@@ -27,11 +25,11 @@ def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any
     kinds = codes(table["kind"], known)
     names = ("time", "end", "device", "stream", "correlation")
     columns = {name: plain(table[name]) for name in names}
-    work_of = np.full(len(known) + 1, _OTHER, np.uint8)
-    work_of[known.index("kernel")] = _KERNEL
-    work_of[known.index("memcpy")] = _COPY
+    work_of = np.full(len(known) + 1, Work.OTHER, np.uint8)
+    work_of[known.index("kernel")] = Work.KERNEL
+    work_of[known.index("memcpy")] = Work.COPY
     columns["work"] = work_of[kinds]
-    columns["work"][(kinds == known.index("memcpy")) & are_on_device(table)] = _DEVICE_COPY
+    columns["work"][(kinds == known.index("memcpy")) & are_on_device(table)] = Work.DEVICE_COPY
     ranges = kinds == known.index("range")
     if ranges.any():
         return {name: column[~ranges] for name, column in columns.items()}
@@ -50,10 +48,8 @@ def are_on_device(activities: "pa.Table") -> "NDArray[Any]":
 def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
     """Return the columns of CUDA calls for the native core."""
     table = tables["api_calls"]
-    kinds = call_kinds(tables)
-    kinds[kinds > CallKind.QUERY] = CallKind.SYNCHRONIZE
     names = ("time", "end", "thread", "correlation")
-    return {name: plain(table[name]) for name in names} | {"kind": kinds}
+    return {name: plain(table[name]) for name in names} | {"kind": call_kinds(tables)}
 
 
 def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
@@ -64,8 +60,9 @@ def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArr
     records that its stream had to wait for before; 0 if none of these is known.
     """
     table = tables["synchronizations"]
-    kinds = np.minimum(codes(table["kind"], DICTIONARIES["synchronizations", "kind"]), _HOST_WAIT)
+    kinds = codes(table["kind"], DICTIONARIES["synchronizations", "kind"])
     names = ("time", "end", "stream", "event_sync_id", "correlation")
-    columns = {name: plain(table[name]) for name in names} | {"kind": kinds.astype(np.uint8)}
+    columns: dict[str, Any] = {name: plain(table[name]) for name in names}
+    columns["kind"] = kinds.astype(np.uint8)
     columns["time"] = _core.event_times(timed_activities(tables), timed_calls(tables), columns)
     return columns

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.data.arrays import numbers
+from gpuviz.data.codes import HOST_WAIT_KINDS, IDLE_CAUSES
 from gpuviz.data.columns import codes, distinct, plain, rows_at
 
 if TYPE_CHECKING:
@@ -41,23 +42,8 @@ SOURCES = {
 }
 
 DICTIONARIES = {
-    ("host_waits", "kind"): (
-        "event_synchronize",
-        "stream_synchronize",
-        "context_synchronize",
-        "memcpy",
-        "pageable_memcpy",
-    ),
-    # IdleCause in the native core.
-    ("idle_gaps", "cause"): (
-        "host",
-        "dependency",
-        "synchronization",
-        "allocation",
-        "unrecorded_event",
-        "gpu_busy",
-        "unknown",
-    ),
+    ("host_waits", "kind"): HOST_WAIT_KINDS,
+    ("idle_gaps", "cause"): IDLE_CAUSES,
 }
 
 NULLABLE = (("host_waits", "waiting_ns"), ("host_waits", "transfer_ns"))

@@ -1,4 +1,4 @@
-"""Columns computed from others: names that a line assigns, a copy's host memory, block owners."""
+"""Columns computed from others, such as the names that a line assigns."""
 
 import re
 from functools import lru_cache
@@ -12,6 +12,7 @@ import pyarrow as pa
 from gpuviz.data.arrays import coded
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.stream_handle import own_name
 from gpuviz.data.tables import DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
@@ -129,6 +130,13 @@ def with_frameworks(events: "pa.Table", pools: "pa.Table") -> "pa.Table":
     of_pool = np.append(np.maximum(codes(pools["framework"], FRAMEWORKS), 0), 0)
     found = of_pool[first_rows(ids, used)].astype(np.int8)
     return _with_column(events, "memory_events", "framework", coded(found, FRAMEWORKS))
+
+
+def with_named(streams: "pa.Table") -> "pa.Table":
+    """Return ``streams`` with the column ``named`` recomputed from its other columns."""
+    rows = streams.select(["id", "handle", "name"]).to_pylist()
+    named = [int(row["name"] not in ("", own_name(row["id"], row["handle"]))) for row in rows]
+    return _with_column(streams, "streams", "named", pa.array(named, pa.uint8()))
 
 
 def host_memories(

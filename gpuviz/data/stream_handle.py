@@ -37,6 +37,11 @@ def stream_name(handle: int) -> str:
     return f"stream {handle:#x}"
 
 
+def own_name(number: int, handle: int) -> str:
+    """Return the name of a stream that the program has not named."""
+    return f"internal stream {number}" if handle == NO_HANDLE else stream_name(handle)
+
+
 def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
     number: int,
     device: int,
@@ -52,8 +57,8 @@ def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
         "id": number,
         "device": device,
         "handle": handle,
-        "name": name
-        or (f"internal stream {number}" if handle == NO_HANDLE else stream_name(handle)),
+        "name": name or own_name(number, handle),
+        "named": int(name != ""),
         "kind": DICTIONARIES["streams", "kind"][kind] if kind else stream_kind(handle),
         "priority": priority,
         "created": created,

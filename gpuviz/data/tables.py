@@ -8,121 +8,34 @@ from functools import cache
 
 import pyarrow as pa
 
-# In the order of Action in native/record/memory_event.hpp.
-ACTIONS = (
-    "alloc",
-    "free_requested",
-    "free_completed",
-    "segment_alloc",
-    "segment_free",
-    "segment_map",
-    "segment_unmap",
-    "oom",
-    "record_stream",
-    "snapshot",
-    "annotate",
-    "empty_cache",
-    "memory_limit",
-)
+from gpuviz.data import codes
 
-# The libraries that own memory: Framework in native/record/memory_event.hpp. Empty: unknown.
-FRAMEWORKS = ("", "cupy", "torch", "numba", "cuda_core", "rmm")
+ACTIONS = codes.ACTIONS
+FRAMEWORKS = codes.FRAMEWORKS
 
 DICTIONARIES = {
-    ("memory_events", "action"): ACTIONS,
-    ("host_memory_events", "action"): ACTIONS,
-    # The following are in the order of the enumerations ActivityKind, CopyKind, MemoryKind ... in
-    # native/record/activity_rows.hpp.
-    ("activities", "kind"): ("kernel", "memcpy", "memset", "graph", "range"),
-    ("activities", "copy_kind"): (
-        "",
-        "host_to_device",
-        "device_to_host",
-        "device_to_device",
-        "host_to_host",
-        "peer_to_peer",
-        "peer_to_host",
-        "host_to_peer",
-    ),
-    ("activities", "source"): ("", "pageable", "pinned", "device", "array", "managed"),
-    ("activities", "destination"): ("", "pageable", "pinned", "device", "array", "managed"),
-    ("activities", "host_memory"): ("", "pageable", "pinned", "managed"),
-    ("synchronizations", "kind"): (
-        "event_record",
-        "stream_wait_event",
-        "event_synchronize",
-        "stream_synchronize",
-        "context_synchronize",
-    ),
-    ("launch_blocks", "mode"): ("unknown", "read", "write", "read_write"),
-    ("graph_calls", "kind"): (
-        "kernel",
-        "memcpy",
-        "memset",
-        "event_record",
-        "stream_wait_event",
-        "launch",
-    ),
-    ("memory_operations", "operation"): ("allocation", "release"),
-    ("memory_operations", "memory"): ("", "pageable", "pinned", "device", "array", "managed"),
-    ("overheads", "kind"): (
-        "unknown",
-        "driver_compiler",
-        "buffer_flush",
-        "instrumentation",
-        "resource",
-        "runtime_triggered_module_loading",
-        "lazy_function_loading",
-        "command_buffer_full",
-        "activity_buffer_request",
-        "uvm_activity_init",
-        "jit_load_cached",
-        "jit_compile",
-    ),
-    ("collectives", "function"): (
-        "unknown",
-        "all_reduce",
-        "all_gather",
-        "reduce_scatter",
-        "broadcast",
-        "reduce",
-        "send",
-        "receive",
-        "all_to_all",
-        "gather",
-        "scatter",
-    ),
-    ("collectives", "element"): (
-        "unknown",
-        "int8",
-        "uint8",
-        "int32",
-        "uint32",
-        "int64",
-        "uint64",
-        "float16",
-        "bfloat16",
-        "float32",
-        "float64",
-        "float8_e4m3",
-        "float8_e5m2",
-    ),
-    ("collectives", "algorithm"): (
-        "unknown",
-        "tree",
-        "ring",
-        "collnet_direct",
-        "collnet_chain",
-        "nvls",
-        "nvls_tree",
-        "pat",
-    ),
-    ("collectives", "protocol"): ("unknown", "ll", "ll128", "simple"),
-    ("memory_events", "framework"): FRAMEWORKS,
-    ("pools", "framework"): FRAMEWORKS,
-    ("pools", "memory"): ("", "device", "pinned", "managed"),
-    ("ranges", "kind"): ("range", "cell", "nvtx", "load", "compile"),
-    ("streams", "kind"): ("unknown", "default", "per_thread_default", "blocking", "non_blocking"),
+    ("memory_events", "action"): codes.ACTIONS,
+    ("host_memory_events", "action"): codes.ACTIONS,
+    ("activities", "kind"): codes.ACTIVITY_KINDS,
+    ("activities", "copy_kind"): codes.COPY_KINDS,
+    ("activities", "source"): codes.MEMORIES,
+    ("activities", "destination"): codes.MEMORIES,
+    ("activities", "host_memory"): codes.HOST_MEMORIES,
+    ("synchronizations", "kind"): codes.SYNCHRONIZATION_KINDS,
+    ("launch_blocks", "mode"): codes.ACCESS_MODES,
+    ("graph_calls", "kind"): codes.GRAPH_CALL_KINDS,
+    ("memory_operations", "operation"): codes.MEMORY_OPERATIONS,
+    ("memory_operations", "memory"): codes.MEMORIES,
+    ("overheads", "kind"): codes.OVERHEAD_KINDS,
+    ("collectives", "function"): codes.COLLECTIVE_FUNCTIONS,
+    ("collectives", "element"): codes.ELEMENT_TYPES,
+    ("collectives", "algorithm"): codes.COLLECTIVE_ALGORITHMS,
+    ("collectives", "protocol"): codes.COLLECTIVE_PROTOCOLS,
+    ("memory_events", "framework"): codes.FRAMEWORKS,
+    ("pools", "framework"): codes.FRAMEWORKS,
+    ("pools", "memory"): codes.POOL_MEMORIES,
+    ("ranges", "kind"): codes.RANGE_KINDS,
+    ("streams", "kind"): codes.STREAM_KINDS,
 }
 
 # Tables whose rows may be updated; the last row of an id is valid.
@@ -165,6 +78,7 @@ IMPLIED = (
     ("stacks", "user_frame"),
     ("activities", "host_memory"),
     ("memory_events", "framework"),
+    ("streams", "named"),
 )
 
 DEVICE_COLUMNS = frozenset({"device", "source_device", "destination_device"})
@@ -264,7 +178,8 @@ def schemas() -> "dict[str, pa.Schema]":
       ``multiprocessors`` is 0 if unknown.
     - ``streams``: ``id`` is ``stream`` in other tables; ``handle`` is the raw CUstream, which may
       be reused after the stream is destroyed; 2**64 - 1 for one that the driver made for itself,
-      such as that of a graph's branch. ``created`` is 0 for streams that existed before,
+      such as that of a graph's branch. ``named`` is 1 if the program gave it its ``name``, else 0.
+      ``created`` is 0 for streams that existed before,
       ``destroyed`` is -1 if no end was recorded.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (another allocator's).
@@ -340,6 +255,7 @@ _COLUMNS = {
         "device": "int16",
         "handle": "uint64",
         "name": "utf8",
+        "named": "uint8",
         "kind": "enum",
         "priority": "int32",
         "created": "int64",

@@ -12,6 +12,7 @@ from gpuviz.data.implied_columns import (
     with_frameworks,
     with_host_memories,
     with_installed,
+    with_named,
     with_user_frames,
 )
 from gpuviz.data.staged_copies import with_staged_copies
@@ -68,6 +69,8 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
         conforming["memory_events"] = with_frameworks(
             conforming["memory_events"], conforming["pools"]
         )
+    if "named" not in conforming["streams"].schema.names:
+        conforming["streams"] = with_named(conforming["streams"])
     conforming = with_staged_copies(conforming)
     return conforming | {name: table for name, table in tables.items() if name not in conforming}
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import calls_of, durations
+from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.exports.trace_device import named

@@ -15,8 +15,8 @@ from gpuviz.data.validation import conform, without_unknown_ids
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
-from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
-from gpuviz.formats.gpuviz import MANIFEST, TABLE_SUFFIX
+from gpuviz.formats.arrow_stream import TABLE_SUFFIX, checked, decoded_bytes, known_schema
+from gpuviz.formats.gpuviz import MANIFEST
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
 from gpuviz.formats.load_limit import LoadLimit

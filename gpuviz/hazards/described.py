@@ -56,8 +56,8 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
     stack = recording.call_stacks.call_site
     freed = "" if row["free"] < 0 else stack(events["stack"][row["free"]].as_py())[0]
     allocating = events["stream"][old].as_py()
-    gpu = streams.get(allocating, {}).get("gpu", "")
-    stream = shown_stream(_name(streams, allocating), gpu)
+    owner = _stream(streams, allocating, row["device"])
+    stream = shown_stream(owner["name"], owner["gpu"], is_named=bool(owner["named"]))
     facts = ("kind", "tier", "device", "block", "other_block", "bytes", "count")
     return Hazard(
         **{name: row[name] for name in facts},
@@ -84,10 +84,20 @@ def _operation(
         kind = recording.tables["activities"]["copy_kind"][activity].as_py()
         name = _BETWEEN if kind in HALVES else _name_in(recording, "activities", activity)
     site, source = recording.call_stacks.call_site(stack)
-    number = row[f"{side}_stream"]
-    known = streams.get(number, {"device": row["device"], "gpu": ""})
-    stream, device, gpu = _name(streams, number), known["device"], known["gpu"]
-    return HazardOperation(name, mode, site, source, stack, stream, device, gpu, activity, event)
+    stream = _stream(streams, row[f"{side}_stream"], row["device"])
+    return HazardOperation(
+        name=name,
+        mode=mode,
+        site=site,
+        source=source,
+        stack=stack,
+        stream=stream["name"],
+        is_named=bool(stream["named"]),
+        device=stream["device"],
+        gpu=stream["gpu"],
+        activity=activity,
+        event=event,
+    )
 
 
 def _name_in(recording: "RecordingData", table: str, row: int) -> str:
@@ -97,5 +107,8 @@ def _name_in(recording: "RecordingData", table: str, row: int) -> str:
     return text or str(chosen["kind"][0].as_py())
 
 
-def _name(streams: "_Streams", stream: int) -> str:
-    return streams.get(stream, {}).get("name") or f"stream {stream}"
+def _stream(streams: "_Streams", number: int, device: int) -> dict[str, Any]:
+    """Return the row of a stream; of one without a row or a name, what is known."""
+    unnamed = {"name": f"stream {number}", "named": 0}
+    known = streams.get(number, {"device": device, "gpu": "", **unnamed})
+    return known if known["name"] else known | unnamed

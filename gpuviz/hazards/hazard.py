@@ -22,6 +22,7 @@ class HazardOperation:
         source: The text of the line; empty if unknown.
         stack: An id of ``stacks``; 0 if unknown.
         stream: The name of its stream; for a free, that of the block's allocation.
+        is_named: Whether the program gave the stream its name.
         device: Id in ``devices`` of the GPU of its stream.
         gpu: That GPU among those of the process, such as ``GPU 1``; empty if the process has one.
         activity: The row of ``activities``, or -1.
@@ -34,6 +35,7 @@ class HazardOperation:
     source: str
     stack: int
     stream: str
+    is_named: bool
     device: int
     gpu: str
     activity: int
@@ -42,7 +44,7 @@ class HazardOperation:
     @property
     def where(self) -> str:
         """The stream, and the GPU if the process has several."""
-        return shown_stream(self.stream, self.gpu)
+        return shown_stream(self.stream, self.gpu, is_named=self.is_named)
 
     @property
     def short_name(self) -> str:
@@ -94,8 +96,10 @@ class Hazard:
     fix: str
 
 
-def shown_stream(stream: str, gpu: str = "") -> str:
-    """Return a stream as text: its name in quotes, or what it is; and its GPU, if not empty."""
-    is_named = not stream.startswith(("stream ", "default ", "per-thread ", "internal "))
+def shown_stream(stream: str, gpu: str, *, is_named: bool) -> str:
+    """Return a stream as text: a name of the program in quotes, else what the stream is.
+
+    Its GPU follows, if not empty.
+    """
     shown = f'stream "{stream}"' if is_named else stream
     return f"{shown} of {gpu}" if gpu else shown

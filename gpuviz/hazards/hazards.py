@@ -11,10 +11,11 @@ from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.touches import touches
 from gpuviz.data.arrays import batch_of
+from gpuviz.data.codes import Code
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import SIDES, schemas
 from gpuviz.data.manifest import TORCH_ALLOCATOR
-from gpuviz.hazards.operations import Code, Operations, operations
+from gpuviz.hazards.operations import Operations, operations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

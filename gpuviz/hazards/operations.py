@@ -2,15 +2,15 @@
 
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.calls import CallKind, kind_of_name
+from gpuviz.analysis.calls import kind_of_name
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.peer_copies import PeerCopies, peer_copies
 from gpuviz.analysis.touches import alive
+from gpuviz.data.codes import CallKind, Code, CopyBit, HazardCopy
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.stream_handle import NO_HANDLE
@@ -39,54 +39,16 @@ _MEMORIES = DICTIONARIES["activities", "host_memory"]
 _STREAM_KINDS = DICTIONARIES["streams", "kind"]
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
 _RANGE = "range"
-_SYNCHRONOUS, _PAGEABLE = 4, 8
-# Kinds of copies as the engine numbers them. Between devices they are as on one.
+# Between devices copies are as on one.
 _COPIES = {
-    _COPY_KINDS.index(name): number
-    for name, number in (
-        ("host_to_device", 0),
-        ("device_to_host", 1),
-        ("device_to_device", 2),
-        ("peer_to_peer", 2),
-    )
+    _COPY_KINDS.index("host_to_device"): HazardCopy.HOST_TO_DEVICE,
+    _COPY_KINDS.index("device_to_host"): HazardCopy.DEVICE_TO_HOST,
+    _COPY_KINDS.index("device_to_device"): HazardCopy.DEVICE_TO_DEVICE,
+    _COPY_KINDS.index("peer_to_peer"): HazardCopy.DEVICE_TO_DEVICE,
 }
-_PEER, _PEER_SHIFT = _COPY_KINDS.index("peer_to_peer"), 4
+_PEER = _COPY_KINDS.index("peer_to_peer")
 # Numbers of events that captures record, apart from those of all others.
 _CAPTURED_EVENTS = 1 << 31
-
-
-class Code(IntEnum):
-    """What an operation does; the order is that of Code in native/hazards.
-
-    ``object`` is the block of an allocation, a ``record_stream`` or a free; the event of a record,
-    a wait or a synchronization; the executable graph of a launch and of another instantiation of
-    the graph captured last, and the first one of a node and of the end of a capture; the kind of a
-    new stream (1 blocking, 2 non-blocking); of a copy its kind (0 host to device, 1 device to host,
-    2 device to device, 3 host to host), plus 4 if it is synchronous, plus 8 if its host memory is
-    pageable, plus 16 times the number behind its other device if it is between devices and in a
-    default stream; 4 for a synchronous memset.
-    """
-
-    LAUNCH = 0
-    COPY = 1
-    MEMSET = 2
-    RECORD_EVENT = 3
-    WAIT_EVENT = 4
-    WAIT_FOR_UNKNOWN = 5
-    SYNCHRONIZE_EVENT = 6
-    SYNCHRONIZE_STREAM = 7
-    SYNCHRONIZE_DEVICE = 8
-    CREATE_STREAM = 9
-    DESTROY_STREAM = 10
-    ALLOCATE = 11
-    RECORD_STREAM = 12
-    FREE = 13
-    BEGIN_CAPTURE = 14
-    NODE = 15
-    END_CAPTURE = 16
-    INSTANTIATE = 17
-    LAUNCH_GRAPH = 18
-    SYNCHRONIZE_ALL = 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,10 +191,12 @@ def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", graphs: Know
         Code.LAUNCH,
     )
     pageable = codes(activities["host_memory"], _MEMORIES)[row] == _MEMORIES.index("pageable")
-    bits = np.where(is_synchronous, _SYNCHRONOUS, 0)
+    bits = np.where(is_synchronous, CopyBit.SYNCHRONOUS, 0)
     # Copies of unknown kind are taken as copies between host buffers, which the host waits for.
-    copy = np.select([copy_kind == each for each in _COPIES], list(_COPIES.values()), 3)
-    copy_bits = copy | bits | np.where(pageable, _PAGEABLE, 0)
+    copy = np.select(
+        [copy_kind == each for each in _COPIES], list(_COPIES.values()), HazardCopy.HOST_TO_HOST
+    )
+    copy_bits = copy | bits | np.where(pageable, CopyBit.PAGEABLE, 0)
     rows.add(
         begin[call],
         code,
@@ -265,7 +229,7 @@ def _add_peer_copies(rows: _Rows, tables: "Tables", used: "Touches", copies: Pee
         np.where(is_known, Code.COPY, Code.SYNCHRONIZE_ALL),
         device=copies.device,
         stream=np.where(is_known, copies.stream, 0),
-        object=_COPIES[_PEER] | np.where(is_default, peer + 1, 0) << _PEER_SHIFT,
+        object=_COPIES[_PEER] | np.where(is_default, peer + 1, 0) * CopyBit.PEER,
         touches=np.where(is_known, count, 0),
         first_touch=first,
         activity=copies.activity,

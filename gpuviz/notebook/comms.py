@@ -1,6 +1,9 @@
-"""ipykernel settings for answering a page while a cell runs."""
+"""The comm of the panel, and ipykernel settings for answering it while a cell runs."""
 
 from typing import Any
+
+# The comm target of the panel.
+TARGET = "gpuviz.notebook"
 
 
 def answer_while_a_cell_runs(comm: Any) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.data.escaping import as_unicode
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.cells import between_cells
-from gpuviz.notebook.comms import answer_while_a_cell_runs
+from gpuviz.notebook.comms import TARGET, answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.kept_alive import MOST_BUTTONS
 from gpuviz.notebook.numbers import numbers_message
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gpuviz.ownership.held_memory import HeldMemory, Release
     from gpuviz.recorder.recorder import Recorder
 
-TARGET = "gpuviz.notebook"
 INTERVAL_S = 1.0
 # During a recording, new statistics wake the panel earlier.
 LONGEST_INTERVAL_S = 3.0

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from gpuviz.advice.conclusions import for_report
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.data.escaping import as_unicode
-from gpuviz.formats.gpuviz import TABLE_SUFFIX, append_conclusions, write_archive
+from gpuviz.formats.arrow_stream import TABLE_SUFFIX
+from gpuviz.formats.gpuviz import append_conclusions, write_archive
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole

@@ -52,7 +52,7 @@ def redact(recording: "Recording") -> "Recording":
     tables = {name: recording.tables[name].select(schema.names) for name, schema in known.items()}
     tables |= redacted_frames(recording)
     tables |= _redacted_strings(recording)
-    tables["streams"] = _named(tables["streams"], "stream")
+    tables["streams"] = _unnamed(_named(tables["streams"], "stream"))
     tables["threads"] = _named(tables["threads"], "thread")
     tables["devices"] = _redacted_devices(tables["devices"])
     tables["pools"] = _redacted_pools(tables["pools"])
@@ -210,6 +210,13 @@ def _named(table: "pa.Table", noun: str) -> "pa.Table":
     ]
     place = table.schema.get_field_index("name")
     return table.set_column(place, "name", pa.array(names, pa.utf8()))
+
+
+def _unnamed(streams: "pa.Table") -> "pa.Table":
+    """Return streams none of which has its name from the program."""
+    place = streams.schema.get_field_index("named")
+    zeros = pa.array([0] * streams.num_rows, pa.uint8())
+    return streams.set_column(place, streams.schema.field(place), zeros)
 
 
 def _with_known_words(table: "pa.Table", name: str, column: str) -> "pa.Table":

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpuviz import _core
-from gpuviz.hazards.operations import Code
+from gpuviz.data.codes import Code
 from tests.benchmarks.recording import Row, fastest_s
 
 LAUNCHES = 1_000_000

@@ -2,10 +2,12 @@ import { PageConfig, URLExt } from "@jupyterlab/coreutils";
 import { ServerConnection } from "@jupyterlab/services";
 import type { TranslationBundle } from "@jupyterlab/translation";
 
+import { FINDINGS_OPTION, RECORDINGS_OPTION } from "../wire/codes.ts";
+
 /** URLs of the server's converters, if it has gpuviz; set by `gpuviz/server/__init__.py`. */
 const PATHS = {
-  recording: PageConfig.getOption("gpuvizRecordings"),
-  findings: PageConfig.getOption("gpuvizFindings"),
+  recording: PageConfig.getOption(RECORDINGS_OPTION),
+  findings: PageConfig.getOption(FINDINGS_OPTION),
 };
 const STILL_CONVERTING = 202;
 

@@ -1,9 +1,8 @@
 import { type Kernel, KernelMessage } from "@jupyterlab/services";
 import { type JSONObject, UUID } from "@lumino/coreutils";
 
+import { PANEL_TARGET } from "../wire/codes.ts";
 import type { Done, PanelRequest } from "./panel_messages.ts";
-
-const TARGET = "gpuviz.notebook";
 
 type Answer = Omit<Done, "id">;
 
@@ -24,7 +23,7 @@ export class PanelComm {
 
   open(): void {
     this.#id = UUID.uuid4();
-    this.#send("comm_open", { comm_id: this.#id, target_name: TARGET, data: {} });
+    this.#send("comm_open", { comm_id: this.#id, target_name: PANEL_TARGET, data: {} });
   }
 
   close(): void {

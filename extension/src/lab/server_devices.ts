@@ -1,10 +1,11 @@
 import { PageConfig, URLExt } from "@jupyterlab/coreutils";
 import { ServerConnection } from "@jupyterlab/services";
 
+import { DEVICES_OPTION } from "../wire/codes.ts";
 import type { DeviceTotals } from "./panel_messages.ts";
 
 /** URL of the server's devices, if it has gpuviz; set by `gpuviz/server/__init__.py`. */
-const PATH = PageConfig.getOption("gpuvizDevices");
+const PATH = PageConfig.getOption(DEVICES_OPTION);
 const ASK_AGAIN_MS = 5000;
 /** The longest interval after failures, which increase it. */
 const SLOWEST_MS = 60_000;

@@ -1,31 +1,18 @@
-import { codesOf } from "../base/codes.ts";
+import {
+  ACCESS_MODES,
+  ACTIVITY_KINDS,
+  COPY_KINDS,
+  HOST_MEMORIES,
+  MEMORIES,
+} from "../wire/codes.ts";
 import { rowsOf } from "../wire/table_rows.ts";
-
-/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
-const KINDS = ["kernel", "memcpy", "memset", "graph", "range"] as const;
-export const COPY_KINDS = [
-  "",
-  "host_to_device",
-  "device_to_host",
-  "device_to_device",
-  "host_to_host",
-  "peer_to_peer",
-  "peer_to_host",
-  "host_to_peer",
-] as const;
-export const MEMORIES = ["", "pageable", "pinned", "device", "array", "managed"] as const;
-const HOST_MEMORIES = ["", "pageable", "pinned", "managed"] as const;
-export const ACCESS_MODES = ["unknown", "read", "write", "read_write"] as const;
-
-export const ActivityKind = codesOf(KINDS);
-export const CopyKind = codesOf(COPY_KINDS);
 
 /** Kernels, copies, memsets, graph launches and ranges on streams, in the order they came. */
 export class Activities extends rowsOf({
   fromNs: ["time", "number"],
   toNs: ["end", "number"],
   bytes: ["bytes", "whole"],
-  kind: ["kind", KINDS],
+  kind: ["kind", ACTIVITY_KINDS],
   copyKind: ["copy_kind", COPY_KINDS],
   source: ["source", MEMORIES],
   destination: ["destination", MEMORIES],

@@ -1,3 +1,4 @@
+import { Action } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -8,7 +9,6 @@ import { categorize, categoryOf, type Categories } from "./categories.ts";
 import { CategoryLevels } from "./category_levels.ts";
 import { columnRows } from "./decimation.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 
 const STACKS = 13;
 const COLUMNS = 41;

@@ -1,7 +1,8 @@
+import { Action } from "../wire/codes.ts";
 import { Extents } from "../base/extents.ts";
 import { columnsOf, GrowingIndices } from "../base/growing.ts";
 import { NOTHING, NumberMap } from "../base/number_map.ts";
-import { Action, type Indices, type MemoryEvents } from "./events.ts";
+import type { Indices, MemoryEvents } from "./events.ts";
 import { PendingFrees } from "./pending_frees.ts";
 
 /** No such event: allocated before the first event, or never freed. */

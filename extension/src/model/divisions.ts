@@ -1,5 +1,6 @@
+import { RangeKind } from "../wire/codes.ts";
 import { RangeSpans } from "./range_spans.ts";
-import { RangeKind, type Ranges } from "./ranges.ts";
+import type { Ranges } from "./ranges.ts";
 import type { SpanRow } from "./span_row.ts";
 import { SpanList, SpanStack } from "./span_stack.ts";
 

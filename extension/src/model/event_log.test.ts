@@ -1,9 +1,10 @@
+import { ACTIONS } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { seeded } from "../../testing/seeded.ts";
 import { EventLog } from "./event_log.ts";
-import { ACTIONS, nameFramework } from "./events.ts";
+import { nameFramework } from "./events.ts";
 import { tableOf } from "../../testing/table_of.ts";
 
 test("the events of a device are the same in whatever batches they come", () => {

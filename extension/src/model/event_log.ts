@@ -1,6 +1,7 @@
+import { ACTIONS, Action, FRAMEWORKS } from "../wire/codes.ts";
 import { columnsOf } from "../base/growing.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
-import { Action, ACTIONS, FRAMEWORKS, type MemoryEvents } from "./events.ts";
+import type { MemoryEvents } from "./events.ts";
 
 const COPIED = [
   "action",

@@ -1,29 +1,6 @@
-import { codesOf } from "../base/codes.ts";
 import type { Wholes } from "../base/growing.ts";
 
-/** In the order of `ACTIONS` in gpuviz/data/tables.py. */
-export const ACTIONS = [
-  "alloc",
-  "free_requested",
-  "free_completed",
-  "segment_alloc",
-  "segment_free",
-  "segment_map",
-  "segment_unmap",
-  "oom",
-  "record_stream",
-  "snapshot",
-  "annotate",
-  "empty_cache",
-  "memory_limit",
-] as const;
-
-export const Action = codesOf(ACTIONS);
-
-/** In the order of `FRAMEWORKS` in gpuviz/data/tables.py. */
-export const FRAMEWORKS = ["", "cupy", "torch", "numba", "cuda_core", "rmm"] as const;
-
-/** What a reader calls them. */
+/** What a reader calls the libraries that own memory. */
 const FRAMEWORK_NAMES = ["", "CuPy", "PyTorch", "Numba", "cuda.core", "RMM"];
 
 export const nameFramework = (code: number): string => FRAMEWORK_NAMES[code] || "unknown";

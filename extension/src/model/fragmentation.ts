@@ -1,6 +1,6 @@
+import { Action } from "../wire/codes.ts";
 import { isAllocatedAfter } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import { isReserved, walkSegment, type SegmentAtMoment } from "./moment.ts";
 
 /** A free block at a moment. */

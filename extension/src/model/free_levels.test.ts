@@ -1,3 +1,4 @@
+import { Action } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -5,7 +6,6 @@ import { eventsOf, randomProgram, type EventRow } from "../../testing/random_pro
 import { seeded } from "../../testing/seeded.ts";
 import { columnExtremes, columnRows } from "./decimation.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import { fragmentationAfter } from "./fragmentation.ts";
 import { FreeLevels } from "./free_levels.ts";
 

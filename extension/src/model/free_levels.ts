@@ -1,9 +1,9 @@
+import { Action } from "../wire/codes.ts";
 import { GrowingWholes } from "../base/growing.ts";
 import { countLeading } from "../base/search.ts";
 import { isActiveAfter, NO_EVENT } from "./blocks.ts";
 import { LevelLine } from "./decimation.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import { FreeSpans } from "./free_spans.ts";
 import { isSameExpandable } from "./moment.ts";
 

@@ -1,3 +1,4 @@
+import { IDLE_CAUSES } from "../wire/codes.ts";
 import {
   formatAddress,
   formatBytes,
@@ -6,7 +7,7 @@ import {
   formatExactBytes,
   formatTime,
 } from "../base/format.ts";
-import { IDLE_CAUSES, type IdleLane, type IdleTimes } from "./idle_gaps.ts";
+import type { IdleLane, IdleTimes } from "./idle_gaps.ts";
 import { busyIn } from "./busy.ts";
 import { shortKernelName } from "./kernel_name.ts";
 import { threadsOf } from "./launch_configurations.ts";

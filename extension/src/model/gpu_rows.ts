@@ -1,7 +1,6 @@
-import { ActivityKind, COPY_KINDS } from "./activities.ts";
+import { ActivityKind, COPY_KINDS, HOST_WAIT_KINDS } from "../wire/codes.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import { Counts, Groups, joined, lengthIn, numbersOf, type Group, type KeyOf } from "./grouping.ts";
-import { HOST_WAIT_KINDS } from "./host_calls.ts";
 import type { LaunchConfiguration } from "./launch_configurations.ts";
 import { OPEN } from "./ranges.ts";
 import type { Selected } from "./selected.ts";

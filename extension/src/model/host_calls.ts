@@ -1,4 +1,5 @@
 import { codesOf } from "../base/codes.ts";
+import { HOST_WAIT_KINDS, OVERHEAD_KINDS } from "../wire/codes.ts";
 import { rowsOf } from "../wire/table_rows.ts";
 
 /** CUDA calls on the host, in the order they came. */
@@ -30,14 +31,6 @@ export class Synchronizations extends rowsOf({
   stream: ["stream", "whole"],
   correlation: ["correlation", "whole"],
 }) {}
-
-export const HOST_WAIT_KINDS = [
-  "event_synchronize",
-  "stream_synchronize",
-  "context_synchronize",
-  "memcpy",
-  "pageable_memcpy",
-] as const;
 
 /** Each time in which the host was blocked, as `derived.py` classified it. */
 export class HostWaits extends rowsOf({
@@ -73,22 +66,6 @@ export class PeerCopies extends rowsOf({
   destinationDevice: ["destination_device", "whole"],
   destinationStream: ["destination_stream", "whole"],
 }) {}
-
-/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
-const OVERHEAD_KINDS = [
-  "unknown",
-  "driver_compiler",
-  "buffer_flush",
-  "instrumentation",
-  "resource",
-  "runtime_triggered_module_loading",
-  "lazy_function_loading",
-  "command_buffer_full",
-  "activity_buffer_request",
-  "uvm_activity_init",
-  "jit_load_cached",
-  "jit_compile",
-] as const;
 
 /** Time that CUPTI, lazy loading or compilation took, in the order it came. */
 export class Overheads extends rowsOf({

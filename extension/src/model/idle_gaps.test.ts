@@ -1,8 +1,9 @@
+import { IDLE_CAUSES } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { tableOf } from "../../testing/table_of.ts";
-import { IDLE_CAUSES, IdleGaps, NO_ACTIVITY } from "./idle_gaps.ts";
+import { IdleGaps, NO_ACTIVITY } from "./idle_gaps.ts";
 
 interface Part {
   readonly stream: number;

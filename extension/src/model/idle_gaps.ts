@@ -1,20 +1,11 @@
 import { countBelow } from "../base/search.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
+import { IDLE_CAUSES } from "../wire/codes.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanRow } from "./span_row.ts";
 
 /** The source of a gap that no activity ended. */
 export const NO_ACTIVITY = -1;
-
-export const IDLE_CAUSES = [
-  "host",
-  "dependency",
-  "synchronization",
-  "allocation",
-  "unrecorded_event",
-  "gpu_busy",
-  "unknown",
-] as const;
 
 /** Why nothing ran, in ns. */
 export type IdleTimes = Record<(typeof IDLE_CAUSES)[number], number>;

@@ -1,3 +1,4 @@
+import { Action } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -5,7 +6,6 @@ import type { Wholes } from "../base/growing.ts";
 import { eventsOf, randomProgram, type EventRow } from "../../testing/random_program.ts";
 import { columnExtremes, columnLargest, columnRows, LevelLine } from "./decimation.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 
 function lineOf(values: Wholes): LevelLine {
   const line = new LevelLine();

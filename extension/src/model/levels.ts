@@ -1,7 +1,8 @@
+import { Action } from "../wire/codes.ts";
 import { GrowingWholes } from "../base/growing.ts";
 import { NO_EVENT, type Blocks } from "./blocks.ts";
 import { LevelLine } from "./decimation.ts";
-import { Action, type MemoryEvents } from "./events.ts";
+import type { MemoryEvents } from "./events.ts";
 
 export const LEVEL_NAMES = ["reserved", "active", "allocated", "requested"] as const;
 export type LevelName = (typeof LEVEL_NAMES)[number];

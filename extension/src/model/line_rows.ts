@@ -1,8 +1,7 @@
-import { ActivityKind } from "./activities.ts";
+import { Action, ActivityKind } from "../wire/codes.ts";
 import { isAllocatedAfter, NO_EVENT } from "./blocks.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import { covered, isIn, stackOfLaunch, type Window } from "./gpu_rows.ts";
 import { lengthIn, numbersOf } from "./grouping.ts";
 import type { CallSite, Frame } from "./stacks.ts";

@@ -1,8 +1,8 @@
+import { Action } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import { Links } from "./links.ts";
 import { eventsOf } from "../../testing/random_program.ts";
 import { SpanKind } from "./span_kinds.ts";

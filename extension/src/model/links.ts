@@ -1,7 +1,7 @@
+import { ACCESS_MODES } from "../wire/codes.ts";
 import { countAtMost } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
-import { ACCESS_MODES } from "./activities.ts";
 import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
 import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";

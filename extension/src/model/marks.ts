@@ -1,6 +1,6 @@
+import { Action } from "../wire/codes.ts";
 import { formatExactBytes, formatTime } from "../base/format.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import type { Stacks } from "./stacks.ts";
 
 export type MarkKind = "out of memory" | "snapshot" | "memory returned" | "empty_cache()";

@@ -1,10 +1,10 @@
+import { Action } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { seeded } from "../../testing/seeded.ts";
 import { busyIn } from "./busy.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import { measure } from "./measurement.ts";
 import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 import { isHostCopy, SpanKind } from "./span_kinds.ts";

@@ -1,7 +1,7 @@
+import { Action } from "../wire/codes.ts";
 import { countAtMost } from "../base/search.ts";
 import { busyIn, type Busy } from "./busy.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import type { Lane } from "./lanes.ts";
 
 /** What happened on a device after one time and until another. */

@@ -1,19 +1,15 @@
 import type { Lane } from "./lanes.ts";
-import { MEMORIES } from "./activities.ts";
+import { MEMORIES, MEMORY_OPERATIONS, MemoryOperation } from "../wire/codes.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanStack } from "./span_stack.ts";
 import { rowsOf } from "../wire/table_rows.ts";
-
-/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
-const OPERATIONS = ["allocation", "release"] as const;
-const RELEASE = 1;
 
 /** Allocations and releases that CUDA carried out, whoever asked, in the order they came. */
 export class MemoryOperations extends rowsOf({
   fromNs: ["time", "number"],
   // They take no time.
   toNs: ["time", "number"],
-  operation: ["operation", OPERATIONS],
+  operation: ["operation", MEMORY_OPERATIONS],
   memory: ["memory", MEMORIES],
   address: ["address", "number"],
   bytes: ["bytes", "number"],
@@ -30,7 +26,7 @@ export class MemoryOperations extends rowsOf({
   }
 
   kindOf(row: number): number {
-    return this.operation[row] === RELEASE ? SpanKind.release : SpanKind.allocation;
+    return this.operation[row] === MemoryOperation.release ? SpanKind.release : SpanKind.allocation;
   }
 
   /** A lane of those on a device, undefined where there are none. */

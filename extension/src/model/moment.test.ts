@@ -1,3 +1,4 @@
+import { Action } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -5,7 +6,6 @@ import { eventsOf, randomProgram, type EventRow } from "../../testing/random_pro
 import { packBars } from "./bars.ts";
 import { isPendingAfter } from "./blocks.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
-import { Action } from "./events.ts";
 import { freeBytes, segmentsAfter } from "./moment.ts";
 
 interface State {

@@ -1,6 +1,7 @@
+import { Action } from "../wire/codes.ts";
 import { countAtMost } from "../base/search.ts";
 import { activeAfter, NO_EVENT, originOf, type Blocks } from "./blocks.ts";
-import { Action, type MemoryEvents } from "./events.ts";
+import type { MemoryEvents } from "./events.ts";
 import type { Segments } from "./segments.ts";
 
 /** A segment as it was after one event; neighbours of one expandable segment are one. */

@@ -1,10 +1,6 @@
-import { codesOf } from "../base/codes.ts";
 import type { ArrowTable } from "../wire/arrow.ts";
+import { RANGE_KINDS } from "../wire/codes.ts";
 import { rowsOf } from "../wire/table_rows.ts";
-
-/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
-const KINDS = ["range", "cell", "nvtx", "load", "compile"] as const;
-export const RangeKind = codesOf(KINDS);
 
 /** The end of a range that is still open. */
 export const OPEN = -1;
@@ -17,7 +13,7 @@ export class Ranges extends rowsOf({
   fromNs: ["time", "number"],
   // The end, or OPEN.
   toNs: ["end", "number"],
-  kind: ["kind", KINDS],
+  kind: ["kind", RANGE_KINDS],
   name: ["name", "whole"],
   thread: ["thread", "whole"],
   // The id of the range around each, or 0.

@@ -1,5 +1,5 @@
+import { ActivityKind } from "../wire/codes.ts";
 import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
-import { ActivityKind } from "./activities.ts";
 import { originOf } from "./blocks.ts";
 import { shortKernelName } from "./kernel_name.ts";
 import type { Selected } from "./selected.ts";

@@ -1,7 +1,8 @@
+import { Action } from "../wire/codes.ts";
 import { columnsOf } from "../base/growing.ts";
 import { countLeading } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
-import { Action, type MemoryEvents } from "./events.ts";
+import type { MemoryEvents } from "./events.ts";
 
 /** An open range of addresses, by its place in the columns. */
 interface OpenRange {

@@ -1,6 +1,6 @@
+import { ActivityKind, CopyKind, RangeKind } from "../wire/codes.ts";
 import { codesOf } from "../base/codes.ts";
-import { ActivityKind, CopyKind, type Activities } from "./activities.ts";
-import { RangeKind } from "./ranges.ts";
+import type { Activities } from "./activities.ts";
 
 /** What a span in a lane is; the order is that of the palette of lanes. */
 const TEXTS = {

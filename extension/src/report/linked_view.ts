@@ -1,6 +1,6 @@
+import { RangeKind } from "../wire/codes.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
-import { RangeKind } from "../model/ranges.ts";
 import {
   isActivity,
   isHostRange,

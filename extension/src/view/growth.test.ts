@@ -1,3 +1,4 @@
+import { Action } from "../wire/codes.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -8,7 +9,6 @@ import { BlockGroups } from "../model/block_groups.ts";
 import { categorize } from "../model/categories.ts";
 import { columnExtremes, columnRows } from "../model/decimation.ts";
 import { DeviceTimeline } from "../model/device_timeline.ts";
-import { Action } from "../model/events.ts";
 import { eventsOf, randomProgram } from "../../testing/random_program.ts";
 
 function columnsOf(timeline: DeviceTimeline): unknown {

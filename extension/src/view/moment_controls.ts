@@ -1,7 +1,7 @@
+import { ACTIONS } from "../wire/codes.ts";
 import { counted, formatBytes, formatTime } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { ACTIONS } from "../model/events.ts";
 import { freeBytes } from "../model/moment.ts";
 import { actionButton, element, legendEntry } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";

@@ -1,10 +1,9 @@
 import { ArrowTable } from "./arrow.ts";
 import { recordBatches } from "./arrow_stream.ts";
 import type { ByteSource } from "./byte_source.ts";
+import { DERIVED_VERSION } from "./codes.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
-/** Equals `DERIVED_VERSION` in gpuviz/data/derived.py. */
-const DERIVED_VERSION = 4;
 /** The same, as far as it is read here, but for a table that the first one lacks. */
 const EARLIER_VERSIONS: readonly unknown[] = [2, 3];
 

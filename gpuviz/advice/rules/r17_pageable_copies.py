@@ -10,9 +10,10 @@ from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
-from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations, stacks_of
+from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration

@@ -10,8 +10,9 @@ from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
-from gpuviz.analysis.calls import CallKind, call_kinds
+from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_count, format_duration

@@ -27,12 +27,13 @@ std::vector<Step> steps_of(const ActivityRows& activities,
     std::unordered_set<std::uint32_t> streams;  // with records or waits; others order nothing
     std::vector<Step> steps;
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
-        const auto kind = WaitKind(synchronizations.kind[row]);
-        if (kind == WaitKind::host_wait || synchronizations.correlation[row] == 0) continue;
+        const auto kind = SynchronizationKind(synchronizations.kind[row]);
+        const bool is_record = kind == SynchronizationKind::event_record;
+        const bool is_ordering = is_record || kind == SynchronizationKind::stream_wait_event;
+        if (!is_ordering || synchronizations.correlation[row] == 0) continue;
         streams.insert(synchronizations.stream[row]);
         steps.push_back({synchronizations.correlation[row],
-                         kind == WaitKind::record ? StepKind::record : StepKind::wait,
-                         std::uint32_t(row)});
+                         is_record ? StepKind::record : StepKind::wait, std::uint32_t(row)});
     }
     for (std::size_t row = 0; row < activities.count(); ++row) {
         if (activities.correlation[row] != 0 && streams.contains(activities.stream[row])) {
@@ -56,13 +57,16 @@ std::vector<std::int64_t> event_times(const ActivityRows& activities, const Host
                                       const SynchronizationRows& synchronizations) {
     std::vector<std::int64_t> times(synchronizations.time.begin(), synchronizations.time.end());
     const auto is_unknown = [&](std::size_t row) {
-        return WaitKind(synchronizations.kind[row]) == WaitKind::record && times[row] == 0;
+        return SynchronizationKind(synchronizations.kind[row]) ==
+                   SynchronizationKind::event_record &&
+               times[row] == 0;
     };
     bool has_unknown = false;
     bool has_waits = false;
     for (std::size_t row = 0; row < times.size(); ++row) {
         has_unknown |= is_unknown(row);
-        has_waits |= WaitKind(synchronizations.kind[row]) == WaitKind::stream_wait;
+        has_waits |= SynchronizationKind(synchronizations.kind[row]) ==
+                     SynchronizationKind::stream_wait_event;
     }
     if (!has_unknown || !has_waits) return times;  // then nobody asks
     const FirstRows call_rows(calls.correlation);

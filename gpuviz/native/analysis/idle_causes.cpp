@@ -30,6 +30,17 @@ std::int64_t& time_of(IdleCause cause, IdleTimes& times) noexcept {
     return times.unknown;
 }
 
+bool is_blocking(CallKind kind) noexcept {
+    return kind == CallKind::synchronize || kind == CallKind::memcpy ||
+           kind == CallKind::pageable_memcpy;
+}
+
+bool is_host_wait(SynchronizationKind kind) noexcept {
+    return kind == SynchronizationKind::event_synchronize ||
+           kind == SynchronizationKind::stream_synchronize ||
+           kind == SynchronizationKind::context_synchronize;
+}
+
 bool is_copy(std::uint8_t work) noexcept {
     return Work(work) == Work::copy || Work(work) == Work::device_copy;
 }
@@ -95,10 +106,10 @@ void IdleCauses::find_blocked_threads(const SynchronizationRows& synchronization
     for (std::size_t row = 0; row < calls_.count(); ++row) {
         const auto kind = CallKind(calls_.kind[row]);
         if (kind == CallKind::allocation) allocating.push_back(calls_.interval(row));
-        if (kind == CallKind::blocking) blocked[calls_.thread[row]].push_back(calls_.interval(row));
+        if (is_blocking(kind)) blocked[calls_.thread[row]].push_back(calls_.interval(row));
     }
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
-        if (WaitKind(synchronizations.kind[row]) != WaitKind::host_wait) continue;
+        if (!is_host_wait(SynchronizationKind(synchronizations.kind[row]))) continue;
         const auto call = call_rows_.of(synchronizations.correlation[row]);
         if (!call || CallKind(calls_.kind[*call]) == CallKind::query) continue;
         const auto time = sound(synchronizations.time[row], synchronizations.end[row]);
@@ -130,12 +141,14 @@ void IdleCauses::find_busy_times() {
 
 void IdleCauses::find_completions(const SynchronizationRows& synchronizations) {
     const auto& kinds = synchronizations.kind;
-    const auto is_wait = [](std::uint8_t kind) { return WaitKind(kind) == WaitKind::stream_wait; };
+    const auto is_wait = [](std::uint8_t kind) {
+        return SynchronizationKind(kind) == SynchronizationKind::stream_wait_event;
+    };
     if (std::none_of(kinds.begin(), kinds.end(), is_wait)) return;
     std::unordered_map<std::uint64_t, std::int64_t> completed;
     std::unordered_set<std::uint64_t> recorded;
     for (std::size_t row = 0; row < synchronizations.count(); ++row) {
-        if (WaitKind(kinds[row]) != WaitKind::record) continue;
+        if (SynchronizationKind(kinds[row]) != SynchronizationKind::event_record) continue;
         recorded.insert(synchronizations.event_sync_id[row]);
         if (synchronizations.time[row] != 0) {
             completed.emplace(synchronizations.event_sync_id[row],

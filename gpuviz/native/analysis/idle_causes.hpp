@@ -27,16 +27,6 @@ struct IdleTimes {
     std::int64_t unknown = 0;
 };
 
-enum class IdleCause : std::uint8_t {
-    host,
-    dependency,
-    synchronization,
-    allocation,
-    unrecorded_event,
-    gpu_busy,
-    unknown
-};
-
 // A part of a gap with one cause.
 struct IdlePart {
     Interval time;

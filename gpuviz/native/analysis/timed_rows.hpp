@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "analysis/codes.hpp"
+
 namespace gpuviz::analysis {
 
 // The half-open interval [begin, end), in ns.
@@ -28,10 +30,6 @@ struct Interval {
     return {from, std::max(from, std::min(end, limit))};
 }
 
-// The kind of an activity for the measures of overlap.
-// Copies are those from and to the host, device copies those within and between devices.
-enum class Work : std::uint8_t { other, kernel, copy, device_copy };
-
 // Columns of the table `activities`, of equal length.
 struct ActivityRows {
     std::span<const std::int64_t> time;
@@ -47,9 +45,6 @@ struct ActivityRows {
     }
 };
 
-// The kind of a CUDA call as a cause of idle time.
-enum class CallKind : std::uint8_t { other, allocation, blocking, query };
-
 // Columns of the table `api_calls`, of equal length.
 struct HostCallRows {
     std::span<const std::int64_t> time;
@@ -63,8 +58,6 @@ struct HostCallRows {
         return sound(time[row], end[row]);
     }
 };
-
-enum class WaitKind : std::uint8_t { record, stream_wait, host_wait };
 
 // Columns of the table `synchronizations`, of equal length.
 struct SynchronizationRows {

@@ -54,7 +54,7 @@ void take_events(const Columns& columns, SnapshotToWrite::Events& events) {
         .take("kind", events.kind)
         .take("needs_segment", events.needs_segment);
     for (const std::int8_t code : events.action) {
-        if (code < 0 || code > static_cast<std::int8_t>(record::last_action)) {
+        if (code < 0 || code >= std::int8_t(record::action_count)) {
             throw std::invalid_argument("an action that is none");
         }
     }

@@ -86,7 +86,7 @@ CuptiStreams::Used CuptiStreams::describe(const Key& key, int device, std::int64
          .device = device,
          .handle = is_per_thread ? device::per_thread_stream(thread) : 0,
          .tracer_id = tracer_id_of(context, nullptr, is_per_thread),
-         .kind = is_per_thread ? StreamKind::per_thread : StreamKind::default_stream,
+         .kind = is_per_thread ? StreamKind::per_thread_default : StreamKind::default_stream,
          .created = created});
     return known_[known] = {device, number_of(context), id};
 }

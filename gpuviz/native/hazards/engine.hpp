@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hazards/capture.hpp"
+#include "hazards/codes.hpp"
 #include "hazards/hazard.hpp"
 #include "hazards/history.hpp"
 #include "hazards/order.hpp"
@@ -22,13 +23,6 @@ struct Options {
     bool pageable_download_blocks = false;
     bool strict_threads = false;
     bool unknown_may_write = true;  // else only if the other access writes
-};
-
-enum class CopyKind : std::uint8_t {
-    host_to_device,
-    device_to_host,
-    device_to_device,
-    host_to_host,
 };
 
 enum class Memory : std::uint8_t { device, pinned };

@@ -14,8 +14,9 @@ namespace gpuviz::hazards {
 
 namespace {
 
-constexpr std::uint32_t kind_bits = 0x3, synchronous_bit = 0x4, pageable_bit = 0x8;
-constexpr unsigned peer_shift = 4;  // the bits from there on are the peer's device + 1, or 0
+constexpr std::uint32_t kind_bits = 0x3;
+
+bool has(std::uint32_t object, CopyBit bit) noexcept { return (object & std::uint32_t(bit)) != 0; }
 
 // How the nodes of a graph use a block.
 struct Use {
@@ -59,7 +60,7 @@ class Feed {
                 engine_.copy(operation, 0, stream(number), copy_of(object), taken_);
                 break;
             case Code::memset:
-                engine_.memset(operation, 0, stream(number), (object & synchronous_bit) != 0,
+                engine_.memset(operation, 0, stream(number), has(object, CopyBit::synchronous),
                                taken_);
                 break;
             case Code::record_event:
@@ -125,10 +126,10 @@ class Feed {
     }
 
     static Copy copy_of(std::uint32_t object) {
-        const std::uint32_t peer = object >> peer_shift;
+        const std::uint32_t peer = object / std::uint32_t(CopyBit::peer);
         return {.kind = static_cast<CopyKind>(object & kind_bits),
-                .is_synchronous = (object & synchronous_bit) != 0,
-                .is_pageable = (object & pageable_bit) != 0,
+                .is_synchronous = has(object, CopyBit::synchronous),
+                .is_pageable = has(object, CopyBit::pageable),
                 .peer = peer == 0 ? std::nullopt : std::optional(Device(peer - 1))};
     }
 

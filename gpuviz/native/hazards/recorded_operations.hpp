@@ -8,31 +8,8 @@
 
 namespace gpuviz::hazards {
 
-// In the order of Code in gpuviz/hazards/operations.py, which explains the columns.
-enum class Code : std::uint8_t {
-    launch,
-    copy,
-    memset,
-    record_event,
-    wait_event,
-    wait_for_unknown,
-    synchronize_event,
-    synchronize_stream,
-    synchronize_device,
-    create_stream,
-    destroy_stream,
-    allocate,
-    record_stream,
-    free,
-    begin_capture,
-    node,
-    end_capture,
-    instantiate,
-    launch_graph,
-    synchronize_all,
-};
-
-// The operations of a recording, in the order in which the host issued them.
+// The operations of a recording, in the order in which the host issued them. Code in
+// gpuviz/data/codes.py explains the columns.
 struct RecordedOperations {
     std::span<const std::uint8_t> code;
     std::span<const std::uint32_t> stream;    // numbers from 0, which is the legacy stream

@@ -3,110 +3,13 @@
 #include <cstdint>
 #include <tuple>
 
+#include "record/codes.hpp"
 #include "record/columns.hpp"
 #include "record/memory_event.hpp"
 
 // Rows of the tables of gpuviz/data/tables.py on activity of the GPU and the host. Times are
-// nanoseconds since the session's start; enumerations are in the order of DICTIONARIES there.
+// nanoseconds since the session's start.
 namespace gpuviz::record {
-
-enum class ActivityKind : std::int8_t { kernel, memcpy, memset, graph, range };
-
-// The last two are the halves of a copy between devices through the host. CUPTI's rows do not say
-// so; they are found when tables are read.
-enum class CopyKind : std::int8_t {
-    none,
-    host_to_device,
-    device_to_host,
-    device_to_device,
-    host_to_host,
-    peer_to_peer,
-    peer_to_host,
-    host_to_peer,
-};
-
-enum class MemoryKind : std::int8_t { none, pageable, pinned, device, array, managed };
-
-enum class SynchronizationKind : std::int8_t {
-    event_record,
-    stream_wait_event,
-    event_synchronize,
-    stream_synchronize,
-    context_synchronize,
-};
-
-enum class AccessMode : std::int8_t { unknown, read, write, read_write };
-
-enum class GraphCallKind : std::int8_t {
-    kernel,
-    memcpy,
-    memset,
-    event_record,
-    stream_wait_event,
-    launch,
-};
-
-enum class CollectiveFunction : std::int8_t {
-    unknown,
-    all_reduce,
-    all_gather,
-    reduce_scatter,
-    broadcast,
-    reduce,
-    send,
-    receive,
-    all_to_all,
-    gather,
-    scatter,
-};
-
-enum class ElementType : std::int8_t {
-    unknown,
-    int8,
-    uint8,
-    int32,
-    uint32,
-    int64,
-    uint64,
-    float16,
-    bfloat16,
-    float32,
-    float64,
-    float8_e4m3,
-    float8_e5m2,
-};
-
-enum class CollectiveAlgorithm : std::int8_t {
-    unknown,
-    tree,
-    ring,
-    collnet_direct,
-    collnet_chain,
-    nvls,
-    nvls_tree,
-    pat,
-};
-
-enum class CollectiveProtocol : std::int8_t { unknown, ll, ll128, simple };
-
-enum class MemoryOperation : std::int8_t { allocation, release };
-
-enum class OverheadKind : std::int8_t {
-    unknown,
-    driver_compiler,
-    buffer_flush,
-    instrumentation,
-    resource,
-    runtime_triggered_module_loading,
-    lazy_function_loading,
-    command_buffer_full,
-    activity_buffer_request,
-    uvm_activity_init,
-    jit_load_cached,
-    jit_compile,
-};
-
-enum class RangeKind : std::int8_t { range, cell, nvtx, load, compile };
 
 struct ActivityRow {
     std::int64_t time;

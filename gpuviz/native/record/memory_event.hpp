@@ -1,41 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+
+#include "record/codes.hpp"
 
 namespace gpuviz::record {
 
-// The actions of torch.cuda.memory's device traces, and those of its calls that they lack.
-// The order is the dictionary of the `action` column; see gpuviz/data/tables.py.
-enum class Action : std::int8_t {
-    alloc,
-    free_requested,
-    free_completed,
-    segment_alloc,
-    segment_free,
-    segment_map,
-    segment_unmap,
-    oom,
-    record_stream,
-    snapshot,
-    annotate,
-    empty_cache,
-    memory_limit,
-};
-inline constexpr Action last_action = Action::memory_limit;
-inline constexpr std::size_t action_count = std::size_t(last_action) + 1;
-inline constexpr std::array<std::string_view, action_count> action_names = {
-    "alloc",         "free_requested", "free_completed", "segment_alloc",
-    "segment_free",  "segment_map",    "segment_unmap",  "oom",
-    "record_stream", "snapshot",       "annotate",       "empty_cache",
-    "memory_limit",
-};
-
-// Whose memory it is. The order is the dictionary of the `framework` column; see
-// gpuviz/data/tables.py.
-enum class Framework : std::int8_t { none, cupy, torch, numba, cuda_core, rmm };
+inline constexpr std::size_t action_count = action_names.size();
 
 // The numbers, in MemoryEvent::pool, of pools beside that of the recorded allocator: torch's own,
 // which those of its private pools follow, and the blocks of RMM's memory resources.

@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-namespace gpuviz::record {
+#include "record/codes.hpp"
 
-// In the order of DICTIONARIES in gpuviz/data/tables.py.
-enum class StreamKind : std::int8_t { unknown, default_stream, per_thread, blocking, non_blocking };
+namespace gpuviz::record {
 
 // Row of the table `streams`.
 struct Stream {

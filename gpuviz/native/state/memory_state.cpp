@@ -48,7 +48,7 @@ std::optional<DeviceEvent> event_of(const MemoryColumns& events, std::size_t row
     const std::int8_t action = events.action[row];
     const std::int64_t size = events.size[row];
     const std::int64_t requested_size = events.requested_size[row];
-    const bool is_known = action >= 0 && action <= static_cast<std::int8_t>(record::last_action);
+    const bool is_known = action >= 0 && action < std::int8_t(record::action_count);
     if (!is_known || size < 0 || requested_size < 0 || events.device[row] < 0) return std::nullopt;
     return DeviceEvent{
         .time_ns = events.time[row],

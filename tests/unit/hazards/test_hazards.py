@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import gpuviz
 from gpuviz import _core
 from gpuviz.commands.cli import commands
+from gpuviz.data.codes import Code
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.hazards.known import unknown
-from gpuviz.hazards.operations import Code
 from gpuviz.hazards.text import hazards_text
 from tests.unit.formats.any_recording import any_recording
 from tests.unit.recording.from_activities import rows_of

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuviz.analysis.calls import CallKind, kind_of_name
+from gpuviz.analysis.calls import kind_of_name
+from gpuviz.data.codes import CallKind
 
 NAMES = {
     CallKind.ALLOCATION: (
