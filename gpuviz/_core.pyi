@@ -686,7 +686,7 @@ def lifetimes(events: MemoryColumns, initial_events: int, device: int) -> dict[s
 
 def overlap(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], start: int | None = None, end: int | None = None) -> list[dict[str, int]]:
     """
-    Return the times of each device and, with a key `stream`, of each of its streams, in ns. `work` is 0 other, 1 kernel, 2 copy, 3 copy on devices; `kind` of calls 0 other, 1 allocation, 2 blocking, 3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.
+    Return the times of each device and, with a key `stream`, of each of its streams, in ns. `work` is a Work, `kind` of calls a CallKind, of synchronizations a position in SYNCHRONIZATION_KINDS; see gpuviz/data/codes.py.
     """
 
 def idle_gaps(activities: dict[str, Any], calls: dict[str, Any], synchronizations: dict[str, Any], most_rows: int, start: int | None = None, end: int | None = None) -> dict[str, Any]:
@@ -703,6 +703,23 @@ def earliest_times(not_before: Annotated[NDArray[numpy.int64], dict(shape=(None,
     """
     Return the earliest time of each moment, where each target is at least its lag after its source. Constraints are sorted by target, and sources precede targets; else ValueError.
     """
+
+class EventFollower:
+    """Which blocks addresses were in, and marks of memory events."""
+
+    def __init__(self, followed: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """Only followed addresses can be found, if given."""
+
+    def add(self, events: dict[str, Any]) -> None:
+        """Add columns of memory_events, in order."""
+
+    def blocks(self, address: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> dict[str, Any]:
+        """
+        Return device and event of the allocation of the block at each address and time.
+        """
+
+    def take_marks(self, is_whole: bool) -> dict[str, Any]:
+        """Return columns of memory_marks since the last call."""
 
 def numbered(high: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[object, object, object]:
     """

@@ -44,6 +44,8 @@ CPP: dict[str, dict[str, tuple[Words, str]]] = {
         "CallKind": (codes.CallKind, "std::uint8_t"),
         "SynchronizationKind": (codes.SYNCHRONIZATION_KINDS, "std::uint8_t"),
         "IdleCause": (codes.IDLE_CAUSES, "std::uint8_t"),
+        "Action": (codes.ACTIONS, "std::int8_t"),
+        "MarkKind": (codes.MARK_KINDS, "std::uint8_t"),
     },
     "hazards": {
         "Code": (codes.Code, "std::uint8_t"),
@@ -54,7 +56,7 @@ CPP: dict[str, dict[str, tuple[Words, str]]] = {
 # Words that C++ reserves or lacks.
 CPP_WORDS = {"": "none", "default": "default_stream"}
 # Enumerations whose words the native core reads or writes.
-CPP_NAMED = {"Action": "action_names"}
+CPP_NAMED = {("record", "Action"): "action_names"}
 
 TYPESCRIPT: dict[str, Sequence[str]] = {
     "ACTIONS": codes.ACTIONS,
@@ -69,6 +71,8 @@ TYPESCRIPT: dict[str, Sequence[str]] = {
     "RANGE_KINDS": codes.RANGE_KINDS,
     "HOST_WAIT_KINDS": codes.HOST_WAIT_KINDS,
     "IDLE_CAUSES": codes.IDLE_CAUSES,
+    "NAMED_KINDS": codes.NAMED_KINDS,
+    "MARK_KINDS": codes.MARK_KINDS,
 }
 # Objects of the codes, for enumerations whose words the browser's code names.
 TYPESCRIPT_CODES = {
@@ -77,6 +81,7 @@ TYPESCRIPT_CODES = {
     "CopyKind": "COPY_KINDS",
     "MemoryOperation": "MEMORY_OPERATIONS",
     "RangeKind": "RANGE_KINDS",
+    "HostWaitKind": "HOST_WAIT_KINDS",
 }
 TYPESCRIPT_VALUES = {
     "DERIVED_VERSION": DERIVED_VERSION,
@@ -99,7 +104,7 @@ def files() -> dict[Path, str]:
 
 
 def _header(room: str) -> Iterator[str]:
-    named = CPP_NAMED.keys() & CPP[room].keys()
+    named = {name for each, name in CPP_NAMED if each == room}
     yield f"// {SOURCE}"
     yield "#pragma once"
     yield ""
@@ -116,7 +121,8 @@ def _header(room: str) -> Iterator[str]:
         yield from _list(f"{opening} {{ ", _members(of), " };", f"{opening} {{", "};")
         if name in named:
             texts = [f'"{word}"' for word in _words(of)]
-            yield f"inline constexpr auto {CPP_NAMED[name]} = std::to_array<std::string_view>({{"
+            variable = CPP_NAMED[room, name]
+            yield f"inline constexpr auto {variable} = std::to_array<std::string_view>({{"
             yield from (f"    {text}," for text in texts)
             yield "});"
     yield ""

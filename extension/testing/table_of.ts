@@ -18,15 +18,17 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
       " ",
     ),
   api_calls: "time end name thread correlation stack".split(" "),
-  synchronizations: "time end kind device stream event event_sync_id correlation".split(" "),
-  host_waits: "time end kind name call synchronization stack device waiting_ns transfer_ns".split(
-    " ",
-  ),
+  host_waits:
+    "time end kind name call synchronization thread stack device stream waiting_ns transfer_ns".split(
+      " ",
+    ),
   idle_gaps: "device stream time end cause activity".split(" "),
   "stored idle_gaps": "device stream pause length cause step".split(" "),
   stream_waits: "recorded_stream recorded_time waiting_stream resumed_time".split(" "),
   stacks: ["id"],
   launch_blocks: ["correlation", "block", "mode"],
+  accessed_blocks: ["device", "event"],
+  memory_marks: ["device", "event", "kind", "bytes"],
   ranges: "id time end name kind thread parent".split(" "),
   host_memory_events: "time action address size requested_size stack".split(" "),
   memory_events: "time action address size requested_size device stream pool stack framework".split(

@@ -10,12 +10,13 @@ from gpuviz import _core
 from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import calls_of, durations, within
 from gpuviz.analysis.peer_copies import peer_copies
+from gpuviz.analysis.row_facts import accessed_blocks, memory_marks, names, repeated_calls
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.data.arrays import coded, empty, numbers
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
-from gpuviz.data.derived import NULLABLE, schemas
+from gpuviz.data.derived import NULLABLE, OF_ROWS, SOURCES, schemas
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -50,13 +51,14 @@ def classify(tables: "Tables") -> "dict[str, pa.Table]":
 def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None) -> "pa.Table":
     """Return one derived table, or its part in a window; see `classify`."""
     known = {
-        each: tables[each] if each in tables else empty(primary_schemas()[each])
-        for each in ("activities", "api_calls", "synchronizations", "streams", "strings")
+        each: tables[each] if each in tables else empty(primary_schemas()[each]) for each in SOURCES
     }
+    if name in OF_ROWS:
+        return table_of(name, _of_rows(known, name))
     if name == "idle_gaps":
-        return _table(name, _idle_gaps(known, window))
+        return table_of(name, _idle_gaps(known, window))
     rule = {"host_waits": _host_waits, "stream_waits": _stream_waits, "peer_copies": _peer_copies}
-    made = _table(name, rule[name](known))
+    made = table_of(name, rule[name](known))
     return made if window is None else cut(made, name, window)
 
 
@@ -132,13 +134,28 @@ def touches(
     return chosen
 
 
-def _table(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
+def with_own(kept: "Tables", tables: "Tables") -> "dict[str, pa.Table]":
+    """Return derived tables of which those about single rows are computed from these tables."""
+    return {**kept, **{name: derive(tables, name) for name in OF_ROWS}}
+
+
+def _of_rows(tables: "Tables", name: str) -> "Mapping[str, Any]":
+    if name == "repeated_calls":
+        return {"call": repeated_calls(tables)}
+    rule = {"names": names, "accessed_blocks": accessed_blocks, "memory_marks": memory_marks}
+    return rule[name](tables)
+
+
+def table_of(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
+    """Return a derived table, given its columns."""
     schema = schemas()[name]
     arrays = [
         coded(columns[field.name], WORDS[name, field.name])
         if (name, field.name) in WORDS
         else columns[field.name]
         if (name, field.name) in NULLABLE
+        else pa.array(columns[field.name], field.type)
+        if pa.types.is_string(field.type)
         else numbers(columns[field.name], field.type)
         for field in schema
     ]

@@ -11,7 +11,7 @@ from gpuviz.analysis.classification import derive
 from gpuviz.analysis.process_rows import ProcessRows
 from gpuviz.data.arrays import numbers
 from gpuviz.data.columns import plain
-from gpuviz.data.derived import ROWS, schemas
+from gpuviz.data.derived import OF_ROWS, ROWS, schemas
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.once import Once
 
@@ -80,7 +80,12 @@ class DerivedByProcess(Mapping[str, "pa.Table"]):
         if name not in schemas():
             raise KeyError(name)
         if name not in self._made:
-            self._made[name] = derive_by_process(self._recording, name, self._recording.bounds)
+            # Ids and addresses of the processes differ, so rows are found in all of them.
+            self._made[name] = (
+                derive(self._recording.tables, name)
+                if name in OF_ROWS
+                else derive_by_process(self._recording, name, self._recording.bounds)
+            )
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.analysis.classification import cut, derive, touches
+from gpuviz.analysis.classification import cut, derive, touches, with_own
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.analysis.host_memory import window_of
@@ -15,7 +15,7 @@ from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.processes import derive_by_process, processes
 from gpuviz.analysis.state import state_at
 from gpuviz.data.columns import plain
-from gpuviz.data.derived import ROWS, schemas
+from gpuviz.data.derived import OF_ROWS, ROWS, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,8 @@ def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
         tables={},
     )
     part = type(recording)(tables, manifest)
-    derived.keep(part, {name: _renumbered(name, cut_tables[name], chosen) for name in cut_tables})
+    renumbered = {name: _renumbered(name, cut_tables[name], chosen) for name in cut_tables}
+    derived.keep(part, with_own(renumbered, part.tables))
     return part
 
 
@@ -81,7 +82,8 @@ def _within(recording: "RecordingData", start: int, end: int) -> tuple[int, int]
 
 def _derived(recording: "RecordingData", bounds: tuple[int, int]) -> "dict[str, pa.Table]":
     """Return the derived tables of a window; row numbers are those of the recording."""
-    found = {name: cut(derived(recording)[name], name, bounds) for name in schemas()}
+    timed = [name for name in schemas() if name not in OF_ROWS]
+    found = {name: cut(derived(recording)[name], name, bounds) for name in timed}
     # The gaps of a whole recording end at its first and last activity.
     if recording.bounds is None:
         found["idle_gaps"] = (
@@ -95,7 +97,7 @@ def _derived(recording: "RecordingData", bounds: tuple[int, int]) -> "dict[str, 
 def _choose_referenced(tables: "Tables", derived_tables: "Tables", chosen: "Chosen") -> None:
     """Choose also the rows that chosen rows refer to, in place."""
     for name, column, table in ROWS:
-        if table in chosen and table != "activities":
+        if name in derived_tables and table in chosen and table != "activities":
             rows = plain(derived_tables[name][column])
             chosen[table][rows[rows >= 0]] = True
     users = ("activities", "synchronizations", "memory_operations", "overheads")

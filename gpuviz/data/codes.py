@@ -139,6 +139,10 @@ IDLE_CAUSES = (
     "unknown",
 )
 
+# What has a row in `names`, and what in `memory_marks`.
+NAMED_KINDS = ("kernel", "pool", "stream")
+MARK_KINDS = ("out_of_memory", "snapshot", "memory_returned", "empty_cache")
+
 
 class Work(IntEnum):
     """The kind of an activity for the measures of overlap.

@@ -4,6 +4,7 @@
 are stored with these, so that readers of a recording only filter, join, sum and draw.
 """
 
+import zlib
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,25 +12,25 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.data.arrays import numbers
-from gpuviz.data.codes import HOST_WAIT_KINDS, IDLE_CAUSES
+from gpuviz.data.codes import HOST_WAIT_KINDS, IDLE_CAUSES, MARK_KINDS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain, rows_at
+from gpuviz.data.tables import DICTIONARIES as PRIMARY_DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 # Version of the schemas and rules; tables of another version are recomputed.
-DERIVED_VERSION = 4
+DERIVED_VERSION = 5
 
 _MARK = b"gpuviz_made_from"
 
 # The tables and columns from which derived tables are computed.
 SOURCES = {
     "activities": (
-        *("time", "end", "device", "stream", "correlation"),
+        *("time", "end", "name", "device", "stream", "correlation"),
         *("source_device", "destination_device"),
     ),
     "api_calls": ("time", "end", "name", "thread", "correlation", "stack", "stream"),
-    "streams": ("id", "device"),
     "synchronizations": (
         "time",
         "end",
@@ -39,11 +40,21 @@ SOURCES = {
         "event_sync_id",
         "correlation",
     ),
+    "launch_blocks": ("correlation", "block"),
+    "memory_events": ("time", "action", "address", "size", "requested_size", "device"),
+    "strings": ("id", "text"),
+    "pools": ("id", "owner", "segment_type", "framework"),
+    "streams": ("id", "device", "handle", "name"),
 }
+
+# Tables about single rows, which those of any part of a recording have anew.
+OF_ROWS = ("names", "repeated_calls", "accessed_blocks", "memory_marks")
 
 DICTIONARIES = {
     ("host_waits", "kind"): HOST_WAIT_KINDS,
     ("idle_gaps", "cause"): IDLE_CAUSES,
+    ("names", "of"): NAMED_KINDS,
+    ("memory_marks", "kind"): MARK_KINDS,
 }
 
 NULLABLE = (("host_waits", "waiting_ns"), ("host_waits", "transfer_ns"))
@@ -55,6 +66,7 @@ ROWS = (
     ("idle_gaps", "activity", "activities"),
     ("peer_copies", "activity", "activities"),
     ("peer_copies", "arrival", "activities"),
+    ("repeated_calls", "call", "api_calls"),
     ("stream_waits", "record", "synchronizations"),
     ("stream_waits", "wait", "synchronizations"),
 )
@@ -98,6 +110,19 @@ def schemas() -> "dict[str, pa.Schema]":
       the end that is on its device. At the other end, ``source_stream`` is the last stream that it
       waited for by an event, and ``destination_stream`` the first one that waited for it; without
       one, that of the half, or 0.
+    - ``names``: what a reader calls the kernels, pools and streams, by their ids in ``strings``,
+      ``pools`` and ``streams``. A kernel has its name without scopes, arguments and template
+      arguments.
+    - ``repeated_calls``: the rows of ``api_calls`` whose correlation id an earlier row has. What a
+      correlation id launched belongs to the earlier row: calls within calls return first, and the
+      innermost one hands the work to the driver.
+    - ``accessed_blocks``: for each row of ``launch_blocks``, in this order, the block that its
+      address was in when the call began: the ``event`` that allocated it, counted among the
+      ``memory_events`` of its ``device``; -1 if no block was allocated there.
+    - ``memory_marks``: moments in ``memory_events``, by the ``device`` and its ``event``:
+      allocations that failed (``bytes`` were requested), snapshots, calls of ``empty_cache``
+      (``bytes`` were released), and other releases of segments to the device (``memory_returned``),
+      of which ``event`` is the first.
     """
     types = {"enum": pa.dictionary(pa.int8(), pa.utf8())}
     return {
@@ -150,6 +175,10 @@ _COLUMNS = {
         "destination_device": "int16",
         "destination_stream": "uint32",
     },
+    "names": {"of": "enum", "id": "uint32", "name": "utf8"},
+    "repeated_calls": {"call": "int32"},
+    "accessed_blocks": {"device": "int16", "event": "int32"},
+    "memory_marks": {"device": "int16", "event": "int32", "kind": "enum", "bytes": "int64"},
 }
 
 
@@ -279,7 +308,15 @@ def _mark(tables: "Mapping[str, pa.Table]") -> bytes:
     numbers = [DERIVED_VERSION]
     for name, columns in SOURCES.items():
         numbers.append(tables[name].num_rows)
-        numbers.extend(
-            int(plain(tables[name][column]).sum(dtype=np.int64)) % 2**64 for column in columns
-        )
+        numbers.extend(_sum(name, column, tables[name][column]) for column in columns)
     return "-".join(f"{number:x}" for number in numbers).encode()
+
+
+def _sum(table: str, name: str, column: "pa.ChunkedArray") -> int:
+    """Return the sum of numbers or codes, modulo 2**64, and a checksum of texts."""
+    if (table, name) in PRIMARY_DICTIONARIES:
+        words = PRIMARY_DICTIONARIES[table, name]
+        return int(codes(column, words).sum(dtype=np.int64)) % 2**64
+    if pa.types.is_string(column.type):
+        return zlib.crc32("\0".join(column.to_pylist()).encode())
+    return int(plain(column).sum(dtype=np.int64)) % 2**64

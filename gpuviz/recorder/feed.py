@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpuviz.data.derived import OF_ROWS
 from gpuviz.data.derived import schemas as derived_schemas
 from gpuviz.recorder.feed_streams import derived_stream, split, streams
 from gpuviz.recorder.live_classification import LiveClassification
@@ -221,7 +222,9 @@ class Feed:
             *streams(self._pending),
             *((name, derived_stream(name, table)) for name, table in derived.items()),
         ]
-        message = self._message(tuple(rows), replace_from_ns=dict.fromkeys(derived, from_ns))
+        message = self._message(
+            tuple(rows), replace_from_ns=dict.fromkeys(derived.keys() - OF_ROWS, from_ns)
+        )
         self._pending.clear()
         self._recent.append(message)
         self._recent_bytes += message.nbytes
@@ -250,7 +253,8 @@ class Feed:
             known = self._classification
             derived = known.whole(tables) if known.has_begun else known.restart(tables)
             tables = {**tables, **derived}
-        parts = list(split(tables))
+        # Names and joins are known before the rows that they are about.
+        parts = list(split({**{name: tables[name] for name in OF_ROWS}, **tables}))
         for part, rows in enumerate(parts):
             yield self._message(rows, part, len(parts), initial_events)
 

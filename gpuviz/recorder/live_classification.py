@@ -4,13 +4,16 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.analysis.classification import classify
-from gpuviz.data.columns import plain
-from gpuviz.data.derived import ROWS
+from gpuviz import _core
+from gpuviz.analysis.classification import classify, derive, table_of
+from gpuviz.analysis.row_facts import event_columns, times_of_accesses
+from gpuviz.data.columns import plain, rows_at
+from gpuviz.data.derived import OF_ROWS, ROWS
+from gpuviz.data.derived import schemas as derived_schemas
 from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -28,6 +31,9 @@ MOST_OF_TIME = 0.003
 SHORTEST_S, LONGEST_S = 0.9, 5.0
 _FIRST_NS = -(2**62)
 _TAILS = ("activities", "api_calls", "synchronizations")
+# Tables of which all rows are kept, and those of which the rows since the last update are.
+_SMALL = ("strings", "pools", "streams")
+_NEWEST = ("memory_events", "launch_blocks")
 _TIMES = {"host_waits": "time", "stream_waits": "recorded_time", "peer_copies": "time"}
 
 
@@ -48,15 +54,17 @@ class LiveClassification:
     def __init__(self, has_all_rows: "Callable[[], bool]" = lambda: True) -> None:
         self._has_all_rows = has_all_rows
         self._tails: dict[str, _Tail] = {}
-        self._strings: list[pa.RecordBatch] = []
+        self._others: dict[str, list[pa.RecordBatch]] = {}
+        self._events = _core.EventFollower()
         self._has_news = False
         self._due_s = 0.0
         self.from_ns = _FIRST_NS
 
     def take(self, table: str, batch: "pa.RecordBatch") -> None:
         """Add rows of a table."""
-        if table == "strings":
-            self._strings.append(batch)
+        if table in self._others:
+            self._others[table].append(batch)
+            self._has_news |= table != "strings"
         elif table in self._tails:
             self._tails[table].append(batch)
             self._has_news = True
@@ -77,8 +85,13 @@ class LiveClassification:
         import pyarrow.compute  # noqa: F401
 
         empty = schemas()
-        known = {name: tables.get(name, empty[name].empty_table()) for name in (*_TAILS, "strings")}
-        self._strings = list(known["strings"].to_batches())
+        needed = (*_TAILS, *_SMALL, *_NEWEST)
+        known = {name: tables.get(name, empty[name].empty_table()) for name in needed}
+        self._others = {name: list(known[name].to_batches()) for name in _SMALL}
+        self._others |= {name: [] for name in _NEWEST}
+        self._events = _core.EventFollower()
+        self._events.add(event_columns(known["memory_events"]))
+        self._events.take_marks(is_whole=False)
         self._tails = {name: _Tail(known[name]) for name in _TAILS}
         self._has_news = False
         self.from_ns = _FIRST_NS
@@ -101,17 +114,37 @@ class LiveClassification:
         self._has_news = False
         began = time.thread_time()
         firsts = {name: tail.first for name, tail in self._tails.items()}
-        found = classify(self._rows())
+        rows = self._rows()
+        found = {name: derive(rows, name) for name in derived_schemas() if name not in OF_ROWS}
         late = {name: self._is_new(name, found[name]) for name in _TIMES}
         derived = self._numbered(found, firsts)
         new = {"idle_gaps": _clipped(derived["idle_gaps"], self.from_ns)}
         for name, column in _TIMES.items():
             times = plain(derived[name][column])
             new[name] = derived[name].filter((times >= self.from_ns) | (late[name] & (times > 0)))
+        new["names"] = derive(rows, "names")
+        new |= self._of_events(rows)
         self._finish()
         took = time.thread_time() - began
         self._due_s = time.monotonic() + min(max(took / MOST_OF_TIME, SHORTEST_S), LONGEST_S)
         return self._split(new)
+
+    def _of_events(self, rows: "Tables") -> "dict[str, pa.Table]":
+        """Return what the new memory events and the new accesses add to the derived tables."""
+        import numpy as np
+
+        self._events.add(event_columns(rows["memory_events"]))
+        blocks = self._events.blocks(plain(rows["launch_blocks"]["block"]), times_of_accesses(rows))
+        marks = self._events.take_marks(is_whole=False)
+        for name in _NEWEST:
+            self._others[name].clear()
+        if not self._has_all_rows():
+            for columns in (blocks, marks):
+                columns["event"] = np.full_like(columns["event"], -1)
+        return {
+            "accessed_blocks": table_of("accessed_blocks", blocks),
+            "memory_marks": table_of("memory_marks", marks),
+        }
 
     def _numbered(
         self, derived: "Tables", firsts: "Mapping[str, int] | None" = None
@@ -122,11 +155,10 @@ class LiveClassification:
         return {name: _renumbered(name, table, known) for name, table in derived.items()}
 
     def _rows(self) -> "dict[str, pa.Table]":
-        import pyarrow as pa
-
         known = schemas()
         tables = {name: tail.table(known[name]) for name, tail in self._tails.items()}
-        return {**tables, "strings": pa.Table.from_batches(self._strings, known["strings"])}
+        others = {name: _joined(batches, known[name]) for name, batches in self._others.items()}
+        return tables | others
 
     def _is_new(self, name: str, table: "pa.Table") -> "NDArray[Any]":
         """Return a mask of the waits whose rows are new since the last update."""
@@ -155,7 +187,11 @@ class LiveClassification:
             self.from_ns = max(self.from_ns, middle, ended_ns)
 
     def _split(self, derived: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
-        return {**derived, "idle_gaps": _split(derived["idle_gaps"], self.from_ns)}
+        waits = derived["host_waits"]
+        # By time, so that rows before `from_ns` keep their numbers.
+        order = plain(waits["time"]).argsort(kind="stable")
+        gaps = _split(derived["idle_gaps"], self.from_ns)
+        return {**derived, "idle_gaps": gaps, "host_waits": rows_at(waits, order)}
 
 
 class _Tail:
@@ -191,12 +227,14 @@ class _Tail:
         self.known = self._rows
 
     def table(self, schema: "pa.Schema") -> "pa.Table":
-        import pyarrow as pa
+        return _joined(self._batches, schema)
 
-        batches = [
-            batch if batch.schema.equals(schema) else batch.cast(schema) for batch in self._batches
-        ]
-        return pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
+
+def _joined(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
+    import pyarrow as pa
+
+    cast = (batch if batch.schema.equals(schema) else batch.cast(schema) for batch in batches)
+    return pa.Table.from_batches(list(cast), schema).unify_dictionaries().combine_chunks()
 
 
 def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "pa.Table":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from gpuviz.analysis.classification import with_own
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.compilations import NUMBA
 from gpuviz.analysis.derived_tables import derived
@@ -64,7 +65,8 @@ def redact(recording: "Recording") -> "Recording":
     plain_tables = {name: table.cast(known[name]) for name, table in tables.items()}
     unnamed = {name: table.replace_schema_metadata(None) for name, table in plain_tables.items()}
     redacted = type(recording)(unnamed, _redacted_manifest(recording.manifest))
-    derived.keep(redacted, _with_new_names(recording.derived, unnamed["api_calls"]))
+    kept = _with_new_names(recording.derived, unnamed["api_calls"])
+    derived.keep(redacted, with_own(kept, redacted.tables))
     # Names of kernels and of the allocator say what orders operations.
     known_hazards.keep(redacted, known_hazards(recording))
     return redacted

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from gpuviz.analysis.classification import with_own
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.moments import as_ns
 from gpuviz.data.columns import plain
@@ -131,7 +132,7 @@ def _fits(page: WrittenPage, largest: int) -> bool:
 
 def _without_launch_blocks(recording: "Recording") -> "Recording":
     reduced = _with_empty(recording, "launch_blocks")
-    derived.keep(reduced, recording.derived)
+    derived.keep(reduced, with_own(recording.derived, reduced.tables))
     known_hazards.keep(reduced, affordable_hazards(recording))
     return reduced
 
@@ -139,7 +140,8 @@ def _without_launch_blocks(recording: "Recording") -> "Recording":
 def _without_calls(recording: "Recording") -> "Recording":
     reduced = _with_empty(recording, "api_calls")
     waits = _without_calls_of_waits(recording.derived["host_waits"])
-    derived.keep(reduced, {**recording.derived, "host_waits": waits})
+    kept = {**recording.derived, "host_waits": waits}
+    derived.keep(reduced, with_own(kept, reduced.tables))
     return _without_unused(reduced)
 
 
@@ -317,7 +319,7 @@ def _without_unused(recording: "Recording") -> "Recording":
     )
     tables["strings"] = _used(tables["strings"], *(tables[name][column] for name, column in names))
     reduced = type(recording)(tables, recording.manifest)
-    derived.keep(reduced, recording.derived)
+    derived.keep(reduced, with_own(recording.derived, reduced.tables))
     return reduced
 
 

@@ -28,16 +28,6 @@ export class RowsByKey {
     return row === NONE || key === 0 ? undefined : row;
   }
 
-  /** The earliest row with a key, or -1. */
-  first(key: number): number {
-    const next = this.#next.store;
-    let first = this.last(key) ?? NONE;
-    while (first !== NONE && (next[first] ?? NONE) !== NONE) {
-      first = next[first] ?? NONE;
-    }
-    return first;
-  }
-
   /** All rows with a key, ascending. */
   all(key: number): number[] {
     const rows: number[] = [];

@@ -43,3 +43,9 @@ export class LaunchBlocks extends rowsOf({
   block: ["block", "number"],
   mode: ["mode", ACCESS_MODES],
 }) {}
+
+/** The block of each row of `LaunchBlocks`: the event of its device that allocated it, or -1. */
+export class AccessedBlocks extends rowsOf({
+  device: ["device", "number"],
+  event: ["event", "number"],
+}) {}

@@ -1,17 +1,12 @@
 import type { ArrowTable } from "../wire/arrow.ts";
-import { Activities, LaunchBlocks } from "./activities.ts";
+import { AccessedBlocks, Activities, LaunchBlocks } from "./activities.ts";
 import { DeviceMemory } from "./device_memory.ts";
-import {
-  ApiCalls,
-  HostWaits,
-  Overheads,
-  PeerCopies,
-  StreamWaits,
-  Synchronizations,
-} from "./host_calls.ts";
+import { ApiCalls, HostWaits, Overheads, PeerCopies, StreamWaits } from "./host_calls.ts";
 import { IdleGaps } from "./idle_gaps.ts";
 import { LaunchConfigurations } from "./launch_configurations.ts";
 import { MemoryOperations } from "./memory_operations.ts";
+import { MemoryMarks } from "./marks.ts";
+import { RecordedNames } from "./names.ts";
 import { Processes } from "./processes.ts";
 import { Ranges } from "./ranges.ts";
 import { Texts } from "./texts.ts";
@@ -25,9 +20,11 @@ interface Appendable {
 export class GpuActivities {
   readonly activities = new Activities();
   readonly apiCalls = new ApiCalls();
-  readonly synchronizations = new Synchronizations();
   readonly ranges = new Ranges();
   readonly launchBlocks = new LaunchBlocks();
+  readonly accessedBlocks = new AccessedBlocks();
+  readonly memoryMarks = new MemoryMarks();
+  readonly names = new RecordedNames();
   readonly configurations = new LaunchConfigurations();
   readonly overheads = new Overheads();
   readonly memoryOperations = new MemoryOperations();
@@ -62,6 +59,11 @@ export class GpuActivities {
     }
   }
 
+  /** What a reader calls a kernel, by the id of its name. */
+  kernelName(id: number): string {
+    return this.names.kernel(id) || this.strings.get(id) || "kernel";
+  }
+
   /** Makes room for rows of a table that will come. */
   reserve(table: string, rows: number): void {
     this.#tables[table]?.reserve?.(rows);
@@ -70,9 +72,12 @@ export class GpuActivities {
   readonly #tables: Readonly<Record<string, Appendable>> = {
     activities: this.activities,
     api_calls: this.apiCalls,
-    synchronizations: this.synchronizations,
     ranges: this.ranges,
     launch_blocks: this.launchBlocks,
+    accessed_blocks: this.accessedBlocks,
+    memory_marks: this.memoryMarks,
+    names: this.names,
+    repeated_calls: this.apiCalls.repeated,
     launch_configurations: this.configurations,
     overheads: this.overheads,
     memory_operations: this.memoryOperations,

@@ -9,7 +9,6 @@ import {
 } from "../base/format.ts";
 import type { IdleLane, IdleTimes } from "./idle_gaps.ts";
 import { busyIn } from "./busy.ts";
-import { shortKernelName } from "./kernel_name.ts";
 import { threadsOf } from "./launch_configurations.ts";
 import type { Lane } from "./lanes.ts";
 import type { Names } from "./names.ts";
@@ -129,8 +128,8 @@ export class GpuDescriptions {
     const causes = idle?.causesIn(fromNs, toNs);
     const [cause] = causes === undefined ? [] : causesOf(causes);
     const { activities, apiCalls } = this.#gpu;
-    const call = apiCalls.byCorrelation.last(activities.correlation[source] ?? 0) ?? -1;
-    const line = this.#stacks.userFrameOf(apiCalls.stack[call] ?? 0)?.line ?? 0;
+    const stack = apiCalls.stackOf(activities.correlation[source]);
+    const line = this.#stacks.userFrameOf(stack)?.line ?? 0;
     return [
       formatDuration(toNs - fromNs),
       cause === undefined ? "" : SHORT_CAUSES[cause],
@@ -144,7 +143,7 @@ export class GpuDescriptions {
   name(kind: number, row: number): string {
     const { activities, ranges, apiCalls, strings } = this.#gpu;
     if (kind === SpanKind.kernel) {
-      return shortKernelName(strings.get(activities.name[row] ?? 0)) || "kernel";
+      return this.#gpu.kernelName(activities.name[row] ?? 0);
     }
     if (isActivity(kind)) {
       const name = strings.get(activities.name[row] ?? 0);
@@ -222,9 +221,7 @@ export class GpuDescriptions {
 
   /** The line that made the call of a correlation id, if that is known. */
   #callSite(verb: string, correlation: number): string[] {
-    const { apiCalls } = this.#gpu;
-    const call = apiCalls.byCorrelation.last(correlation);
-    return call === undefined ? [] : this.#site(verb, apiCalls.stack[call] ?? 0);
+    return this.#site(verb, this.#gpu.apiCalls.stackOf(correlation));
   }
 
   #site(verb: string, stack: number): string[] {
@@ -238,13 +235,13 @@ export class GpuDescriptions {
   }
 
   #wait(row: number): string[] {
-    const { synchronizations } = this.#gpu;
-    const stream = synchronizations.stream[row] ?? 0;
+    const { hostWaits } = this.#gpu;
+    const stream = hostWaits.stream[row] ?? 0;
     return [
-      `Host waits for ${WAITED_FOR[synchronizations.kind[row] ?? 0] ?? "the GPU"}`,
-      lasting(synchronizations, row),
+      `Host waits for ${WAITED_FOR[hostWaits.kind[row] ?? 0] ?? "the GPU"}`,
+      lasting(hostWaits, row),
       ...(stream === 0 ? [] : [`stream: ${this.#names.stream(stream)}`]),
-      ...this.#callSite("called", synchronizations.correlation[row] ?? 0),
+      ...this.#site("called", hostWaits.stack[row] ?? 0),
     ];
   }
 
@@ -303,8 +300,8 @@ export function idleLines(causes: IdleTimes, totalNs: number): string[] {
   });
 }
 
-/** By kind of synchronization. */
-const WAITED_FOR = ["", "", "an event", "a stream", "the whole device"] as const;
+/** By kind of wait. */
+const WAITED_FOR = ["an event", "a stream", "the whole device"] as const;
 
 /** How long a row lasted and when it began, as `for 1.50 ms, at 2.000 s`. */
 function lasting({ fromNs, toNs }: Times, row: number): string {

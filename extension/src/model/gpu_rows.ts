@@ -21,6 +21,8 @@ export interface GpuRow extends Omit<Group, "longest"> {
 /** A row as in `Recording.kernels()`. */
 export interface KernelRow extends GpuRow {
   readonly name: string;
+  /** The name that it is shown by. */
+  readonly short: string;
   readonly share: number;
   /** The summed time of all kernels, which the share is of. */
   readonly ofNs: number;
@@ -100,6 +102,7 @@ export function kernelRows(
     const kernels = all.map(({ delaysNs, ...group }) => ({
       ...group,
       name: strings.get(activities.name[group.typical] ?? 0),
+      short: gpu.kernelName(activities.name[group.typical] ?? 0),
       ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
       share: group.totalNs / Math.max(ofNs, 1),
       ofNs,
@@ -287,7 +290,7 @@ export function isIn(
 
 /** The call stack of the call that launched an activity; 0 while unknown. */
 export function stackOfLaunch(gpu: GpuActivities): KeyOf {
-  return (row) => gpu.apiCalls.stack[callOf(gpu, row)] ?? 0;
+  return (row) => gpu.apiCalls.stackOf(gpu.activities.correlation[row]);
 }
 
 /** A number for the line that launched an activity; wrong once its call arrives later. */
@@ -297,9 +300,9 @@ function lineOfLaunch({ gpu, stacks }: DeviceContents): KeyOf {
   return (row) => lines(stackOf(row));
 }
 
-/** The first row of `ApiCalls` that launched an activity; -1 if unknown. */
+/** The row of `ApiCalls` that launched an activity; -1 if unknown. */
 function callOf({ activities, apiCalls }: GpuActivities, row: number): number {
-  return apiCalls.byCorrelation.first(activities.correlation[row] ?? 0);
+  return apiCalls.of(activities.correlation[row]);
 }
 
 function activity({ activities }: GpuActivities, row: number): Selected {
@@ -307,8 +310,7 @@ function activity({ activities }: GpuActivities, row: number): Selected {
 }
 
 function wait({ hostWaits }: GpuActivities, row: number): Selected {
-  const synchronization = hostWaits.synchronization[row] ?? -1;
-  return synchronization >= 0
-    ? { kind: "span", spanKind: SpanKind.wait, row: synchronization }
-    : { kind: "span", spanKind: SpanKind.call, row: hostWaits.call[row] ?? 0 };
+  return hostWaits.isOfCopy(row)
+    ? { kind: "span", spanKind: SpanKind.call, row: hostWaits.call[row] ?? 0 }
+    : { kind: "span", spanKind: SpanKind.wait, row };
 }

@@ -4,7 +4,6 @@ import { DeviceTimeline } from "./device_timeline.ts";
 import { EventLog } from "./event_log.ts";
 import { HostMemory } from "./host_memory.ts";
 import { Lanes } from "./lanes.ts";
-import { RecordedNames } from "./names.ts";
 import { Stacks } from "./stacks.ts";
 import { GpuActivities } from "./gpu_activities.ts";
 
@@ -14,8 +13,7 @@ export class GrowingRecording {
   readonly #events: EventLog;
   readonly #host = new HostMemory();
   readonly #stacks = new Stacks();
-  readonly #names = new RecordedNames();
-  readonly #lanes = new Lanes(this.gpu, this.#names);
+  readonly #lanes = new Lanes(this.gpu);
   readonly #contents = new Map<number, DeviceContents>();
   #expectedEvents = 0;
   #durationNs = 0;
@@ -31,7 +29,6 @@ export class GrowingRecording {
       this.#host.append(table, this.gpu.bounds?.fromNs ?? 0);
     } else {
       this.#stacks.append(table);
-      this.#names.append(table);
       this.gpu.append(table);
     }
   }
@@ -88,8 +85,8 @@ export class GrowingRecording {
     const timeline = new DeviceTimeline();
     timeline.reserve(this.#expectedEvents);
     const { gpu } = this;
-    const [host, lanes, stacks, names] = [this.#host, this.#lanes, this.#stacks, this.#names];
-    const contents = { device, timeline, host, gpu, lanes, stacks, names };
+    const [host, lanes, stacks] = [this.#host, this.#lanes, this.#stacks];
+    const contents = { device, timeline, host, gpu, lanes, stacks, names: gpu.names };
     this.#contents.set(device, contents);
     return contents;
   }

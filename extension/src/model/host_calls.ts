@@ -1,6 +1,22 @@
-import { codesOf } from "../base/codes.ts";
-import { HOST_WAIT_KINDS, OVERHEAD_KINDS } from "../wire/codes.ts";
+import type { ArrowTable } from "../wire/arrow.ts";
+import { HOST_WAIT_KINDS, HostWaitKind, OVERHEAD_KINDS } from "../wire/codes.ts";
 import { rowsOf } from "../wire/table_rows.ts";
+
+/** The rows of calls that launched nothing: earlier ones have the same correlation ids. */
+class RepeatedCalls {
+  readonly #rows = new Set<number>();
+
+  append(table: ArrowTable): void {
+    table.numbers("call").forEach((row) => this.#rows.add(row));
+  }
+
+  /** The correlation ids of rows from `first` on, 0 for those that launched nothing. */
+  without(correlations: ArrayLike<number>, first: number): ArrayLike<number> {
+    return this.#rows.size === 0
+      ? correlations
+      : Float64Array.from(correlations, (id, at) => (this.#rows.has(first + at) ? 0 : id));
+  }
+}
 
 /** CUDA calls on the host, in the order they came. */
 export class ApiCalls extends rowsOf({
@@ -10,27 +26,27 @@ export class ApiCalls extends rowsOf({
   thread: ["thread", "whole"],
   correlation: ["correlation", "whole"],
   stack: ["stack", "whole"],
-}) {}
+}) {
+  readonly repeated = new RepeatedCalls();
 
-/** In the order of `DICTIONARIES` in gpuviz/data/tables.py. */
-const SYNCHRONIZATION_KINDS = [
-  "event_record",
-  "stream_wait_event",
-  "event_synchronize",
-  "stream_synchronize",
-  "context_synchronize",
-] as const;
+  protected override read(table: ArrowTable): Readonly<Record<string, ArrayLike<number>>> {
+    const values = super.read(table);
+    return {
+      ...values,
+      correlation: this.repeated.without(values["correlation"] ?? [], this.length),
+    };
+  }
 
-export const SynchronizationKind = codesOf(SYNCHRONIZATION_KINDS);
+  /** The row of the call of a correlation id; -1 if it is unknown. */
+  of(correlation: number | undefined): number {
+    return this.byCorrelation.last(correlation ?? 0) ?? -1;
+  }
 
-/** Event records, waits for them, and the host waiting, in the order they came. */
-export class Synchronizations extends rowsOf({
-  fromNs: ["time", "number"],
-  toNs: ["end", "number"],
-  kind: ["kind", SYNCHRONIZATION_KINDS],
-  stream: ["stream", "whole"],
-  correlation: ["correlation", "whole"],
-}) {}
+  /** The call stack of the call of a correlation id; 0 if it is unknown. */
+  stackOf(correlation: number | undefined): number {
+    return this.stack[this.of(correlation)] ?? 0;
+  }
+}
 
 /** Each time in which the host was blocked, as `derived.py` classified it. */
 export class HostWaits extends rowsOf({
@@ -38,16 +54,23 @@ export class HostWaits extends rowsOf({
   toNs: ["end", "number"],
   kind: ["kind", HOST_WAIT_KINDS],
   name: ["name", "whole"],
-  // Rows of `ApiCalls` and `Synchronizations`, -1 for none.
+  // A row of `ApiCalls`; -1 for none.
   call: ["call", "number"],
-  synchronization: ["synchronization", "number"],
+  // 0 if unknown.
+  thread: ["thread", "whole"],
   stack: ["stack", "whole"],
   // -1 if unknown.
   device: ["device", "number"],
+  stream: ["stream", "whole"],
   // The parts in which it waited for earlier work and for the copy itself; NaN if unknown.
   waitingNs: ["waiting_ns", "number"],
   transferNs: ["transfer_ns", "number"],
-}) {}
+}) {
+  /** Whether the host waited for a copy: all of a call. */
+  isOfCopy(row: number): boolean {
+    return (this.kind[row] ?? 0) >= HostWaitKind.memcpy;
+  }
+}
 
 /** Where a stream's work waited for another stream's event. */
 export class StreamWaits extends rowsOf({

@@ -6,8 +6,6 @@ import { SPAN_KINDS } from "./span_kinds.ts";
 import { tableOf } from "../../testing/table_of.ts";
 import { GpuActivities } from "./gpu_activities.ts";
 
-const NAMES = { stream: (id: number) => `stream ${id}`, pool: () => "" };
-
 function shown(lane: Lane | undefined): string[][] {
   return (lane?.stack.rows ?? []).map((row) =>
     [...row.kind].map(
@@ -18,7 +16,7 @@ function shown(lane: Lane | undefined): string[][] {
 
 test("a stream's activities lie in its lane, in whatever batches they come", () => {
   const gpu = new GpuActivities();
-  const lanes = new Lanes(gpu, NAMES);
+  const lanes = new Lanes(gpu);
   gpu.append(
     tableOf("activities", {
       time: [10, 12, 5],
@@ -55,7 +53,7 @@ test("a stream's activities lie in its lane, in whatever batches they come", () 
 
 test("a thread's ranges, calls and waits are nested", () => {
   const gpu = new GpuActivities();
-  const lanes = new Lanes(gpu, NAMES);
+  const lanes = new Lanes(gpu);
   gpu.append(tableOf("threads", { id: [7, 8], name: ["main", ""] }));
   gpu.append(
     tableOf("ranges", {
@@ -70,11 +68,13 @@ test("a thread's ranges, calls and waits are nested", () => {
     tableOf("api_calls", { time: [20, 70], end: [40, 80], thread: [7, 8], correlation: [5, 6] }),
   );
   gpu.append(
-    tableOf("synchronizations", {
-      time: [22, 25],
-      end: [38, 25],
-      kind: ["stream_synchronize", "event_record"],
-      correlation: [5, 0],
+    tableOf("host_waits", {
+      time: [22, 70],
+      end: [38, 80],
+      kind: ["stream_synchronize", "memcpy"],
+      call: [0, 1],
+      synchronization: [0, -1],
+      thread: [7, 8],
     }),
   );
   lanes.extend();

@@ -1,5 +1,4 @@
 import { GrowingIndices } from "../base/growing.ts";
-import type { Names } from "./names.ts";
 import { spanKindOf } from "./span_kinds.ts";
 import { SpanStack, type Spans } from "./span_stack.ts";
 import { ThreadLanes } from "./thread_lanes.ts";
@@ -28,14 +27,12 @@ export interface StreamLane extends Lane {
 /** The lanes of a recording: one for each device and stream, one for each host thread. */
 export class Lanes {
   readonly #gpu: GpuActivities;
-  readonly #names: Names;
   readonly #streams = new Map<number, StreamLane>();
   #threads: ThreadLanes;
   #taken = 0;
 
-  constructor(gpu: GpuActivities, names: Names) {
+  constructor(gpu: GpuActivities) {
     this.#gpu = gpu;
-    this.#names = names;
     this.#threads = new ThreadLanes(gpu);
   }
 
@@ -87,7 +84,7 @@ export class Lanes {
 
   #laneOf(key: number, row: number): StreamLane {
     const { device, stream } = this.#gpu.activities;
-    const names = this.#names;
+    const { names } = this.#gpu;
     const lane = this.#streams.get(key) ?? {
       get title(): string {
         return names.stream(this.stream);

@@ -17,7 +17,7 @@ const EVENTS = eventsOf([
   { timeNs: 110, action: Action.alloc, address: 4096, size: 512 },
 ]);
 
-function workOf(withCalls: boolean): GpuActivities {
+function workOf(): GpuActivities {
   const gpu = new GpuActivities();
   gpu.append(
     tableOf("activities", {
@@ -34,24 +34,22 @@ function workOf(withCalls: boolean): GpuActivities {
       mode: ["read", "unknown", "read", "write", "write"],
     }),
   );
-  if (withCalls) {
-    gpu.append(
-      tableOf("api_calls", {
-        time: [20, 90, 120],
-        end: [25, 95, 125],
-        correlation: [1, 2, 3],
-        thread: [7, 7, 8],
-      }),
-    );
-    gpu.append(
-      tableOf("ranges", { id: [1], time: [85], end: [130], kind: ["range"], thread: [7] }),
-    );
-  }
+  // The last one was in a block of another device.
+  gpu.append(tableOf("accessed_blocks", { device: [0, 0, 0, 0, 1], event: [0, 1, 0, 0, 3] }));
+  gpu.append(
+    tableOf("api_calls", {
+      time: [20, 90, 120],
+      end: [25, 95, 125],
+      correlation: [1, 2, 3],
+      thread: [7, 7, 8],
+    }),
+  );
+  gpu.append(tableOf("ranges", { id: [1], time: [85], end: [130], kind: ["range"], thread: [7] }));
   return gpu;
 }
 
-test("a launch touched the block that was at the address when it was called", () => {
-  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(true));
+test("a launch touched the blocks of the device that Python found", () => {
+  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(), 0);
 
   assert.deepEqual(links.blocksOf(0), [
     { row: 0, access: "read" },
@@ -62,21 +60,11 @@ test("a launch touched the block that was at the address when it was called", ()
     { row: 0, access: "read" },
     { row: 1, access: "read and write" },
   ]);
-  assert.deepEqual(links.launchesOf(2), [{ row: 2, access: "write" }]);
-});
-
-test("without calls, a launch touched the block that was there when it ran", () => {
-  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(false));
-
-  assert.deepEqual(links.blocksOf(1), [{ row: 2, access: "read and write" }]);
-  assert.deepEqual(
-    links.launchesOf(2).map((link) => link.row),
-    [1, 2],
-  );
+  assert.deepEqual([links.blocksOf(2), links.launchesOf(2)], [[], []]);
 });
 
 test("what belongs to a selection lights up", () => {
-  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(true));
+  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(), 0);
   const highlightedBy = (spanKind: number, row: number): number[][] => {
     const { blocks, activities } = links.highlightedBy({ kind: "span", spanKind, row });
     return [[...blocks], [...activities]];
@@ -108,7 +96,8 @@ test("an address that is used again and again is looked up in no time", () => {
     }),
   );
   gpu.append(tableOf("launch_blocks", { correlation, block: correlation.map(() => 4096) }));
-  const links = new Links(new DeviceTimeline(eventsOf(rows), 2 * count), gpu);
+  gpu.append(tableOf("accessed_blocks", { event: correlation.map((id) => 2 * id - 2) }));
+  const links = new Links(new DeviceTimeline(eventsOf(rows), 2 * count), gpu, 0);
   const begin = performance.now();
 
   assert.deepEqual(links.launchesOf(777), [{ row: 777, access: "unknown" }]);

@@ -1,5 +1,4 @@
 import { ACCESS_MODES } from "../wire/codes.ts";
-import { countAtMost } from "../base/search.ts";
 import { NO_EVENT } from "./blocks.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "./selected.ts";
@@ -17,22 +16,22 @@ export interface Link {
 export class Links {
   readonly #timeline: DeviceTimeline;
   readonly #gpu: GpuActivities;
-  readonly #tenants = new Map<number, Tenants>();
+  readonly #device: number;
 
-  constructor(timeline: DeviceTimeline, gpu: GpuActivities) {
+  constructor(timeline: DeviceTimeline, gpu: GpuActivities, device: number) {
     this.#timeline = timeline;
     this.#gpu = gpu;
+    this.#device = device;
   }
 
   /** The blocks that the launch of an activity got pointers into. */
   blocksOf(activity: number): Link[] {
     const { activities, launchBlocks } = this.#gpu;
     const correlation = activities.correlation[activity] ?? 0;
-    const launchNs = this.#launchNs(correlation);
     const links = new Map<number, Set<string>>();
     for (const row of launchBlocks.byCorrelation.all(correlation)) {
-      const block = this.#blockAt(launchBlocks.block[row] ?? 0, launchNs);
-      if (block !== undefined) {
+      const block = this.#blockOf(row);
+      if (block !== NO_EVENT) {
         addAccess(links, block, launchBlocks.mode[row] ?? 0);
       }
     }
@@ -42,14 +41,11 @@ export class Links {
   /** The activities whose launches got pointers into a block while it lived, in their order. */
   launchesOf(block: number): Link[] {
     const { activities, launchBlocks } = this.#gpu;
-    const address = this.#timeline.blocks.address[block] ?? 0;
-    const { block: addresses, correlation: correlations, mode } = launchBlocks;
+    const { correlation, mode } = launchBlocks;
     const links = new Map<number, Set<string>>();
     for (let row = 0; row < launchBlocks.count; row += 1) {
-      const correlation = correlations[row] ?? 0;
-      const isSame =
-        addresses[row] === address && this.#blockAt(address, this.#launchNs(correlation)) === block;
-      for (const activity of isSame ? activities.byCorrelation.all(correlation) : []) {
+      const isSame = this.#blockOf(row) === block;
+      for (const activity of isSame ? activities.byCorrelation.all(correlation[row] ?? 0) : []) {
         addAccess(links, activity, mode[row] ?? 0);
       }
     }
@@ -98,44 +94,12 @@ export class Links {
     return { blocks: new Set(), activities: new Set(launched) };
   }
 
-  /** When a launch was called; where calls were not recorded, when the GPU began it. */
-  #launchNs(correlation: number): number {
-    const { activities, apiCalls } = this.#gpu;
-    const call = apiCalls.byCorrelation.last(correlation);
-    const activity = activities.byCorrelation.last(correlation);
-    return call === undefined
-      ? (activities.fromNs[activity ?? -1] ?? -Infinity)
-      : (apiCalls.fromNs[call] ?? -Infinity);
+  /** The block of a row of `LaunchBlocks`, or NO_EVENT. */
+  #blockOf(row: number): number {
+    const { accessedBlocks } = this.#gpu;
+    const isHere = accessedBlocks.device[row] === this.#device;
+    return isHere ? this.#timeline.blocks.blockOf(accessedBlocks.event[row] ?? NO_EVENT) : NO_EVENT;
   }
-
-  /** The latest block at an address that had been allocated by then. */
-  #blockAt(address: number, timeNs: number): number | undefined {
-    const { blocks, allocatedNs } = this.#tenantsOf(address);
-    return blocks[countAtMost(allocatedNs, timeNs) - 1];
-  }
-
-  #tenantsOf(address: number): Tenants {
-    const { blocks: all, events } = this.#timeline;
-    const tenants = this.#tenants.get(address) ?? { blocks: [], allocatedNs: [], searched: 0 };
-    this.#tenants.set(address, tenants);
-    for (let block = tenants.searched; block < all.count; block += 1) {
-      if (all.address[block] === address) {
-        const row = all.allocated[block] ?? NO_EVENT;
-        tenants.blocks.push(block);
-        tenants.allocatedNs.push(row === NO_EVENT ? -Infinity : (events.timeNs[row] ?? Infinity));
-      }
-    }
-    tenants.searched = all.count;
-    return tenants;
-  }
-}
-
-/** The blocks that were at one address, in the order of their allocation. */
-interface Tenants {
-  readonly blocks: number[];
-  readonly allocatedNs: number[];
-  /** How many of all blocks have been looked at. */
-  searched: number;
 }
 
 function addAccess(links: Map<number, Set<string>>, row: number, mode: number): void {

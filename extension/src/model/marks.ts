@@ -1,9 +1,17 @@
-import { Action } from "../wire/codes.ts";
+import { MARK_KINDS } from "../wire/codes.ts";
+import { rowsOf } from "../wire/table_rows.ts";
 import { formatExactBytes, formatTime } from "../base/format.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Stacks } from "./stacks.ts";
 
-export type MarkKind = "out of memory" | "snapshot" | "memory returned" | "empty_cache()";
+const NAMES = {
+  out_of_memory: "out of memory",
+  snapshot: "snapshot",
+  memory_returned: "memory returned",
+  empty_cache: "empty_cache()",
+} as const satisfies Readonly<Record<(typeof MARK_KINDS)[number], string>>;
+
+export type MarkKind = (typeof NAMES)[keyof typeof NAMES];
 
 /** A moment that a reader looks for; `bytes` is what was asked for or given back to the device. */
 export interface Mark {
@@ -14,42 +22,26 @@ export interface Mark {
   readonly bytes: number;
 }
 
-/** Allocations that failed, snapshots, calls of empty_cache, and where else segments went back. */
-export function findMarks({ events }: DeviceTimeline): Mark[] {
-  const { action, count, size, timeNs, requestedSize } = events;
-  const marks: Mark[] = [];
-  let first = 0;
-  let returned = 0;
-  const add = (kind: MarkKind, row: number, bytes: number): void => {
-    marks.push({ kind, row, bytes, timeNs: timeNs[row] ?? 0 });
-  };
-  for (let row = 0; row <= count; row += 1) {
-    const code = action[row];
-    // Nearly all are those of blocks, and all events are looked at whenever some were added.
-    if (returned === 0 && (code ?? Infinity) <= Action.free_completed) {
-      continue;
+/** The marks of all devices, by the event among those of its device, or -1. */
+export class MemoryMarks extends rowsOf({
+  device: ["device", "number"],
+  event: ["event", "number"],
+  kind: ["kind", MARK_KINDS],
+  bytes: ["bytes", "number"],
+}) {
+  /** Those of a device, in the order of its events. */
+  ofDevice(device: number, { events }: DeviceTimeline): Mark[] {
+    const marks: Mark[] = [];
+    for (let mark = 0; mark < this.count; mark += 1) {
+      const row = this.event[mark] ?? -1;
+      if (this.device[mark] === device && row >= 0 && row < events.count) {
+        const kind = NAMES[MARK_KINDS[this.kind[mark] ?? 0] ?? "snapshot"];
+        const timeNs = events.timeNs[row] ?? 0;
+        marks.push({ kind, row, timeNs, bytes: this.bytes[mark] ?? 0 });
+      }
     }
-    const bytes = size[row] ?? 0;
-    if (code === Action.segment_free || code === Action.segment_unmap) {
-      first = returned === 0 ? row : first;
-      returned += bytes;
-      continue;
-    }
-    // What empty_cache gave back are the events before it.
-    returned -= code === Action.empty_cache ? bytes : 0;
-    if (returned > 0) {
-      add("memory returned", first, returned);
-    }
-    returned = 0;
-    if (code === Action.empty_cache) {
-      add("empty_cache()", row, bytes);
-    } else if (code === Action.oom) {
-      add("out of memory", row, requestedSize[row] || bytes);
-    } else if (code === Action.snapshot) {
-      add("snapshot", row, 0);
-    }
+    return marks;
   }
-  return marks;
 }
 
 export function describeMark(mark: Mark, { events }: DeviceTimeline, stacks: Stacks): string[] {

@@ -1,47 +1,34 @@
 import type { ArrowTable } from "../wire/arrow.ts";
+import { NAMED_KINDS } from "../wire/codes.ts";
 
-/** What a reader calls the streams and pools of a recording. */
+/** What a reader calls the streams and pools of a recording, by their ids. */
 export interface Names {
   readonly stream: (id: number) => string;
   readonly pool: (id: number) => string;
 }
 
-/** Names from the tables that have them; the last row of an id holds. */
+/** The names in the table `names`; before they arrive, the ids. */
 export class RecordedNames implements Names {
-  readonly #streams = new Map<number, string>();
-  readonly #pools = new Map<number, string>();
+  readonly #names = NAMED_KINDS.map(() => new Map<number, string>());
 
-  /** Takes rows of `streams` or `pools`; other tables are passed over. */
+  /** The name of a kernel; empty before it arrives. */
+  kernel(id: number): string {
+    return this.#names[NAMED_KINDS.indexOf("kernel")]?.get(id) ?? "";
+  }
+
+  readonly stream = this.#named("stream");
+  readonly pool = this.#named("pool");
+
   append(table: ArrowTable): void {
-    if (table.name === "streams") {
-      const names = table.texts("name");
-      const handles = table.numbers("handle");
-      table.numbers("id").forEach((id, row) => {
-        this.#streams.set(id, nameStream(names[row] ?? "", handles[row] ?? 0));
-      });
-    } else if (table.name === "pools") {
-      const segmentTypes = table.texts("segment_type");
-      table.numbers("id").forEach((id, row) => {
-        this.#pools.set(id, namePool(id, segmentTypes[row] ?? ""));
-      });
-    }
+    const kinds = table.codes("of", NAMED_KINDS);
+    const names = table.texts("name");
+    table.numbers("id").forEach((id, row) => {
+      this.#names[kinds[row] ?? 0]?.set(id, names[row] ?? "");
+    });
   }
 
-  readonly stream = (id: number): string =>
-    this.#streams.get(id) ?? (id === 0 ? "no stream" : `stream ${id}`);
-
-  readonly pool = (id: number): string =>
-    this.#pools.get(id) ?? namePool(id, id % 2 === 1 ? "large" : "small");
-}
-
-function nameStream(name: string, handle: number): string {
-  if (name !== "") {
-    return name;
+  #named(kind: "stream" | "pool"): (id: number) => string {
+    const names = this.#names[NAMED_KINDS.indexOf(kind)];
+    return (id) => names?.get(id) || (id === 0 ? `no ${kind}` : `${kind} ${id}`);
   }
-  return handle === 0 ? "default stream" : `stream 0x${handle.toString(16)}`;
-}
-
-function namePool(id: number, segmentType: string): string {
-  const number = Math.floor(id / 2);
-  return number === 0 ? `default (${segmentType})` : `MemPool ${number} (${segmentType})`;
 }

@@ -4,15 +4,15 @@ import type { RecordingFile } from "../wire/recording_file.ts";
 import type { GrowingRecording } from "./growing_recording.ts";
 
 /** Tables that other tables refer to; they are small, and are read first. */
-const NAMED_FIRST = ["streams", "pools", "frames", "stacks"] as const;
+const NAMED_FIRST = ["frames", "stacks"] as const;
 /** In the order in which they are needed: waits are shown where their calls are. */
 const LARGE = [
   "memory_events",
   "host_memory_events",
   "api_calls",
   "activities",
-  "synchronizations",
   "launch_blocks",
+  "accessed_blocks",
   "idle_gaps",
   "host_waits",
   "stream_waits",

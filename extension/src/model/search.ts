@@ -1,7 +1,6 @@
 import { ActivityKind } from "../wire/codes.ts";
 import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
 import { originOf } from "./blocks.ts";
-import { shortKernelName } from "./kernel_name.ts";
 import type { Selected } from "./selected.ts";
 import type { RelatedContents } from "./related.ts";
 import { describeFrame } from "./stacks.ts";
@@ -57,7 +56,7 @@ function activitiesNamed(wanted: string, { gpu, stacks, device }: RelatedContent
   const { name, kind, fromNs, toNs, device: devices, correlation } = activities;
   const sites = new Map([[0, { site: "", isFound: false }]]);
   const siteOf = (row: number): { readonly site: string; readonly isFound: boolean } => {
-    const stack = apiCalls.stack[apiCalls.byCorrelation.first(correlation[row] ?? 0)] ?? 0;
+    const stack = apiCalls.stackOf(correlation[row]);
     const known = sites.get(stack);
     if (known !== undefined) {
       return known;
@@ -107,7 +106,7 @@ function activitiesNamed(wanted: string, { gpu, stacks, device }: RelatedContent
       const { site } = siteOf(longest);
       const line = site === "" ? "" : `, ${site}`;
       return {
-        what: isKernel ? shortKernelName(text) : text,
+        what: isKernel ? gpu.kernelName(name[longest] ?? 0) : text,
         name: text,
         detail: `${counted(count, "time")}, ${formatDuration(totalNs)} in all${share}${line}`,
         selected: { kind: "span", spanKind: kindOf(longest), row: longest },

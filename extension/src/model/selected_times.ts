@@ -40,5 +40,5 @@ function tableOf(spanKind: number, gpu: GpuActivities): Times {
   if (spanKind === SpanKind.overhead) {
     return gpu.overheads;
   }
-  return spanKind === SpanKind.wait ? gpu.synchronizations : gpu.apiCalls;
+  return spanKind === SpanKind.wait ? gpu.hostWaits : gpu.apiCalls;
 }

@@ -2,7 +2,6 @@ import type { Lane } from "./lanes.ts";
 import { RangeSpans } from "./range_spans.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanList, SpanStack } from "./span_stack.ts";
-import { SynchronizationKind } from "./host_calls.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 
 const HOST = 0;
@@ -18,13 +17,10 @@ export class ThreadLanes {
   readonly #gpu: GpuActivities;
   readonly #lanes = new Map<number, ThreadLane>();
   readonly #rangeSpans: RangeSpans;
-  readonly #taken = { ranges: 0, apiCalls: 0, waits: 0, overheads: 0 };
-  /** Those that may wait: other threads have nothing but overheads. */
-  readonly #callers = new Set<number>();
-  /** Waits whose call had not come when they came; they wait for it until the next call. */
-  readonly #early: number[] = [];
-  /** Whether waits lie in a lane because there was no other. */
-  #hasGuessed = false;
+  readonly #taken = { ranges: 0, apiCalls: 0, overheads: 0 };
+  /** The waits that lie in the lanes. */
+  readonly #waits = new SpanList();
+  #replacements = 0;
 
   constructor(gpu: GpuActivities) {
     this.#gpu = gpu;
@@ -35,20 +31,14 @@ export class ThreadLanes {
     return [...this.#lanes.values()];
   }
 
-  /**
-   * Takes in what was added to the tables.
-   *
-   * Returns the lanes: others if which thread waited was a guess from how many there were, and now
-   * there are more.
-   */
+  /** Takes in what was added to the tables; returns other lanes if waits were replaced. */
   extended(): ThreadLanes {
-    const threads = this.#threadCount;
+    if (this.#haveWaitsChanged()) {
+      return new ThreadLanes(this.#gpu).extended();
+    }
     this.#rangeSpans.endClosed();
     this.#takeRanges();
     this.#takeSpans("apiCalls", SpanKind.call);
-    if (this.#hasGuessed && this.#threadCount !== threads) {
-      return new ThreadLanes(this.#gpu).extended();
-    }
     this.#takeWaits();
     this.#takeSpans("overheads", SpanKind.overhead);
     for (const { stack, added } of this.#lanes.values()) {
@@ -57,14 +47,9 @@ export class ThreadLanes {
     return this;
   }
 
-  get #threadCount(): number {
-    return this.#callers.size - (this.#callers.has(HOST) ? 1 : 0);
-  }
-
   #takeRanges(): void {
     const { ranges } = this.#gpu;
     for (let row = this.#taken.ranges; row < ranges.count; row += 1) {
-      this.#callers.add(ranges.thread[row] ?? HOST);
       const { added, stack } = this.#laneOf(ranges.thread[row] ?? HOST);
       this.#rangeSpans.add(row, added, stack);
     }
@@ -76,45 +61,42 @@ export class ThreadLanes {
     for (let row = this.#taken[table]; row < count; row += 1) {
       const { added } = this.#laneOf(thread[row] ?? HOST);
       added.push(fromNs[row] ?? 0, toNs[row] ?? 0, kind, row);
-      if (kind === SpanKind.call) {
-        this.#callers.add(thread[row] ?? HOST);
-      }
     }
     this.#taken[table] = count;
   }
 
-  /** Waits have no thread of their own; that of their call is known where calls were recorded. */
+  /** Adds the waits, but not those for copies, whose calls are there already. */
   #takeWaits(): void {
-    const { synchronizations, apiCalls } = this.#gpu;
-    const { kind, correlation, count } = synchronizations;
-    for (const row of this.#early.splice(0)) {
-      this.#addWait(row, apiCalls.byCorrelation.last(correlation[row] ?? 0));
-    }
-    for (let row = this.#taken.waits; row < count; row += 1) {
-      if ((kind[row] ?? 0) >= SynchronizationKind.event_synchronize) {
-        const call = apiCalls.byCorrelation.last(correlation[row] ?? 0);
-        if (call === undefined && apiCalls.count > 0) {
-          this.#early.push(row);
-        } else {
-          this.#addWait(row, call);
-        }
+    const { hostWaits } = this.#gpu;
+    for (let row = this.#waits.count; row < hostWaits.count; row += 1) {
+      const [fromNs, toNs] = [hostWaits.fromNs[row] ?? 0, hostWaits.toNs[row] ?? 0];
+      this.#waits.push(fromNs, toNs, 0, hostWaits.thread[row] ?? HOST);
+      if (!hostWaits.isOfCopy(row)) {
+        const { added } = this.#laneOf(hostWaits.thread[row] ?? HOST);
+        added.push(fromNs, toNs, SpanKind.wait, row);
       }
     }
-    this.#taken.waits = count;
+    this.#waits.show();
+    this.#replacements = hostWaits.replacements;
   }
 
-  #addWait(row: number, call: number | undefined): void {
-    const { synchronizations, apiCalls } = this.#gpu;
-    const [only] = [...this.#callers].filter((thread) => thread !== HOST);
-    const guessed = this.#threadCount === 1 ? (only ?? HOST) : HOST;
-    this.#hasGuessed ||= call === undefined;
-    const thread = call === undefined ? guessed : (apiCalls.thread[call] ?? HOST);
-    this.#laneOf(thread).added.push(
-      synchronizations.fromNs[row] ?? 0,
-      synchronizations.toNs[row] ?? 0,
-      SpanKind.wait,
-      row,
-    );
+  /** Whether later rows replaced waits in the lanes by others. */
+  #haveWaitsChanged(): boolean {
+    const { hostWaits } = this.#gpu;
+    const { fromNs, toNs, source, count } = this.#waits;
+    if (hostWaits.replacements === this.#replacements) {
+      return false;
+    }
+    for (let row = 0; row < count; row += 1) {
+      const isSame =
+        hostWaits.fromNs[row] === fromNs[row] &&
+        hostWaits.toNs[row] === toNs[row] &&
+        hostWaits.thread[row] === source[row];
+      if (!isSame) {
+        return true;
+      }
+    }
+    return false;
   }
 
   #laneOf(thread: number): ThreadLane {

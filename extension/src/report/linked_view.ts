@@ -115,7 +115,7 @@ function selectedIn(
     case "range":
       return span(spanKindOfRange(gpu.ranges.kind[row] ?? RangeKind.range), row < gpu.ranges.count);
     case "wait":
-      return span(SpanKind.wait, row < gpu.synchronizations.count);
+      return span(SpanKind.wait, row < gpu.hostWaits.count);
     case "call":
       return span(SpanKind.call, row < gpu.apiCalls.count);
     case "overhead":

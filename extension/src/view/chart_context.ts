@@ -11,7 +11,7 @@ import { Links } from "../model/links.ts";
 import type { Window } from "../model/gpu_rows.ts";
 import { lineRows, type LineRow } from "../model/line_rows.ts";
 import { Divisions } from "../model/divisions.ts";
-import { findMarks, type Mark } from "../model/marks.ts";
+import type { Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
 import { groupedLanes } from "../model/grouped_lanes.ts";
@@ -37,7 +37,7 @@ class Derived {
   readonly divisions: Divisions;
 
   constructor({ device, timeline, gpu, stacks, names }: DeviceContents) {
-    this.links = new Links(timeline, gpu);
+    this.links = new Links(timeline, gpu, device);
     this.describe = new Descriptions(timeline, stacks, names);
     this.describeGpu = new GpuDescriptions(gpu, stacks, names);
     const isOwn = (thread: number): boolean => gpu.processes.isThreadOf(thread, device);
@@ -157,7 +157,7 @@ export class ChartContext implements RelatedContents {
   }
 
   get marks(): readonly Mark[] {
-    this.#marks ??= findMarks(this.timeline);
+    this.#marks ??= this.gpu.memoryMarks.ofDevice(this.device, this.timeline);
     return this.#marks;
   }
 

@@ -2,7 +2,6 @@ import { counted } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
-import { shortKernelName } from "../model/kernel_name.ts";
 import { threadsOf } from "../model/launch_configurations.ts";
 import { shadeOfKernel } from "../model/span_kinds.ts";
 import {
@@ -57,7 +56,7 @@ export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartCont
     title: "Kernel",
     none: "No kernels on this device.",
     name: ({ name }) => name,
-    short: ({ name }) => shortKernelName(name),
+    short: ({ short }) => short,
     colour: ({ name }) => `kernel-${shadeOfKernel(name)}`,
     rowsOf: kernelRows,
   });
@@ -108,7 +107,7 @@ export function synchronizationsTable(
     title: "Waited for",
     none: chart.gpu.lacksDerived
       ? OLDER_FILE
-      : chart.gpu.apiCalls.count + chart.gpu.synchronizations.count === 0
+      : chart.gpu.apiCalls.count + chart.gpu.hostWaits.count === 0
         ? "CUDA calls were not recorded, so it is unknown when the host was blocked."
         : "The host was never blocked.",
     name: waitName,

@@ -101,14 +101,14 @@ function stackOf(selected: Selected, { timeline, gpu }: ChartContext): number {
   if (selected.kind === "block") {
     return timeline.events.stack[originOf(timeline.blocks, selected.block)] ?? 0;
   }
-  const { activities, apiCalls, synchronizations } = gpu;
+  const { activities, apiCalls, hostWaits } = gpu;
   const { spanKind, row } =
     selected.kind === "gap" ? { spanKind: SpanKind.kernel, row: selected.gap.next } : selected;
-  const caused = isActivity(spanKind) ? activities : synchronizations;
-  const isCaused = caused === activities || spanKind === SpanKind.wait;
-  const correlation = isCaused ? (caused.correlation[row] ?? 0) : 0;
-  const call = spanKind === SpanKind.call ? row : apiCalls.byCorrelation.first(correlation);
-  return apiCalls.stack[call] ?? 0;
+  if (isActivity(spanKind)) {
+    return apiCalls.stackOf(activities.correlation[row]);
+  }
+  const table = spanKind === SpanKind.wait ? hostWaits : apiCalls;
+  return spanKind === SpanKind.wait || spanKind === SpanKind.call ? (table.stack[row] ?? 0) : 0;
 }
 
 export function linesAbout(selected: Selected, chart: ChartContext): string[] {

@@ -75,13 +75,18 @@ export const IDLE_CAUSES = [
   "unknown",
 ] as const;
 
+export const NAMED_KINDS = ["kernel", "pool", "stream"] as const;
+
+export const MARK_KINDS = ["out_of_memory", "snapshot", "memory_returned", "empty_cache"] as const;
+
 export const Action = codesOf(ACTIONS);
 export const ActivityKind = codesOf(ACTIVITY_KINDS);
 export const CopyKind = codesOf(COPY_KINDS);
 export const MemoryOperation = codesOf(MEMORY_OPERATIONS);
 export const RangeKind = codesOf(RANGE_KINDS);
+export const HostWaitKind = codesOf(HOST_WAIT_KINDS);
 
-export const DERIVED_VERSION = 4;
+export const DERIVED_VERSION = 5;
 export const DEVICES_OPTION = "gpuvizDevices";
 export const RECORDINGS_OPTION = "gpuvizRecordings";
 export const FINDINGS_OPTION = "gpuvizFindings";

@@ -4,9 +4,6 @@ import type { ByteSource } from "./byte_source.ts";
 import { DERIVED_VERSION } from "./codes.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
-/** The same, as far as it is read here, but for a table that the first one lacks. */
-const EARLIER_VERSIONS: readonly unknown[] = [2, 3];
-
 /** A `.gpuviz` file: its manifest, and its tables on demand. */
 export class RecordingFile {
   /** The number of initial events at the start of `memory_events`. */
@@ -50,8 +47,7 @@ export class RecordingFile {
 
   /** Whether the file has the derived tables of the current version. */
   get isClassified(): boolean {
-    const version = this.manifest["derived_version"];
-    return version === DERIVED_VERSION || EARLIER_VERSIONS.includes(version);
+    return this.manifest["derived_version"] === DERIVED_VERSION;
   }
 
   /** The number of rows of a table; 0 if the recording has no such table. */
@@ -61,15 +57,19 @@ export class RecordingFile {
 
   /** A table; empty if the recording lacks it, for example because it is of an older version. */
   async table(name: string): Promise<ArrowTable> {
-    const member = this.#rows[name] === 0 ? undefined : this.#members.get(`${name}.arrow`);
+    const member = this.#memberOf(name);
     return new ArrowTable(name, member && (await readZipMember(this.#source, member)));
+  }
+
+  #memberOf(name: string): ZipMember | undefined {
+    const derived = this.isClassified ? this.#members.get(`derived/${name}.arrow`) : undefined;
+    return this.#rows[name] === 0 ? undefined : (this.#members.get(`${name}.arrow`) ?? derived);
   }
 
   /** The parts of a table, without loading all of it into memory; none if it is missing. */
   async *parts(name: string): AsyncGenerator<ArrowTable> {
-    const derived = this.isClassified ? this.#members.get(`derived/${name}.arrow`) : undefined;
-    const member = this.#members.get(`${name}.arrow`) ?? derived;
-    if (member !== undefined && this.#rows[name] !== 0) {
+    const member = this.#memberOf(name);
+    if (member !== undefined) {
       for await (const part of recordBatches(readZipPieces(this.#source, member))) {
         yield new ArrowTable(name, part);
       }

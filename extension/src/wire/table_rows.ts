@@ -22,6 +22,8 @@ type Columns<S extends RowsSchema> = { readonly [N in keyof S]: KindOf<S[N][1]> 
 class TableRows extends GrowingColumns<string> {
   /** The rows by correlation id, for tables that have one. */
   readonly byCorrelation = new RowsByKey();
+  /** How often later rows have replaced earlier ones. */
+  replacements = 0;
   readonly #schema: RowsSchema;
 
   constructor(schema: RowsSchema) {
@@ -66,6 +68,7 @@ class TableRows extends GrowingColumns<string> {
 
   /** Removes the rows that begin at a time or later; the others keep their order. */
   #forgetFrom(timeNs: number): void {
+    this.replacements += 1;
     const columns = Object.values(this.columns);
     const times = columns[0]?.view() ?? new Float64Array();
     let kept = times.findIndex((time) => time >= timeNs);

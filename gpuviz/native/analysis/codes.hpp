@@ -34,4 +34,22 @@ enum class IdleCause : std::uint8_t {
     unknown,
 };
 
+enum class Action : std::int8_t {
+    alloc,
+    free_requested,
+    free_completed,
+    segment_alloc,
+    segment_free,
+    segment_map,
+    segment_unmap,
+    oom,
+    record_stream,
+    snapshot,
+    annotate,
+    empty_cache,
+    memory_limit,
+};
+
+enum class MarkKind : std::uint8_t { out_of_memory, snapshot, memory_returned, empty_cache };
+
 }  // namespace gpuviz::analysis

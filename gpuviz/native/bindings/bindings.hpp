@@ -8,6 +8,7 @@ namespace gpuviz::bindings {
 void bind_device(nanobind::module_& m);
 void bind_cupti(nanobind::module_& m);
 void bind_cuda(nanobind::module_& m);
+void bind_event_follower(nanobind::module_& m);
 void bind_sink(nanobind::module_& m);
 void bind_record(nanobind::module_& m);
 void bind_ranges(nanobind::module_& m);

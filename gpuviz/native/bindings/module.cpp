@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_host_allocator(m);
     gpuviz::bindings::bind_memory_state(m);
     gpuviz::bindings::bind_overlap(m);
+    gpuviz::bindings::bind_event_follower(m);
     gpuviz::bindings::bind_groups(m);
     gpuviz::bindings::bind_packing(m);
     gpuviz::bindings::bind_hazards(m);

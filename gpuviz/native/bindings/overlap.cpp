@@ -155,9 +155,8 @@ void bind_overlap(nb::module_& m) {
         "overlap", &overlap_of, "activities"_a, "calls"_a, "synchronizations"_a,
         "start"_a = nb::none(), "end"_a = nb::none(),
         "Return the times of each device and, with a key `stream`, of each of its streams, in ns. "
-        "`work` is 0 other, 1 kernel, 2 copy, 3 copy on devices; `kind` of calls 0 other, 1 "
-        "allocation, 2 blocking, "
-        "3 query, of synchronizations 0 record, 1 stream wait, 2 host wait.");
+        "`work` is a Work, `kind` of calls a CallKind, of synchronizations a position in "
+        "SYNCHRONIZATION_KINDS; see gpuviz/data/codes.py.");
     m.def("idle_gaps", &idle_gaps_of, "activities"_a, "calls"_a, "synchronizations"_a,
           "most_rows"_a, "start"_a = nb::none(), "end"_a = nb::none(),
           "Return the columns of the derived table `idle_gaps`, of the columns that `overlap` "

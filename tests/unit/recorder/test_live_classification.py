@@ -7,15 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuviz.analysis.classification import classify
+from gpuviz.analysis.classification import classify, derive
 from gpuviz.data.tables import schemas
 from gpuviz.recorder import live_classification
 from gpuviz.recorder.live_classification import LiveClassification
+from tests.unit.formats.any_recording import any_recording
 from tests.unit.recording.any_timeline import RECORDINGS
 from tests.unit.recording.from_activities import Timeline
 
 TABLES = ("activities", "api_calls", "synchronizations")
-TIMES = {"host_waits": "time", "idle_gaps": "time", "stream_waits": "recorded_time"}
+TIMES = {
+    "host_waits": "time",
+    "idle_gaps": "time",
+    "stream_waits": "recorded_time",
+    "peer_copies": "time",
+}
 
 
 class Page:
@@ -28,7 +34,8 @@ class Page:
     def update(self):
         from_ns = self.live.from_ns
         for name, rows in self.live.update().items():
-            kept = [row for row in self.rows[name] if row[TIMES[name]] < from_ns]
+            time = TIMES.get(name)
+            kept = [row for row in self.rows[name] if time is None or row[time] < from_ns]
             self.rows[name] = kept + rows.to_pylist()
 
 
@@ -102,8 +109,8 @@ def test_a_long_recording_is_classified_from_its_tail_as_from_all_of_it(batch_ro
     sizes = []
     monkeypatch.setattr(
         live_classification,
-        "classify",
-        lambda rows: sizes.append(rows["api_calls"].num_rows) or classify(rows),
+        "derive",
+        lambda rows, name: sizes.append(rows["api_calls"].num_rows) or derive(rows, name),
     )
     live = LiveClassification()
     page = Page(live, empty_tables())
@@ -160,6 +167,37 @@ def test_row_numbers_are_unknown_once_the_oldest_rows_were_dropped():
 
     assert {row["synchronization"] for row in page.rows["host_waits"]} == {-1}
     assert {row["activity"] for row in page.rows["idle_gaps"]} == {-1}
+
+
+OF_EVENTS = ("memory_events", "launch_blocks", "api_calls", "activities", "pools", "streams")
+
+
+@settings(deadline=None)
+@given(any_recording(), st.integers(1, 5))
+def test_facts_about_events_are_added_as_the_events_come(recording, parts):
+    tables = recording.tables
+    live = LiveClassification()
+    page = Page(live, empty_tables())
+    for batch in tables["strings"].to_batches():
+        live.take("strings", batch)
+    for part in range(parts):
+        for name in OF_EVENTS:
+            first, last = (tables[name].num_rows * each // parts for each in (part, part + 1))
+            # A call is known before what it launched.
+            first, last = (0, tables[name].num_rows) if name == "api_calls" else (first, last)
+            if name != "api_calls" or part == 0:
+                for batch in tables[name].slice(first, last - first).combine_chunks().to_batches():
+                    live.take(name, batch)
+        page.update()
+    whole = {name: table.to_pylist() for name, table in classify(tables).items()}
+
+    assert page.rows["memory_marks"] == [
+        row for row in whole["memory_marks"] if row in page.rows["memory_marks"]
+    ]
+    assert {tuple(row.values()) for row in whole["names"]} <= {
+        tuple(row.values()) for row in page.rows["names"]
+    }
+    assert len(page.rows["accessed_blocks"]) == tables["launch_blocks"].num_rows
 
 
 def test_without_new_rows_nothing_is_classified():

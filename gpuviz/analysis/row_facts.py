@@ -1,0 +1,118 @@
+"""Facts about single rows: what they are called, which call or block they belong to, marks."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz import _core
+from gpuviz.analysis.kernels import short_name
+from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.data.codes import ACTIVITY_KINDS, FRAMEWORKS, NAMED_KINDS
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.first_rows import first_rows
+from gpuviz.data.stream_handle import own_name
+from gpuviz.data.strings import texts
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Tables = Mapping[str, pa.Table]
+
+_LIBRARIES = dict(
+    zip(FRAMEWORKS, ("", "CuPy", "PyTorch", "Numba", "cuda.core", "RMM"), strict=True)
+)
+_EVENTS = ("time", "address", "size", "requested_size", "device")
+
+
+def names(tables: "Tables") -> "dict[str, Any]":
+    """Return the columns of ``names``."""
+    found = [
+        *(("kernel", *each) for each in _kernel_names(tables)),
+        *(
+            ("pool", row.pop("id"), pool_name(**row))
+            for row in _rows(tables, "pools", ("id", "owner", "segment_type", "framework"))
+        ),
+        *(
+            ("stream", row["id"], row["name"] or own_name(row["id"], row["handle"]))
+            for row in _rows(tables, "streams", ("id", "handle", "name"))
+        ),
+    ]
+    kinds, ids, shown = zip(*found, strict=True) if found else ((), (), ())
+    return {"of": [NAMED_KINDS.index(kind) for kind in kinds], "id": list(ids), "name": shown}
+
+
+def _rows(tables: "Tables", name: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = tables[name].select(list(columns)).to_pylist()
+    return found
+
+
+def _kernel_names(tables: "Tables") -> "Iterator[tuple[int, str]]":
+    activities = tables["activities"]
+    is_kernel = codes(activities["kind"], ACTIVITY_KINDS) == ACTIVITY_KINDS.index("kernel")
+    ids = distinct(plain(activities["name"])[is_kernel])
+    for number, text in zip(ids.tolist(), texts(tables, ids), strict=True):
+        yield number, short_name(text) or "kernel"
+
+
+def pool_name(owner: int, segment_type: str, framework: str) -> str:
+    """Return what a reader calls a pool, given its row in ``pools``.
+
+    The default pool of an allocator, a pool that the program or a library made, or the blocks of
+    RMM; with the library if it is known, and the size of its segments.
+    """
+    if owner == 0:
+        name = "default"
+    elif owner == RMM_OWNER:
+        name, framework = "memory resource", framework or "rmm"
+    elif owner == TORCH_OWNER:
+        name, framework = "default", framework or "torch"
+    elif owner > TORCH_OWNER:
+        name, framework = f"private pool {owner - TORCH_OWNER}", framework or "torch"
+    else:
+        name = f"MemPool {owner}"
+    library = _LIBRARIES.get(framework, "")
+    return f"{library} {name} ({segment_type})".lstrip()
+
+
+def repeated_calls(tables: "Tables") -> "NDArray[Any]":
+    """Return the rows of calls whose correlation id an earlier row has."""
+    known = plain(tables["api_calls"]["correlation"])
+    if (known[1:] > known[:-1]).all():
+        return np.zeros(0, np.int32)
+    first = first_rows(known, known)
+    return np.flatnonzero((first >= 0) & (first != np.arange(len(known)))).astype(np.int32)
+
+
+def accessed_blocks(tables: "Tables") -> "dict[str, NDArray[Any]]":
+    """Return the columns of ``accessed_blocks``."""
+    addresses = plain(tables["launch_blocks"]["block"])
+    follower = _core.EventFollower(distinct(addresses))
+    if addresses.size:
+        follower.add(event_columns(tables["memory_events"]))
+    return follower.blocks(addresses, times_of_accesses(tables))
+
+
+def memory_marks(tables: "Tables") -> "dict[str, NDArray[Any]]":
+    """Return the columns of ``memory_marks``."""
+    follower = _core.EventFollower(np.zeros(0, np.uint64))
+    follower.add(event_columns(tables["memory_events"]))
+    return follower.take_marks(is_whole=True)
+
+
+def event_columns(events: "pa.Table") -> "dict[str, NDArray[Any]]":
+    """Return the columns of ``memory_events`` that the native core follows."""
+    actions = codes(events["action"], DICTIONARIES["memory_events", "action"])
+    return {name: plain(events[name]) for name in _EVENTS} | {"action": actions}
+
+
+def times_of_accesses(tables: "Tables") -> "NDArray[Any]":
+    """Return when the call of each row of ``launch_blocks`` began; before all if unknown."""
+    calls = calls_of(tables, plain(tables["launch_blocks"]["correlation"]))
+    times = np.append(plain(tables["api_calls"]["time"]), np.iinfo(np.int64).min)
+    found: NDArray[Any] = times[calls]
+    return found
