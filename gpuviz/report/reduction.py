@@ -282,7 +282,7 @@ _STEPS = (
         _without_launch_blocks,
         "links between launches and the blocks they touched were left out.",
         "launch_blocks",
-        (),
+        (f"{DERIVED_FOLDER}accessed_blocks",),
     ),
     (
         _without_calls,

@@ -82,6 +82,7 @@ def test_no_text_of_the_program_is_left_in_a_redacted_report(path, tmp_path):
         "frames.arrow",
         "threads.arrow",
         "strings.arrow",
+        "derived/names.arrow",
         "derived/findings.arrow",
     ]
     assert [name for name, content in members(page).items() if MARK.encode() in content] == []
