@@ -1,5 +1,6 @@
 """What is concluded about a device, as HTML: the headline, the first findings and sections."""
 
+import json
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -11,10 +12,10 @@ from gpuviz.report.collectives import collectives_section
 from gpuviz.report.default_stream import default_stream_section
 from gpuviz.report.graph_pools import graph_pools_section
 from gpuviz.report.hazards import hazard_notices, hazards_section
-from gpuviz.report.iterations import iterations_panel, median_iteration
+from gpuviz.report.iterations import drawn_iterations, iterations_panel, median_iteration
 from gpuviz.report.markup import panel, with_code
 from gpuviz.report.notices import Notice, around, notices, notices_list, show_button
-from gpuviz.report.other_memory import other_memory_section
+from gpuviz.report.other_memory import drawn_samples, other_memory_section
 from gpuviz.report.summary import DeviceSummary, has_calls, headline, host_blocked_ns, summarize
 from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
@@ -64,7 +65,17 @@ def conclusions(recording: "Recording", summary: DeviceSummary, found: "Sequence
 {graph_pools_section(recording, summary.device)}
 {other_memory_section(recording, summary.device)}
 {what_if_section(recording, summary.device)}
-{panel("Summary", _summary(recording, summary), slug="summary")}"""
+{panel("Summary", _summary(recording, summary), slug="summary")}
+<script type="application/json">{_drawn(recording, summary.device)}</script>"""
+
+
+def _drawn(recording: "Recording", device: int) -> str:
+    """Return the numbers that the page draws, as JSON."""
+    drawn = {
+        "iterations": drawn_iterations(recording, device),
+        "otherMemory": drawn_samples(recording, device),
+    }
+    return json.dumps(drawn, separators=(",", ":"))
 
 
 def all_conclusions(recording: "Recording") -> str:

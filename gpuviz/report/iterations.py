@@ -79,17 +79,19 @@ def iterations_panel(recording: "Recording", device: int) -> str:
         return ""
     middle = median_iteration(found)
     text = " ".join(iterations_text(found))
-    drawn = ";".join(
-        f"{row['start']},{row['end']},{row['peak_bytes']}"
-        for row in found.slice(0, _MOST_DRAWN).to_pylist()
-    )
     body = (
-        f'<p data-iterations="{drawn}">{with_code(text)} '
+        f"<p>{with_code(text)} "
         f"{_link(middle, 'Show one iteration')}</p>\n"
         f"{_table(found, middle)}\n"
         f'<p class="gpuviz-section__hint">{_HINT}</p>'
     )
     return panel("Iterations", body, slug="iterations", count=found.num_rows)
+
+
+def drawn_iterations(recording: "Recording", device: int) -> list[list[int]]:
+    """Return start, end and bytes at the peak of the iterations that the page draws."""
+    found = recording.iterations(device).slice(0, _MOST_DRAWN).to_pylist()
+    return [[row["start"], row["end"], row["peak_bytes"]] for row in found]
 
 
 def _origin(name: str) -> str:

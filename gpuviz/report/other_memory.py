@@ -29,9 +29,7 @@ def other_memory_section(recording: "Recording", device: int) -> str:
         f"<td>{format_bytes(row['peak'])}</td><td>{format_bytes(row['current'])}</td></tr>"
         for row in rows
     )
-    # A track of the rest alone would be a line that never changes.
-    track = f' data-other-memory="{_drawn(samples)}"' if rows and len(samples) > 1 else ""
-    body = f"<p{track}>{_sentence(samples)}</p>" if samples else ""
+    body = f"<p>{_sentence(samples)}</p>" if samples else ""
     if rows:
         body += table("Memory that libraries allocated from CUDA", _HEAD, shown)
     return panel("Other memory", body, slug="other-memory", count=len(rows))
@@ -61,9 +59,14 @@ def _sentence(samples: list[dict[str, Any]]) -> str:
     return f"At the last sample {format_bytes(last['used'])} were in use: {', '.join(parts)}."
 
 
-def _drawn(samples: list[dict[str, Any]]) -> str:
-    """Return time, bytes of libraries and the rest of the samples that the track draws."""
+def drawn_samples(recording: "Recording", device: int) -> list[list[int]]:
+    """Return time, bytes of libraries and the rest of the samples that the page draws."""
+    samples = _samples(recording, device)
+    # Without libraries it would be a line that never changes.
+    is_known = device in recording.other_memory()["device"].to_pylist()
+    if not is_known or len(samples) < 2:  # noqa: PLR2004
+        return []
     step = -(-len(samples) // _MOST_SAMPLES)
     spans = (samples[at : at + step] for at in range(0, len(samples), step))
     chosen = (max(span, key=lambda row: row["libraries"] + row["rest"]) for span in spans)
-    return ";".join(f"{row['time']},{row['libraries']},{row['rest']}" for row in chosen)
+    return [[row["time"], row["libraries"], row["rest"]] for row in chosen]

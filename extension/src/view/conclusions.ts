@@ -1,7 +1,7 @@
 import type { Scope } from "../base/scope.ts";
 import type { DeviceView } from "./device_view.ts";
-import { iterationsRow } from "./iterations_row.ts";
-import { otherMemoryTrack } from "./other_memory_track.ts";
+import { iterationsRow, type Iteration } from "./iterations_row.ts";
+import { otherMemoryTrack, type OtherMemory } from "./other_memory_track.ts";
 
 /**
  * Moves sections that Python wrote into the drawer, and lets the headline and the findings lead to
@@ -12,13 +12,12 @@ import { otherMemoryTrack } from "./other_memory_track.ts";
 export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode): void {
   const { drawer, chart } = view;
   const links = root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])");
-  const list = root.querySelector<HTMLElement>("[data-iterations]")?.dataset["iterations"];
-  if (list !== undefined) {
-    iterationsRow(scope, view.panes.root, chart, list);
+  const { iterations = [], otherMemory = [] } = drawnIn(root);
+  if (iterations.length > 0) {
+    iterationsRow(scope, view.panes.root, chart, iterations);
   }
-  const other = root.querySelector<HTMLElement>("[data-other-memory]")?.dataset["otherMemory"];
-  if (other !== undefined) {
-    otherMemoryTrack(scope, view, other);
+  if (otherMemory.length > 0) {
+    otherMemoryTrack(scope, view, otherMemory);
   }
   for (const section of root.querySelectorAll<HTMLElement>("[data-panel]:not([role])")) {
     const home = section.parentElement;
@@ -44,6 +43,17 @@ export function showConclusions(scope: Scope, view: DeviceView, root: ParentNode
     each.hidden = false;
     scope.listen(each, "click", () => follow(each, view));
   }
+}
+
+/** Numbers that Python computed for the tracks. */
+interface Drawn {
+  readonly iterations?: readonly Iteration[];
+  readonly otherMemory?: readonly OtherMemory[];
+}
+
+function drawnIn(root: ParentNode): Drawn {
+  const json = root.querySelector("script[type='application/json']")?.textContent;
+  return json == null ? {} : (JSON.parse(json) as Drawn);
 }
 
 function follow(link: HTMLElement, { drawer, chart, panes }: DeviceView): void {

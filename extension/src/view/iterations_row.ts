@@ -10,22 +10,20 @@ import { TIME_MARGINS_PX } from "./time_plot.ts";
 
 const ROW_PX = 19;
 
-/** A row of iterations below the time axis, from a list of begins, ends and bytes at the peak. */
+export type Iteration = readonly [fromNs: number, toNs: number, peakBytes: number];
+
+/** A row of iterations below the time axis. */
 export function iterationsRow(
   scope: Scope,
   panes: HTMLElement,
   { frames, selection }: ChartContext,
-  list: string,
+  iterations: readonly Iteration[],
 ): void {
   const row = new SpanRow();
-  const peaks = list.split(";").map((each, place) => {
-    const [fromNs = 0, toNs = 0, peak = 0] = each.split(",").map(Number);
-    row.push(fromNs, toNs, 0, place);
-    return peak;
-  });
+  iterations.forEach(([fromNs, toNs], place) => row.push(fromNs, toNs, 0, place));
   const nameOf = (_: SpanRow, span: number): string => {
     const duration = formatDuration((row.toNs[span] ?? 0) - (row.fromNs[span] ?? 0));
-    return [span + 1, duration, `peak ${formatBytes(peaks[span] ?? 0)}`].join(SEPARATOR);
+    return [span + 1, duration, `peak ${formatBytes(iterations[span]?.[2] ?? 0)}`].join(SEPARATOR);
   };
   const bands = new Bands(() => row, nameOf);
   const plot = new Plot(scope, panes.querySelector<HTMLElement>(".gpuviz-ruler") ?? panes, frames, {

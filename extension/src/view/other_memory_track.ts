@@ -23,15 +23,21 @@ const HINT =
   "allocated from CUDA, and the rest.";
 const REST = "CUDA contexts, other processes, and what was there before the recording";
 
-/** A track of memory outside the recorded allocators, from a list of times, libraries and rest. */
-export function otherMemoryTrack(scope: Scope, { panes, chart }: DeviceView, list: string): void {
-  const samples = list.split(";").map((each) => each.split(",").map(Number));
-  const column = (bytes: (sample: readonly number[]) => number): UsedMemory => ({
-    timeNs: Float64Array.from(samples, ([timeNs = 0]) => timeNs),
+/** A sample: bytes that libraries allocated from CUDA, and the rest. */
+export type OtherMemory = readonly [timeNs: number, libraries: number, rest: number];
+
+/** A track of memory outside the recorded allocators. */
+export function otherMemoryTrack(
+  scope: Scope,
+  { panes, chart }: DeviceView,
+  samples: readonly OtherMemory[],
+): void {
+  const column = (bytes: (sample: OtherMemory) => number): UsedMemory => ({
+    timeNs: Float64Array.from(samples, ([timeNs]) => timeNs),
     bytes: Float64Array.from(samples, bytes),
   });
-  const all = column(([, libraries = 0, rest = 0]) => libraries + rest);
-  const rest = column(([, , rest = 0]) => rest);
+  const all = column(([, libraries, rest]) => libraries + rest);
+  const rest = column(([, , rest]) => rest);
   const most = all.bytes.reduce((high, bytes) => Math.max(high, bytes), 1);
   const levelsAt = (timeNs: number) => {
     if (timeNs < (rest.timeNs[0] ?? 0)) {

@@ -14,9 +14,15 @@ constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 void EventFollower::add(const EventRows& events) {
     const bool follows_blocks = !followed_ || !followed_->empty();
+    std::int16_t number = 0;
+    Device* current = nullptr;
     for (std::size_t row = 0; row < events.time.size(); ++row) {
-        const std::int16_t number = events.device[row];
-        Device& device = devices_[number];
+        // Most events follow one of the same device.
+        if (row == 0 || events.device[row] != number) {
+            number = events.device[row];
+            current = &devices_[number];
+        }
+        Device& device = *current;
         const auto action = static_cast<Action>(events.action[row]);
         const bool is_of_block = action == Action::alloc || action == Action::free_requested ||
                                  action == Action::free_completed;
