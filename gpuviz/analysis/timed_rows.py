@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz import _core
 from gpuviz.analysis.calls import ON_DEVICE, call_kinds
 from gpuviz.data.codes import Work
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.event_times import event_times
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -53,16 +53,11 @@ def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
 
 
 def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
-    """Return the columns of records and waits for the native core.
-
-    The time of a record is when the GPU reached it. Where that was not recorded, it is the latest
-    of its call, the ends of the activities launched before on its stream, and the times of the
-    records that its stream had to wait for before; 0 if none of these is known.
-    """
+    """Return the columns of records and waits for the native core, with `event_times`."""
     table = tables["synchronizations"]
     kinds = codes(table["kind"], DICTIONARIES["synchronizations", "kind"])
     names = ("time", "end", "stream", "event_sync_id", "correlation")
     columns: dict[str, Any] = {name: plain(table[name]) for name in names}
     columns["kind"] = kinds.astype(np.uint8)
-    columns["time"] = _core.event_times(timed_activities(tables), timed_calls(tables), columns)
+    columns["time"] = event_times(tables)
     return columns

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.data.arrays import coded, numbers
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.event_times import event_times
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.stream_handle import NO_HANDLE
 from gpuviz.data.strings import texts
@@ -129,7 +130,7 @@ def _begins(tables: "Tables", out: "NDArray[Any]", stream: "NDArray[Any]") -> "N
     call = first_rows(plain(calls["correlation"]), own)
     earliest = np.append(plain(calls["time"]), 0)[call]
     kind = codes(waits["kind"], _SYNCHRONIZATIONS)
-    sync_id, time = plain(waits["event_sync_id"]).astype(np.int64), plain(waits["time"])
+    sync_id, time = plain(waits["event_sync_id"]).astype(np.int64), event_times(tables)
     records = np.flatnonzero(kind == _SYNCHRONIZATIONS.index("event_record"))
     waiting = np.flatnonzero(kind == _SYNCHRONIZATIONS.index("stream_wait_event"))
     recorded = first_rows(sync_id[records], sync_id[waiting])

@@ -145,6 +145,32 @@ def test_an_event_without_a_time_is_reached_after_all_that_its_stream_waited_for
     assert [wait["recorded_time"] for wait in waits] == [90, 90, 6]
 
 
+def test_an_event_without_a_time_is_reached_after_copies_issued_on_its_stream():
+    timeline = Timeline()
+    timeline.call(0, 1, "cuMemcpyPeerAsync", correlation=1, stream=1)
+    timeline.copy(5, 90, copy_kind="peer_to_peer", source="device", stream=7, correlation=1)
+    timeline.call(2, 3, "cuEventRecord", correlation=2)
+    timeline.synchronization("event_record", stream=1, event_sync_id=1, correlation=2)
+    timeline.synchronization("stream_wait_event", stream=2, event_sync_id=1, correlation=3)
+    (wait,) = timeline.recording().derived["stream_waits"].to_pylist()
+
+    assert wait["recorded_time"] == 90
+
+
+def test_a_large_copy_through_the_host_begins_after_an_event_without_a_time():
+    timeline = Timeline()
+    timeline.kernel(10, 50, stream=2, correlation=1)
+    timeline.synchronization("event_record", stream=2, event_sync_id=1, correlation=2)
+    timeline.synchronization("stream_wait_event", stream=1, event_sync_id=1, correlation=3)
+    timeline.call(3, 4, "cuMemcpyPeerAsync", correlation=4, stream=1)
+    half = {"bytes": 8 << 20, "source": "device", "correlation": 4}
+    timeline.copy(90, 95, copy_kind="device_to_host", device=0, stream=1, **half)
+    timeline.copy(92, 99, copy_kind="host_to_device", device=1, stream=7, **half)
+    (copy,) = timeline.recording().derived["peer_copies"].to_pylist()
+
+    assert (copy["time"], copy["end"], copy["stream"]) == (50, 99, 1)
+
+
 def plain_stream_waits(recording):
     rows = [r | {"row": n} for n, r in enumerate(recording.table("synchronizations").to_pylist())]
     work = recording.table("activities").to_pylist()

@@ -85,6 +85,21 @@ def test_gpus_are_busy_for_the_whole_time_of_a_large_copy_through_the_host():
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_times_of_events_can_be_derived_where_they_were_not_recorded(way):
+    recording = load(f"peer_copies_{way}")
+    table = recording.table("synchronizations")
+    rows = table.to_pylist()
+    unknown = [{**row, "time": 0} if row["kind"] == "event_record" else row for row in rows]
+    tables = {**recording.tables, "synchronizations": table.from_pylist(unknown, table.schema)}
+
+    waits = Recording(tables, recording.manifest).derived["stream_waits"].to_pylist()
+
+    late = [rows[wait["record"]]["time"] - wait["recorded_time"] for wait in waits]
+    assert len(late) == 40
+    assert all(0 < each < 20_000 for each in late)
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_a_copy_that_waits_for_nothing_is_one_hazard(way):
     (hazard,) = load(f"hazard_{way}").hazards()
 
