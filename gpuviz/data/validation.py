@@ -157,6 +157,8 @@ def _lists_of_known(lists: "pa.ChunkedArray", known: "pa.Array") -> "pa.ChunkedA
 
 
 def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+    if not table.num_rows and table.schema.equals(schema, check_metadata=True):
+        return table
     columns = {}
     for field in schema:
         positions = table.schema.get_all_field_indices(field.name)

@@ -17,6 +17,8 @@ from gpuviz.data import conclusions, derived, tables
 if TYPE_CHECKING:
     from gpuviz.formats.load_limit import LoadLimit
 
+TABLE_SUFFIX = ".arrow"
+
 _INT32, _INT64, _UINT16, _UINT32 = Struct("<i"), Struct("<q"), Struct("<H"), Struct("<I")
 _CONTINUATION = 0xFFFFFFFF
 # Fields of Message, RecordBatch and DictionaryBatch in Arrow's format/Message.fbs.
@@ -162,11 +164,13 @@ def checked(
     limit.take(member, max(0, whole.nbytes - len(content)))
     messages = memoryview(content)[: whole.end]
     with pa.ipc.open_stream(pa.py_buffer(messages)) as reader:
-        plain = plain_columns(reader.schema)
-        options = pa.ipc.IpcReadOptions(
-            included_fields=None if len(plain) == len(reader.schema) else plain
-        )
-    return messages, options
+        schema = reader.schema
+    known = known_schema(member.removesuffix(TABLE_SUFFIX))
+    if known is not None and schema.equals(known):
+        return messages, pa.ipc.IpcReadOptions()
+    plain = plain_columns(schema)
+    included = None if len(plain) == len(schema) else plain
+    return messages, pa.ipc.IpcReadOptions(included_fields=included)
 
 
 def known_schema(table: str) -> "pa.Schema | None":

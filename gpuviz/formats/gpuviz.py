@@ -22,7 +22,7 @@ from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
-from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
+from gpuviz.formats.arrow_stream import TABLE_SUFFIX, checked, decoded_bytes, known_schema
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.parallel_deflate import LEVEL, Members
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 MANIFEST = "manifest.json"
-TABLE_SUFFIX = ".arrow"
 DERIVED_FOLDER = "derived/"
 
 # A browser decodes and shows one batch at a time.
