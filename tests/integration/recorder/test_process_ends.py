@@ -305,8 +305,8 @@ def test_a_recording_goes_on_in_memory_when_its_files_cannot_grow(path, largest_
     assert sizes == [1234, *range(1, 3001)]
     assert recording.is_complete
     [note] = recording.manifest.notes
-    assert "run.gpuviz.part: cannot be written" in note
-    assert "the recording continues in memory" in note
+    assert "run.gpuviz: cannot be written" in note
+    assert "the recording is in memory only, save() it to another path" in note
 
 
 def test_a_recording_that_nobody_can_use_any_more_is_not_read(path):
