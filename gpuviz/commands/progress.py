@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuviz.commands.output import console
-from gpuviz.formats.detection import read
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import format_bytes
-from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from gpuviz.recording import Recording
 
 
 Item = TypeVar("Item")
@@ -28,6 +28,10 @@ def reading(file: Path) -> "Recording":
         OSError: The file cannot be opened.
         FormatError: It cannot be read.
     """
+    # For start-up time: all verbs import this module, and most read nothing.
+    from gpuviz.formats.detection import read
+    from gpuviz.recording import Recording
+
     with _shown(f"Reading {file.name} ({format_bytes(size_on_disk(file))})") as report:
         return Recording.of(read(file, report))
 

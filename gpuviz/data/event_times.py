@@ -38,8 +38,8 @@ def event_times(tables: "Tables") -> "NDArray[Any]":
     waits = _columns(table, ("time", "end", "stream", "event_sync_id", "correlation"))
     kinds = codes(table["kind"], DICTIONARIES["synchronizations", "kind"])
     waits["kind"] = kinds.astype(np.uint8)
-    times: NDArray[Any] = _core.event_times(activities, calls, waits)
-    return times
+    times: Any = _core.event_times(activities, calls, waits)
+    return np.asarray(times)
 
 
 def _columns(

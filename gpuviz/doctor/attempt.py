@@ -7,13 +7,15 @@ from gpuviz.doctor.finding import Finding
 from gpuviz.errors import GpuvizError
 from gpuviz.frameworks.cupy_current import import_cupy
 from gpuviz.quantities import format_duration
-from gpuviz.recorder.record import record
 
 _ELEMENTS = 1 << 20
 
 
 def findings() -> Iterator[Finding]:
     """Create a context on the first GPU, allocate, launch a kernel, and yield what was recorded."""
+    # For start-up time: a recorder loads pyarrow.
+    from gpuviz.recorder.record import record
+
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

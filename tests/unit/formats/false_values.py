@@ -20,6 +20,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import gpuviz
+from gpuviz.advice.conclusions import for_report
+from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.data import conclusions, derived
 from gpuviz.errors import GpuvizError
 from gpuviz.exports.writers import FORMATS
@@ -74,7 +76,7 @@ def merged():
 def members(of):
     """Return the members of a report's archive by name."""
     recording, buffer = of(), io.BytesIO()
-    write_archive(buffer, recording, recording.conclusions.for_report(recording))
+    write_archive(buffer, recording, derived_for_file(recording) | for_report(recording))
     with zipfile.ZipFile(buffer) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 

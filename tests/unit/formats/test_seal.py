@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from gpuviz.advice import conclusions as computed
+from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.data import conclusions
 from gpuviz.formats.gpuviz import append_conclusions, write_archive
 from gpuviz.recording import Recording, load
@@ -46,7 +47,7 @@ def forged(path):
     rows[0] |= {"rule": "R99", "title": ADVICE, "change": ADVICE, "saved_bytes": 1 << 40}
     table = pa.Table.from_pylist(rows, conclusions.schemas()["findings"])
     with path.open("x+b") as file:
-        write_archive(file, recording)
+        write_archive(file, recording, derived_for_file(recording))
         append_conclusions(file, conclusions.marked({"findings": table}, recording))
     return path
 
