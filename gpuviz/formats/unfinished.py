@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import BinaryIO
 
 # Characters of the name in that of a temporary file, which must not become too long.
 KEPT = 40
@@ -19,10 +20,33 @@ def unfinished_beside(path: "Path") -> "Path":
     return path.with_name(f".{path.name[:KEPT]}.{os.urandom(8).hex()}.tmp")
 
 
-def hold(descriptor: int) -> None:
-    """Keep `remove_leftovers` away from a file or folder as long as it is open."""
+def new_file(path: "Path") -> "tuple[Path, BinaryIO]":
+    """Create a temporary file for what will be at ``path``; others keep away while it is open."""
+    while True:
+        unfinished = unfinished_beside(path)
+        file = unfinished.open("x+b")
+        if _is_held(file.fileno()):
+            return unfinished, file
+        file.close()
+
+
+def new_folder(path: "Path") -> tuple["Path", int]:
+    """Create a temporary folder for what will be at ``path``, with an open descriptor of it."""
+    while True:
+        unfinished = unfinished_beside(path)
+        unfinished.mkdir()
+        with suppress(FileNotFoundError):
+            descriptor = os.open(unfinished, os.O_RDONLY)
+            if _is_held(descriptor):
+                return unfinished, descriptor
+            os.close(descriptor)
+
+
+def _is_held(descriptor: int) -> bool:
+    """Keep `remove_leftovers` away as long as this is open, unless it came first."""
     with suppress(OSError):  # a file system without locks
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return os.fstat(descriptor).st_nlink > 0
 
 
 def remove_leftovers(path: "Path") -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.formats.output_path import check_free, created_meanwhile
-from gpuviz.formats.unfinished import hold, remove_leftovers, unfinished_beside
+from gpuviz.formats.unfinished import new_file, remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,11 +29,10 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
     """
     check_free(path, overwrite=overwrite)
     remove_leftovers(path)
-    unfinished = unfinished_beside(path)
     with naming(path):
+        unfinished, file = new_file(path)
         try:
-            with unfinished.open("x+b") as file:
-                hold(file.fileno())
+            with file:
                 write(file)
                 file.flush()
                 if overwrite:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats.output_path import check_free, created_meanwhile
 from gpuviz.formats.unfinished import (
-    hold,
+    new_folder,
     remove,
     remove_leftovers,
     replaced_name,
     restore_replaced,
-    unfinished_beside,
 )
 from gpuviz.formats.whole_file import naming
 
@@ -52,13 +51,10 @@ def write_whole_folder(
     check_free(path, overwrite=overwrite)
     _check_replaceable(path, is_replaceable)
     remove_leftovers(path)
-    unfinished = unfinished_beside(path)
     with naming(path):
+        unfinished, descriptor = new_folder(path)
         try:
-            unfinished.mkdir()
-            descriptor = os.open(unfinished, os.O_RDONLY)
             try:
-                hold(descriptor)
                 write(unfinished)
                 if overwrite and os.path.lexists(path):
                     _replace(unfinished, path)

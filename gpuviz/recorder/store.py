@@ -17,6 +17,7 @@ from gpuviz.analysis.initial_events import initial_events
 from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIVITY_TABLES, schemas
+from gpuviz.data.validation import NonconformingTableError, conform, without_unknown_ids
 from gpuviz.errors import RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.load_limit import LoadLimit
@@ -228,7 +229,11 @@ class Store:
             dropped_oldest=self.dropped_oldest,
             dropped_oldest_activities=self.dropped_oldest_activities,
         )
-        return Recording(tables, kept)
+        try:
+            return Recording(tables, kept)
+        except NonconformingTableError:
+            # Rows that others refer to were lost, which is counted.
+            return Recording(without_unknown_ids(conform(tables)), kept)
 
     def _spooled(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
         if self._part is None:
