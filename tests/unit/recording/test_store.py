@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuviz.data.arrays import batch_of
 from gpuviz.data.manifest import Manifest
-from gpuviz.data.tables import schemas
+from gpuviz.data.tables import DICTIONARIES, schemas
 from gpuviz.recorder.store import Store
 from gpuviz.recording import Recording
 from tests.examples import examples
@@ -130,3 +131,14 @@ def test_of_pinned_memory_the_newest_events_and_the_state_before_them_are_kept(m
     whole = Recording({"host_memory_events": pinned_table(rows)}, Manifest())
     levels = whole.host_memory.memory_levels.to_pylist()
     assert recording.host_memory.memory_levels.to_pylist()[-kept:] == levels[-kept:]
+
+
+def test_rows_whose_referents_were_lost_are_kept():
+    store = Store(None, Manifest(), 10)
+    row = dict.fromkeys(schemas()["activities"].names, 0)
+    words = {name: words[0] for (of, name), words in DICTIONARIES.items() if of == "activities"}
+    store.append("activities", batch_of([row | words | {"launch": 7}], schemas()["activities"]))
+
+    recording = store.finish(Manifest())
+
+    assert recording.tables["activities"]["launch"].to_pylist() == [0]
