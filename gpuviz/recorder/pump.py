@@ -219,6 +219,8 @@ class Pump:
             while self._transfer.waits:
                 with self._noting("Rows could not be stored"):
                     moved += self._transfer.append_next()
+                if self._transfer.is_stuck:
+                    break
             return moved
         return 0
 

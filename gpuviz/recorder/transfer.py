@@ -8,7 +8,7 @@ from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.columns import distinct
 from gpuviz.data.stream_handle import stream_row
-from gpuviz.data.tables import DEVICE_COLUMNS, schemas
+from gpuviz.data.tables import DEVICE_COLUMNS, REFERENCES, schemas
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.host_clocks import clock_snapshot
 from gpuviz.recorder.row_batches import batch, pool_rows, thread_rows
@@ -33,6 +33,7 @@ SAMPLE_NS = 450_000_000
 
 _EVENTS = "memory_events"
 _NAMED_ONCE = ("pools", "threads", "devices")
+_REFERRED_TO = {target for _, _, target in REFERENCES}
 
 
 class _Begun(NamedTuple):
@@ -113,8 +114,7 @@ class Transfer:
 
     def append_names(self) -> None:
         """Store the strings, streams and call stacks to which the rows taken refer."""
-        if self._is_torn:
-            self._resume()
+        self._resume()
         self._append_strings()
         self._append_streams()
         self._append_stacks()
@@ -124,11 +124,18 @@ class Transfer:
         """Whether rows that were taken are not stored."""
         return bool(self._events or self._tables)
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the next chunk has to wait for the next drain."""
+        return self._begun is not None
+
     def append_next(self) -> int:
         """Store the next chunk that waits, and return its number of events.
 
-        If that raises an Exception, the chunk is lost, which is counted.
+        If that raises an Exception, the chunk is lost, which is counted, unless others refer to its
+        rows; it then waits for the next drain, as `is_stuck` shows.
         """
+        self._resume()
         begun = self._begun = self._begun or self._next()
         if begun is None:
             return 0
@@ -136,7 +143,7 @@ class Transfer:
             if not self._is_stored(begun):
                 self._append_rows(begun.table, begun.chunk)
         except Exception:
-            if not self._is_stored(begun):
+            if not self._is_stored(begun) and begun.table not in _REFERRED_TO:
                 self._lose(begun)
             raise
         self._remove(begun)
@@ -157,6 +164,7 @@ class Transfer:
 
     def append_devices(self, *, is_last: bool) -> None:
         """Store new devices, and samples of their memory when they are due, and at the end."""
+        self._resume()
         self._append_new("devices", self._source.devices(self.active_devices))
         now = time.monotonic_ns() - self._session.start_ns
         if is_last or now - self._sampled_ns >= SAMPLE_NS:
@@ -174,7 +182,9 @@ class Transfer:
             self._clocks_due_ns = self._session.start_ns + snapshot["time"] + CLOCKS_INTERVAL_NS
 
     def _resume(self) -> None:
-        """Learn what is known, after a step that did not complete, from what is stored."""
+        """Learn what is known from what is stored, if a step did not complete."""
+        if not self._is_torn:
+            return
         tables, initial_events = self._store.contents()
         if initial_events is None:
             initial_events = self._initial_events
