@@ -13,6 +13,7 @@ from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.row_facts import accessed_blocks, memory_marks, names, repeated_calls
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.data.arrays import coded, empty, numbers
+from gpuviz.data.arrays import texts as text_array
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
@@ -154,7 +155,7 @@ def table_of(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
         if (name, field.name) in WORDS
         else columns[field.name]
         if (name, field.name) in NULLABLE
-        else pa.array(columns[field.name], field.type)
+        else text_array(columns[field.name])
         if pa.types.is_string(field.type)
         else numbers(columns[field.name], field.type)
         for field in schema
