@@ -12,7 +12,8 @@ from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.overlap import whole_overlap
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -44,10 +45,9 @@ class _Place:
     @property
     def text(self) -> str:
         before, after = text_of(self.first), text_of(self.last)
-        if self.stacks[0] == self.stacks[1]:
-            return f"from one run of {before} to the next"
         if self.first == self.last:
-            return f"within {before}"
+            # A line that runs again and again has the same stacks before and after either.
+            return f"within or between the runs of {before}"
         return f"between {before} and {'the next ' if self._is_next_round else ''}{after}"
 
     @property
@@ -63,8 +63,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Trigger: at least three times, two calls of a thread are at least 250 µs apart, more than a
     launch costs, and the device is idle meanwhile with the cause ``host`` (see
     `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording. The place is
-    where the call stacks of the calls before and after differ, or those of the allocations and
-    frees between them: of the parts of a gap, the longest. Time between notebook cells does not
+    where the call stacks of the calls before and after differ, or those of the allocations
+    between them: of the parts of a gap, the longest. Time between notebook cells does not
     count, nor do gaps before the first launch of a kernel, which is compiled or loaded then, as is
     its library. The first gap of a place does not count if it is twice as long as any later one,
     for the same reason.
@@ -115,17 +115,18 @@ def _longest_parts(
 ) -> "NDArray[Any]":
     """Return the call stacks before and after the longest part of each gap.
 
-    Allocations and frees of the thread divide a gap.
+    Allocations of the thread divide a gap; a free may be of a function that has returned.
     """
     table, events = recording.tables["api_calls"], recording.tables["memory_events"]
     stacks, threads = plain(table["stack"]), plain(table["thread"])
     end = plain(table["time"])[calls]
     begin = end - gaps.length[calls]
     pairs = np.stack([stacks[gaps.previous[calls]], stacks[calls]], axis=1)
+    is_allocation = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     times, of_thread, known = (plain(events[name]) for name in ("time", "thread", "stack"))
     for thread in np.unique(threads[calls]).tolist():
         of_gaps = np.flatnonzero(threads[calls] == thread)
-        rows = np.flatnonzero((of_thread == thread) & (known != 0))
+        rows = np.flatnonzero(is_allocation & (of_thread == thread) & (known != 0))
         rows = rows[np.argsort(times[rows], kind="stable")]
         low = np.searchsorted(times[rows], begin[of_gaps], side="right")
         high = np.searchsorted(times[rows], end[of_gaps])

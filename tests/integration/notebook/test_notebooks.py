@@ -208,7 +208,7 @@ def test_the_tour_shows_that_the_gpu_waits_for_a_host_that_sleeps(tour):
 
     assert re.search(r"1\. The GPU is idle for [\d.]+ s, \d+ % of the time, while the host", text)
     assert (
-        "between `device.wait()` and the next `device.compute(batch, batch)`. [R43, possible]"
+        "between `device.wait()` and the next `batch = device.empty(24 * MIB)`. [R43, possible]"
         in text
     )
 

@@ -144,8 +144,8 @@ def test_work_around_a_line_that_repeats_names_that_line():
     (finding,) = found(program, "R43")
 
     assert finding.title.endswith(
-        'from one run of `_ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)` to the '
-        "next."
+        "within or between the runs of "
+        '`_ = gpu.launch("step", duration=200e-6), gpu.work_on_host(1e-3)`.'
     )
     assert len(finding.lines) == 1
 
@@ -156,6 +156,24 @@ def test_work_before_the_round_of_a_loop_is_not_its_first_line_s():
             x = gpu.empty(1 << 20)
             gpu.launch("step", duration=200e-6, writes=[x])
             gpu.synchronize()
+            gpu.work_on_host(1e-3)
+
+    (finding,) = found(program, "R43")
+
+    assert finding.title.endswith(
+        "between `gpu.synchronize()` and the next `x = gpu.empty(1 << 20)`."
+    )
+
+
+def test_work_after_a_function_has_returned_is_not_in_its_line():
+    def step(gpu):
+        x = gpu.empty(1 << 20)
+        gpu.launch("step", duration=200e-6, writes=[x])
+        gpu.synchronize()
+
+    def program(gpu):
+        for _ in range(STEPS):
+            step(gpu)
             gpu.work_on_host(1e-3)
 
     (finding,) = found(program, "R43")
