@@ -20,6 +20,11 @@ class Ending:
     def __init__(self, *steps: "Callable[[], object]") -> None:
         self._left = deque(steps)
 
+    @property
+    def are_done(self) -> bool:
+        """Whether no step is left."""
+        return not self._left
+
     def run(self) -> None:
         """Call the steps that are left.
 

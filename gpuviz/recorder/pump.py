@@ -101,6 +101,7 @@ class Pump:
         self._pace = Pace(WATCHED_INTERVAL_S, INTERVAL_S)
         self._started_s = time.monotonic()
         self._is_over = False
+        self._has_all_rows = True
         self.cpu_ns = 0
         self.notes: list[str] = []
 
@@ -144,7 +145,7 @@ class Pump:
     def drain_the_rest(self) -> None:
         """Move what a stopped session still has; to be called on the thread."""
         self._drain(is_last=True)
-        if self._transfer.waits:
+        if not self._has_all_rows:
             self._drain(is_last=True)
         self._transfer.give_up()
 
@@ -212,6 +213,7 @@ class Pump:
         return moved
 
     def _move_rows(self) -> int:
+        self._has_all_rows = False
         with self._noting("Names could not be stored"):
             self._transfer.take()
             self._transfer.append_names()
@@ -220,7 +222,8 @@ class Pump:
                 with self._noting("Rows could not be stored"):
                     moved += self._transfer.append_next()
                 if self._transfer.is_stuck:
-                    break
+                    return moved
+            self._has_all_rows = True
             return moved
         return 0
 

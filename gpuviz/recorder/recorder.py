@@ -227,8 +227,9 @@ class Recorder:
         try:
             self._steps.run()
         finally:
-            # The thread completes it, even if this call is interrupted.
-            self._pump.submit(partial(self._finish, self._store, self._pump))()
+            if self._steps.are_done:
+                # The thread completes it, even if this call is interrupted.
+                self._pump.submit(partial(self._finish, self._store, self._pump))()
         self._pump.join()
         atexit.unregister(self.end)
         if self._store.failure is not None:
