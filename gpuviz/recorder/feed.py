@@ -236,6 +236,8 @@ class Feed:
         for key, listener in list(self._listeners.items()):
             try:
                 listener(message)
+            except MemoryError:
+                raise  # not the listener's fault; it gets a snapshot next time
             except Exception:  # noqa: BLE001 - the recording and the other listeners continue
                 self._listeners.pop(key, None)
 

@@ -34,6 +34,7 @@ class Worker:
         self._pause_s = pause_s
         self._calls: SimpleQueue[_Call[Any]] = SimpleQueue()
         self._is_over = False
+        self._due_s = float("inf")
         # ipykernel 7.0 needs the context of a cell to send a message.
         self._thread: threading.Thread | None = threading.Thread(
             target=copy_context().run, args=(self._run,), name=name, daemon=True
@@ -75,18 +76,22 @@ class Worker:
         self._thread = None
 
     def _run(self) -> None:
-        due_s = time.monotonic() + self._pause_s()
         try:
             while not self._is_over:
-                if self._next(due_s - time.monotonic()):
-                    due_s = min(due_s, time.monotonic() + self._pause_s())
-                else:
-                    _Call(self._regular).run()
-                    due_s = time.monotonic() + self._pause_s()
+                # A fault of one turn, such as a lack of memory, must not end the thread.
+                with suppress(BaseException):
+                    self._turn()
         finally:
             self._is_over = True
             while self._next(0):
                 pass
+
+    def _turn(self) -> None:
+        """Run the next call, or what is regular when it is due."""
+        self._due_s = min(self._due_s, time.monotonic() + self._pause_s())
+        if not self._next(self._due_s - time.monotonic()):
+            self._due_s = float("inf")
+            _Call(self._regular).run()
 
     def _next(self, timeout_s: float) -> bool:
         try:
