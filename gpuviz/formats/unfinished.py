@@ -30,16 +30,40 @@ def new_file(path: "Path") -> "tuple[Path, BinaryIO]":
         file.close()
 
 
-def new_folder(path: "Path") -> tuple["Path", int]:
-    """Create a temporary folder for what will be at ``path``, with an open descriptor of it."""
+class OpenFolder:
+    """An open folder, closed at the latest when nothing refers to it any more, like a file."""
+
+    def __init__(self, path: "Path") -> None:
+        self._descriptor: int | None = None
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        if self._descriptor is None:
+            raise ValueError("I/O operation on a closed folder")
+        return self._descriptor
+
+    def close(self) -> None:
+        """Close the folder, if that has not been done."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        """Close the folder that an interrupted writer left open."""
+        self.close()
+
+
+def new_folder(path: "Path") -> "tuple[Path, OpenFolder]":
+    """Create a temporary folder for what will be at ``path``; others keep away while it is open."""
     while True:
         unfinished = unfinished_beside(path)
         unfinished.mkdir()
         with suppress(FileNotFoundError):
-            descriptor = os.open(unfinished, os.O_RDONLY)
-            if _is_held(descriptor):
-                return unfinished, descriptor
-            os.close(descriptor)
+            folder = OpenFolder(unfinished)
+            if _is_held(folder.fileno()):
+                return unfinished, folder
+            folder.close()
 
 
 def _is_held(descriptor: int) -> bool:

@@ -52,7 +52,7 @@ def write_whole_folder(
     _check_replaceable(path, is_replaceable)
     remove_leftovers(path)
     with naming(path):
-        unfinished, descriptor = new_folder(path)
+        unfinished, held = new_folder(path)
         try:
             try:
                 write(unfinished)
@@ -61,7 +61,7 @@ def write_whole_folder(
                 else:
                     _move(unfinished, path)
             finally:
-                os.close(descriptor)
+                held.close()
         finally:
             remove(unfinished)
     return path
