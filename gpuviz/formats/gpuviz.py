@@ -45,12 +45,14 @@ MAX_MANIFEST_BYTES = 8 << 20
 MAX_MEMBERS = 10_000
 _ZIP_START = b"PK"
 _ZIP_ENTRY, _ZIP_END = b"PK\x01\x02", b"PK\x05\x06"
-# The end of a ZIP is in its last bytes: 22, and a comment of up to 64 KiB.
-_ZIP_TAIL = 22 + (1 << 16)
+# The end of a ZIP is in its last bytes: 22, of which two are the size of a comment, and that.
+_ZIP_END_BYTES = 22
+_ZIP_TAIL = _ZIP_END_BYTES + (1 << 16)
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 _QUOTING = "The file says: "
 _NO_ARCHIVE = "not a gpuviz recording; expected a ZIP archive"
+_NO_END = "damaged or truncated (the end of the ZIP archive is missing)"
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -124,7 +126,7 @@ def _check_ends(file: BinaryIO, path: str) -> None:
     if start != _ZIP_START:
         raise FormatError(path, "", _NO_ARCHIVE)
     if _ZIP_END not in tail:
-        raise FormatError(path, "", "damaged or truncated (the end of the ZIP archive is missing)")
+        raise FormatError(path, "", _NO_END)
 
 
 def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
@@ -137,6 +139,7 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
         raise FormatError(path, "", _NO_ARCHIVE)
     if content.count(_ZIP_ENTRY) > MAX_MEMBERS:
         raise FormatError(path, "", f"damaged (more than {MAX_MEMBERS} members)")
+    _check_comment(content, path)
     with naming(path, ""):
         archive = zipfile.ZipFile(BytesIO(content))
     with archive:
@@ -159,6 +162,14 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
     _check_rows(manifest, tables, path)
     with naming_table(path):
         return RecordingData(tables, manifest, derived)
+
+
+def _check_comment(content: bytes, path: str) -> None:
+    """Check that the comment at the end of an archive is whole, which `zipfile` does not."""
+    end = content.rfind(_ZIP_END, max(0, len(content) - _ZIP_TAIL))
+    sized = content[end:][:_ZIP_END_BYTES]
+    if end >= 0 and end + len(sized) + int.from_bytes(sized[20:], "little") > len(content):
+        raise FormatError(path, "", _NO_END)
 
 
 def noting_unknown(manifest: Manifest, names: "Iterable[str]") -> Manifest:

@@ -72,10 +72,19 @@ def archived(parts, path):
 @EXAMPLES
 @given(data=st.data())
 def test_a_truncated_file_is_refused(whole, tmp_path, data):
+    size = data.draw(st.integers(0, len(whole) - 1))
     path = tmp_path / "run.gpuviz"
-    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+    path.write_bytes(whole[:size])
 
     assert loads_equal_or_not_at_all(path) is None
+
+
+def test_a_file_that_lost_a_part_of_its_seal_is_refused(whole, tmp_path):
+    path = tmp_path / "run.gpuviz"
+    for lost in range(1, 70):
+        path.write_bytes(whole[:-lost])
+
+        assert loads_equal_or_not_at_all(path) is None
 
 
 @EXAMPLES
