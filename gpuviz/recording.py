@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.packing import Packing
     from gpuviz.analysis.peak import Peak
     from gpuviz.analysis.processes import Process
+    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.hazards.hazard import Hazard
     from gpuviz.out_of_memory.failures import OutOfMemory
 
@@ -396,6 +397,22 @@ class Recording(RecordingData):
             whole = whole_overlap(self)
             return whole if device is None else of_device(whole, self.device_or_first(device))
         return overlap(self, device, start, end)
+
+    def steady_state(self, device: int | None = None) -> "SteadyState | None":
+        """Return how long a device was busy and idle while the program neither prepared nor waited.
+
+        Without idle time in which the host compiled, loaded code or used it for the first time, and
+        without the time between notebook cells; see `gpuviz.analysis.steady_state.steady_state`.
+
+        Args:
+            device: Ordinal; the recording's first device if None.
+
+        Raises:
+            ValueError: The recording has no such device.
+        """
+        from gpuviz.analysis.steady_state import steady_state
+
+        return steady_state(self, self.device_or_first(device))
 
     def window(self, start: int, end: int) -> "Recording":
         """Return the part of the recording after ``start`` and until ``end``, in ns.

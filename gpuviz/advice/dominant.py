@@ -12,6 +12,7 @@ from gpuviz.analysis.launches import calls_of, durations, stacks_of
 from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.analysis.peak import peak_and_state
 from gpuviz.analysis.processes import processes
+from gpuviz.analysis.steady_state import steady_state
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_duration, format_share
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.analysis.overlap import LaneOverlap
+    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
 
 RULE = "R55"
@@ -76,8 +78,9 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
         return
     stack, most = found
     lanes = (each for each in whole_overlap(recording).devices if each.device == device)
-    lane = next(lanes, None)
-    limit = "" if lane is None else f" {_limit(lane, spent[kinds[rows] == _KINDS.index('kernel')])}"
+    lane, steady = next(lanes, None), steady_state(recording, device)
+    kernels = spent[kinds[rows] == _KINDS.index("kernel")]
+    limit = "" if lane is None or steady is None else f" {_limit(lane, steady, kernels)}"
     line = line_of(recording, stack, format_duration(most))
     yield Fact(
         f"{text_of(line)} takes {format_duration(most)} of the GPU's work, "
@@ -120,21 +123,21 @@ def _largest(
     return int(stacks[np.flatnonzero(lines == most)[0]]), int(sums[most])
 
 
-def _limit(lane: "LaneOverlap", kernels: "NDArray[Any]") -> str:
+def _limit(lane: "LaneOverlap", steady: "SteadyState", kernels: "NDArray[Any]") -> str:
     """Return what limits a device, in a sentence."""
-    busy = f"The GPU is busy for {format_share(lane.busy)} of the time"
-    if lane.busy >= _MOST:
+    busy = f"The GPU is busy for {format_share(steady.busy)} of the time"
+    if steady.busy >= _MOST:
         is_copying = lane.exposed_copy_ns > lane.kernel_ns
         return f"{busy}: {'copies limit' if is_copying else 'its kernels limit'} the program."
     causes = {
-        "launches limit": lane.idle_host_ns if _is_short(kernels) else 0,
-        "the host limits": 0 if _is_short(kernels) else lane.idle_host_ns,
+        "launches limit": steady.host_ns if _is_short(kernels) else 0,
+        "the host limits": 0 if _is_short(kernels) else steady.host_ns,
         "waits of the host limit": lane.idle_synchronization_ns,
         "allocations limit": lane.idle_allocation_ns,
         "waits between streams limit": lane.idle_dependency_ns,
     }
     cause = max(causes, key=lambda each: causes[each])
-    if causes[cause] < _MOST * lane.idle_ns:
+    if causes[cause] < _MOST * steady.idle_ns:
         return f"{busy}."
     return f"{busy}: {cause} the program, with {format_duration(causes[cause])} of idle time."
 

@@ -69,8 +69,8 @@ class Finding:
             `gpuviz.advice.findings.findings`.
         further_ns: By how much the time decreases further if this is changed after all findings
             ranked before it, in ns.
-        working_ns: The time from the first launch to the end of the last work, of which it saves a
-            part, in ns; 0 if unknown.
+        working_ns: The time from the first launch to the end of the last work, without warm-up and
+            the time between cells, of which it saves a part, in ns; 0 if unknown.
     """
 
     rule: str

@@ -43,7 +43,7 @@ from gpuviz.advice.rules import (
     r54_hidden_synchronization,
     r56_staged_copies,
 )
-from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound
+from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.processes import processes
 
@@ -192,7 +192,7 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
             each,
             further_ns=further.get(number, each.saved_ns),
             schedule=None,
-            working_ns=schedule.working_ns,
+            working_ns=schedule.covered_ns if is_warm_up(each) else schedule.working_ns,
         )
         for number, each in enumerate(found)
     ]

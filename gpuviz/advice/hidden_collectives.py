@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.advice.intervals import Intervals
 from gpuviz.analysis.collective_kernels import collective_kernels
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
 from gpuviz.analysis.processes import processes
 from gpuviz.data.arrays import batch_of

@@ -1,36 +1,30 @@
 """The time between CUDA calls of a thread in which the GPU is idle."""
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule
-from gpuviz.advice.trace import KERNEL, KINDS, MOST_SHOWN
-from gpuviz.analysis.compilations import compilations, first_calls
+from gpuviz.advice.trace import MOST_SHOWN
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.preparation import prepares
+from gpuviz.analysis.steady_state import within_cells
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
-from gpuviz.data.first_rows import first_rows
-from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
 
-_RANGES = DICTIONARIES["ranges", "kind"]
 _CAUSES = WORDS["idle_gaps", "cause"]
 # A launch by CuPy takes 10 to 30 µs of Python, and some of its functions more than 100 µs now and
 # then (measured on an H200's host); a longer gap contains other work.
 LONG_NS = 250_000
-# The driver's functions that load code.
-_LOAD = re.compile(r"cu(Module|Library|Link)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +102,7 @@ def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
         length=begin - since,
         idle=idle,
         idle_in_call=idle_in_call,
-        is_first=_prepares(recording, order, same),
+        is_first=prepares(recording),
         is_in_cell=within_cells(recording, since, begin),
     )
 
@@ -127,78 +121,3 @@ def _late(recording: "RecordingData", device: int) -> "NDArray[Any]":
     late: NDArray[Any] = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
     late &= codes(gaps["cause"], _CAUSES) == _CAUSES.index("host")
     return late & (plain(gaps["activity"]) >= 0)
-
-
-def within_cells(
-    recording: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return which intervals are within notebook cells; all if no cell was recorded.
-
-    Between cells the user thinks, and the program can do nothing about it.
-    """
-    ranges = recording.tables["ranges"]
-    cells = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
-    if not cells.any():
-        return np.ones(len(begin), bool)
-    first, last = (plain(ranges[name])[cells] for name in ("time", "end"))
-    last = np.where(last < first, recording.duration_ns, last)
-    inside: NDArray[Any] = Intervals(first, last).within(begin, end) == end - begin
-    return inside
-
-
-def _prepares(
-    recording: "RecordingData", order: "NDArray[Any]", same: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return whether each call belongs to the preparation of a kernel.
-
-    The first use of a library, such as cuBLAS, allocates, loads modules and creates streams before
-    it launches its first kernel.
-
-    Args:
-        recording: The recording.
-        order: The rows of ``api_calls`` by thread and time.
-        same: Whether each of them but the first has the thread of the one before.
-    """
-    first = _launches_first(recording)
-    names = plain(recording.tables["api_calls"]["name"])
-    distinct = np.unique(names)
-    loading = distinct[[bool(_LOAD.match(each)) for each in texts(recording.tables, distinct)]]
-    prepares = first | _follows_compilation(recording) | np.isin(names, loading)
-    # Runs of calls that end with the launch of a kernel, or with the last call of a thread.
-    ends = _launches_kernel(recording)[order]
-    ends[:-1] |= ~same
-    run = np.concatenate([[0], np.cumsum(ends)[:-1]]) if len(order) else order
-    found = np.zeros(len(order), bool)
-    found[order] = np.isin(run, run[prepares[order]])
-    return found
-
-
-def _launches_kernel(recording: "RecordingData") -> "NDArray[Any]":
-    """Return whether each call launches a kernel or a graph."""
-    activities = recording.tables["activities"]
-    kinds = codes(activities["kind"], KINDS)
-    launched = plain(activities["correlation"])[kinds == KERNEL]
-    calls = plain(recording.tables["api_calls"]["correlation"])
-    found: NDArray[Any] = first_rows(launched, calls) >= 0
-    return found
-
-
-def _follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
-    """Return whether a kernel was compiled or loaded between each call and the previous one."""
-    table = compilations(recording)
-    calls = first_calls(recording, plain(table["thread"]), plain(table["time"]))
-    found = np.zeros(recording.tables["api_calls"].num_rows, bool)
-    found[calls[calls >= 0]] = True
-    return found
-
-
-def _launches_first(recording: "RecordingData") -> "NDArray[Any]":
-    """Return whether each call launches the first kernel of a name."""
-    activities = recording.tables["activities"]
-    names, launched = plain(activities["name"]), plain(activities["correlation"])
-    order = np.argsort(plain(activities["time"]), kind="stable")
-    _, first = np.unique(names[order], return_index=True)
-    first = order[first]
-    calls = plain(recording.tables["api_calls"]["correlation"])
-    found: NDArray[Any] = first_rows(launched[first[names[first] != 0]], calls) >= 0
-    return found

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.intervals import Intervals
+from gpuviz.analysis.intervals import Intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

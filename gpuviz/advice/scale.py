@@ -4,16 +4,19 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.statistics import statistics
+from gpuviz.analysis.steady_state import steady_ns
 
 if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
-# Of the peak or of the time; what saves less is not shown unless asked for.
+# Of the peak or of the time without warm-up; what saves less is not shown unless asked for.
 LEAST_SHARE = 0.01
 LEAST_BYTES = 8 << 20
 
 
+# Rules about warm-up, which is not in the steady state.
+_WARM_UP = ("R47",)
 # Rules that say what all changes of a kind can save, or what others cause.
 _BOUNDS = ("R27", "R44")
 
@@ -21,6 +24,11 @@ _BOUNDS = ("R27", "R44")
 def is_bound(finding: "Finding") -> bool:
     """Return whether a finding only bounds or explains what others save that name a cause."""
     return finding.rule in _BOUNDS
+
+
+def is_warm_up(finding: "Finding") -> bool:
+    """Return whether a finding saves time of the warm-up, which is compared with all time."""
+    return finding.rule in _WARM_UP
 
 
 class Scale:
@@ -32,19 +40,23 @@ class Scale:
             device: statistics(recording, device)["reserved_bytes.all.peak"]
             for device in recording.devices
         }
-        self._duration_ns = max(recording.covered_ns, 1)
+        self._steady_ns = max(steady_ns(recording), 1)
+        self._covered_ns = max(recording.covered_ns, 1)
 
     def is_relevant(self, finding: "Finding") -> bool:
         """Return whether a finding saves enough to be shown."""
         enough = max(LEAST_SHARE * self._peaks.get(finding.device, 0), LEAST_BYTES)
-        is_long = finding.saved_ns >= LEAST_SHARE * self._duration_ns
+        is_long = finding.saved_ns >= LEAST_SHARE * self._of(finding)
         reserved = max(LEAST_SHARE * self._reserved.get(finding.device, 0), LEAST_BYTES)
         is_large = finding.saved_bytes >= enough or finding.saved_reserved_bytes >= reserved
         return is_large or is_long
 
     def share(self, finding: "Finding") -> float:
-        """Return the largest of the shares of the peaks and of the duration that it saves."""
+        """Return the largest of the shares of the peaks and of the time without warm-up that it saves."""
         of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
         of_reserved = finding.saved_reserved_bytes / max(self._reserved.get(finding.device, 0), 1)
         saved_ns = finding.further_ns if is_bound(finding) else finding.saved_ns
-        return max(of_bytes, of_reserved, saved_ns / self._duration_ns)
+        return max(of_bytes, of_reserved, saved_ns / self._of(finding))
+
+    def _of(self, finding: "Finding") -> int:
+        return self._covered_ns if is_warm_up(finding) else self._steady_ns

@@ -3,16 +3,20 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.dominant import dominant
+from gpuviz.analysis.preparation import PREPARATIONS
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gpuviz.advice.finding import Finding
+    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
 
 NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 MOST_SHOWN = 5
+# Of the window; what is less of it need not be said.
+_LEAST_LEFT_OUT = 0.01
 
 
 def saving(finding: "Finding") -> str:
@@ -43,6 +47,22 @@ def _after_others(alone: int, further: int, text: "Callable[[int], str]") -> str
     if text(alone) == text(further):
         return ""
     return f" (after those above: {text(further) if further > 0 else 'nothing'})"
+
+
+def left_out(state: "SteadyState") -> str:
+    """Return what a steady state leaves out, by cause; empty if that is next to nothing."""
+    if state.left_out_ns < _LEAST_LEFT_OUT * state.window_ns:
+        return ""
+    causes = [
+        f"{format_duration(time)} {cause}"
+        for cause, time in zip(PREPARATIONS, state.warm_up_ns, strict=True)
+        if time >= _LEAST_LEFT_OUT * state.left_out_ns
+    ]
+    warm_up = f"{format_duration(sum(state.warm_up_ns))} of warm-up ({', '.join(causes)})"
+    between = f"{format_duration(state.between_cells_ns)} between cells"
+    parts = [warm_up] if causes else []
+    parts += [between] if state.between_cells_ns else []
+    return f"without {' and '.join(parts)}"
 
 
 def short_saving(finding: "Finding") -> str:

@@ -10,6 +10,7 @@ from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.peer_copies import peer_copies
+from gpuviz.analysis.steady_state import steady_ns
 from gpuviz.analysis.touches import Touches, touches
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
@@ -96,7 +97,7 @@ class Trace:
         )
         self.called = np.clip(plain(calls["time"]), -_LIMIT, _LIMIT)
         self.returned = np.maximum(self.called + durations(calls), self.called + 1)
-        self.relevant_ns = LEAST_SHARE * recording.covered_ns
+        self.relevant_ns = LEAST_SHARE * steady_ns(recording)
 
     @cached_property
     def touches(self) -> Touches | None:

@@ -7,14 +7,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding, Line
-from gpuviz.advice.host_gaps import within_cells
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
-from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.steady_state import within_cells
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES
 from gpuviz.quantities import format_counted, format_duration

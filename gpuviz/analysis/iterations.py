@@ -8,12 +8,18 @@ import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.launches import calls_of, durations, stacks_of, text_numbers, within
+from gpuviz.analysis.launches import (
+    calls_of,
+    durations,
+    stacks_of,
+    text_numbers,
+    user_frames,
+    within,
+)
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.periods import Repeats, repeats
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
@@ -159,12 +165,7 @@ class _Launches:
     def lines(self) -> "NDArray[Any]":
         """Return the id in ``frames`` of the user's line of each launch; 0 if unknown."""
         tables = self._recording.tables
-        stacks = tables["stacks"]
-        rows = first_rows(plain(stacks["id"]), stacks_of(tables, self._calls))
-        # The last is that of no stack, whose row is -1.
-        frames = np.append(plain(stacks["user_frame"]).astype(np.int64), 0)
-        lines: NDArray[Any] = frames[rows]
-        return lines
+        return user_frames(tables, stacks_of(tables, self._calls))
 
     def sites(self) -> "NDArray[Any]":
         """Return a number for each launch, equal for kernels, or copies, of the same line.

@@ -52,6 +52,15 @@ def calls_of(tables: "Tables", correlations: "NDArray[Any]") -> "NDArray[Any]":
     return first_rows(plain(tables["api_calls"]["correlation"]), correlations)
 
 
+def user_frames(tables: "Tables", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the id in ``frames`` of the user's line of each call stack; 0 if unknown."""
+    table = tables["stacks"]
+    # The last is that of no stack, whose row is -1.
+    frames = np.append(plain(table["user_frame"]).astype(np.int64), 0)
+    lines: NDArray[Any] = frames[first_rows(plain(table["id"]), stacks)]
+    return lines
+
+
 def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
     """Return a number for each id of ``strings``, equal for equal texts."""
     rows, first = numbered(ids)

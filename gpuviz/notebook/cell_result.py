@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.initial_state import ALLOCATED, initial_state
 from gpuviz.analysis.state import state_at
+from gpuviz.analysis.steady_state import steady_state
 from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.analysis.overlap import DeviceOverlap
+    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.call_stacks import Frame
     from gpuviz.notebook.facts import Fact
     from gpuviz.ownership.array_names import ArrayNames
@@ -67,6 +69,7 @@ class DeviceResult:
         driver_calls: Segments allocated, freed, mapped and unmapped, by action.
         held: Memory that the cell allocated and did not free, by line, largest first.
         overlap: GPU activity during the cell; None if there was none.
+        steady: The part of the cell in which the program did not prepare; None with the overlap.
     """
 
     summary: DeviceSummary
@@ -76,6 +79,7 @@ class DeviceResult:
     driver_calls: Mapping[str, int]
     held: tuple[Held, ...]
     overlap: "DeviceOverlap | None"
+    steady: "SteadyState | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,7 @@ def _device_result(
     peak = _peak_stack(events, summary)
     site, source = _call_site(recording, peak)
     lanes = recording.overlap(device, *(window or ())).devices
+    lane = next((each for each in lanes if each.count), None)
     before = initial_state(recording)
     known = device in before.devices()
     current = "allocated_bytes.all.current"
@@ -163,7 +168,8 @@ def _device_result(
             for action in _DRIVER_CALLS
         },
         held=_held(recording, device, events, names),
-        overlap=next((lane for lane in lanes if lane.count), None),
+        overlap=lane,
+        steady=None if lane is None else steady_state(recording, device),
     )
 
 

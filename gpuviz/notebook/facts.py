@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.text import left_out
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -15,6 +16,7 @@ from gpuviz.report.summary import Number
 
 if TYPE_CHECKING:
     from gpuviz.analysis.overlap import DeviceOverlap
+    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.notebook.cell_result import CellResult, DeviceResult, Held, Wait
 
 _MOST_LINES = 4
@@ -26,12 +28,12 @@ _ACTIONS = {
     "segment_unmap": "unmapped",
 }
 _CAUSES = {
-    "idle mostly because the host launched late": "idle_host_ns",
-    "idle mostly while waiting for other streams": "idle_dependency_ns",
-    "idle mostly during synchronizations": "idle_synchronization_ns",
-    "idle mostly during allocations": "idle_allocation_ns",
-    "idle mostly while waiting for events without a record": "idle_unrecorded_event_ns",
-    "idle time with no identified cause": "idle_unknown_ns",
+    "idle mostly because the host launched late": "host",
+    "idle mostly while waiting for other streams": "dependency",
+    "idle mostly during synchronizations": "synchronization",
+    "idle mostly during allocations": "allocation",
+    "idle mostly while waiting for events without a record": "unrecorded_event",
+    "idle time with no identified cause": "unknown",
 }
 
 
@@ -67,8 +69,8 @@ def headline(result: "CellResult") -> str:
         parts.append(f"peak {format_bytes(device.summary.allocated_peak)}{of}")
         left = sum(held.bytes for held in device.held)
         parts.append(f"{format_bytes(left)} still allocated" if left else "nothing still allocated")
-        if device.overlap is not None:
-            parts.append(f"GPU busy {format_share(device.overlap.busy)}")
+        if device.steady is not None:
+            parts.append(f"GPU busy {format_share(device.steady.busy)}")
     return f"{'; '.join(parts)}; took {format_duration(result.end - result.start)}."
 
 
@@ -82,8 +84,8 @@ def device_facts(result: "CellResult", device: "DeviceResult") -> Iterator[Fact]
         yield Fact(
             Number("Out of memory", format_count(device.summary.out_of_memory), f"{failed} failed")
         )
-    if device.overlap is not None:
-        yield _busy(device.overlap)
+    if device.overlap is not None and device.steady is not None:
+        yield _busy(device.steady)
         if device.overlap.copy_ns:
             yield _hidden_copies(device.overlap)
         if device.overlap.device_copy_ns:
@@ -160,13 +162,13 @@ def _allocations(device: "DeviceResult") -> Fact:
     return Fact(Number("Allocations", format_count(device.summary.allocations), driver))
 
 
-def _busy(overlap: "DeviceOverlap") -> Fact:
-    detail = f"of {format_duration(overlap.window_ns)}"
-    causes = {cause: getattr(overlap, field) for cause, field in _CAUSES.items()}
-    cause = max(causes, key=causes.__getitem__)
-    if causes[cause]:
-        detail += f"; {cause}: {format_duration(causes[cause])}"
-    return Fact(Number("GPU busy", format_share(overlap.busy), detail))
+def _busy(steady: "SteadyState") -> Fact:
+    parts = (f"of {format_duration(steady.duration_ns)}", left_out(steady))
+    detail = " ".join(filter(None, parts))
+    text = max(_CAUSES, key=lambda each: steady.causes_ns[_CAUSES[each]])
+    if time := steady.causes_ns[_CAUSES[text]]:
+        detail += f"; {text}: {format_duration(time)}"
+    return Fact(Number("GPU busy", format_share(steady.busy), detail))
 
 
 def _hidden_copies(overlap: "DeviceOverlap") -> Fact:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.text import NOTHING_FOUND, unknown
+from gpuviz.advice.text import NOTHING_FOUND, left_out, unknown
+from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.collectives import collectives_section
@@ -121,12 +122,13 @@ def _memory(recording: "Recording", summary: DeviceSummary) -> "Iterator[_Figure
 def _time(recording: "Recording", device: int) -> "Iterator[_Figure]":
     lanes = [each for each in recording.overlap().devices if each.device == device]
     for lane in lanes:
-        yield _Figure("GPU busy", format_share(lane.busy), "", 'data-tab="kernels"')
-        late = lane.idle_host_ns + lane.idle_synchronization_ns + lane.idle_allocation_ns
+        steady = next(each for each in steady_states(recording) if each.device == device)
+        yield _Figure("GPU busy", format_share(steady.busy), left_out(steady), 'data-tab="kernels"')
+        late = sum(steady.causes_ns[cause] for cause in ("host", "synchronization", "allocation"))
         detail = f"{format_duration(late)} due to the host" if late else ""
         longest = _longest_gap(recording, device)
         link = 'data-tab="waits"' if longest is None else _show(longest)
-        yield _Figure("GPU idle", format_duration(lane.idle_ns), detail, link)
+        yield _Figure("GPU idle", format_duration(steady.idle_ns), detail, link)
         if lane.copy_ns:
             hidden = format_share(lane.kernel_copy_overlap)
             yield _Figure("Copies hidden", hidden, "", 'data-tab="copies"')

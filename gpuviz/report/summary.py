@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.text import left_out
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations
 from gpuviz.analysis.processes import device_names, part_of_device
 from gpuviz.analysis.retries import succeeded_on_retry
+from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
 from gpuviz.quantities import (
     format_bytes,
@@ -203,11 +205,13 @@ def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
     if not lanes:
         return
     (lane,) = lanes
+    steady = next(each for each in steady_states(recording) if each.device == device)
     period = "from its first to its last activity" if recording.bounds is None else "shown here"
     yield Number(
         "GPU busy",
-        format_share(lane.busy),
-        f"{format_duration(lane.busy_ns)} of the {format_duration(lane.window_ns)} {period}",
+        format_share(steady.busy),
+        f"{format_duration(steady.busy_ns)} of the {format_duration(steady.duration_ns)} "
+        f"{left_out(steady) or period}",
     )
     yield Number(
         "Kernels",

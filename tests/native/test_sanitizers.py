@@ -21,8 +21,10 @@ SANITIZERS = {
 }
 # Only programs that start threads, in themselves or in the core, have races to be found.
 STARTS_THREADS = re.compile("std::(thread|jthread|async)|analysis/overlap.hpp")
+# `scripts/deep` runs these: a second compilation of the core takes as long as most other tests.
+DEEP = {"thread"}
 RUNS = [
-    (sanitizer, program.stem)
+    pytest.param(sanitizer, program.stem, marks=[pytest.mark.deep] if sanitizer in DEEP else [])
     for sanitizer in SANITIZERS
     for program in PROGRAMS
     if sanitizer == "address" or STARTS_THREADS.search(program.read_text())
@@ -37,7 +39,7 @@ def compiled(pytestconfig):
     def programs(sanitizer):
         folder = pytestconfig.cache.mkdir(f"sanitizer-{sanitizer}")
         flags = ["-g1", "-fno-omit-frame-pointer", *SANITIZERS[sanitizer]]
-        names = {name for each, name in RUNS if each == sanitizer}
+        names = {name for each, name in (run.values for run in RUNS) if each == sanitizer}
         return Compilation(flags, folder).programs(each for each in PROGRAMS if each.stem in names)
 
     return programs

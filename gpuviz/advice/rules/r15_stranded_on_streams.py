@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.intervals import Intervals
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import durations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS

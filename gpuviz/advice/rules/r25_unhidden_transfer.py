@@ -7,10 +7,10 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
-from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.calls import call_kinds
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes

@@ -10,6 +10,7 @@ from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_count, format_duration, format_share
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# Of the time from the device's first activity to its last, without what is between cells.
+# Of the steady state.
 _LEAST_SHARE = 0.1
 # A launch costs 5 to 30 µs on the host; longer kernels hide it.
 _LONGEST_MEDIAN_NS = 10_000
@@ -31,9 +32,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find devices that wait for the host's next launch most of the time.
 
     Trigger: at least 100 kernels with a median below 10 µs, the device is busy for less than
-    half of its time, and idle with the cause ``host`` for at least 10 % of it, during calls and in
-    gaps below 250 µs between them. Longer gaps contain other work (R43), and gaps before the first
-    launch of a kernel its compilation.
+    half of its steady state, and idle with the cause ``host`` for at least 10 % of it, during calls
+    and in gaps below 250 µs between them. Longer gaps contain other work (R43), and gaps before the
+    first launch of a kernel its compilation.
 
     Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
     time. It bounds what CUDA graphs or fewer, larger kernels can save, and comes
@@ -43,31 +44,30 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     if not recording.tables["api_calls"].num_rows:
         return
     calls = recording.tables["api_calls"]
-    for device in whole_overlap(recording).devices:
+    for device, steady in zip(
+        whole_overlap(recording).devices, steady_states(recording), strict=True
+    ):
         of_device = schedule.device == device.device
         kernels = schedule.duration[of_device & (schedule.kind == KERNEL)]
         launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
         gaps = host_gaps(schedule, device.device)
         chosen = launching & gaps.is_short
         idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
-        between_cells = int(gaps.idle[~gaps.is_in_cell].sum())
-        window_ns = device.window_ns - between_cells
         if (
             len(kernels) < _LEAST_LAUNCHES
-            or window_ns <= 0
-            or device.busy_ns > _MOST_BUSY * window_ns
+            or steady.busy > _MOST_BUSY
             or np.median(kernels) >= _LONGEST_MEDIAN_NS
-            or idle.sum() < _LEAST_SHARE * window_ns
+            or idle.sum() < _LEAST_SHARE * steady.duration_ns
         ):
             continue
         change = ScheduleChange(without_gap=chosen, instant=chosen)
         yield Finding(
             rule="R27",
             title=(
-                f"The GPU is busy for {format_share(device.busy_ns / window_ns)} of the time; for "
-                f"{format_duration(device.idle_host_ns - between_cells)} of "
-                f"{format_duration(window_ns - device.busy_ns)} of idle time, the host had not "
-                "launched the next kernel."
+                f"The GPU is busy for {format_share(steady.busy)} of the time; for "
+                f"{format_duration(steady.host_ns)} of "
+                f"{format_duration(steady.idle_ns)} of idle time, the host had not launched the "
+                "next kernel."
             ),
             reason=(
                 f"{format_count(len(kernels))} kernels with a median of "

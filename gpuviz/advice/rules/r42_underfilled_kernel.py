@@ -7,10 +7,10 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.occupancy import Occupancy
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import stacks_of, text_numbers
 from gpuviz.data.columns import plain

@@ -8,10 +8,10 @@ import numpy as np
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
-from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_counted, format_duration, format_share
@@ -152,15 +152,15 @@ def _finding(
     removed[place.calls] = True
     host_ns = int(gaps.length[place.calls].sum())
     change = ScheduleChange(without_gap=removed, at_most_ns=host_ns)
-    overlap = next(each for each in whole_overlap(recording).devices if each.device == device)
+    steady = next(each for each in steady_states(recording) if each.device == device)
     times = plain(recording.tables["api_calls"]["time"])[place.calls]
     idle = format_duration(place.idle_ns)
     rows = _idle_rows(recording, device, times - gaps.length[place.calls], times)
     return Finding(
         rule="R43",
         title=(
-            f"The GPU is idle for {idle}, {format_share(place.idle_ns / overlap.window_ns)} of the "
-            f"time, while the host works {place.text}."
+            f"The GPU is idle for {idle}, "
+            f"{format_share(place.idle_ns / max(steady.duration_ns, 1))} of the time, while the host works {place.text}."
         ),
         reason=(
             f"{format_counted(len(place.calls), 'time', 'times')} the host spends "

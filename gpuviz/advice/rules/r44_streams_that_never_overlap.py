@@ -8,10 +8,10 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.data.columns import codes, plain

@@ -7,9 +7,9 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.intervals import Intervals
 from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.analysis.collectives import UNKNOWN, known_collectives
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.analysis.processes import processes
 from gpuviz.data.columns import plain

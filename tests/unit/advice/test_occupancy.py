@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.occupancy import Occupancy
+from gpuviz.analysis.intervals import Intervals
 
 MULTIPROCESSORS = 8
 spans = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20), st.integers(1, 10)), max_size=8)

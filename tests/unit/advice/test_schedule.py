@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.advice.intervals import Intervals
 from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed

@@ -81,7 +81,7 @@ def test_conjugate_gradient_waits_for_launches():
 
     assert rules("conjugate_gradient") == ["R08", "R27"]
     assert finding.title == (
-        "The GPU is busy for 15 % of the time; for 44.9 ms of 53.9 ms of idle time, the host had "
+        "The GPU is busy for 15 % of the time; for 44.5 ms of 53.5 ms of idle time, the host had "
         "not launched the next kernel."
     )
     assert finding.reason == (

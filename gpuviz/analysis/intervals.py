@@ -39,6 +39,20 @@ class Intervals:
         covered: NDArray[Any] = self._until(end) - self._until(begin)
         return covered
 
+    def common(self, other: "Intervals") -> "Intervals":
+        """Return the time that is in both."""
+        edges = np.unique(np.concatenate([self.begin, self.end, other.begin, other.end]))
+        begin, end = edges[:-1], edges[1:]
+        inside = (self.within(begin, end) > 0) & (other.within(begin, end) > 0)
+        return Intervals(begin[inside], end[inside])
+
+    def without(self, other: "Intervals") -> "Intervals":
+        """Return the time that is in this one and not in the other."""
+        edges = np.unique(np.concatenate([self.begin, self.end, other.begin, other.end]))
+        begin, end = edges[:-1], edges[1:]
+        inside = (self.within(begin, end) > 0) & (other.within(begin, end) == 0)
+        return Intervals(begin[inside], end[inside])
+
     def _until(self, time: "NDArray[Any]") -> "NDArray[Any]":
         place = np.searchsorted(self.begin, time, side="right")
         inside = np.append(0, self.end)[place] - time

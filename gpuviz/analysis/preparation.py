@@ -1,0 +1,157 @@
+"""What a program does once before it can work: compile, load code, use it first.
+
+CUDA loads a kernel's code when the kernel is first launched (lazy loading, since CUDA 11.7),
+libraries such as cuBLAS load modules, allocate and create streams on first use, and CuPy and Numba
+compile.
+"""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.analysis.compilations import compilations, first_calls
+from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.launches import user_frames
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
+from gpuviz.data.once import Once
+from gpuviz.data.strings import texts
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.data.recording_data import RecordingData
+
+# In the order in which time that is several of them counts.
+PREPARATIONS = ("compilation", "module loading", "first use")
+
+_KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
+_RANGES = DICTIONARIES["ranges", "kind"]
+# The driver's functions that load code.
+_LOAD = re.compile(r"cu(Module|Library|Link)")
+
+
+def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ...]:
+    """Return when a thread prepared, for each of `PREPARATIONS`; they may overlap.
+
+    A compilation is that of CuPy or Numba. Loading is that of kernels from CuPy's cache and the
+    driver's calls that load code. First use is the call that launches the first kernel of a name,
+    and what a library does in one line of the program from the first such call to its next launch.
+    The host's time before other first launches may be work, and does not count.
+    """
+    calls, ranges = recording.tables["api_calls"], recording.tables["ranges"]
+    begin, end = plain(calls["time"]), np.maximum(plain(calls["end"]), plain(calls["time"]))
+    of_thread = plain(calls["thread"]) == thread
+    is_loading, is_first = _loads(recording), _launches_first(recording)
+    if recording.bounds is not None:  # a kernel of a window may have run before
+        is_first = np.zeros(len(is_first), bool)
+    first, last = _from_load_to_launch(recording, thread)
+    kinds, range_thread = codes(ranges["kind"], _RANGES), plain(ranges["thread"]) == thread
+    spans = [
+        np.flatnonzero(range_thread & (kinds == _RANGES.index(k))) for k in ("compile", "load")
+    ]
+    range_begin = plain(ranges["time"])
+    range_end = plain(ranges["end"])
+    range_end = np.maximum(np.where(range_end < 0, recording.duration_ns, range_end), range_begin)
+    loading, using = (np.flatnonzero(of_thread & each) for each in (is_loading, is_first))
+    return (
+        Intervals(range_begin[spans[0]], range_end[spans[0]]),
+        Intervals(
+            np.append(range_begin[spans[1]], begin[loading]),
+            np.append(range_end[spans[1]], end[loading]),
+        ),
+        Intervals(np.append(begin[first], begin[using]), np.append(end[last], end[using])),
+    )
+
+
+@Once
+def prepares(recording: "RecordingData") -> "NDArray[Any]":
+    """Return whether each row of ``api_calls`` belongs to the preparation of a kernel.
+
+    So do all calls of a thread up to the launch of a kernel, if one of them loads code, launches
+    the first kernel of a name, or follows a compilation.
+    """
+    found = _launches_first(recording) | _follows_compilation(recording) | _loads(recording)
+    order, run = _runs(recording)
+    of_run = np.zeros(len(found), bool)
+    of_run[order] = np.isin(run, run[found[order]])
+    return of_run
+
+
+def _runs(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the rows of ``api_calls`` by thread and time, and the number of the run of each.
+
+    A run ends with the launch of a kernel, or with the last call of a thread.
+    """
+    calls = recording.tables["api_calls"]
+    threads = plain(calls["thread"])
+    order = np.argsort(plain(calls["time"]), kind="stable")
+    order = order[np.argsort(threads[order], kind="stable")]
+    ends = _launches_kernel(recording)[order]
+    ends[:-1] |= threads[order[1:]] != threads[order[:-1]]
+    run = np.concatenate([[0], np.cumsum(ends)[:-1]]) if len(order) else order
+    return order, run
+
+
+def _from_load_to_launch(
+    recording: "RecordingData", thread: int
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the first load of each run of a thread's calls, and the last call in its line."""
+    calls = recording.tables["api_calls"]
+    order, run = _runs(recording)
+    own = plain(calls["thread"])[order] == thread
+    order, run = order[own], run[own]
+    loads = np.flatnonzero(_loads(recording)[order])
+    loaded, first = np.unique(run[loads], return_index=True)
+    first = loads[first]
+    lines = user_frames(recording.tables, plain(calls["stack"])[order])
+    last = first.copy()
+    ends = np.searchsorted(run, loaded, side="right")
+    for number, (begin, end) in enumerate(zip(first.tolist(), ends.tolist(), strict=True)):
+        if lines[begin]:
+            last[number] += np.flatnonzero(lines[begin:end] == lines[begin])[-1]
+    return order[first], order[last]
+
+
+@Once
+def _loads(recording: "RecordingData") -> "NDArray[Any]":
+    """Return whether each call loads code."""
+    names = plain(recording.tables["api_calls"]["name"])
+    distinct = np.unique(names)
+    loading = distinct[[bool(_LOAD.match(each)) for each in texts(recording.tables, distinct)]]
+    found: NDArray[Any] = np.isin(names, loading)
+    return found
+
+
+def _launches_kernel(recording: "RecordingData") -> "NDArray[Any]":
+    """Return whether each call launches a kernel or a graph."""
+    activities = recording.tables["activities"]
+    is_kernel = codes(activities["kind"], DICTIONARIES["activities", "kind"]) == _KERNEL
+    launched = plain(activities["correlation"])[is_kernel]
+    calls = plain(recording.tables["api_calls"]["correlation"])
+    found: NDArray[Any] = first_rows(launched, calls) >= 0
+    return found
+
+
+def _follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
+    """Return whether a kernel was compiled or loaded between each call and the previous one."""
+    table = compilations(recording)
+    calls = first_calls(recording, plain(table["thread"]), plain(table["time"]))
+    found = np.zeros(recording.tables["api_calls"].num_rows, bool)
+    found[calls[calls >= 0]] = True
+    return found
+
+
+@Once
+def _launches_first(recording: "RecordingData") -> "NDArray[Any]":
+    """Return whether each call launches the first kernel of a name."""
+    activities = recording.tables["activities"]
+    names, launched = plain(activities["name"]), plain(activities["correlation"])
+    order = np.argsort(plain(activities["time"]), kind="stable")
+    _, first = np.unique(names[order], return_index=True)
+    first = order[first]
+    calls = plain(recording.tables["api_calls"]["correlation"])
+    found: NDArray[Any] = first_rows(launched[first[names[first] != 0]], calls) >= 0
+    return found

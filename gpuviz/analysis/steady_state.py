@@ -1,0 +1,180 @@
+"""The time of a device without its program's preparation and without the time between cells."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.analysis.preparation import PREPARATIONS, preparations
+from gpuviz.analysis.processes import part_of_device
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.once import Once
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from gpuviz.data.recording_data import RecordingData
+
+_RANGES = DICTIONARIES["ranges", "kind"]
+_CAUSES = WORDS["idle_gaps", "cause"]
+# Idle time that the host's preparation causes: it has not launched, or it allocates.
+_OF_HOST = tuple(_CAUSES.index(cause) for cause in ("host", "allocation", "unknown"))
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """How long a device worked and was idle while its program worked, in ns.
+
+    Attributes:
+        device: Ordinal.
+        window_ns: From the device's first activity to the end of its last, or the recording's own
+            window.
+        busy_ns: The part of it in which an activity ran.
+        warm_up_ns: The idle time in which the host prepared, for each of `PREPARATIONS`.
+        between_cells_ns: The idle time between notebook cells, in which nobody asked for work.
+        causes_ns: The idle time of the steady state by cause, of those of
+            `gpuviz.analysis.overlap.LaneOverlap`.
+    """
+
+    device: int
+    window_ns: int
+    busy_ns: int
+    warm_up_ns: tuple[int, ...]
+    between_cells_ns: int
+    causes_ns: "Mapping[str, int]"
+
+    @property
+    def left_out_ns(self) -> int:
+        """The idle time that is not the steady state's."""
+        return sum(self.warm_up_ns) + self.between_cells_ns
+
+    @property
+    def duration_ns(self) -> int:
+        """The length of the steady state: the window without what is left out."""
+        return self.window_ns - self.left_out_ns
+
+    @property
+    def idle_ns(self) -> int:
+        """The part of the steady state in which no activity ran."""
+        return self.duration_ns - self.busy_ns
+
+    @property
+    def host_ns(self) -> int:
+        """The idle time in which the host had not launched."""
+        return self.causes_ns["host"]
+
+    @property
+    def busy(self) -> float:
+        """The share of the steady state in which an activity ran."""
+        return self.busy_ns / max(self.duration_ns, 1)
+
+
+def steady_state(recording: "RecordingData", device: int) -> SteadyState | None:
+    """Return the steady state of a device; None if no activity of it was recorded.
+
+    What is left out is idle time that ends with work whose host thread compiled, loaded code or
+    used it for the first time meanwhile, see `gpuviz.analysis.preparation`, or that is between
+    notebook cells. A repeated run of the same program in a warm process has none of it.
+    """
+    return next((each for each in steady_states(recording) if each.device == device), None)
+
+
+def steady_ns(recording: "RecordingData") -> int:
+    """Return the time that a recording covers without what the steady states leave out, in ns."""
+    left_out = max((each.left_out_ns for each in steady_states(recording)), default=0)
+    return recording.covered_ns - left_out
+
+
+@Once
+def steady_states(recording: "RecordingData") -> tuple[SteadyState, ...]:
+    """Return the steady state of each device with activities."""
+    return tuple(
+        _steady_state(
+            part_of_device(recording, lane.device), lane.device, lane.window_ns, lane.busy_ns
+        )
+        for lane in whole_overlap(recording).devices
+    )
+
+
+def _steady_state(
+    recording: "RecordingData", device: int, window_ns: int, busy_ns: int
+) -> SteadyState:
+    gaps = derived(recording)["idle_gaps"]
+    is_own = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
+    causes, cells = codes(gaps["cause"], _CAUSES), _cells(recording)
+    idle = {cause: np.flatnonzero(is_own & (causes == cause)) for cause in range(len(_CAUSES))}
+    inside = {cause: _within(recording, rows, cells) for cause, rows in idle.items()}
+    prepared = {cause: _prepared(recording, idle[cause], cells) for cause in _OF_HOST}
+    warm_up = np.sum([*prepared.values()], axis=0)
+    return SteadyState(
+        device=device,
+        window_ns=window_ns,
+        busy_ns=busy_ns,
+        warm_up_ns=tuple(warm_up.tolist()),
+        between_cells_ns=max(window_ns - busy_ns - sum(inside.values()), 0) if cells else 0,
+        causes_ns={
+            _CAUSES[cause]: time - int(prepared[cause].sum() if cause in prepared else 0)
+            for cause, time in inside.items()
+        },
+    )
+
+
+def _within(recording: "RecordingData", rows: "NDArray[Any]", cells: Intervals | None) -> int:
+    """Return the idle time in some rows of ``idle_gaps`` within cells, if there are cells."""
+    begin, end = (plain(derived(recording)["idle_gaps"][name])[rows] for name in ("time", "end"))
+    return int((end - begin if cells is None else cells.within(begin, end)).sum())
+
+
+def _prepared(
+    recording: "RecordingData", rows: "NDArray[Any]", cells: Intervals | None
+) -> "NDArray[Any]":
+    """Return the idle time in some rows of ``idle_gaps`` in which the host prepared, by kind."""
+    gaps = derived(recording)["idle_gaps"]
+    rows = rows[plain(gaps["activity"])[rows] >= 0]
+    launches = plain(recording.tables["activities"]["correlation"])[plain(gaps["activity"])[rows]]
+    calls = calls_of(recording.tables, launches)
+    rows, calls = rows[calls >= 0], calls[calls >= 0]
+    threads = plain(recording.tables["api_calls"]["thread"])[calls]
+    begin, end = (plain(gaps[name])[rows] for name in ("time", "end"))
+    totals = np.zeros(len(PREPARATIONS), np.int64)
+    for thread in np.unique(threads).tolist():
+        chosen = threads == thread
+        idle = Intervals(begin[chosen], end[chosen])
+        idle = idle if cells is None else idle.common(cells)
+        for kind, spans in enumerate(preparations(recording, thread)):
+            found = idle.common(spans)
+            totals[kind] += found.length
+            idle = idle.without(found)
+    return totals
+
+
+def within_cells(
+    recording: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return which intervals are within notebook cells; all if no cell was recorded.
+
+    Between cells the user thinks, and the program can do nothing about it.
+    """
+    cells = _cells(recording)
+    if cells is None:
+        return np.ones(len(begin), bool)
+    inside: NDArray[Any] = cells.within(begin, end) == end - begin
+    return inside
+
+
+def _cells(recording: "RecordingData") -> Intervals | None:
+    """Return when notebook cells ran; None if none was recorded."""
+    ranges = recording.tables["ranges"]
+    cells = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
+    if not cells.any():
+        return None
+    first, last = (plain(ranges[name])[cells] for name in ("time", "end"))
+    return Intervals(first, np.where(last < first, recording.duration_ns, last))

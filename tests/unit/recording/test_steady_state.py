@@ -1,0 +1,151 @@
+"""Busy and idle time without what a program does only once, and without time between cells."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpuviz
+from gpuviz.advice.text import left_out
+from gpuviz.analysis.intervals import Intervals
+from tests.unit.advice.timed_programs import timed, with_cells
+from tests.unit.recording.from_activities import Timeline
+
+MS = 1_000_000
+SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").glob("*.gpuviz"))
+
+
+def steps(gpu, *, prepare=None):
+    gpu.launch("start", duration=1e-3)
+    gpu.synchronize()
+    for step in range(30):
+        name = f"filter_{step % 3}"
+        if prepare is not None and step < 3:
+            prepare(gpu, name)
+        gpu.launch(name, duration=1e-3)
+        gpu.work_on_host(2e-3)
+        gpu.synchronize()
+
+
+def compiled(gpu, name):
+    gpu.compile(name, duration=50e-3)
+
+
+def loaded(gpu, name):
+    gpu.compile(name, duration=4e-3, cached=True)
+
+
+def worked(gpu, _name):
+    gpu.work_on_host(50e-3)
+
+
+def state_of(prepare):
+    return timed(lambda gpu: steps(gpu, prepare=prepare)).steady_state()
+
+
+@pytest.mark.parametrize(("prepare", "kind", "each"), [(compiled, 0, 50), (loaded, 1, 4)])
+def test_what_is_prepared_is_left_out_and_the_rest_is_the_prepared_program(prepare, kind, each):
+    prepared = timed(steps).steady_state()
+    state = state_of(prepare)
+
+    assert state.warm_up_ns[kind] == pytest.approx(3 * each * MS, rel=0.02)
+    assert state.duration_ns == pytest.approx(prepared.duration_ns, rel=0.02)
+    assert state.busy == pytest.approx(prepared.busy, rel=0.02)
+    assert state.causes_ns["host"] == pytest.approx(prepared.causes_ns["host"], rel=0.02)
+
+
+def test_work_of_the_host_before_the_first_launch_of_a_kernel_is_not_left_out():
+    state = state_of(worked)
+
+    assert state.duration_ns > 150 * MS
+    assert state.left_out_ns < MS
+    assert left_out(state) == ""
+
+
+def test_what_is_left_out_is_given_by_cause():
+    states = [state_of(prepare) for prepare in (compiled, loaded)]
+
+    assert [left_out(each) for each in states] == [
+        "without 150 ms of warm-up (150 ms compilation)",
+        "without 12.0 ms of warm-up (12.0 ms module loading)",
+    ]
+
+
+def library_call(line):
+    """Return a recording of a kernel, loads and host work by the same or another line, a kernel."""
+    timeline = Timeline()
+    timeline.call(0, 10, correlation=1, line=1)
+    timeline.kernel(10, 20, "first", correlation=1)
+    timeline.call(100, 200, "cuLibraryLoadData", correlation=2, line=2)
+    timeline.call(300, 310, "cuMemAlloc_v2", correlation=3, line=2)
+    timeline.call(900, 910, correlation=4, line=line)
+    timeline.kernel(920, 930, "second", correlation=4)
+    return timeline.recording(duration_ns=1000)
+
+
+def test_the_first_use_of_a_library_is_left_out_and_work_of_another_line_is_not():
+    same, other = (library_call(line).steady_state() for line in (2, 3))
+
+    # From the load to the launch; what is not the host's is the start of the kernel.
+    assert same.warm_up_ns == (0, 100, 710)
+    assert other.warm_up_ns == (0, 100, 110 + 10)
+
+
+def test_a_kernel_that_ran_before_a_window_is_not_used_for_the_first_time_in_it():
+    timeline = Timeline()
+    for number in range(4):
+        start = 1000 * number
+        timeline.call(start, start + 400, correlation=number + 1, line=1)
+        timeline.kernel(start + 400, start + 500, correlation=number + 1)
+    recording = timeline.recording(duration_ns=4000)
+
+    assert recording.window(1400, 3600).steady_state().left_out_ns == 0
+
+
+def test_time_between_cells_is_nobodys():
+    recording = timed(steps)
+    state = recording.steady_state()
+    middle = recording.duration_ns // 2
+    begin, end = recording.derived["idle_gaps"]["time"].to_pylist()[20], middle
+    split = with_cells(recording, [(0, begin), (end, recording.duration_ns)]).steady_state()
+
+    busy = [(row["time"], row["end"]) for row in recording.table("activities").to_pylist()]
+    pause = end - begin - sum(max(0, min(b, end) - max(a, begin)) for a, b in busy)
+    assert split.between_cells_ns == pause > 0
+    assert split.duration_ns == state.duration_ns - pause
+    assert sum(split.causes_ns.values()) == split.idle_ns
+
+
+def test_causes_add_up_in_shipped_recordings():
+    assert len(SHIPPED) > 5
+    for recording in map(gpuviz.load, SHIPPED):
+        for device in recording.devices:
+            state = recording.steady_state(device)
+            assert sum(state.causes_ns.values()) == state.idle_ns
+            assert 0 <= state.left_out_ns <= state.window_ns - state.busy_ns
+
+
+def test_no_activity_has_no_steady_state():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        gpu.empty(1 << 20)
+
+    assert recorder.recording.steady_state() is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_common_time_and_the_rest_are_those_of_each_ns(seed):
+    random = np.random.default_rng(seed)
+
+    def some():
+        begin = random.integers(0, 60, 5)
+        return Intervals(begin, begin + random.integers(0, 12, 5))
+
+    def instants(intervals):
+        pairs = zip(intervals.begin.tolist(), intervals.end.tolist(), strict=True)
+        return {ns for begin, end in pairs for ns in range(begin, end)}
+
+    one, other = some(), some()
+
+    assert instants(one.common(other)) == instants(one) & instants(other)
+    assert instants(one.without(other)) == instants(one) - instants(other)
