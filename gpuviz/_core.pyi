@@ -1095,6 +1095,27 @@ class SharedPool:
     def lost_frees(self) -> int:
         """Frees that failed and were abandoned."""
 
+class PinnedObserver:
+    """
+    Records the pinned host memory that a program takes from an allocator of its own.
+    """
+
+    def __init__(self) -> None: ...
+
+    def allocated(self, address: int, size: int, requested_size: int) -> None:
+        """To be called after an allocation; `size` is the bytes of the block."""
+
+    def freed(self, address: int) -> None:
+        """To be called before a free."""
+
+    def set_session(self, session: Session | None, stacks: bool = True) -> None:
+        """
+        Push the live blocks, and send events to a session, which must outlive this; None ends it.
+        """
+
+    def abandon(self) -> None:
+        """To be called in the child of a fork."""
+
 class RmmObserver:
     """Records what a program's memory resources of RMM do."""
 

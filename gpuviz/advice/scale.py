@@ -52,7 +52,7 @@ class Scale:
         return is_large or is_long
 
     def share(self, finding: "Finding") -> float:
-        """Return the largest of the shares of the peaks and of the time without warm-up that it saves."""
+        """Return the largest share of a peak, or of the time without warm-up, that it saves."""
         of_bytes = finding.saved_bytes / max(self._peaks.get(finding.device, 0), 1)
         of_reserved = finding.saved_reserved_bytes / max(self._reserved.get(finding.device, 0), 1)
         saved_ns = finding.further_ns if is_bound(finding) else finding.saved_ns

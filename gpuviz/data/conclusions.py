@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 5
+CONCLUSIONS_VERSION = 6
 
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")
@@ -76,7 +76,8 @@ def schemas() -> "dict[str, pa.Schema]":
       returns.
     - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
       see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
-      ``second_event`` are row numbers of ``memory_events``, ``first_activity`` and
+      ``second_event`` are row numbers of ``memory_events``, or of ``host_memory_events`` if
+      ``memory`` is ``pinned`` and not ``device``, ``first_activity`` and
       ``second_activity`` of ``activities``, ``first_graph_call`` and ``second_graph_call`` of
       ``graph_calls``, -1 if there is none. ``free`` freed the block of the first operation. Without
       the table, the hazards are unknown.
@@ -133,6 +134,7 @@ def schemas() -> "dict[str, pa.Schema]":
                 "kind": text,
                 "tier": text,
                 "device": pa.int16(),
+                "memory": text,
                 **dict.fromkeys(("block", "other_block", "free", "bytes", "count"), whole),
                 "showed": pa.uint8(),
                 **{

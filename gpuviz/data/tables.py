@@ -116,9 +116,10 @@ def schemas() -> "dict[str, pa.Schema]":
       ``framework`` is the library that owns the block, or that asked for the segment; empty if
       unknown. For ``memory_limit``, ``size`` is the most bytes that the allocator may reserve from
       then on: the device's memory if it has no limit.
-    - ``host_memory_events``: one row for each event of gpuviz's allocator of pinned host memory, in
-      order, with the columns and the actions of ``memory_events``. Memory of no device and no pool:
-      a segment is one block, which copies of any stream may use. ``free_requested`` is the free,
+    - ``host_memory_events``: one row for each event of pinned host memory, of gpuviz's allocator or
+      of CuPy's pool, whose blocks are in no segment, in order, with the columns and the actions of
+      ``memory_events``. Memory of no device and no pool: a segment is one block, which copies of
+      any stream may use. ``free_requested`` is the free,
       ``free_completed`` the moment from which the block can be reused. Rows at the start of the
       recording, which is time 0 unless it is a window, describe the memory that existed then.
     - ``device_memory``: samples of the memory ``used`` on a device by all processes, in bytes.

@@ -30,6 +30,7 @@ from gpuviz.frameworks.cupy_captures import watch_captures
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_current import import_cupy
 from gpuviz.frameworks.cupy_kernels import watch_kernels
+from gpuviz.frameworks.cupy_pinned import RecordedPinnedPool
 from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.frameworks.numba_compilation import watch_numba_compilations
 from gpuviz.frameworks.shared_pool import lost_frees, record_calls
@@ -369,6 +370,9 @@ class CachingSource:
         self._client = cupy_allocator()
         cuda_driver()
         self._failed_frees = FailedFrees(self._client, pinned_allocator())
+        # The blocks of gpuviz's allocator wait for the copies that the tracer sees.
+        instead = malloc_pinned if prevention.record_stream == "auto" else None
+        self._pinned_pool = RecordedPinnedPool(import_cupy().cuda, instead)
         self._libraries = RecordedLibraries(stacks=stacks)
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
@@ -392,6 +396,7 @@ class CachingSource:
 
         set_new_allocator_hook(attach)
         _record_pinned_memory(session, stacks=self._stacks)
+        self._pinned_pool.begin(session, stacks=self._stacks)
         self._client.set_session(session, stacks=self._stacks)
         record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
@@ -421,6 +426,7 @@ class CachingSource:
         self._client.set_session(None)
         record_calls(None)
         set_new_allocator_hook(None)
+        self._pinned_pool.end()
         _stop_recording_pinned_memory()
         set_empty_cache(None)
         notes = self._prevented.end()
@@ -490,6 +496,7 @@ class ObservingSource:
         self.allocator_name = _name_of(self._cuda.get_allocator())
         self._observer: _core.CupyObserver | None = None
         self._libraries = RecordedLibraries(stacks=stacks, only_observe=True)
+        self._pinned_pool = RecordedPinnedPool(self._cuda)
         self._installation: Installation | None = None
         self._seen: list[int] = []
 
@@ -518,6 +525,7 @@ class ObservingSource:
         _observers.add(observer)
         observer.set_session(session, stacks=self._stacks)
         _record_pinned_memory(session, stacks=self._stacks)
+        self._pinned_pool.begin(session, stacks=self._stacks)
         self._observer = observer
         self._installation = Installation(_core.observed_malloc(lambda: observer))
         self._libraries.begin()
@@ -534,6 +542,7 @@ class ObservingSource:
         """Restore the program's allocator, and drop the reference to it."""
         restored = self._installation is None or self._installation.remove()
         libraries = self._libraries.end()
+        self._pinned_pool.end()
         _stop_recording_pinned_memory()
         self._seen = self._devices()
         if self._observer is not None:

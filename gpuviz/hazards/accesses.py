@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.analysis.pools import private_pools
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
@@ -27,6 +28,7 @@ _COPIES = [_KINDS.index(name) for name in ("memcpy", "memset")]
 _PLANE = re.compile(r"Memcpy(2D|3D)|MemsetD2D|Memset(2D|3D)")
 # Modes of `launch_blocks` as those of the engine: unknown, read, write, read_write.
 _MODES = (1, 0, 3, 3)
+_WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
 
 
 def are_private(tables: "Tables", used: "Touches") -> "NDArray[Any]":
@@ -43,6 +45,18 @@ def are_pinned(tables: "Tables", used: "Touches") -> "NDArray[Any]":
     pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
     found: NDArray[Any] = np.isin(pool, plain(pools["id"])[is_pinned])
     return found
+
+
+def are_host_written(tables: "Tables", used: "Touches") -> "NDArray[Any]":
+    """Return whether the host writes to each block before anything else does.
+
+    Who allocates pinned memory fills it, unless its first use is a copy to it.
+    """
+    order = np.argsort(used.call, kind="stable")
+    first = first_rows(used.block[order], np.arange(len(used.blocks)))
+    modes = np.append(used.mode[order], -1)[first]
+    is_filled: NDArray[Any] = are_pinned(tables, used) & (modes != _WRITE)
+    return is_filled
 
 
 def accesses(

@@ -7,8 +7,9 @@ from gpuviz.analysis.processes import processes
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import SIDES
 from gpuviz.data.strings import texts
-from gpuviz.hazards.fix import fix
+from gpuviz.hazards.fix import fix, fix_of_pinned
 from gpuviz.hazards.hazard import Hazard, HazardOperation, shown_stream
+from gpuviz.hazards.pinned import EVENTS_OF
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,17 +49,18 @@ def _gpus(recording: "RecordingData") -> dict[int, str]:
 
 def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams") -> Hazard:
     first, second = (_operation(recording, row, side, streams) for side in SIDES)
-    events = recording.tables["memory_events"]
+    is_pinned = row["memory"] == "pinned"
+    events = recording.tables[EVENTS_OF[row["memory"]]]
     is_of_graph = row["second_operation"] == "launch_graph"
     # Where a graph finds a new owner of its memory, that is the first operation.
     is_own = row["other_block"] < 0 or (is_of_graph and row["first_operation"] == "allocate")
     old = row["block"] if is_own else row["other_block"]
     stack = recording.call_stacks.call_site
     freed = "" if row["free"] < 0 else stack(events["stack"][row["free"]].as_py())[0]
-    allocating = events["stream"][old].as_py()
+    allocating = 0 if is_pinned else events["stream"][old].as_py()
     owner = _stream(streams, allocating, row["device"])
     stream = shown_stream(owner["name"], owner["gpu"], is_named=bool(owner["named"]))
-    facts = ("kind", "tier", "device", "block", "other_block", "bytes", "count")
+    facts = ("kind", "tier", "device", "memory", "block", "other_block", "bytes", "count")
     return Hazard(
         **{name: row[name] for name in facts},
         showed=bool(row["showed"]),
@@ -66,7 +68,9 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
         second=second,
         allocated=stack(events["stack"][old].as_py())[0],
         freed=freed,
-        fix=fix(
+        fix=fix_of_pinned(row["kind"], first, second, freed)
+        if is_pinned
+        else fix(
             row["kind"], first, second, stream, freed, device=row["device"], is_of_graph=is_of_graph
         ),
     )

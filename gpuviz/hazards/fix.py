@@ -58,6 +58,28 @@ def fix(  # noqa: PLR0913 - what the sentence names
     )
 
 
+def fix_of_pinned(
+    kind: "Kind", first: "HazardOperation", second: "HazardOperation", freed: str
+) -> str:
+    """Return what to change in a program whose pinned host memory is used without an order.
+
+    Args:
+        kind: The kind of the hazard.
+        first: Its first operation.
+        second: Its second operation.
+        freed: Where the block of the first operation was freed; empty if it was not.
+    """
+    if kind not in ("reuse", "use_after_free"):
+        return fix(kind, first, second, first.where, freed, device=second.device)
+    return (
+        f"CuPy's pool hands pinned memory out again as soon as it is freed. Keep the array until "
+        f"{first.where} has done its work: synchronize the stream before the array is "
+        f"freed{_at(freed)}. Or let the pool wait for copies: "
+        "cupy.cuda.set_pinned_memory_allocator(gpuviz.malloc_pinned) while streams are recorded, "
+        "or gpuviz run --record-stream auto."
+    )
+
+
 def _on_current_device(first: "HazardOperation", waiting: int) -> str:
     """Return where the event must be recorded, if a stream of another device waits for it."""
     if first.device == waiting:

@@ -66,11 +66,12 @@ class Hazard:
             ``use_after_free``: the block was freed while the first may still have been using it.
         tier: ``certain`` if modes and extents of both accesses are known, ``probable`` if one is
             not, ``latent`` if the memory must be handed out again before harm is done.
-        device: Id in ``devices`` of the GPU whose memory it is.
+        device: Id in ``devices`` of the GPU whose memory it is; the first one of pinned memory.
+        memory: ``device``, or ``pinned`` for host memory of CuPy's pool of pinned memory.
         first: The operation that was issued first.
         second: The operation that was issued second.
-        block: The row of ``memory_events`` that allocated the block that the second operation
-            accesses or frees.
+        block: The row of ``memory_events``, or of ``host_memory_events``, that allocated the block
+            that the second operation accesses or frees.
         other_block: The same for the block that the first accesses, if it is another; else -1.
         allocated: Call site of the allocation of the block that the first operation accesses.
         freed: Call site of the free of that block; empty if it was not freed.
@@ -84,6 +85,7 @@ class Hazard:
     kind: Kind
     tier: Tier
     device: int
+    memory: Literal["device", "pinned"]
     first: HazardOperation
     second: HazardOperation
     block: int

@@ -16,6 +16,7 @@ from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import SIDES, schemas
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.hazards.operations import Operations, operations
+from gpuviz.hazards.pinned import EVENTS_OF, WithPinned, with_pinned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 _CACHING = (TORCH_ALLOCATOR, "cupy.cuda.memory.MemoryPool")
 _KINDS = tuple(each.name for each in _core.HazardKind)
 _TIERS = tuple(each.name for each in _core.HazardTier)
-_ON_REUSED = [Code.ALLOCATE, Code.LAUNCH_GRAPH]
+_ALLOCATE = Code.ALLOCATE
+_ON_REUSED = [_ALLOCATE, Code.LAUNCH_GRAPH]
 # Verbs that the kind of the hazard does not tell.
 _OWN_VERBS = {Code.FREE: "frees", Code.ALLOCATE: "reuses"}
 _VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}
@@ -43,10 +45,12 @@ def judge(recording: "RecordingData") -> "pa.Table | str":
     """
     if processes(recording):
         return _judged_by_process(recording)
-    used = _touches_if_known(recording)
+    whole = with_pinned(recording)
+    used = _touches_if_known(whole.recording)
     if isinstance(used, str):
         return used
-    return _ranked(_Pairs(recording, used).rows())
+    rows = _Pairs(whole.recording, used).rows()
+    return _ranked([_in_tables(row, whole) for row in rows])
 
 
 def _judged_by_process(recording: "RecordingData") -> "pa.Table | str":
@@ -64,11 +68,12 @@ def _judged_by_process(recording: "RecordingData") -> "pa.Table | str":
 
 def _with_rows_of(process: "Process", row: dict[str, Any]) -> dict[str, Any]:
     """Return a hazard of a process with row numbers of the merged recording."""
-    tables = dict.fromkeys(("block", "other_block", "free"), "memory_events")
+    events = EVENTS_OF[row["memory"]]
+    tables = dict.fromkeys(("block", "other_block", "free"), events)
     for side in SIDES:
         tables |= {
             f"{side}_activity": "activities",
-            f"{side}_event": "memory_events",
+            f"{side}_event": events,
             f"{side}_graph_call": "graph_calls",
         }
     places = {column: row[column] for column in tables}
@@ -76,6 +81,14 @@ def _with_rows_of(process: "Process", row: dict[str, Any]) -> dict[str, Any]:
         column: place if place < 0 else int(process.rows[tables[column]][place])
         for column, place in places.items()
     }
+
+
+def _in_tables(row: dict[str, Any], whole: WithPinned) -> dict[str, Any]:
+    """Return a hazard with the memory that it is about, and row numbers of that one's table."""
+    if row["block"] < whole.first:
+        return row | {"memory": "device"}
+    events = ("block", "other_block", "free", *(f"{side}_event" for side in SIDES))
+    return row | {"memory": "pinned"} | {name: whole.place(row[name]) for name in events}
 
 
 def _ranked(rows: list[dict[str, Any]]) -> "pa.Table":
@@ -119,6 +132,7 @@ class _Pairs:
         self.stream_of_call = plain(tables["graph_calls"]["stream"])
         self.stack_of_call = plain(tables["api_calls"]["stack"])
         self.stack_of_event = plain(tables["memory_events"]["stack"])
+        self.times_of_events = plain(tables["memory_events"]["time"])
         self.lines: dict[int, tuple[str, int]] = {}
 
     def rows(self) -> list[dict[str, Any]]:
@@ -160,6 +174,9 @@ class _Pairs:
         if self._is_on_reused(pair):
             return True
         first, second = self.operations.activity[[self.found[side][pair] for side in SIDES]]
+        if first >= 0 and self.operations.columns["code"][self.found["second"][pair]] == _ALLOCATE:
+            event = self.operations.event[self.found["second"][pair]]
+            return bool(self.times_of_events[event] < self.ends[first])
         if first < 0 or second < 0:
             return False
         return bool(self.times[second] < self.ends[first])

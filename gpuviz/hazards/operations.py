@@ -16,7 +16,7 @@ from gpuviz.data.first_rows import first_rows
 from gpuviz.data.stream_handle import NO_HANDLE
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
-from gpuviz.hazards.accesses import accesses, are_pinned, are_private
+from gpuviz.hazards.accesses import accesses, are_host_written, are_pinned, are_private
 from gpuviz.hazards.collectives import with_collectives
 from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs, are_signalling
 from gpuviz.hazards.queries import unsuccessful
@@ -135,7 +135,7 @@ def _add_memory(rows: _Rows, recording: "RecordingData", used: "Touches") -> Non
         object=np.arange(len(blocks)),
         event=blocks.alloc,
     )
-    unknown = freed[blocks.stream[freed] == 0]
+    unknown = freed[(blocks.stream[freed] == 0) & ~are_pinned(recording.tables, used)[freed]]
     rows.add(blocks.end[unknown], Code.SYNCHRONIZE_ALL, event=blocks.free[unknown])
     action, device = codes(events["action"], ACTIONS), plain(events["device"])
     shared = np.flatnonzero(action == ACTIONS.index("record_stream"))
@@ -436,6 +436,7 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
         "address": np.append(blocks.address, 0).astype(np.uint64),
         "bytes": np.append(blocks.size, 0).astype(np.uint64),
         "is_pinned": np.append(are_pinned(tables, used), 0).astype(np.uint8),
+        "is_host_written": np.append(are_host_written(tables, used), 0).astype(np.uint8),
         "is_private": np.append(are_private(tables, used), 0).astype(np.uint8),
     }
     rows = (merged(name, -1) for name in ("event", "call", "graph_call"))

@@ -23,6 +23,10 @@ _TITLES = {
 }
 
 
+_TITLES_OF_PINNED = {
+    "reuse": "pinned memory handed out again while a copy may still use it",
+    "use_after_free": "pinned memory freed while a copy may still use it",
+}
 _TITLES_OF_GRAPHS = {
     "reuse": "memory of a graph belongs to another array",
     "use_after_free": "memory freed that a graph still uses",
@@ -36,7 +40,10 @@ def is_of_graph(hazard: "Hazard") -> bool:
 
 def what(hazard: "Hazard") -> str:
     """Return what happens in a hazard, in a few words."""
-    return (_TITLES_OF_GRAPHS if is_of_graph(hazard) else _TITLES)[hazard.kind]
+    if is_of_graph(hazard):
+        return _TITLES_OF_GRAPHS[hazard.kind]
+    own = _TITLES_OF_PINNED if hazard.memory == "pinned" else {}
+    return own.get(hazard.kind, _TITLES[hazard.kind])
 
 
 def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
@@ -64,18 +71,25 @@ def _lines(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
     yield f"{number}. {title(hazard)}"
     if device:
         yield f"   in {device}"
-    yield from _operation("first ", hazard.first)
-    yield from _operation("second", hazard.second)
+    yield from _operation("first ", hazard, hazard.first)
+    yield from _operation("second", hazard, hazard.second)
     yield f"   allocated in {hazard.allocated}"
     if hazard.freed and hazard.second.mode != "frees":
         yield f"   freed in {hazard.freed}"
     yield f"   fix: {hazard.fix}"
 
 
-def _operation(place: str, operation: "HazardOperation") -> "Iterator[str]":
-    what = f"{operation.short_name} {operation.mode} it on {operation.where}"
+def done(hazard: "Hazard", operation: "HazardOperation") -> str:
+    """Return what one of the operations of a hazard does, in a few words."""
+    if hazard.memory == "pinned" and operation.event >= 0:
+        is_free = operation.mode == "frees"
+        return "the program frees it" if is_free else "the program gets it for another array"
     if operation.mode == "frees":
-        what = f"the program frees it, which was allocated on {operation.where}"
-    yield f"   {place} {what}, {operation.site}"
+        return f"the program frees it, which was allocated on {operation.where}"
+    return f"{operation.short_name} {operation.mode} it on {operation.where}"
+
+
+def _operation(place: str, hazard: "Hazard", operation: "HazardOperation") -> "Iterator[str]":
+    yield f"   {place} {done(hazard, operation)}, {operation.site}"
     if operation.source:
         yield f"          {operation.source}"

@@ -7,7 +7,7 @@ from gpuviz.advice.finding import Line
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.hazards.described import described
 from gpuviz.hazards.known import affordable_hazards, unknown
-from gpuviz.hazards.text import NOTHING_FOUND, is_of_graph, title
+from gpuviz.hazards.text import NOTHING_FOUND, done, is_of_graph, title
 from gpuviz.report.markup import panel
 from gpuviz.report.notices import Notice, notices_list
 
@@ -52,8 +52,7 @@ def hazards_section(recording: "Recording", found: "Sequence[Notice]") -> str:
 def _notice(recording: "Recording", hazard: "Hazard", *, has_arrow: bool) -> Notice:
     rows = (hazard.first.activity, hazard.second.activity)
     lines = (
-        Line(each.site, each.source, f"{each.short_name} {each.mode} it on {each.where}")
-        for each in (hazard.first, hazard.second)
+        Line(each.site, each.source, done(hazard, each)) for each in (hazard.first, hazard.second)
     )
     cause = "Nothing orders these operations"
     if is_of_graph(hazard):

@@ -194,9 +194,10 @@ def _pinned(recording: "Recording") -> tuple[Number, ...]:
     if not recording.host_memory.is_recorded:
         return ()
     peak = recording.host_memory.peak()
-    reserved = f"of {format_bytes(peak.reserved_bytes)} reserved"
+    # Nothing is reserved by a pool of CuPy's, whose segments are not known.
+    reserved = f"of {format_bytes(peak.reserved_bytes)} reserved, " if peak.reserved_bytes else ""
     when = f"first at {format_duration(peak.time_ns)}"
-    return (Number("Peak of pinned memory", format_bytes(peak.bytes), f"{reserved}, {when}"),)
+    return (Number("Peak of pinned memory", format_bytes(peak.bytes), f"{reserved}{when}"),)
 
 
 def _activity(recording: "Recording", device: int) -> "Iterator[Number]":

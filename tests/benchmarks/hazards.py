@@ -71,6 +71,7 @@ def program(launches: int, blocks: int) -> tuple[Columns, Columns, Columns]:
     sizes = np.full(len(address), BYTES, np.uint64)
     nothing = np.zeros(len(address), np.uint8)
     owners = {"address": address, "bytes": sizes, "is_pinned": nothing, "is_private": nothing}
+    owners["is_host_written"] = nothing
     return operations, taken, owners
 
 

@@ -160,7 +160,8 @@ def _finding(
         rule="R43",
         title=(
             f"The GPU is idle for {idle}, "
-            f"{format_share(place.idle_ns / max(steady.duration_ns, 1))} of the time, while the host works {place.text}."
+            f"{format_share(place.idle_ns / max(steady.duration_ns, 1))} of the time, while the "
+            f"host works {place.text}."
         ),
         reason=(
             f"{format_counted(len(place.calls), 'time', 'times')} the host spends "

@@ -91,6 +91,7 @@ Columns hazards_of(const Columns& operation_columns, const Columns& access_colum
         .take("address", blocks.address)
         .take("bytes", blocks.bytes)
         .take("is_pinned", blocks.is_pinned)
+        .take("is_host_written", blocks.is_host_written)
         .take("is_private", blocks.is_private);
     hazards::RecordedHazards found;
     {

@@ -264,6 +264,11 @@ class Feed {
         by_address_[address] = block;
         owners_[address] = {operation, block};
         most_bytes_ = std::max(most_bytes_, bytes);
+        if (blocks_.is_host_written[block] != 0) {
+            const Access filled{.block = id, .mode = Mode::write, .is_exact = false, .stop = bytes};
+            engine_.host_access(operation, 0, std::span(&filled, 1));
+            take_hazards();
+        }
     }
 
     // Operation 0: its end was not recorded.

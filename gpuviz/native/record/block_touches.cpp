@@ -14,11 +14,25 @@ void BlockTouches::add(std::span<const Touch> touches) noexcept {
     }
 }
 
+void BlockTouches::changed(std::int64_t time_ns, std::uint64_t address,
+                           std::uint64_t size) noexcept {
+    if (size != 0) {
+        filter_.add(address, size);
+    }
+    const std::lock_guard lock(mutex_);
+    try {
+        added_changes_.push_back({time_ns, address, size});
+    } catch (const std::exception&) {
+        ++dropped_;
+    }
+}
+
 void BlockTouches::begin() {
     changes_.clear();
     touches_.clear();
     const std::lock_guard lock(mutex_);
     touches_.swap(added_);
+    changes_.swap(added_changes_);
 }
 
 void BlockTouches::collect(std::span<const MemoryEvent> events) {

@@ -31,6 +31,9 @@ class BlockTouches {
     [[nodiscard]] bool may_be_block(std::uint64_t address) const noexcept {
         return filter_.may_contain(address);
     }
+    // Called by threads that allocate memory that no ring tells of: a block exists from a time on,
+    // or no longer, if its size is 0.
+    void changed(std::int64_t time_ns, std::uint64_t address, std::uint64_t size) noexcept;
     // Called by allocating threads, before the address is returned to the program.
     void saw(const MemoryEvent& event) noexcept {
         const bool is_memory = event.action == Action::alloc ||
@@ -57,8 +60,9 @@ class BlockTouches {
     void record(const Touch& touch, ActivityLog& log);
 
     AddressFilter filter_;
-    std::mutex mutex_;  // guards added_
+    std::mutex mutex_;  // guards added_, added_changes_ and dropped_
     std::vector<Touch> added_;
+    std::vector<Change> added_changes_;
     std::uint64_t dropped_ = 0;
     std::vector<Touch> touches_;
     std::vector<Change> changes_;

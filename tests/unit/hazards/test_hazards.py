@@ -559,7 +559,8 @@ def test_operations_on_rows_that_do_not_exist_are_an_error(change, text):
 
     operations = columns(code="u1", stream="u4", device="u2", object="u4", accesses="u4")
     accesses = columns(block="u4", mode="u1", start="u8", stop="u8", is_exact="u1")
-    blocks = columns(address="u8", bytes="u8", is_pinned="u1", is_private="u1")
+    blocks = columns(address="u8", bytes="u8", is_pinned="u1", is_host_written="u1")
+    blocks |= columns(is_private="u1")
 
     with pytest.raises(ValueError, match=text):
         _core.hazards_of(operations, accesses, blocks)
@@ -585,6 +586,7 @@ def test_a_block_at_the_address_of_a_live_one_ends_it():
         "address": np.array([4096, 4160], np.uint64),
         "bytes": np.array([128, 64], np.uint64),
         "is_pinned": np.zeros(2, np.uint8),
+        "is_host_written": np.zeros(2, np.uint8),
         "is_private": np.zeros(2, np.uint8),
     }
 

@@ -1,0 +1,72 @@
+#include "clients/pinned_observer.hpp"
+
+#include "record/clock.hpp"
+#include "record/thread_id.hpp"
+
+namespace gpuviz::clients {
+
+using record::Action;
+
+void PinnedObserver::allocated(std::uint64_t address, std::uint64_t size,
+                               std::uint64_t requested_size) {
+    if (address == 0 || size == 0) {
+        return;
+    }
+    const Block& block =
+        blocks_.insert_or_assign(address, Block{size, requested_size}).first->second;
+    if (session_ != nullptr) {
+        const std::int64_t now = record::now_ns();
+        write(Action::alloc, address, block, now, call_site());
+    }
+}
+
+void PinnedObserver::freed(std::uint64_t address) {
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) {
+        return;
+    }
+    if (session_ != nullptr) {
+        const std::int64_t now = record::now_ns();
+        const record::CallSite site = call_site();
+        write(Action::free_requested, address, found->second, now, site);
+        write(Action::free_completed, address, found->second, now, site);
+    }
+    blocks_.erase(found);
+}
+
+void PinnedObserver::set_session(record::Session* session, bool stacks) {
+    session_ = session;
+    stacks_ = stacks;
+    if (session == nullptr) {
+        return;
+    }
+    const std::int64_t start = session->start_ns();
+    for (const auto& [address, block] : blocks_) {
+        write(Action::alloc, address, block, start, {});
+    }
+}
+
+void PinnedObserver::write(Action action, std::uint64_t address, const Block& block,
+                           std::int64_t time, const record::CallSite& site) {
+    record::ActivityLog& log = session_->log();
+    if (record::BlockTouches* const touches = session_->touches()) {
+        if (action != Action::free_requested) {
+            touches->changed(time, address, action == Action::alloc ? block.size : 0);
+        }
+    }
+    log.host_memory_events.append({.time = log.since_start(time),
+                                   .action = action,
+                                   .address = address,
+                                   .size = std::int64_t(block.size),
+                                   .requested_size = std::int64_t(block.requested_size),
+                                   .stack = site.stack,
+                                   .thread = site.thread,
+                                   .range = site.range});
+}
+
+record::CallSite PinnedObserver::call_site() const noexcept {
+    return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
+            session_->current_range()};
+}
+
+}  // namespace gpuviz::clients
