@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 FEWEST = 3
 # Of the launches or of the time, what the iterations have at least.
 _LEAST_SHARE = 0.5
-# How much longer the GPU takes for the loop than the host, if the host runs ahead of it.
-_RUNS_AHEAD = 1.1
 _KINDS = DICTIONARIES["activities", "kind"]
 _RANGE_KINDS = DICTIONARIES["ranges", "kind"]
 
@@ -65,10 +63,11 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     ranges they are found by the order of the user's lines that launched kernels, copies and
     memsets: at least two lines that repeat at least three times, with eight launches or more. More
     than half of the repetitions must be equal, and all together differ by at most 5 % of their
-    launches, as when every tenth step logs. An iteration ends where the next one begins; the last
-    one ends with its last launch or the work of it. If the host launches far ahead of the GPU, they
-    begin when the GPU does. Of nested loops this is the inner one if launches outside it are that
-    few, else the outer one. In both cases, iterations have at least half of the launches or of the
+    launches, or 20 % if at least 85 % are equal, as when every tenth step logs. An iteration ends
+    where the next one begins; the last one ends with its last launch or the work of it. If the GPU
+    has work left when the host begins an iteration, it begins when the GPU does. Of nested loops
+    this is the inner one if launches outside it are that few, else the outer one. In both cases,
+    iterations have at least half of the launches or of the
     recorded time.
 
     Columns: ``number`` (from 1); ``name`` of the range, empty without one; ``start``, ``end``,
@@ -234,11 +233,13 @@ def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
     host = launches.called[found.starts]
     last = np.append(found.starts[1:], found.end) - 1
     host_end = launches.returned[last]
-    ran, done = launches.starts()[found.starts], launches.ends()[found.starts[-1] : found.end].max()
+    ends = launches.ends()
+    done = ends[found.starts[-1] : found.end].max()
     if not _is_much(recording, launches, host, np.append(host[1:], done)):
         return None
-    is_ahead = ran[-1] - ran[0] > _RUNS_AHEAD * (host[-1] - host[0])
-    start = ran if is_ahead else host
+    # When the work of all launches before had ended.
+    free = np.append(0, np.maximum.accumulate(ends))[found.starts]
+    start = np.where(free > host, launches.starts()[found.starts], host)
     return _Found("", start, np.append(start[1:], done), host, host_end)
 
 

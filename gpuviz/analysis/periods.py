@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 # Of the elements of all repetitions, those that may be missing or added.
 MOST_DEVIATION = 0.05
+# The same if nearly all repetitions are equal: then what is added, such as a log line's reductions
+# every tenth step, is beside the loop.
+_MOST_BESIDE = 0.2
+_NEARLY_ALL = 0.85
 # A period of at least this many elements may have an odd one in few repetitions.
 _LONG = 4
 _LEAST_EQUAL = 0.5
@@ -45,8 +49,11 @@ class Repeats:
 def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
     """Return the repetitions of the shortest period in most of a sequence; None without one.
 
+    An element that only follows itself is no period: a loop around it is.
+
     More than half of them are equal. All others together differ from these in the number of their
-    elements by at most 5 % of the elements, or by one element if there are few. What is before and
+    elements by at most 5 % of the elements (20 % if at least 85 % of the repetitions are equal), or
+    by one element if there are few. What is before and
     after them may be anything. At least eight elements repeat.
 
     Args:
@@ -56,6 +63,16 @@ def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
     if not elements.size:
         return None
     sequence = _Sequence(elements)
+    found = _shortest(sequence, fewest)
+    if found is not None and found.length > 1:
+        return found
+    runs = np.flatnonzero(np.append(True, elements[1:] != elements[:-1]))
+    around = _shortest(_Sequence(elements[runs]), fewest) if len(runs) < len(elements) else None
+    return found if around is None else sequence.from_starts(runs[around.starts], fewest) or found
+
+
+def _shortest(sequence: "_Sequence", fewest: int) -> Repeats | None:
+    """Return the repetitions of the shortest period of a sequence; None without one."""
     counts, first = sequence.counts, sequence.first
     order = np.lexsort((first, -counts))
     tried = dict[int, int]()
@@ -104,7 +121,10 @@ class _Sequence:
     def from_each(self, element: int, fewest: int) -> Repeats | None:
         """Return the repetitions that begin with each occurrence of an element, if they are."""
         last = int(self._ends[element])
-        starts = self._order[last - int(self.counts[element]) : last]
+        return self.from_starts(self._order[last - int(self.counts[element]) : last], fewest)
+
+    def from_starts(self, starts: "NDArray[Any]", fewest: int) -> Repeats | None:
+        """Return the repetitions that begin at some places, ascending, if they are."""
         ends = starts[1:]
         kinds, first, kind_of, number = np.unique(
             self._hashes(starts[:-1], ends),
@@ -138,7 +158,8 @@ class _Sequence:
         chosen = slice(int(similar[0]), int(similar[-1]) + 1)
         starts, ends = starts[chosen], ends[chosen]
         differences, is_usual = differences[chosen], kind_of[chosen] == usual
-        most = max(MOST_DEVIATION * (ends[-1] - starts[0]), odd_one)
+        share = _MOST_BESIDE if is_usual.mean() >= _NEARLY_ALL else MOST_DEVIATION
+        most = max(share * (ends[-1] - starts[0]), odd_one)
         if differences.sum() > most or is_usual.mean() <= _LEAST_EQUAL:
             return None
         if (is_usual.sum() - 1) * length < _LEAST_REPEATED:

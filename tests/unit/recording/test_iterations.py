@@ -83,6 +83,22 @@ def test_warm_up_and_logging_leave_the_steps_alone():
     assert found["start"][0].as_py() == 600
 
 
+@pytest.mark.parametrize("launches", [[1] * 25, [1, 1, 1, 2, 2, 2]])
+def test_a_loop_around_lines_that_launch_again_and_again_is_found(launches):
+    step = [*launches, 3]
+
+    assert program(step * 20).iterations()["kernel_count"].to_pylist() == [len(step)] * 20
+
+
+def test_steps_are_iterations_although_every_tenth_one_reduces_much():
+    step = [1, 1, 1, 1, 2]
+    steps = [step + ([3] * 6 if number % 10 == 9 else []) for number in range(63)]
+
+    found = program([*chain.from_iterable(steps)]).iterations()
+
+    assert found["kernel_count"].to_pylist() == list(map(len, steps))
+
+
 def test_of_nested_loops_the_outer_one_is_found():
     outer = [1, 2, 3] + [4, 5] * 6 + [6]
 
@@ -181,7 +197,8 @@ def test_iterations_begin_on_the_gpu_if_the_host_runs_ahead():
     found = recording.iterations()
 
     ran = recording.table("activities")["time"].to_pylist()
-    assert found["start"].to_pylist() == ran[::3]
+    called = recording.table("api_calls")["time"][0].as_py()
+    assert found["start"].to_pylist() == [called, *ran[3::3]]
     assert found["kernel_count"].to_pylist() == [3] * 10
 
 
