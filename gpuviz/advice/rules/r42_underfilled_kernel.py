@@ -10,6 +10,7 @@ from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.occupancy import Occupancy
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
+from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import stacks_of, text_numbers
@@ -55,7 +56,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     least 5 % of the time in which the device works. Most of this time no other kernel runs, and
     those of these launches that run at the same time have so few blocks together. A block runs on
     one multiprocessor, so the others are idle. If the number of multiprocessors is unknown, only a
-    single block counts.
+    single block counts. NCCL's kernels do not: they take few blocks on purpose, and mostly wait for
+    other GPUs.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
@@ -79,10 +81,12 @@ def _candidates(
     most = max(1, int(_LARGEST_FILL * multiprocessors))
     few = (blocks[kernels] > 0) & (blocks[kernels] <= most)
     chosen = kernels[few & (schedule.duration[kernels] >= _SHORTEST_NS)]
+    names = plain(recording.tables["activities"]["name"])[schedule.rows[chosen]]
+    is_own = ~np.isin(names, _of_nccl(recording, names))
+    chosen, names = chosen[is_own], names[is_own]
     if not chosen.size:
         return
     lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[chosen]))
-    names = plain(recording.tables["activities"]["name"])[schedule.rows[chosen]]
     keys = lines * len(chosen) + text_numbers(recording.tables, names)
     _, numbers = np.unique(keys, return_inverse=True)
     totals = np.bincount(numbers, weights=schedule.duration[chosen])
@@ -102,6 +106,14 @@ def _candidates(
         unfilled_ns = occupancy.filled_at_most_ns(_LARGEST_FILL)
         if is_long and unfilled_ns >= _LEAST_UNFILLED * occupancy.union_ns:
             yield _Kernels(work, blocks[work], occupancy, multiprocessors)
+
+
+def _of_nccl(recording: "RecordingData", names: "NDArray[Any]") -> "NDArray[Any]":
+    """Return those ids of ``strings`` that are names of NCCL's kernels."""
+    distinct = np.unique(names)
+    found = [text.startswith(NCCL) for text in texts(recording.tables, distinct)]
+    of_nccl: NDArray[Any] = distinct[found]
+    return of_nccl
 
 
 def _finding(

@@ -133,6 +133,14 @@ def test_a_kernel_is_named_without_arguments_and_scopes(name, short):
     assert finding.title.startswith(f"{short} takes 100 % ")
 
 
+def test_kernels_of_nccl_take_few_blocks_on_purpose():
+    def names(name):
+        return found(lambda gpu: gpu.launch(name, duration=0.1, grid=(24,)), "R42")
+
+    assert names("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)") == []
+    assert len(names("spin")) == 1
+
+
 def test_what_is_little_of_a_recording_can_be_much_of_a_window():
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
