@@ -1095,6 +1095,22 @@ class SharedPool:
     def lost_frees(self) -> int:
         """Frees that failed and were abandoned."""
 
+class StackLender:
+    """Lends the call stack of a thread to those that do its work."""
+
+    def __init__(self, work: int) -> None:
+        """
+        `work` is the address of a function without arguments that returns an int, which is not negative in a thread that does such work.
+        """
+
+    def set_session(self, session: Session | None) -> None:
+        """Lend to the threads that this session records; None ends it."""
+
+    def lending(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """
+        The function, which lends the stack of its caller while it runs, without a frame of Python.
+        """
+
 class PinnedObserver:
     """
     Records the pinned host memory that a program takes from an allocator of its own.

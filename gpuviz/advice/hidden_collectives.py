@@ -30,8 +30,8 @@ def hidden_collectives(recording: "RecordingData") -> "pa.Table":
     from 1 on a GPU, in the order in which they first ran), ``site`` and ``source`` of the line that
     launched them first, ``count``, ``total_ns`` of their kernels, and ``hidden_ns``: the part in
     which other kernels or copies ran on the GPU. The time in which a kernel waits for a late rank
-    counts. Without a Python frame on the thread that launched them, as in a backward pass of torch,
-    ``site`` says that there is no call stack.
+    counts. The line of those that torch launches in its backward pass is the one that runs it;
+    without a line, ``site`` says that there is no call stack.
     """
     schema = pa.schema(
         {

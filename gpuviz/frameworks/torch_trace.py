@@ -17,6 +17,7 @@ from gpuviz.allocator.failure_report import FailureReport, explanation_of
 from gpuviz.data.manifest import NOT_LIMITED
 from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
+from gpuviz.frameworks.torch_backward import watch_backward
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from gpuviz.quantities import format_counted, format_duration
 from gpuviz.terminal import write_line
@@ -71,6 +72,7 @@ class TorchTrace:
         self._session: _core.Session | None = None
         self._is_awaited = True
         self._samples: _Samples | None = None
+        self._lender: _core.StackLender | None = None
         self._note = ""
 
     def begin(self, session: _core.Session) -> None:
@@ -94,6 +96,7 @@ class TorchTrace:
         assert torch is not None  # noqa: S101
         with suppress(Exception):
             if torch.cuda.is_available():
+                self._lend_stacks(torch)
                 self._prepare(torch)
                 if _is_initializing(torch):
                     self._start()
@@ -109,6 +112,12 @@ class TorchTrace:
         with _process.lock:
             if self._samples is not None and _process.recording is self:
                 self._samples.take(is_due=is_due)
+
+    def _lend_stacks(self, torch: ModuleType) -> None:
+        if self._stacks and self._session is not None:
+            self._lender = watch_backward(torch)
+            if self._lender is not None:
+                self._lender.set_session(self._session)
 
     def _prepare(self, torch: ModuleType) -> None:
         with _process.lock:
@@ -160,6 +169,8 @@ class TorchTrace:
 
     def end(self) -> tuple[str, ...]:
         """Stop recording, and return messages for the user, in sentences."""
+        if self._lender is not None:
+            self._lender.set_session(None)
         with _process.lock:
             if _process.recording is self:
                 self.sample(is_due=True)

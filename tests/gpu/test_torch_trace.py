@@ -229,3 +229,29 @@ def test_a_forked_child_records_nothing_and_continues():
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         torch.ones(10, device="cuda")
+
+
+def test_what_the_threads_of_a_backward_pass_do_has_the_line_that_waits_for_them():
+    model = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(4))).cuda()
+    batch = torch.randn(256, 512, device="cuda")
+    model(batch).sum().backward()
+    torch.cuda.synchronize()
+    with gpuviz.record() as recorder:
+        loss = model(batch).square().mean()
+        loss.backward()
+        gradient = torch.autograd.grad(model(batch).sum(), model[0].weight)[0]
+        torch.cuda.synchronize()
+    recording = recorder.recording
+
+    assert gradient.shape == (512, 512)
+    lines = {row["source"]: row for row in recording.lines().to_pylist()}
+    assert lines["loss.backward()"]["kernel_count"] >= 4
+    assert lines["loss.backward()"]["kernel_ns"] > 0
+    line = "gradient = torch.autograd.grad(model(batch).sum(), model[0].weight)[0]"
+    assert lines[line]["kernel_count"] >= 4
+    unknown = [row for row in of_torch(recording) if row["action"] == "alloc" and not row["stack"]]
+    assert unknown == []
+    calls = recording.table("api_calls").to_pylist()
+    stacks = {row["correlation"]: row["stack"] for row in calls}
+    kernels = [row for row in recording.table("activities").to_pylist() if row["kind"] == "kernel"]
+    assert all(stacks[row["correlation"]] for row in kernels)

@@ -24,6 +24,7 @@ void bind_packing(nanobind::module_& m);
 void bind_hazards(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);
 void bind_shared_pool(nanobind::module_& m);
+void bind_lent_stack(nanobind::module_& m);
 void bind_pinned_observer(nanobind::module_& m);
 void bind_rmm_observer(nanobind::module_& m);
 void bind_cupy_allocator(nanobind::module_& m);

@@ -195,7 +195,8 @@ std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
     Buffer buffer;
     std::span<StackFrame> frames(buffer.data(), max_depth_);
     if (layout_) {
-        if (const std::uint32_t known = find(thread, table, frames)) {
+        const std::uint32_t known = find(thread, table, frames);
+        if (known != 0 || frames.empty()) {
             return known;
         }
     }
@@ -218,7 +219,8 @@ std::uint32_t PythonStackWalker::capture_without_waiting(record::StackTable& tab
     }
     Buffer buffer;
     std::span<StackFrame> frames(buffer.data(), max_depth_);
-    if (const std::uint32_t known = find(thread, table, frames)) {
+    const std::uint32_t known = find(thread, table, frames);
+    if (known != 0 || frames.empty()) {
         return known;
     }
     const record::StackTable::Interned stack = table.intern_unowned(frames, thread);

@@ -16,6 +16,7 @@
 #include "record/block_touches.hpp"
 #include "record/collector.hpp"
 #include "record/event_ring.hpp"
+#include "record/lent_stack.hpp"
 #include "record/pinned_uses.hpp"
 #include "record/ranges.hpp"
 #include "record/stack_table.hpp"
@@ -90,13 +91,17 @@ class Session {
     // it after waiting for a call in progress. It must not throw, and may only append rows.
     void set_drain_hook(std::function<void()> hook);
 
+    // The stack of the calling thread; of a thread without one, that of the thread it works for.
     [[nodiscard]] std::uint32_t capture_stack() noexcept {
-        return walker_ ? walker_->capture(stacks_) : 0;
+        const std::uint32_t own = walker_ ? walker_->capture(stacks_) : 0;
+        return own != 0 ? own : lent_stack_.get();
     }
     // See StackWalker::capture_without_waiting().
     [[nodiscard]] std::uint32_t capture_stack_without_waiting() noexcept {
-        return walker_ ? walker_->capture_without_waiting(stacks_) : 0;
+        const std::uint32_t own = walker_ ? walker_->capture_without_waiting(stacks_) : 0;
+        return own != 0 ? own : lent_stack_.get();
     }
+    [[nodiscard]] LentStack& lent_stack() noexcept { return lent_stack_; }
     [[nodiscard]] StackTable& stacks() noexcept { return stacks_; }
     // Owns the stacks that their threads are still in, and settles the others. Requires the GIL.
     std::size_t settle_stacks() noexcept {
@@ -155,6 +160,7 @@ class Session {
     std::array<std::atomic<EventRing*>, max_devices> rings_{};
     std::array<std::atomic<StreamCalls*>, max_devices> stream_calls_{};
     std::atomic<PinnedUses*> pinned_uses_{nullptr};
+    LentStack lent_stack_;
     std::unique_ptr<Shared> shared_;
     std::mutex lifecycle_;  // one start() or stop() at a time
     std::atomic<bool> running_{false};

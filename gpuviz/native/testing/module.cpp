@@ -97,6 +97,22 @@ struct CaptureAtDeath {
     gpuviz::record::Session& session;
 };
 
+// The number of the graph that a thread works on, as torch keeps one.
+thread_local std::int32_t graph_of_thread = -1;
+std::int32_t current_graph() { return graph_of_thread; }
+
+// The stack that a thread without frames of Python gets.
+std::uint32_t capture_elsewhere(gpuviz::record::Session& session, std::int32_t graph,
+                                bool without_waiting) {
+    std::uint32_t stack = 0;
+    const nb::gil_scoped_release unlocked;
+    std::thread([&] {
+        graph_of_thread = graph;
+        stack = without_waiting ? session.capture_stack_without_waiting() : session.capture_stack();
+    }).join();
+    return stack;
+}
+
 }  // namespace
 
 NB_MODULE(_testing, m) {
@@ -135,6 +151,9 @@ NB_MODULE(_testing, m) {
         },
         "session"_a, "with_gil"_a,
         "The stack's id, as an allocator of another framework captures it under its lock.");
+    m.def("current_graph", [] { return reinterpret_cast<std::uintptr_t>(&current_graph); });
+    m.def("capture_elsewhere", &capture_elsewhere, "session"_a, "graph"_a, "without_waiting"_a,
+          "The stack's id in a thread without Python, which works on a graph; -1 for none.");
     m.def(
         "capture_ns",
         [](gpuviz::record::Session& session, std::int64_t count) {
