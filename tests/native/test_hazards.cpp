@@ -274,9 +274,9 @@ void recordings_of_any_content_are_judged_or_rejected() {
         const auto is_host_written = any<std::uint8_t>(random, count, 2);
         const auto is_private = any<std::uint8_t>(random, count, 2);
         try {
-            const RecordedHazards found = hazards_of({code, stream, device, object, accesses},
-                                                     {block, mode, start, stop, is_exact},
-                                                     {address, bytes, is_pinned, is_host_written, is_private});
+            const RecordedHazards found = hazards_of(
+                {code, stream, device, object, accesses}, {block, mode, start, stop, is_exact},
+                {address, bytes, is_pinned, is_host_written, is_private});
             for (const std::int64_t each : found.block) {
                 CHECK_EQUAL(each >= 0 && each < std::int64_t(count), true);
             }

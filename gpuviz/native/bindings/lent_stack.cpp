@@ -66,12 +66,10 @@ void bind_lent_stack(nb::module_& m) {
         .def(
             "lending",
             [](nb::handle self, nb::object function) -> nb::object {
-                return nb::cpp_function(
-                    [self = nb::borrow(self), function = std::move(function)](
-                        const nb::args& arguments, const nb::kwargs& options) {
-                        return nb::cast<const StackLender&>(self).call(function, arguments,
-                                                                       options);
-                    });
+                return nb::cpp_function([self = nb::borrow(self), function = std::move(function)](
+                                            const nb::args& arguments, const nb::kwargs& options) {
+                    return nb::cast<const StackLender&>(self).call(function, arguments, options);
+                });
             },
             "function"_a,
             nb::sig("def lending(self, function: typing.Callable[..., typing.Any]) -> "

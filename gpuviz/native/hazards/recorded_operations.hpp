@@ -31,7 +31,7 @@ struct RecordedBlocks {
     std::span<const std::uint64_t> bytes;
     std::span<const std::uint8_t> is_pinned;
     std::span<const std::uint8_t> is_host_written;  // whether the host writes to all of it at once
-    std::span<const std::uint8_t> is_private;  // whether its pool is reserved for graphs
+    std::span<const std::uint8_t> is_private;       // whether its pool is reserved for graphs
 };
 
 struct RecordedHazards {
