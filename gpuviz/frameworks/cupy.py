@@ -31,6 +31,7 @@ from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_current import import_cupy
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.cupy_pinned import RecordedPinnedPool
+from gpuviz.frameworks.driver_devices import device_rows
 from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.frameworks.numba_compilation import watch_numba_compilations
 from gpuviz.frameworks.shared_pool import lost_frees, record_calls
@@ -208,22 +209,6 @@ def caching_allocator_installed() -> Iterator[None]:
     else:
         with cuda.using_allocator(malloc):
             yield
-
-
-def device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
-    """Return rows of the table ``devices``."""
-    driver = cuda_driver()
-    return [
-        {
-            "id": device,
-            "name": driver.device_name(device),
-            "total_memory": driver.total_memory(device),
-            "kind": "cuda",
-            "uuid": driver.device_uuid(device),
-            "multiprocessors": driver.multiprocessors(device),
-        }
-        for device in sorted(devices)
-    ]
 
 
 def total_memory(device: int) -> int:

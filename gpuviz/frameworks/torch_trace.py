@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.allocator.failure_report import FailureReport, explanation_of
 from gpuviz.data.manifest import NOT_LIMITED
-from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
+from gpuviz.frameworks.cupy import total_memory
+from gpuviz.frameworks.driver_devices import device_rows, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_backward import watch_backward
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gpuviz.recorder.prevention import Prevention, RecordStream
+from gpuviz.errors import DeviceUnavailableError
+from gpuviz.recorder.prevention import NO_PREVENTION, Prevention, RecordStream
 from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS, Recorder, check_max_events
 from gpuviz.recorder.tracer import TracerOptions
 
@@ -36,7 +37,7 @@ def record(  # noqa: PLR0913 - the options are independent
     forbid_default_stream: bool = False,
     max_events: int = DEFAULT_MAX_EVENTS,
 ) -> Recorder:
-    """Return a recorder of CuPy's GPU memory and streams.
+    """Return a recorder of GPU memory and streams: CuPy's, PyTorch's and other libraries'.
 
     Use it in a ``with`` block, or call `start`. Without CUPTI only memory is recorded, with a
     warning.
@@ -44,7 +45,7 @@ def record(  # noqa: PLR0913 - the options are independent
     Args:
         path: A new ``.gpuviz`` file, written while recording. Without a path, the newest
             ``max_events`` events are kept in memory.
-        device: Record this simulated GPU instead of CuPy.
+        device: Record this simulated GPU instead of real ones.
         allocator: ``"caching"`` installs gpuviz's own allocator under CuPy; existing arrays stay
             valid and count as other memory. ``"observe"`` keeps the program's allocator (CuPy's
             MemoryPool, MemoryAsyncPool, RMM, any callable) and records what it does.
@@ -80,7 +81,8 @@ def record(  # noqa: PLR0913 - the options are independent
         ValueError: An argument has none of these values, two contradict each other, or an option
             lacks what it needs.
         TypeError: ``device`` is not a `SimulatedGPU`.
-        DeviceUnavailableError: CuPy is not installed.
+        DeviceUnavailableError: There is no GPU or no usable driver, or an option needs CuPy, which
+            is not installed.
     """
     if allocator not in {"caching", "observe"}:
         raise ValueError(f"allocator must be 'caching' or 'observe', got {allocator!r}")
@@ -146,17 +148,32 @@ def _source(
         return device.source(prevention)
     from gpuviz.frameworks import cupy
     from gpuviz.frameworks.torch_trace import WithTorch
+    from gpuviz.frameworks.without_cupy import OtherLibraries, is_without_cupy
 
-    if allocator == "caching":
-        source: Source = cupy.CachingSource(stacks=stacks, prevention=prevention)
+    if is_without_cupy():
+        _check_has_cupy(prevention)
+        only_observe = allocator == "observe"
+        source: Source = OtherLibraries(stacks=stacks, only_observe=only_observe)
+    elif allocator == "caching":
+        source = cupy.CachingSource(stacks=stacks, prevention=prevention)
     else:
         source = cupy.ObservingSource(stacks=stacks)
     return WithTorch(source, stacks=stacks)
 
 
+def _check_has_cupy(prevention: Prevention) -> None:
+    if prevention != NO_PREVENTION:
+        raise DeviceUnavailableError(
+            "record_stream, poison and quarantine change how CuPy allocates, and CuPy is not "
+            "installed."
+        )
+
+
 def _tracer(device: "SimulatedGPU | None", options: TracerOptions) -> "Tracer":
     if device is not None:
         return device.tracer(options)
-    from gpuviz.frameworks import cupy
+    from gpuviz.frameworks import cupy, without_cupy
 
+    if without_cupy.is_without_cupy():
+        return without_cupy.tracing(options)
     return cupy.tracing(options)

@@ -2,7 +2,10 @@
 
 import pytest
 
+from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks import cupy as framework
+from gpuviz.frameworks import driver_devices, without_cupy
+from gpuviz.recorder.record import record
 
 
 class Driver:
@@ -24,8 +27,24 @@ class Driver:
 @pytest.mark.parametrize("source", [framework.CachingSource, framework.ObservingSource])
 def test_a_device_without_memory_of_the_program_is_described_if_it_works(source, monkeypatch):
     monkeypatch.setattr(framework, "cuda_driver", Driver)
+    monkeypatch.setattr(driver_devices, "cuda_driver", Driver)
     monkeypatch.setattr(framework, "caching_allocators", dict)
 
     found = source(stacks=False).devices({1, 3})
 
     assert [(row["id"], row["uuid"]) for row in found] == [(1, "uuid 1"), (3, "uuid 3")]
+
+
+@pytest.mark.parametrize("allocator", ["caching", "observe"])
+def test_without_cupy_the_devices_of_any_kernel_are_described(allocator, monkeypatch):
+    monkeypatch.setattr(without_cupy, "is_without_cupy", lambda: True)
+    monkeypatch.setattr(without_cupy, "cuda_driver", Driver)
+    monkeypatch.setattr(driver_devices, "cuda_driver", Driver)
+    monkeypatch.setattr(without_cupy, "caching_allocators", dict)
+
+    source = record(allocator=allocator, streams=False)._source
+
+    assert [row["id"] for row in source.devices({1, 3})] == [1, 3]
+    assert source.sample() == []
+    with pytest.raises(DeviceUnavailableError, match="CuPy is not installed"):
+        record(record_stream="auto")

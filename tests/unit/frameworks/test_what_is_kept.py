@@ -14,6 +14,7 @@ from cupy.cuda import memory
 
 from gpuviz import _core
 from gpuviz.frameworks import cupy as framework
+from gpuviz.frameworks import driver_devices
 from gpuviz.recorder.recorder import Recorder
 from tests.unit.frameworks.simulated_cupy import ClientSource, ObservedSource, state
 
@@ -137,6 +138,7 @@ class Driver:
 def observed(monkeypatch, tmp_path):
     """Return a function that creates a recorder of CuPy's allocator, as on a machine with a GPU."""
     monkeypatch.setattr(framework, "cuda_driver", Driver)
+    monkeypatch.setattr(driver_devices, "cuda_driver", Driver)
     monkeypatch.setattr(framework, "versions", dict)
     monkeypatch.setattr(framework, "_arguments_of_state", state)
     monkeypatch.setattr(framework.ObservingSource, "sample", lambda _: [])
