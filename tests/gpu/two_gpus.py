@@ -66,7 +66,12 @@ def devices_of_a_process(folder: Path) -> Iterator[Row]:
             ("two kernels at once", measured.kernel_kernel_ns / 1e6, both),
         ):
             what = f"GPU {device}: {name}, against CUDA events"
-            yield what, f"{expected:.2f} ms, 1 %", f"{found:.2f} ms", within(found, expected, 0.01)
+            # Events lie around the kernels, so that what they add to busy time is missing in idle
+            # time: both are within 1 % of the whole, and idle time, the smaller one, is not of its
+            # own.
+            whole = busy + idle if name == "idle" else expected
+            is_close = abs(found - expected) <= 0.01 * whole
+            yield what, f"{expected:.2f} ms, 1 % of {whole:.2f}", f"{found:.2f} ms", is_close
     yield from _memory_against_nvml()
 
 
