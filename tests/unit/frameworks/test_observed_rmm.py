@@ -10,6 +10,7 @@ import pytest
 from cupy.cuda import memory
 
 from gpuviz.analysis.pools import RMM_OWNER, private_pools
+from gpuviz.errors import RecordingError
 from gpuviz.frameworks import cupy as cupy_framework
 from gpuviz.frameworks import rmm as framework
 from gpuviz.frameworks.libraries import RecordedLibraries
@@ -204,7 +205,7 @@ def test_its_blocks_are_those_of_no_other_allocator(rmm, pool):
     assert list(private_pools(recording.tables)) == []
     assert recording.memory_stats(0)["reserved_bytes.all.peak"] == 0
     assert recording.memory_stats(0)["allocated_bytes.all.peak"] == 1000
-    with pytest.raises(ValueError, match="RMM's memory resource used the GPU too"):
+    with pytest.raises(RecordingError, match="RMM's memory resource used the GPU too"):
         recording.what_if()
     assert pool.next == SECOND
 
