@@ -3,6 +3,7 @@
 import gc
 import sys
 import weakref
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import cupy
@@ -15,6 +16,7 @@ from gpuviz.frameworks import cupy as cupy_framework
 from gpuviz.frameworks import rmm as framework
 from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.recorder.recorder import Recorder
+from tests.faults import Fault
 from tests.unit.frameworks.simulated_cupy import state
 from tests.unit.recorder.simulated_source import SimulatedSource
 
@@ -217,6 +219,19 @@ def test_the_programs_resource_is_put_back(rmm, pool):
     assert during is not pool
     assert rmm.devices[0] is pool
     assert type(rmm.devices[1]) is PoolMemoryResource
+
+
+@pytest.mark.parametrize("interrupted", ["observe", "stop_observing"])
+def test_the_programs_resource_is_put_back_whatever_is_interrupted(rmm, pool, interrupted):
+    fault = Fault(folder="/gpuviz/frameworks/rmm.py")
+    for line in fault.lines():
+        for name in ("observe", "stop_observing"):
+            with fault.armed(line) if name == interrupted else nullcontext():
+                getattr(framework, name)()
+        notes = framework.stop_observing()
+
+        assert rmm.devices[0] is pool
+        assert framework.REPLACED not in notes
 
 
 def test_a_resource_that_the_program_sets_during_the_recording_stays(rmm, pool):
