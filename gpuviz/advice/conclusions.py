@@ -15,6 +15,7 @@ from gpuviz.analysis.what_if import what_if
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import marked, schemas, stored_conclusions
 from gpuviz.data.once import Once
+from gpuviz.errors import RecordingError
 from gpuviz.hazards.known import known_hazards
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def known_what_if(recording: "RecordingData", device: int) -> "pa.Table":
 
     Raises:
         FormatError: The recording lacks the description of a stream.
-        ValueError: Two allocators were recorded.
+        RecordingError: Two allocators were recorded.
     """
     known = _what_if_by_device(recording)
     if device not in known:
@@ -69,7 +70,7 @@ def affordable_what_if(recording: "RecordingData", device: int) -> "pa.Table | N
     """Return what a device would need under other settings; None if that would take long.
 
     Raises:
-        ValueError: As `known_what_if`.
+        RecordingError: As `known_what_if`.
     """
     is_long = recording.tables["memory_events"].num_rows > _MOST_REPLAYED
     if is_long:
@@ -89,7 +90,7 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
     """Return a table of `gpuviz.data.conclusions.schemas` by name.
 
     Raises:
-        ValueError: As `known_what_if`.
+        RecordingError: As `known_what_if`.
     """
     if name == "findings":
         return _findings_table(known_findings(recording))
@@ -124,7 +125,7 @@ def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
     known_findings(recording)
     conclusion_table(recording, "iterations")
     for device in recording.devices:
-        with suppress(ValueError, DeviceError):
+        with suppress(RecordingError, DeviceError):
             affordable_what_if(recording, device)
     return _known(recording)
 

@@ -14,6 +14,7 @@ from gpuviz.analysis.peak import peak_and_state
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.steady_state import steady_state
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_duration, format_share
 
@@ -49,6 +50,7 @@ class Fact:
     device: int
 
 
+@Once
 def dominant(recording: "RecordingData") -> tuple[Fact, ...]:
     """Return the line with most GPU time and that with most bytes at the peak, of each device.
 

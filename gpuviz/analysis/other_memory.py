@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.pools import RMM_OWNER, allocator_beside, are_of
-from gpuviz.data.columns import codes, plain
+from gpuviz.analysis.processes import processes
+from gpuviz.data.columns import codes, plain, rows_at
+from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
@@ -41,8 +43,25 @@ def other_memory(
     allocated before the recording. The driver's sample and the events are moments apart, so that an
     allocation in between may be missing from one of them; ``rest`` is never negative.
     """
-    changes = _Changes(recording)
-    return changes.by_library() if by == "library" else _samples(recording, changes)
+    return _by_library(recording) if by == "library" else _by_time(recording)
+
+
+@Once
+def _by_library(recording: "RecordingData") -> "pa.Table":
+    parts = [_by_library(each.recording) for each in processes(recording)]
+    if not parts:
+        return _changes(recording).by_library()
+    whole = pa.concat_tables(parts)
+    return rows_at(whole, np.argsort(plain(whole["device"]), kind="stable"))
+
+
+@Once
+def _by_time(recording: "RecordingData") -> "pa.Table":
+    parts = [_by_time(each.recording) for each in processes(recording)]
+    if not parts:
+        return _samples(recording, _changes(recording))
+    rows = [each.rows["device_memory"] for each in processes(recording)]
+    return rows_at(pa.concat_tables(parts), np.argsort(np.concatenate(rows), kind="stable"))
 
 
 class _Changes:
@@ -108,6 +127,11 @@ class _Changes:
         numbers_of = [(name, pa.int64()) for name in ("allocations", "current", "peak")]
         fields = [("device", pa.int16()), ("library", pa.utf8()), *numbers_of]
         return pa.Table.from_pylist(rows, pa.schema(fields))
+
+
+@Once
+def _changes(recording: "RecordingData") -> _Changes:
+    return _Changes(recording)
 
 
 def _recorded_addresses(recording: "RecordingData") -> "NDArray[Any]":

@@ -8,6 +8,8 @@ import numpy as np
 from gpuviz._core import MemoryState
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.levels import memory_levels
+from gpuviz.analysis.processes import part_of_device
+from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +40,19 @@ def peak(recording: "RecordingData", device: int | None = None) -> Peak:
     Raises:
         ValueError: The recording has no such device.
     """
-    return peak_and_state(recording, device)[0]
+    if device is None:
+        return peak_and_state(recording)[0]
+    device, known = recording.device_or_first(device), _peaks(recording)
+    if device not in known:
+        own = part_of_device(recording, device)
+        known[device] = peak_and_state(own, device)[0] if own is recording else peak(own, device)
+    return known[device]
+
+
+@Once
+def _peaks(_: "RecordingData") -> dict[int, Peak]:
+    """Return the known peaks of a recording's devices."""
+    return {}
 
 
 def peak_and_state(

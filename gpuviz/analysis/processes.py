@@ -60,6 +60,7 @@ def processes(recording: "RecordingData") -> tuple[Process, ...]:
     )
 
 
+@Once
 def device_names(recording: "RecordingData") -> dict[int, str]:
     """Return what the devices of a merged recording are called, such as ``rank 3 GPU 0``."""
     names = {}

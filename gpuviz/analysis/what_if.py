@@ -17,6 +17,7 @@ from gpuviz.analysis.statistics import statistics
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.tables import ACTIONS
+from gpuviz.errors import RecordingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,8 +96,9 @@ def what_if(
     """Return what the recording's memory would be under other settings of the allocator.
 
     Raises:
-        ValueError: There is no such device, ``capacity`` is less than 1, a setting has an unknown
-            key or a bad value, or two allocators were recorded.
+        ValueError: There is no such device, ``capacity`` is less than 1, or a setting has an
+            unknown key or a bad value.
+        RecordingError: Two allocators were recorded.
         FormatError: The recording lacks the description of a stream.
         DeviceError: The recorded memory exceeds the addresses of the simulated device.
     """
@@ -107,7 +109,7 @@ def what_if(
         raise ValueError(f"capacity must be at least 1 byte, got {capacity}")
     beside = allocator_beside(recording.tables)
     if beside:
-        raise ValueError(f"{beside} used the GPU too, and only one allocator can be repeated")
+        raise RecordingError(f"{beside} used the GPU too, and only one allocator can be repeated.")
     if settings is None:
         settings = _sweep(recording, is_other_device=capacity is not None)
     asked = (settings,) if isinstance(settings, str) else tuple(settings)

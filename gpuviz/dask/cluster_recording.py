@@ -77,8 +77,10 @@ class ClusterRecording:
             self._client.register_plugin(plugin, name=PLUGIN)
             self.problems = self._problems_at_start()
         except BaseException:
-            self._stop()
-            self._lock.release()
+            try:
+                self._stop()
+            finally:
+                self._lock.release()
             raise
         _warn_of(self.problems)
         return self
@@ -93,15 +95,18 @@ class ClusterRecording:
         try:
             self._stop()
             problems = self._fetch()
-        except Exception as failure:
+        except BaseException as failure:
+            reason = ": ".join(filter(None, (type(failure).__name__, str(failure))))
             remain = (
-                f"The recordings were not fetched ({type(failure).__name__}: {failure}). They "
+                f"The recordings were not fetched ({reason}). They "
                 f'remain on the workers\' hosts: gpuviz.dask.fetch("{self.directory}") fetches '
                 "them when the cluster is available"
             )
-            if error is None:
+            if error is None and isinstance(failure, Exception):
                 raise RecorderError(remain) from failure
             warnings.warn(remain, RuntimeWarning, stacklevel=2)
+            if not isinstance(failure, Exception):
+                raise
         else:
             _warn_of(dict(problems.items() - self.problems.items()))
             self.problems = problems
@@ -154,8 +159,9 @@ class ClusterRecording:
     def _fetch(self) -> dict[str, str]:
         """Fetch the recordings, and return what is missing and why, by worker."""
         transfer = Transfer(self._client, self.directory)
-        found = {entry.name for entry in self._client.sync(transfer.fetch, self._run)}
+        # Known one by one, since fetching goes on if this call is interrupted.
         self.paths = transfer.paths
+        found = {entry.name for entry in self._client.sync(transfer.fetch, self._run)}
         problems = {}
         for _, event in self._client.get_events(TOPIC):
             if event["run"] != self._run:

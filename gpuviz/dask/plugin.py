@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ class RecordingPlugin(WorkerPlugin):
 
     async def setup(self, worker: "Worker") -> None:
         """Start recording the worker, if it is to be recorded."""
-        self._changing = asyncio.Lock()
+        self._changing, self._has_recorder = asyncio.Lock(), threading.Lock()
         if self.is_wanted(worker):
             async with self._changing:
                 await self._begin(worker)
@@ -82,43 +83,52 @@ class RecordingPlugin(WorkerPlugin):
     async def _begin(self, worker: "Worker") -> None:
         path = new_path(self._folder or run_folder(worker, self._run), worker)
         try:
-            self._recorder = await asyncio.to_thread(self._start, path)
+            recorder = await asyncio.to_thread(self._start, path)
         except Exception as error:  # noqa: BLE001 - the worker must continue
             self._report(worker, "not recorded", error)
             return
         self._tasks = TaskRanges.install(worker)
-        self._memory = MemoryMetric(worker, self._recorder)
+        self._memory = MemoryMetric(worker, recorder)
         self._log(worker, path=str(path))
-        self._reports = MemoryReports(worker, self._recorder, self._run)
+        self._reports = MemoryReports(worker, recorder, self._run)
 
     async def _end(self, worker: "Worker") -> None:
         if self._tasks is not None:
             self._tasks.uninstall(worker)
         if self._memory is not None:
             self._memory.uninstall(worker)
-        if self._recorder is not None and self._recorder.is_recording:
-            try:
-                await asyncio.to_thread(self._recorder.stop)
-            except Exception as error:  # noqa: BLE001 - the worker must continue
-                self._report(worker, "its recording is incomplete", error)
+        try:
+            await asyncio.to_thread(self._stop)
+        except Exception as error:  # noqa: BLE001 - the worker must continue
+            self._report(worker, "its recording is incomplete", error)
         if self._reports is not None:
             self._reports.end()
-        if self._lock is not None:
-            self._lock.release()
 
     def _start(self, path: Path) -> "Recorder":
-        options = dict(self._options)
-        if options.get("device") is not None:
-            options["device"] = options["device"]()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        recorder = record(path, **options)
-        self._lock = RecordingLock(path)
-        try:
-            recorder.start()
-        except BaseException:
-            self._lock.release()
-            raise
+        # A thread goes on when the call that waits for it is canceled.
+        with self._has_recorder:
+            options = dict(self._options)
+            if options.get("device") is not None:
+                options["device"] = options["device"]()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            recorder = record(path, **options)
+            self._lock = RecordingLock(path)
+            try:
+                recorder.start()
+            except BaseException:
+                self._lock.release()
+                raise
+            self._recorder = recorder
         return recorder
+
+    def _stop(self) -> None:
+        with self._has_recorder:
+            try:
+                if self._recorder is not None and self._recorder.is_recording:
+                    self._recorder.stop()
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
 
     def _report(self, worker: "Worker", consequence: str, error: Exception) -> None:
         self.problem = f"{consequence} ({type(error).__name__}: {error})"

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -63,11 +64,14 @@ class Transfer:
             for worker in workers:
                 try:
                     self.paths.append(await self._fetch(entry, path, worker))
-                except (OSError, RecordingError) as error:
-                    self._problems[entry] = f"{worker}: {error}"
-                else:
-                    self._problems.pop(entry, None)
-                    return
+                except Exception as error:  # noqa: BLE001 - the other recordings are fetched
+                    self._problems[entry] = f"{worker}: {error or type(error).__name__}"
+                    continue
+                self._problems.pop(entry, None)
+                # What remains there is fetched again by the next call.
+                with suppress(Exception):
+                    await self._ask(worker, worker_files.remove, entry)
+                return
 
     async def _fetch(self, entry: "Entry", path: Path, worker: str) -> Path:
         members = await self._ask(worker, worker_files.members, entry)
@@ -85,7 +89,6 @@ class Transfer:
             _publish(unfinished, path)
         finally:
             _discard(unfinished)
-        await self._ask(worker, worker_files.remove, entry)
         return path
 
     async def _fetch_member(

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_INTEGERS = {
+    getattr(pa, name)().id: np.dtype(name)
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
+
 
 def numbers(
     values: "NDArray[Any] | Sequence[int]",
@@ -93,10 +98,10 @@ def empty(schema: "pa.Schema") -> "pa.Table":
 
 def values(array: "pa.Array") -> "NDArray[Any]":
     """Return the values of an array of numbers without nulls, read-only and without a copy."""
-    if not pa.types.is_integer(array.type) or array.null_count:
+    kind = _INTEGERS.get(array.type.id)
+    if kind is None or array.null_count:
         converted: NDArray[Any] = array.to_numpy()  # raises an error for nulls
         return converted
-    kind = np.dtype(str(array.type))
     content = array.buffers()[1]
     if not len(array) or content is None:
         return np.zeros(0, kind)

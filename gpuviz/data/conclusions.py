@@ -174,7 +174,8 @@ def stored_conclusions(recording: "RecordingData") -> "dict[str, pa.Table]":
 
     Their values are not checked: a file has them only if this user's gpuviz wrote them.
     """
-    stored = {name: table for name, table in recording.stored.items() if name in schemas()}
+    found = {name: recording.stored.get(name) for name in schemas()}
+    stored = {name: table for name, table in found.items() if table is not None}
     if not stored:
         return {}
     origin = _origin(recording)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from gpuviz.data.arrays import numbers
 from gpuviz.data.codes import HOST_WAIT_KINDS, IDLE_CAUSES, MARK_KINDS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain, rows_at
+from gpuviz.data.stored_tables import Stored
 from gpuviz.data.tables import DICTIONARIES as PRIMARY_DICTIONARIES
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def marked(
 
 
 def fitting(
-    derived: "Mapping[str, pa.Table]",
+    stored: Stored,
     tables: "Mapping[str, pa.Table]",
 ) -> "dict[str, pa.Table] | None":
     """Return the derived tables of a file if this version computed them from these tables.
@@ -210,12 +211,13 @@ def fitting(
     None if it did not, or if one is missing. Their values are not checked: a file has them only if
     this user's gpuviz wrote them.
     """
-    if not derived.keys() >= schemas().keys():
-        return None
     mark = _mark(tables)
-    if any((derived[name].schema.metadata or {}).get(_MARK) != mark for name in schemas()):
-        return None
-    known = {name: derived[name].replace_schema_metadata(None) for name in schemas()}
+    known = {}
+    for name in schemas():
+        table = stored.get(name)
+        if table is None or (table.schema.metadata or {}).get(_MARK) != mark:
+            return None
+        known[name] = table.replace_schema_metadata(None)
     if not _stored_gaps().equals(known["idle_gaps"].schema):
         return None
     known["idle_gaps"] = _with_only_streams(_from_differences(known["idle_gaps"]), tables)

@@ -122,12 +122,12 @@ class Manifest:
     derived_version: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_json(self) -> str:
-        """Return the text of ``manifest.json``."""
+    def to_json(self, *, indent: int | None = 1) -> str:
+        """Return the text of ``manifest.json``, on one line if ``indent`` is None."""
         known = {each.name: getattr(self, each.name) for each in fields(self)}
         extra = known.pop("extra")
         known["memory_stats"] = {str(key): stats for key, stats in self.memory_stats.items()}
-        return json.dumps({"format": FORMAT} | known | extra, indent=1)
+        return json.dumps({"format": FORMAT} | known | extra, indent=indent)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Manifest":

@@ -4,6 +4,7 @@ Beyond types and ids (`gpuviz.data.validation`), times and sizes are small enoug
 and subtracted, and the processes of a merged recording are apart.
 """
 
+from functools import cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +52,11 @@ def check_values(tables: "Tables") -> None:
 
 def _outside(tables: "Tables") -> "Iterator[tuple[str, str]]":
     """Yield numbers that are too low or too high."""
-    for name, schema in schemas().items():
-        for column in schema.names:
+    for name, columns in _bounded().items():
+        if not tables[name].num_rows:
+            continue
+        for column in columns:
             is_time = column in _TIMES
-            if not is_time and (name, column) not in (*_SIZES, *_ORDINALS):
-                continue
             least = 1 - _LIMIT if is_time else 0
             values = _plain(tables[name][column])
             lowest, highest = int(values.min(initial=0)), int(values.max(initial=0))
@@ -67,11 +68,21 @@ def _outside(tables: "Tables") -> "Iterator[tuple[str, str]]":
                 yield name, f"column {column} has {highest}, expected less than {_LIMIT}"
 
 
+@cache
+def _bounded() -> dict[str, list[str]]:
+    """Return the columns of times, sizes and ordinals, by table."""
+    others = {*_SIZES, *_ORDINALS}
+    return {
+        name: [each for each in schema.names if each in _TIMES or (name, each) in others]
+        for name, schema in schemas().items()
+    }
+
+
 def _too_much(tables: "Tables") -> "Iterator[tuple[str, str]]":
     """Yield columns of sizes whose sum is too high."""
     for name, column in _SIZES:
         # Samples are not added up.
-        if name == "device_memory":
+        if name == "device_memory" or not tables[name].num_rows:
             continue
         total = _plain(tables[name][column]).sum(dtype=float)
         if total >= _LIMIT:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gpuviz.data.call_stacks import CallStacks
@@ -12,6 +11,7 @@ from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.notes import notes
 from gpuviz.data.once import Once
 from gpuviz.data.possible_values import check_values
+from gpuviz.data.stored_tables import Stored
 from gpuviz.data.validation import check_references, conform
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Moment = int | Literal["peak", "end"] | None
 """A time in ns, ``peak`` (the maximum of allocated bytes), or ``end`` (like None)."""
-
-_NOTHING: "Mapping[str, pa.Table]" = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -43,7 +41,7 @@ class RecordingData:
 
     tables: "Mapping[str, pa.Table]"
     manifest: Manifest
-    stored: "Mapping[str, pa.Table]" = field(init=False)
+    stored: Stored = field(init=False)
     computed: dict[Once[Any], Any] = field(init=False)
     path: str = field(init=False)
 
@@ -51,18 +49,18 @@ class RecordingData:
         self,
         tables: "Mapping[str, pa.Table]",
         manifest: Manifest,
-        derived: "Mapping[str, pa.Table] | None" = None,
+        stored: Stored | None = None,
     ) -> None:
         tables = conform(tables)
         check_references(tables)
         check_values(tables)
-        self._take(tables, manifest, _NOTHING if derived is None else derived, {})
+        self._take(tables, manifest, {} if stored is None else stored, {})
 
     def _take(
         self,
         tables: "Mapping[str, pa.Table]",
         manifest: Manifest,
-        stored: "Mapping[str, pa.Table]",
+        stored: Stored,
         computed: dict[Once[Any], Any],
         path: str = "",
     ) -> None:

@@ -83,6 +83,8 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
     """
     for table, column, target in REFERENCES:
         used = tables[table][column]
+        if not len(used):
+            continue
         if pa.types.is_list(used.type):
             used = _items(used)
         if used.null_count:
@@ -159,6 +161,14 @@ def _lists_of_known(lists: "pa.ChunkedArray", known: "pa.Array") -> "pa.ChunkedA
 def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
     if not table.num_rows and table.schema.equals(schema, check_metadata=True):
         return table
+    known = _with_expected_columns(name, table, schema)
+    return _last_of_each_id(known) if name in (*REVISED, *_DESCRIBED_ONCE) else known
+
+
+def _with_expected_columns(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+    is_expected = table.schema.equals(schema, check_metadata=True)
+    if is_expected and not any(map(_has_nulls, table.columns)):
+        return _with_known_words_in(name, table)
     columns = {}
     for field in schema:
         positions = table.schema.get_all_field_indices(field.name)
@@ -180,7 +190,17 @@ def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.
     for position, field in enumerate(table.schema):
         if field.name not in schema.names:
             known = known.append_column(field, table.column(position))
-    return _last_of_each_id(known) if name in (*REVISED, *_DESCRIBED_ONCE) else known
+    return known
+
+
+def _with_known_words_in(name: str, table: "pa.Table") -> "pa.Table":
+    for position, field in enumerate(table.schema):
+        words = DICTIONARIES.get((name, field.name))
+        if words is not None:
+            column = table.column(position)
+            known = _with_known_words(column, words)
+            table = table if known is column else table.set_column(position, field, known)
+    return table
 
 
 def _is_missing(table: "pa.Table", positions: list[int]) -> bool:

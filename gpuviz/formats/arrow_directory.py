@@ -10,7 +10,7 @@ from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError, RecordingError
 from gpuviz.formats import gpuviz
-from gpuviz.formats.arrow_stream import checked, decoded_bytes, known_schema
+from gpuviz.formats.arrow_stream import decoded_bytes, known_schema, read_table
 from gpuviz.formats.column_units import described, plain_schema
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
@@ -148,13 +148,9 @@ def _read_table(folder: "Path", name: str, kind: str, rows: int, limit: LoadLimi
 
 
 def _table_in(content: bytes, name: str, member: str, limit: LoadLimit) -> "pa.Table":
-    if member.endswith(PARQUET):
-        table = read_checked(content, member, limit)
-    else:
-        stream = _stream_in(content)
-        messages, options = checked(stream, member, limit)
-        with pa.ipc.open_stream(pa.py_buffer(messages), options=options) as reader:
-            table = reader.read_all()
+    if not member.endswith(PARQUET):
+        return plain_schema(read_table(_stream_in(content), name, limit))
+    table = read_checked(content, member, limit)
     table.validate(full=True)
     schema = known_schema(name)
     if schema is not None:

@@ -6,6 +6,8 @@ they are compressed, the lengths that they declare to have when they are not.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
 from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
@@ -146,6 +148,39 @@ class _FlatTable:
         return self.position + offset if offset else None
 
 
+def read_table(content: bytes, name: str, limit: "LoadLimit") -> "pa.Table":
+    """Return the table in a complete stream, valid and as it was written.
+
+    Args:
+        content: The stream, whose own size counts already.
+        name: The table, with its folder.
+        limit: Counts what the table takes beyond the size of the stream.
+
+    Raises:
+        FormatError: The table takes more than the limit.
+        ValueError: The bytes are not such a stream, or its values are out of range.
+    """
+    known = known_schema(name)
+    if known is not None:
+        without_rows, table = _empty(name)
+        if content == without_rows:
+            return table
+    member = name + TABLE_SUFFIX
+    messages = _within(content, member, limit)
+    with pa.ipc.open_stream(pa.py_buffer(messages)) as reader:
+        schema = reader.schema
+        if known is not None and schema.equals(known):
+            table = reader.read_all()
+            table.validate(full=True)
+            return table
+    with pa.ipc.open_stream(pa.py_buffer(messages), options=_plain_only(schema)) as reader:
+        table = reader.read_all()
+    table.validate(full=True)
+    if known is not None:
+        limit.take(member, decoded_bytes(table, known))
+    return table
+
+
 def checked(
     content: bytes, member: str, limit: "LoadLimit"
 ) -> "tuple[memoryview, pa.ipc.IpcReadOptions]":
@@ -160,17 +195,33 @@ def checked(
         FormatError: The stream takes more than the limit.
         ValueError: Its start is damaged, or it has no column that can be read.
     """
+    messages = _within(content, member, limit)
+    with pa.ipc.open_stream(pa.py_buffer(messages)) as reader:
+        return messages, _plain_only(reader.schema)
+
+
+def _within(content: bytes, member: str, limit: "LoadLimit") -> memoryview:
     whole = extent(content)
     limit.take(member, max(0, whole.nbytes - len(content)))
-    messages = memoryview(content)[: whole.end]
-    with pa.ipc.open_stream(pa.py_buffer(messages)) as reader:
-        schema = reader.schema
-    known = known_schema(member.removesuffix(TABLE_SUFFIX))
-    if known is not None and schema.equals(known):
-        return messages, pa.ipc.IpcReadOptions()
+    return memoryview(content)[: whole.end]
+
+
+def _plain_only(schema: "pa.Schema") -> "pa.ipc.IpcReadOptions":
     plain = plain_columns(schema)
     included = None if len(plain) == len(schema) else plain
-    return messages, pa.ipc.IpcReadOptions(included_fields=included)
+    return pa.ipc.IpcReadOptions(included_fields=included)
+
+
+@cache
+def _empty(name: str) -> "tuple[bytes, pa.Table]":
+    """Return the stream of a known table without rows, and the table."""
+    schema, sink = known_schema(name), BytesIO()
+    assert schema is not None  # noqa: S101
+    with pa.ipc.new_stream(sink, schema):
+        pass
+    content = sink.getvalue()
+    with pa.ipc.open_stream(content) as reader:
+        return content, reader.read_all()
 
 
 def known_schema(table: str) -> "pa.Schema | None":

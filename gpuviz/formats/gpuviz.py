@@ -1,8 +1,8 @@
 """The ``.gpuviz`` file: a ZIP with ``manifest.json`` and one Arrow IPC stream per table.
 
-Derived tables and conclusions are in the folder ``derived``. They are read if the file has the seal
-of this user (`gpuviz.formats.seal`); those that are missing or of another version, and all of files
-without the seal, are computed when they are needed.
+Derived tables and conclusions are in the folder ``derived``. They are read on first use if the file
+has the seal of this user (`gpuviz.formats.seal`); those that are missing or of another version, and
+all of files without the seal, are computed when they are needed.
 """
 
 import os
@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from struct import error as struct_error
@@ -20,9 +21,11 @@ import pyarrow as pa
 from gpuviz.data.derived import DERIVED_VERSION
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.stored_tables import StoredTables
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
-from gpuviz.formats.arrow_stream import TABLE_SUFFIX, checked, decoded_bytes, known_schema
+from gpuviz.formats.arrow_stream import TABLE_SUFFIX, known_schema, read_table
+from gpuviz.formats.compressed_member import CompressedMember
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.parallel_deflate import LEVEL, Members
@@ -149,19 +152,26 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
         names = [name.removesuffix(TABLE_SUFFIX) for name in members if name != MANIFEST]
         trusted = is_sealed(content)
         manifest = manifest if trusted else _quoted(manifest)
-        tables = {}
+        tables, derived = {}, {}
         for name in names:
-            if known_schema(name) is not None and (trusted or not name.startswith(DERIVED_FOLDER)):
-                member = members[name + TABLE_SUFFIX]
-                limit.take(member.filename, member.file_size)
-                table = _member_bytes(archive, member, path)
+            is_derived = name.startswith(DERIVED_FOLDER)
+            if known_schema(name) is None or (is_derived and not trusted):
+                continue
+            member = members[name + TABLE_SUFFIX]
+            limit.take(member.filename, member.file_size)
+            if is_derived:
                 with naming(path, member.filename):
-                    tables[name] = read_known(table, name, limit)
-    derived = _taken_out(tables)
+                    later = CompressedMember.of(content, member)
+                read = partial(_read_later, later, name, path, limit)
+                derived[name.removeprefix(DERIVED_FOLDER)] = read
+                continue
+            table = _member_bytes(archive, member, path)
+            with naming(path, member.filename):
+                tables[name] = read_known(table, name, limit)
     manifest = noting_unknown(manifest, names)
     _check_rows(manifest, tables, path)
     with naming_table(path):
-        return RecordingData(tables, manifest, derived)
+        return RecordingData(tables, manifest, StoredTables(derived))
 
 
 def _check_comment(content: bytes, path: str) -> None:
@@ -224,14 +234,12 @@ def read_known(content: bytes, name: str, limit: LoadLimit) -> "pa.Table":
         FormatError: The table takes more than the limit.
         ValueError: The bytes are not such a stream, or its values are out of range.
     """
-    messages, options = checked(content, name + TABLE_SUFFIX, limit)
-    with pa.ipc.open_stream(pa.py_buffer(messages), options=options) as reader:
-        table = reader.read_all()
-    table.validate(full=True)
-    schema = known_schema(name)
-    if schema is not None:
-        limit.take(name + TABLE_SUFFIX, decoded_bytes(table, schema))
-    return table.unify_dictionaries().combine_chunks()
+    return read_table(content, name, limit).unify_dictionaries().combine_chunks()
+
+
+def _read_later(member: CompressedMember, name: str, path: str, limit: LoadLimit) -> "pa.Table":
+    with naming(path, name + TABLE_SUFFIX):
+        return read_known(member.decompressed(), name, limit)
 
 
 def write_stream(table: "pa.Table", sink: object) -> None:
@@ -354,12 +362,6 @@ def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str) 
         if len(content) != member.file_size:
             raise EOFError(f"{len(content)} bytes, expected {member.file_size}")
         return content
-
-
-def _taken_out(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
-    """Remove the derived tables from an archive's tables, and return them."""
-    names = [name for name in tables if name.startswith(DERIVED_FOLDER)]
-    return {name.removeprefix(DERIVED_FOLDER): tables.pop(name) for name in names}
 
 
 def _check_rows(manifest: Manifest, tables: "Mapping[str, pa.Table]", path: str) -> None:

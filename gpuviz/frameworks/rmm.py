@@ -100,17 +100,19 @@ class _Observed:
     def put_in_place(self) -> None:
         """Let RMM allocate from a resource that calls the program's."""
         ours = self._resources.CallbackMemoryResource(self._allocate, self._deallocate)
-        self._resources.set_per_device_resource(self._device, ours)
         _Process.in_use[self] = ours
+        self._resources.set_per_device_resource(self._device, ours)
 
     def put_back(self) -> bool:
-        """Restore the program's resource; False if the program has replaced ours meanwhile."""
-        resources, ours = self._resources, _Process.in_use[self]
-        is_current = resources.get_per_device_resource(self._device) is ours
-        if is_current:
-            resources.set_per_device_resource(self._device, self.program)
-        self._release_if_idle()
-        return is_current
+        """Restore the program's resource, unless the program has replaced ours meanwhile.
+
+        May be repeated; returns whether the program's resource is in place.
+        """
+        current = self._resources.get_per_device_resource(self._device)
+        is_ours = current is _Process.in_use.get(self)
+        if is_ours:
+            self._resources.set_per_device_resource(self._device, self.program)
+        return is_ours or current is self.program
 
     def _allocate(self, size: int, stream: Any) -> int:
         address: int = self.program.allocate(size, stream)
@@ -126,9 +128,9 @@ class _Observed:
         self._observer.freed(self._device, address)
         self._live.discard(address)
         self.program.deallocate(address, size, stream)
-        self._release_if_idle()
+        self.release_if_idle()
 
-    def _release_if_idle(self) -> None:
+    def release_if_idle(self) -> None:
         """Drop the reference to our resource, and so to the program's, after the last free.
 
         Buffers that only C++ owns call the functions of ours without owning them.
@@ -170,9 +172,12 @@ def stop_observing() -> tuple[str, ...]:
         Sentences about what is missing.
     """
     observed = list(_Process.observed.values())
-    _Process.observed.clear()
     replaced = [each for each in observed if not each.put_back()]
     missed = sum(each.missed for each in observed)
+    # Only now, so that a call that was interrupted can be repeated.
+    _Process.observed.clear()
+    for each in observed:
+        each.release_if_idle()
     notes = [REPLACED] if replaced else []
     if missed:
         counted = format_counted(missed, "allocation of RMM was", "allocations of RMM were")

@@ -95,7 +95,7 @@ class TorchTrace:
             return
         self._is_awaited = False
         assert torch is not None  # noqa: S101
-        with suppress(Exception):
+        try:
             if torch.cuda.is_available():
                 self._lend_stacks(torch)
                 self._prepare(torch)
@@ -103,6 +103,8 @@ class TorchTrace:
                     self._start()
                 else:
                     torch.cuda._lazy_call(self._start)  # noqa: SLF001 - there is no public way
+        except Exception as error:  # noqa: BLE001 - the program must continue
+            self._note = _not_recorded(error)
 
     def sample(self, *, is_due: bool = False) -> None:
         """Sample what torch holds if there is no tracker, and as seldom as that takes long.
@@ -135,7 +137,10 @@ class TorchTrace:
                 if _process.recording is self and not self._note:
                     self._note = self._attach(sys.modules["torch"])
         except Exception as error:  # noqa: BLE001 - the program must continue
-            self._note = f"PyTorch's memory is not recorded ({type(error).__name__}: {error})."
+            self._note = _not_recorded(error)
+            # Without the state that it began with, nothing that follows can be understood.
+            if _process.observer is not None:
+                _process.observer.set_session(None)
 
     def _attach(self, torch: ModuleType) -> str:
         if shared_with_torch():
@@ -177,9 +182,10 @@ class TorchTrace:
                 self.sample(is_due=True)
                 if self._samples is not None:
                     self._note = self._samples.note
-                _process.recording = None
                 if _process.observer is not None:
                     _process.observer.set_session(None)
+                # Last, so that an end that was interrupted can be repeated.
+                _process.recording = None
         return (self._note,) if self._note else ()
 
     def devices(self) -> list[int]:
@@ -226,6 +232,10 @@ class _Samples:
             f"{samples} took {format_duration(round(1e9 * self._took_s))}. What was allocated and "
             "freed between two of them is missing, and call stacks are unknown."
         )
+
+
+def _not_recorded(error: Exception) -> str:
+    return f"PyTorch's memory is not recorded ({type(error).__name__}: {error})."
 
 
 def call_at_first_use(begin: Callable[[], None]) -> None:
@@ -368,9 +378,12 @@ class WithTorch:
 
     def end(self) -> tuple[str, ...]:
         """Stop both."""
-        self._others([])
-        notes = self._torch.end()
-        return (*self._source.end(), *notes)
+        try:
+            self._others([])
+            notes = self._torch.end()
+        finally:
+            notes_of_source = self._source.end()
+        return (*notes_of_source, *notes)
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return settings, versions and statistics of CuPy's allocator."""

@@ -15,6 +15,7 @@ from gpuviz.data.codes import Code
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import SIDES, schemas
 from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.data.once import Once
 from gpuviz.hazards.operations import Operations, operations
 from gpuviz.hazards.pinned import EVENTS_OF, WithPinned, with_pinned
 
@@ -38,6 +39,7 @@ _OWN_VERBS = {Code.FREE: "frees", Code.ALLOCATE: "reuses"}
 _VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("writes", "writes")}
 
 
+@Once
 def judge(recording: "RecordingData") -> "pa.Table | str":
     """Return the table ``hazards`` of a recording, or why its hazards are unknown.
 

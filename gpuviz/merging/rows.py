@@ -134,7 +134,8 @@ class Merged:
         return facts
 
     def _joined(self, name: str, parts: "Iterable[_Part] | None" = None) -> "pa.Table":
-        tables = [each.table(name) for each in (self._parts if parts is None else parts)]
+        parts = self._parts if parts is None else parts
+        tables = [each.table(name) for each in parts if each.has(name)]
         # One chunk, since each analysis joins the chunks of a column again.
         whole = pa.concat_tables([schemas()[name].empty_table(), *tables])
         return whole.unify_dictionaries().combine_chunks()
@@ -205,8 +206,12 @@ class _Part:
             "first_address": self._addresses[0],
             "last_address": self._addresses[1],
             "clock_error": self.placed.alignment.error,
-            "manifest": manifest.to_json(),
+            "manifest": manifest.to_json(indent=None),
         }
+
+    def has(self, name: str) -> bool:
+        """Return whether a table has rows."""
+        return bool(self._tables[name].num_rows)
 
     def table(self, name: str) -> "pa.Table":
         """Return a table with the ids and times of the merged recording."""

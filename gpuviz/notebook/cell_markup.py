@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
+from gpuviz.data.escaping import as_unicode
 from gpuviz.notebook.facts import Fact, device_facts, headline, waits_fact
 from gpuviz.notebook.picture import picture
 
@@ -52,7 +53,7 @@ def as_text(result: "CellResult") -> str:
             lines += [
                 f"      {_line_text(_text(line), line.source, line.site)}" for line in fact.lines
             ]
-    return "\n".join(lines)
+    return as_unicode("\n".join(lines))
 
 
 def as_html(result: "CellResult", written: "Sequence[Path]" = ()) -> str:
@@ -65,11 +66,11 @@ def as_html(result: "CellResult", written: "Sequence[Path]" = ()) -> str:
         for title, facts in _sections(result)
     )
     files = "".join(f"<div>Wrote <code>{escape(str(path))}</code></div>" for path in written)
-    start = (
+    start = as_unicode(
         f'{_STYLE}<div class="gpuviz-result"><div><b>gpuviz</b> {escape(headline(result))}</div>'
         f"{notes}{tables}{files}"
     )
-    drawn = picture(result.recording, result.start, result.end)
+    drawn = as_unicode(picture(result.recording, result.start, result.end))
     whole = f"{start}{drawn}</div>"
     return whole if len(whole.encode()) <= LARGEST else f"{start}</div>"
 

@@ -3,6 +3,8 @@
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.other_memory import other_memory
+from gpuviz.analysis.processes import part_of_device
 from gpuviz.quantities import format_bytes, format_count
 from gpuviz.report.markup import panel, table
 
@@ -19,7 +21,8 @@ _MOST_SAMPLES = 1000
 
 def other_memory_section(recording: "Recording", device: int) -> str:
     """Return the section about a device's memory outside the allocators; empty if unknown."""
-    rows = [row for row in recording.other_memory().to_pylist() if row["device"] == device]
+    own = part_of_device(recording, device)
+    rows = [row for row in other_memory(own).to_pylist() if row["device"] == device]
     samples = _samples(recording, device)
     if not (rows or samples):
         return ""
@@ -42,7 +45,8 @@ def sample_sentence(recording: "Recording", device: int) -> str:
 
 
 def _samples(recording: "Recording", device: int) -> list[dict[str, Any]]:
-    samples: list[dict[str, Any]] = recording.other_memory(by="time").to_pylist()
+    own = part_of_device(recording, device)
+    samples: list[dict[str, Any]] = other_memory(own, "time").to_pylist()
     return [row for row in samples if row["device"] == device]
 
 
@@ -63,7 +67,8 @@ def drawn_samples(recording: "Recording", device: int) -> list[list[int]]:
     """Return time, bytes of libraries and the rest of the samples that the page draws."""
     samples = _samples(recording, device)
     # Without libraries it would be a line that never changes.
-    is_known = device in recording.other_memory()["device"].to_pylist()
+    own = part_of_device(recording, device)
+    is_known = device in other_memory(own)["device"].to_pylist()
     if not is_known or len(samples) < 2:  # noqa: PLR2004
         return []
     step = -(-len(samples) // _MOST_SAMPLES)

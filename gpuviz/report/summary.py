@@ -7,9 +7,13 @@ import numpy as np
 
 from gpuviz.advice.text import left_out
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.fragmentation import fragmentation
 from gpuviz.analysis.launches import durations
+from gpuviz.analysis.levels import memory_levels
+from gpuviz.analysis.peak import peak
 from gpuviz.analysis.processes import device_names, part_of_device
 from gpuviz.analysis.retries import succeeded_on_retry
+from gpuviz.analysis.statistics import statistics
 from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
 from gpuviz.quantities import (
@@ -23,6 +27,7 @@ from gpuviz.quantities import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpuviz.data.recording_data import RecordingData
     from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
     from gpuviz.recording import Recording
 
@@ -90,19 +95,20 @@ class DeviceSummary:
 
 def summarize(recording: "Recording", device: int) -> DeviceSummary:
     """Return the headline numbers of one device."""
-    stats = recording.memory_stats(device)
-    peak = recording.peak(device)
-    at_peak = recording.fragmentation(peak.time_ns, device)
-    name, total_memory, kind = _device_row(recording, device)
-    reserved_peak, reserved_peak_ns = _highest_reserved(recording, device)
+    own = part_of_device(recording, device)
+    stats = statistics(own, device)
+    highest = peak(own, device)
+    at_peak = fragmentation(own, highest.time_ns, device)
+    name, total_memory, kind = _device_row(own, device)
+    reserved_peak, reserved_peak_ns = _highest_reserved(own, device)
     return DeviceSummary(
         device=device,
         label=device_names(recording).get(device, f"Device {device}"),
         name=name,
         total_memory=total_memory,
         kind=kind,
-        allocated_peak=peak.bytes,
-        allocated_peak_ns=peak.time_ns,
+        allocated_peak=highest.bytes,
+        allocated_peak_ns=highest.time_ns,
         reserved_peak=reserved_peak,
         reserved_peak_ns=reserved_peak_ns,
         allocations=stats["allocation.all.allocated"],
@@ -113,19 +119,19 @@ def summarize(recording: "Recording", device: int) -> DeviceSummary:
         largest_free_at_peak=at_peak.largest_free,
         fragmentation_at_peak=at_peak.external,
         out_of_memory=stats["num_ooms"],
-        retries=succeeded_on_retry(recording, device),
+        retries=succeeded_on_retry(own, device),
     )
 
 
-def _device_row(recording: "Recording", device: int) -> tuple[str, int, str]:
-    for row in recording.table("devices").to_pylist():
+def _device_row(recording: "RecordingData", device: int) -> tuple[str, int, str]:
+    for row in recording.tables["devices"].to_pylist():
         if row["id"] == device:
             return row["name"] or "", row["total_memory"] or 0, row["kind"] or ""
     return "", 0, ""
 
 
-def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
-    levels = recording.table("memory_levels")
+def _highest_reserved(recording: "RecordingData", device: int) -> tuple[int, int]:
+    levels = memory_levels(recording)
     reserved = np.where(plain(levels["device"]) == device, plain(levels["reserved"]), -1)
     row = int(reserved.argmax()) if len(reserved) else 0
     if not len(reserved) or reserved[row] < 0:
@@ -193,11 +199,13 @@ def _pinned(recording: "Recording") -> tuple[Number, ...]:
     """Return the peak of pinned memory; nothing if none was recorded."""
     if not recording.host_memory.is_recorded:
         return ()
-    peak = recording.host_memory.peak()
+    pinned = recording.host_memory.peak()
     # Nothing is reserved by a pool of CuPy's, whose segments are not known.
-    reserved = f"of {format_bytes(peak.reserved_bytes)} reserved, " if peak.reserved_bytes else ""
-    when = f"first at {format_duration(peak.time_ns)}"
-    return (Number("Peak of pinned memory", format_bytes(peak.bytes), f"{reserved}{when}"),)
+    reserved = (
+        f"of {format_bytes(pinned.reserved_bytes)} reserved, " if pinned.reserved_bytes else ""
+    )
+    when = f"first at {format_duration(pinned.time_ns)}"
+    return (Number("Peak of pinned memory", format_bytes(pinned.bytes), f"{reserved}{when}"),)
 
 
 def _activity(recording: "Recording", device: int) -> "Iterator[Number]":

@@ -8,6 +8,7 @@ from gpuviz.advice.conclusions import affordable_what_if
 from gpuviz.analysis.allocator_settings import ASYNC, line_to_use
 from gpuviz.analysis.recommendation import name_of, recommendation
 from gpuviz.analysis.what_if import RECORDED
+from gpuviz.errors import RecordingError
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.markup import BAR_HEADING, bar, panel, table, with_code
 
@@ -48,7 +49,7 @@ def what_if_section(recording: "Recording", device: int) -> str:
 def _body(recording: "Recording", device: int) -> str:
     try:
         found = affordable_what_if(recording, device)
-    except (ValueError, DeviceError) as error:
+    except (RecordingError, DeviceError) as error:
         return _paragraph(f"The recorded allocations cannot be repeated: {error}")
     if found is None:
         return _paragraph(_LONG)

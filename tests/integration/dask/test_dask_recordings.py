@@ -10,6 +10,7 @@ from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
 
 import gpuviz
 from gpuviz.dask import transfer, worker_files
+from gpuviz.dask.cluster_recording import ClusterRecording
 from gpuviz.errors import RecorderError, RecordingExistsError
 from gpuviz.notebook import live_output
 from tests.integration.dask import gpu_tasks
@@ -328,6 +329,24 @@ def test_an_interrupted_fetch_leaves_the_recordings_for_the_next_call(
 
     assert all_kernels_by_task(fetched) == {"task": ["scale_5"]}
     assert recordings_left(scratch) == []
+
+
+def test_an_interrupted_end_names_what_fetches_the_recordings(client, tmp_path, monkeypatch):
+    stop = ClusterRecording._stop
+
+    def interrupted(self):
+        stop(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ClusterRecording, "_stop", interrupted)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        pytest.warns(RuntimeWarning, match=r"not fetched \(KeyboardInterrupt\).*gpuviz.dask.fetch"),
+        gpuviz.dask.record(tmp_path, device=gpu_tasks.gpu),
+    ):
+        client.submit(gpu_tasks.scale, 5, key="task").result()
+
+    assert all_kernels_by_task(gpuviz.dask.fetch(tmp_path)) == {"task": ["scale_5"]}
 
 
 def test_a_recording_is_fetched_from_another_worker_of_the_host_if_the_first_fails(

@@ -10,8 +10,9 @@ import pytest
 
 from gpuviz.advice import conclusions as computed
 from gpuviz.analysis.derived_tables import derived_for_file
-from gpuviz.data import conclusions
-from gpuviz.formats.gpuviz import append_conclusions, write_archive
+from gpuviz.data import conclusions, tables
+from gpuviz.formats.gpuviz import DERIVED_FOLDER, append_conclusions, read_known, write_archive
+from gpuviz.formats.seal import seal
 from gpuviz.recording import Recording, load
 from tests.unit.formats.false_values import RECORDINGS, single
 from tests.unit.recording.test_derived import edited, with_table
@@ -153,3 +154,39 @@ def test_a_note_of_a_stranger_is_quoted(tmp_path, monkeypatch):
 
     assert own == ("All is well.", ADVICE)
     assert notes == again == ("The file says: All is well.", f"The file says: {ADVICE}")
+
+
+def test_derived_tables_and_conclusions_are_read_on_first_use(tmp_path, monkeypatch):
+    path = single().save(tmp_path / "run.gpuviz")
+    names = []
+
+    def noted(content, name, limit):
+        names.append(name)
+        return read_known(content, name, limit)
+
+    monkeypatch.setattr("gpuviz.formats.gpuviz.read_known", noted)
+    recording = load(path)
+    first = set(names)
+    names.clear()
+    recording.findings()
+    recording.findings()
+
+    assert first == set(tables.schemas())
+    assert names.count("derived/findings") == 1
+
+
+@pytest.mark.parametrize("name", ["host_waits", "findings"])
+@pytest.mark.parametrize("kept_bytes", [0, 10])
+def test_a_stored_table_that_cannot_be_read_is_computed(tmp_path, name, kept_bytes):
+    recording = load(RECORDINGS / "fft_filter.gpuviz")
+    member = f"{DERIVED_FOLDER}{name}.arrow"
+    path = edited(
+        recording.save(tmp_path / "run.gpuviz"),
+        lambda members: members.update({member: members[member][:kept_bytes]}),
+    )
+    with path.open("r+b") as file:
+        seal(file)
+
+    loaded = load(path)
+    assert loaded.derived["host_waits"].equals(recording.derived["host_waits"])
+    assert loaded.findings() == recording.findings()

@@ -3,6 +3,7 @@
 import gc
 import sys
 import weakref
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import cupy
@@ -10,11 +11,13 @@ import pytest
 from cupy.cuda import memory
 
 from gpuviz.analysis.pools import RMM_OWNER, private_pools
+from gpuviz.errors import RecordingError
 from gpuviz.frameworks import cupy as cupy_framework
 from gpuviz.frameworks import driver_devices
 from gpuviz.frameworks import rmm as framework
 from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.recorder.recorder import Recorder
+from tests.faults import Fault
 from tests.unit.frameworks.simulated_cupy import state
 from tests.unit.recorder.simulated_source import SimulatedSource
 
@@ -205,7 +208,7 @@ def test_its_blocks_are_those_of_no_other_allocator(rmm, pool):
     assert list(private_pools(recording.tables)) == []
     assert recording.memory_stats(0)["reserved_bytes.all.peak"] == 0
     assert recording.memory_stats(0)["allocated_bytes.all.peak"] == 1000
-    with pytest.raises(ValueError, match="RMM's memory resource used the GPU too"):
+    with pytest.raises(RecordingError, match="RMM's memory resource used the GPU too"):
         recording.what_if()
     assert pool.next == SECOND
 
@@ -217,6 +220,19 @@ def test_the_programs_resource_is_put_back(rmm, pool):
     assert during is not pool
     assert rmm.devices[0] is pool
     assert type(rmm.devices[1]) is PoolMemoryResource
+
+
+@pytest.mark.parametrize("interrupted", ["observe", "stop_observing"])
+def test_the_programs_resource_is_put_back_whatever_is_interrupted(rmm, pool, interrupted):
+    fault = Fault(folder="/gpuviz/frameworks/rmm.py")
+    for line in fault.lines():
+        for name in ("observe", "stop_observing"):
+            with fault.armed(line) if name == interrupted else nullcontext():
+                getattr(framework, name)()
+        notes = framework.stop_observing()
+
+        assert rmm.devices[0] is pool
+        assert framework.REPLACED not in notes
 
 
 def test_a_resource_that_the_program_sets_during_the_recording_stays(rmm, pool):

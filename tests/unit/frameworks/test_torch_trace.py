@@ -9,6 +9,7 @@ import pytest
 from gpuviz import _core
 from gpuviz.frameworks import torch_trace as observed
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
+from tests.faults import Fault
 from tests.unit.frameworks import fake_torch
 from tests.unit.frameworks.torch_trace import Entry, rows_of
 
@@ -287,3 +288,42 @@ def test_a_torch_that_fails_does_not_stop_the_program(torch):
         [],
         ("PyTorch's memory is not recorded (KeyError: 'device').",),
     )
+
+
+def test_an_end_that_is_interrupted_at_any_line_can_be_repeated(torch):
+    torch.is_initialized, torch.state = True, [STATE]
+    fault = Fault(folder="/gpuviz/frameworks/torch_trace.py")
+    for line in fault.lines():
+        recorded = Recorded()
+        torch.trace(EVENTS)
+        with fault.armed(line):
+            recorded.trace.end()
+        recorded.trace.end()
+        torch.trace([Entry(4, 0, BLOCK, 20 * MIB, 0x70)])
+
+        events, notes = recorded.end()
+        assert names(events) == ["segment_alloc", "alloc", "segment_alloc", "alloc"]
+        assert notes == ()
+
+
+def test_want_of_memory_at_any_line_of_its_begin_is_noted(torch, monkeypatch):
+    torch.is_initialized, torch.state = True, [STATE]
+    fault = Fault(MemoryError, "/gpuviz/frameworks/torch_trace.py")
+    noted = 0
+    for line in fault.lines():
+        # Only what is attached in a process stays until its end.
+        monkeypatch.setattr(observed, "_process", observed._Process())
+        session = _core.Session()
+        session.start()
+        trace = observed.TorchTrace(stacks=False)
+        with fault.armed(line):
+            trace.begin(session)
+        trace.poll()
+
+        notes = trace.end()
+        session.stop()
+        is_recorded = names(rows_of(session)) == ["segment_alloc", "alloc"]
+        is_refused = fault.place is not None and fault.place[2] in {"begin", "poll", "sample"}
+        assert is_recorded or notes or is_refused
+        noted += bool(notes)
+    assert noted > 5

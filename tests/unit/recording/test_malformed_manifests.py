@@ -191,3 +191,10 @@ def test_a_command_line_that_is_no_unicode_is_compared():
     ).settings.to_pylist()
 
     assert {row["name"]: row["before"] for row in changed}["Program"].startswith("\\udcff")
+
+
+def test_a_note_that_is_no_unicode_is_shown():
+    shown = make_recording(notes=("half a letter \ud800",), simulated=True)._repr_html_()
+
+    assert "half a letter \\ud800" in shown
+    shown.encode()
