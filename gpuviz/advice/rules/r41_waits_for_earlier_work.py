@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.conditions import decides
+from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
-from gpuviz.advice.rules.r18_scalars_read_in_a_loop import reads_scalars
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
-from gpuviz.advice.rules.r54_hidden_synchronization import fetches_a_size
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_duration
@@ -33,10 +32,11 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     ``possible``.
     """
     for waits in longest_waits(schedule):
-        if fetches_a_size(schedule, waits):
+        fetch = fetch_of(schedule, waits.all_calls)
+        if fetch is not None and (fetch.is_scalar or fetch.is_size):
             continue
         is_condition = waits.is_copy and decides(schedule.recording, waits.stack)
-        if is_condition or is_needless(schedule, waits) or reads_scalars(schedule, waits):
+        if is_condition or is_needless(schedule, waits):
             continue
         removed = without_waits(schedule, waits)
         waited = format_duration(removed.waited_ns)

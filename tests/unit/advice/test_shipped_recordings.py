@@ -37,15 +37,15 @@ def test_kmeans_reduces_on_one_block_and_its_wait_is_no_fault_of_the_copy():
     assert kernel.title == "cupy_sum takes 40 % of the GPU's busy time on one thread block."
     assert kernel.lines[0].source == "counts += membership.sum(axis=0)"
     assert wait.title == (
-        "`return means, float(inertia)` reads a scalar 29 times and waits 51.7 ms for the GPU."
+        "`return means, float(inertia)` reads a scalar 29 times and waits 54.6 ms for the GPU."
     )
     assert wait.reason == (
-        "The host waits in 29 calls for work that was launched before, 21.3 ms of it for "
-        "`counts += membership.sum(axis=0)`. The copies themselves take 431 µs. After the waits "
-        "the GPU idles until the next launch; without them the work would end 5.47 ms earlier."
+        "In 58 calls the host waits 54.6 ms until the GPU has done what was launched before, "
+        "21.3 ms of it while `counts += membership.sum(axis=0)` works, and has copied at most 8 B. "
+        "Meanwhile it launches nothing, so that the GPU then waits for the next launch."
     )
     assert wait.saved_ns < 0.03 * 213_843_544
-    assert wait.further_ns < 0.1 * wait.saved_ns
+    assert wait.further_ns < 0.2 * wait.saved_ns
 
 
 def test_the_distances_of_kmeans_are_one_kernel():
