@@ -194,6 +194,20 @@ void a_touch_finds_the_block_that_lived_at_its_time() {
     });
 }
 
+void a_block_is_known_in_whole_where_a_smaller_one_was_before() {
+    constexpr std::uint64_t base = std::uint64_t{1} << 40;
+    constexpr std::uint64_t mib = 1 << 20;
+    BlockTouches touches;
+    touches.saw(event(Action::alloc, 1, base + 512, 2 * mib));
+    touches.saw(event(Action::free_completed, 2, base + 512, 2 * mib));
+    touches.saw(event(Action::alloc, 3, base + 2 * mib, 512 * mib));
+    CHECK_EQUAL(touches.may_be_block(base), true);
+    CHECK_EQUAL(touches.may_be_block(base + 100 * mib), true);
+    CHECK_EQUAL(touches.may_be_block(base + 514 * mib - 1), true);
+    CHECK_EQUAL(touches.may_be_block(base + 514 * mib), false);
+    CHECK_EQUAL(touches.may_be_block(base - 1), false);
+}
+
 void nodes_of_a_graph_launch_become_one_row() {
     ActivityLog log;
     gpuviz::cupti::GraphLaunches graphs(log);
@@ -232,5 +246,6 @@ int main() {
     what_is_declared_counts_where_it_agrees();
     a_handle_means_the_stream_that_had_it_at_the_time();
     a_touch_finds_the_block_that_lived_at_its_time();
+    a_block_is_known_in_whole_where_a_smaller_one_was_before();
     nodes_of_a_graph_launch_become_one_row();
 }

@@ -36,7 +36,7 @@ class BlockTouches {
         const bool is_memory = event.action == Action::alloc ||
                                event.action == Action::segment_alloc ||
                                event.action == Action::segment_map;
-        if (is_memory && !filter_.may_contain(event.address)) {
+        if (is_memory) {
             filter_.add(event.address, event.size);
         }
     }
