@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.bandwidth import bandwidth
 from gpuviz.advice.finding import Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.analysis.initial_state import ALLOCATED
@@ -77,7 +78,8 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     stack, most = found
     lanes = (each for each in whole_overlap(recording).devices if each.device == device)
     lane = next(lanes, None)
-    limit = "" if lane is None else f" {_limit(lane, spent[kinds[rows] == _KINDS.index('kernel')])}"
+    kernels = spent[kinds[rows] == _KINDS.index("kernel")]
+    limit = "" if lane is None else f" {_limit(recording, lane, kernels)}"
     line = line_of(recording, stack, format_duration(most))
     yield Fact(
         f"{text_of(line)} takes {format_duration(most)} of the GPU's work, "
@@ -120,12 +122,17 @@ def _largest(
     return int(stacks[np.flatnonzero(lines == most)[0]]), int(sums[most])
 
 
-def _limit(lane: "LaneOverlap", kernels: "NDArray[Any]") -> str:
+def _limit(recording: "RecordingData", lane: "LaneOverlap", kernels: "NDArray[Any]") -> str:
     """Return what limits a device, in a sentence."""
     busy = f"The GPU is busy for {format_share(lane.busy)} of the time"
     if lane.busy >= _MOST:
-        is_copying = lane.exposed_copy_ns > lane.kernel_ns
-        return f"{busy}: {'copies limit' if is_copying else 'its kernels limit'} the program."
+        if lane.exposed_copy_ns > lane.kernel_ns:
+            return f"{busy}: copies limit the program."
+        moved = bandwidth(recording, lane.device)
+        if moved is None:
+            return f"{busy}: its kernels limit the program."
+        limit = "its memory limits" if moved.is_limit else "its kernels limit"
+        return f"{busy}: {limit} the program, with {moved} read and written by kernels."
     causes = {
         "launches limit": lane.idle_host_ns if _is_short(kernels) else 0,
         "the host limits": 0 if _is_short(kernels) else lane.idle_host_ns,

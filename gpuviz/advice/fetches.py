@@ -55,7 +55,7 @@ class Fetches:
         stack: One of the line's call stacks.
         counting: The line's kernels that count what a mask selects, if others then move it.
         is_size: Whether the results are the sizes of what a mask or a condition selects.
-        is_scalar: Whether the program itself reads a number again and again.
+        is_scalar: Whether the program itself reads a number again and again, after new work.
     """
 
     copies: "NDArray[Any]"
@@ -213,7 +213,10 @@ def _fetches(
     stacks = stacks_of(tables, schedule.call[copies])
     is_size = bool(len(counting) or len(moving))
     sizes = plain(tables["activities"]["bytes"])[schedule.rows[copies]]
-    is_scalar = not is_size and len(np.unique(schedule.call[copies])) >= _LEAST_READS
+    others = np.setdiff1d(np.flatnonzero(schedule.kind != COPY), copies)
+    launched = np.sort(schedule.launch_begin()[others[schedule.call[others] >= 0]])
+    rounds = np.unique(np.searchsorted(launched, schedule.launch_begin()[copies]))
+    is_scalar = not is_size and len(rounds) >= _LEAST_READS
     is_scalar = is_scalar and bool((sizes <= _SCALAR_BYTES).all())
     return Fetches(
         copies,

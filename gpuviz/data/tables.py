@@ -60,6 +60,7 @@ DEFAULTS = {
     ("api_calls", "stream"): 0,
     ("devices", "uuid"): "",
     ("devices", "multiprocessors"): 0,
+    ("devices", "memory_bandwidth"): 0,
     ("frames", "context"): "",
     ("frames", "context_line"): 0,
     ("launch_blocks", "bytes"): 0,
@@ -175,7 +176,8 @@ def schemas() -> "dict[str, pa.Schema]":
 
     - ``devices``: the GPUs seen. ``uuid`` is the one that ``nvidia-smi -L`` prints after ``GPU-``
       or ``MIG-``, empty if unknown; ordinals may denote other GPUs in other processes.
-      ``multiprocessors`` is 0 if unknown.
+      ``multiprocessors`` is 0 if unknown, and so is ``memory_bandwidth``, the most bytes per second
+      that the clock and the width of its memory allow.
     - ``streams``: ``id`` is ``stream`` in other tables; ``handle`` is the raw CUstream, which may
       be reused after the stream is destroyed; 2**64 - 1 for one that the driver made for itself,
       such as that of a graph's branch. ``named`` is 1 if the program gave it its ``name``, else 0.
@@ -249,6 +251,7 @@ _COLUMNS = {
         "kind": "utf8",
         "uuid": "utf8",
         "multiprocessors": "int32",
+        "memory_bandwidth": "int64",
     },
     "streams": {
         "id": "uint32",

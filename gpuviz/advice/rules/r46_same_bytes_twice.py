@@ -46,11 +46,14 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[NDArray[Any]]":
     """Yield sets of at least two parts of a block that have exactly its bytes."""
+    target = int(rows.target[0])
+    # What is written into slices of an array that is there already is not joined.
+    rows = rows.of(np.flatnonzero(device.begin[rows.part] < device.begin[target]))
     copied = np.unique(rows.part[~rows.is_shared])
     of_kernel = rows.part[rows.is_shared]
     sites = device.site[of_kernel]
     sets = [copied, *(of_kernel[sites == site] for site in np.unique(sites))]
-    size = device.requested[rows.target[0]]
+    size = device.requested[target]
     for parts in sets:
         if len(parts) >= _LEAST_PARTS and device.requested[parts].sum() == size:
             yield parts

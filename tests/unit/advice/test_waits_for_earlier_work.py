@@ -128,6 +128,20 @@ def test_a_scalar_costs_a_copy_and_a_relaunch_also_where_launches_take_most_of_t
     assert small(lambda gpu: short_rounds(gpu, reads=False), "R18") == []
 
 
+def test_the_elements_of_an_array_are_one_read():
+    def program(gpu):
+        x = gpu.empty(8)
+        for _ in range(2):
+            gpu.launch("step", duration=1e-3, writes=[x])
+            read_all(gpu, x)
+
+    def read_all(gpu, x):
+        for _ in range(STEPS):
+            gpu.copy_to_host(x)
+
+    assert small(program, "R18") == []
+
+
 def selects(gpu, *, fetches=True, kernel="cupy_nonzero_kernel"):
     x, n = gpu.empty(1 << 20), gpu.empty(8)
     count, read = gpu.launch, gpu.copy_to_host
