@@ -11,6 +11,7 @@ from gpuviz.advice.fusion import Groups, fusible
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import stacks_of
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R08",
+        "temporary arrays of an expression",
+        "elementwise functions of one line, or of several in a function, pass arrays on that "
+        "nothing else uses, also to a reduction; the saving of time assumes one launch of a kernel"
+        " that takes as long as its remaining arrays at their highest rate, or as what they "
+        "compute beyond that",
+        "`cupy.fuse`, `ElementwiseKernel`: the finding has the code of short expressions",
+    ),
+)
 
 # An operator of Python or a call in the text of a line.
 _OPERATION = re.compile(r"[-+*/%&|^<>~(]")

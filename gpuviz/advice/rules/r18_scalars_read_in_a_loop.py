@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.conditions import decides
 from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_count
 
 if TYPE_CHECKING:
@@ -12,6 +13,17 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R18",
+        "scalars that are read in a loop",
+        "a line of the program itself copies at most 16 bytes to the host and waits for them, at "
+        "least three times, with launches after it, and the text around it shows no branch on the "
+        "value; the saving is without these calls and copies",
+        "keep the values on the GPU, read them after the loop",
+    ),
+)
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":

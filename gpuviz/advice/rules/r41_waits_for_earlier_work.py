@@ -6,6 +6,7 @@ from gpuviz.advice.conditions import decides
 from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.analysis.launches import stacks_of
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R41",
+        "a wait for earlier work",
+        "a copy, `float(x)` or synchronization in which the host waits for other kernels longer "
+        "than it copies, and the program does not branch on the value; the saving is what the GPU "
+        "idles afterwards, so a busy GPU saves nothing",
+        "read the value later; call a library's function later",
+    ),
+)
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":

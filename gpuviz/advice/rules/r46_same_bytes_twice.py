@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.joins import Joins, joins
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r49_grown_by_concatenation import grown
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R46",
+        "parts and the array they were joined to",
+        "`concatenate` or `stack` writes an array with exactly the bytes of the arrays that one "
+        "line allocated, or that are copied there one by one, which nothing uses afterwards",
+        "allocate the whole array first, write the parts into slices",
+    ),
+)
 
 # One part is a copy.
 _LEAST_PARTS = 2

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
@@ -11,6 +12,17 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R54",
+        "a hidden synchronization",
+        "a line waits for a copy of at most 64 bytes and launches a kernel that counts or places "
+        "what a mask or a condition selects: `x[mask]`, `nonzero`, `unique`; the saving is without"
+        " the copy, and without the kernels that count what a mask selects",
+        "a fixed size: multiply by the mask, `where(condition, x, y)`, `out=`",
+    ),
+)
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
