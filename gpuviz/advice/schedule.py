@@ -73,14 +73,6 @@ class Schedule(Trace):
         saved = self._last(self._moments.times, self.duration) - self._last(times, duration)
         return max(0, saved)
 
-    @property
-    def working_ns(self) -> int:
-        """The time from the first launch to the end of the last work, in ns."""
-        if not len(self.begin):
-            return 0
-        first = min(int(self.begin.min()), int(self.called.min(initial=int(self.begin.min()))))
-        return int(self.end.max()) - first
-
     def saved_in_sequence(self, changes: "Sequence[ScheduleChange]") -> list[int]:
         """Return what each change saves after those before it, in ns."""
         saved, before = [], 0

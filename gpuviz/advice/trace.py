@@ -103,6 +103,14 @@ class Trace:
         """Which work used which blocks; None if that was not recorded, or not completely."""
         return None if self.recording.dropped else touches(self.recording)
 
+    @property
+    def working_ns(self) -> int:
+        """The time from the first launch to the end of the last work, in ns."""
+        if not len(self.begin):
+            return 0
+        first = min(int(self.begin.min()), int(self.called.min(initial=int(self.begin.min()))))
+        return int(self.end.max()) - first
+
     @cached_property
     def lines(self) -> "NDArray[Any]":
         """For each activity, a number that is equal for the same line of the program."""

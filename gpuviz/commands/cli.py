@@ -192,9 +192,16 @@ def hazards(*, file: Path, as_json: bool) -> None:
 @click.option(
     "--fail-on", metavar="LIMITS", help="Exit with 1 if more than this is worse: peak:5%,time:20ms."
 )
+@click.option(
+    "--finding",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Print only if the saving of this finding of BEFORE came true.",
+)
 @examples(
     "gpuviz diff before.gpuviz after.gpuviz",
     "gpuviz diff before.gpuviz after.gpuviz -o diff.html --fail-on peak:5%,kernels:0",
+    "gpuviz diff before.gpuviz after.gpuviz --finding 1",
 )
 def diff(*, before: Path, after: Path, **options: Any) -> None:
     """Print what changed from one recording to another.
