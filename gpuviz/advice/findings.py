@@ -190,7 +190,7 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
     return [
         replace(
             each,
-            further_ns=further.get(number, each.saved_ns),
+            further_ns=min(further.get(number, each.saved_ns), each.saved_ns),
             schedule=None,
             working_ns=schedule.working_ns,
         )

@@ -61,7 +61,7 @@ def fusible(device: "DeviceBlocks") -> Groups:
     A launch passes its result on if only elementwise launches with as many elements read it, and
     reductions, on the same line or a later one of the same function, and if the program frees it:
     the array is not needed then. Launches that pass results to each other are a group, unless
-    other work writes to what they read meanwhile.
+    other work writes to what they read meanwhile. A group with a reduction has no other result.
     """
     return _Fusion(device).groups()
 
@@ -90,6 +90,9 @@ class _Fusion:
         """Return the groups; see `fusible`."""
         source, target, size = self._passed_on()
         label = _components(len(self._call), source, target)
+        kept = ~self._is_left_to_reductions(label, source, target)
+        source, target, size = source[kept], target[kept], size[kept]
+        label = _components(len(self._call), source, target)
         label[~self._keeps_inputs(label, source, target)[label]] = -1
         kept = label[source] >= 0
         source, target, size = source[kept], target[kept], size[kept]
@@ -115,6 +118,24 @@ class _Fusion:
             passed[rows].astype(np.int64),
             temporary[rows],
         )
+
+    def _is_left_to_reductions(
+        self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
+    ) -> "NDArray[Any]":
+        """Return which arrays passed on are read by reductions that stay kernels of their own.
+
+        A kernel that reduces has that one result: not two of them, and no array beside it.
+        """
+        count, reduces = len(self._device.elementwise), target >= len(self._device.elementwise)
+        groups = np.zeros(len(self._call), np.int64)
+        np.add.at(groups, label[np.unique(target[reduces])], 1)
+        members = np.unique(np.append(source, target))
+        results = np.setdiff1d(members[members < count], source)
+        is_apart = groups > 1
+        is_apart[label[results]] |= groups[label[results]] > 0
+        writers = source[reduces & is_apart[label[source]]]
+        left: NDArray[Any] = np.isin(source, writers)
+        return left
 
     def _times(self) -> "NDArray[Any]":
         return plain(self._device.recording.tables["api_calls"]["time"])

@@ -72,6 +72,17 @@ def fused_sum(gpu, a, b, _):
     return result
 
 
+def summed_beside_a_result(gpu, a, b, _):
+    difference = apply(gpu, "subtract", a, b)
+    norm = total(gpu, difference)
+    return norm, apply(gpu, "square", difference)
+
+
+def summed_twice(gpu, a, b, _):
+    difference = apply(gpu, "subtract", a, b)
+    return total(gpu, difference), total(gpu, apply(gpu, "square", difference))
+
+
 def overwritten_meanwhile(gpu, a, b, _):
     product = apply(gpu, "multiply", a, b)
     gpu.copy(b, a)
@@ -222,6 +233,8 @@ def test_launches_that_vanish_with_their_kernels_save_their_time_on_the_host():
         broadcasts,
         with_other_kernels,
         in_a_loop,
+        summed_beside_a_result,
+        summed_twice,
         with_an_unknown_kernel,
     ],
 )
