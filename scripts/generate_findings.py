@@ -35,6 +35,7 @@ from tests.unit.advice import (
     test_needless_orders,
     test_needless_synchronization,
     test_reserved_memory,
+    test_same_bytes_again,
     test_same_bytes_twice,
     test_temporary_idleness,
     test_tiny_transfers,
@@ -45,6 +46,7 @@ from tests.unit.advice import (
     test_wider_type,
 )
 from tests.unit.advice.programs import recorded
+from tests.unit.advice.timed_programs import timed
 from tests.unit.ipython_shells import new_shell
 from tests.unit.recording import leaking_programs, test_leaks
 
@@ -123,7 +125,13 @@ def growing() -> Recording:
     return test_leaks.of(leaking_programs.a_list)
 
 
-OTHERS = {"R04": notebook, "R09": growing}
+def uploading() -> Recording:
+    """Return the recording of a program that copies the same constants in each step."""
+    copied = timed(test_same_bytes_again.uploads)
+    return test_same_bytes_again.with_contents(copied, [1] * test_same_bytes_again.STEPS)
+
+
+OTHERS = {"R04": notebook, "R09": growing, "R29": uploading}
 
 
 def example(name: str) -> Finding:

@@ -40,6 +40,8 @@ _COUNTS = re.compile(
     r"cupy_(\w*nonzero|\w*inclusive_scan|scan_|bsum_)"
     r"|.*\bDevice(Scan|Select|RunLengthEncode|ReduceByKey)\w*Kernel\b"
 )
+# Kernels that make numbers of a mask, which CuPy then counts.
+_NUMBERS = re.compile(r"cupy_copy__bool_int(32|64)$")
 # Kernels that move the elements that a mask selects, whose places were counted before.
 _MOVES = re.compile(r"cupy_(getitem|scatter\w*)_mask")
 
@@ -223,7 +225,7 @@ def _fetches(
         calls,
         rows,
         int(stacks[0]),
-        counting if len(moving) else counting[:0],
+        np.union1d(counting, _named(schedule, kernels, _NUMBERS)) if len(moving) else counting[:0],
         is_size,
         is_scalar and bool(is_own(schedule.recording, stacks).all()),
     )

@@ -64,6 +64,7 @@ DEFAULTS = {
     ("frames", "context"): "",
     ("frames", "context_line"): 0,
     ("launch_blocks", "bytes"): 0,
+    ("launch_blocks", "content"): 0,
     ("pools", "framework"): "",
     ("pools", "memory"): "",
     ("streams", "kind"): "unknown",
@@ -155,7 +156,9 @@ def schemas() -> "dict[str, pa.Schema]":
       begins at ``block``. ``mode`` is what it did with the memory from there on: with ``write`` and
       ``read_write`` some of it may stay as it was, as when a kernel writes under a condition.
       ``bytes`` is how much it accesses from there on, without gaps; 0 if that is not known. The
-      ``address`` of an array of CuPy is its lowest, also if its strides are negative.
+      ``address`` of an array of CuPy is its lowest, also if its strides are negative. ``content``
+      is a number that is equal for copies from the host with equal bytes at 64 places of the
+      source; 0 if unknown, and for all other work.
     - ``graph_calls``: a call that a stream capture recorded instead of running it, or a launch of
       a graph (kind ``launch``). ``capture`` numbers the captures; of a launch it is 0 unless all
       nodes of the graph are known. ``graph`` numbers the executable graphs made of captures; it is
@@ -351,6 +354,7 @@ _COLUMNS = {
         "address": "uint64",
         "mode": "enum",
         "bytes": "uint64",
+        "content": "uint64",
     },
     "graph_calls": {
         "correlation": "uint32",

@@ -140,6 +140,29 @@ def parts_that_live_on() -> cp.ndarray:
     return whole[:1] + parts[0][:1]
 
 
+def constants_in_each_step() -> float:
+    host, x = np.arange(1 << 22, dtype=np.float32), cp.ones(1 << 22, cp.float32)
+    for _ in range(40):
+        x += cp.asarray(host)
+    return float(x[0])
+
+
+def constants_once() -> float:
+    host, x = np.arange(1 << 22, dtype=np.float32), cp.ones(1 << 22, cp.float32)
+    constants = cp.asarray(host)
+    for _ in range(40):
+        x += constants
+    return float(x[0])
+
+
+def other_batches() -> float:
+    host, x = np.arange(1 << 22, dtype=np.float32), cp.ones(1 << 22, cp.float32)
+    for _ in range(40):
+        host += 1
+        x += cp.asarray(host)
+    return float(x[0])
+
+
 def scaled_in_place() -> None:
     x = cp.ones(1 << 28, cp.float32)
     for _ in range(50):
@@ -155,6 +178,8 @@ PROGRAMS = (
     Program("R46", large_parts, large_parts_improved),
     Program("R46", many_parts, many_slices),
     Program("", parts_that_live_on),
+    Program("R29", constants_in_each_step, constants_once),
+    Program("", other_batches),
     Program("", scaled_in_place),
 )
 
@@ -207,7 +232,7 @@ def judged(program: Program) -> bool:
     texts = [f"{program.plain.__name__:24} {program.rule or '-':4} {1e3 * plain_s:8.2f}"]
     chosen = next((each for each in found[:FIRST] if each.rule == program.rule), None)
     if program.fixed is None:
-        is_right = not {"R18", "R41", "R46", "R54"} & set(first)
+        is_right = not {"R18", "R29", "R41", "R46", "R54"} & set(first)
         texts.append(f"ms, {first}")
     else:
         fixed_s, fixed_bytes = measured(program.fixed)
