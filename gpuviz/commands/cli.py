@@ -213,6 +213,27 @@ def diff(*, before: Path, after: Path, **options: Any) -> None:
     command.run(before, after, **options)
 
 
+@commands.command(cls=ProgramCommand, options_metavar="[OPTIONS]")
+@click.argument(
+    "program",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    required=True,
+    shell_complete=complete_files,
+    metavar="SCRIPT|-m MODULE|-c CODE [ARGS]...",
+)
+@examples("gpuviz prove train.py --steps 5")
+def prove(*, program: tuple[str, ...]) -> None:
+    """Run a program under other settings, and print what was predicted and measured.
+
+    It runs twice as it is, and once with each setting that may matter: of the allocator, of record
+    stream, and of the loading of kernels. Its output is not shown.
+    """
+    from gpuviz.commands import prove as command
+
+    command.run(program)
+
+
 @commands.command()
 @click.argument("sources", type=FILE, nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option("-o", "--output", type=FILE, required=True, help="File to write.")
