@@ -37,7 +37,7 @@ _MOST_LINES = 8
 _NEVER = 2**62
 # Kernels that count or place the elements that a mask or a condition selects: CuPy's and CUB's.
 _COUNTS = re.compile(
-    r"cupy_(\w*nonzero|\w*inclusive_scan|scan_|bsum_)"
+    r"cupy_((?!(cub_)?count_)\w*nonzero|\w*inclusive_scan|scan_|bsum_)"
     r"|.*\bDevice(Scan|Select|RunLengthEncode|ReduceByKey)\w*Kernel\b"
 )
 # Kernels that make numbers of a mask, which CuPy then counts.

@@ -196,7 +196,8 @@ def test_an_operation_that_fetches_the_size_of_its_result_is_found():
 
 def test_a_size_that_is_not_fetched_and_other_kernels_are_no_hidden_synchronization():
     assert small(lambda gpu: selects(gpu, fetches=False), "R54") == []
-    assert small(lambda gpu: selects(gpu, kernel="cupy_sum"), "R54") == []
+    for kernel in ("cupy_sum", "cupy_count_nonzero"):
+        assert small(lambda gpu, kernel=kernel: selects(gpu, kernel=kernel), "R54") == []
 
 
 def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
