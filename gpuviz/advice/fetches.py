@@ -83,7 +83,7 @@ class Fetches:
         """
         removed = np.zeros(len(schedule.called), bool)
         removed[self.calls] = True
-        gaps = host_gaps(schedule, self.device(schedule))
+        gaps = host_gaps(schedule.recording, self.device(schedule))
         follows = removed & (gaps.previous >= 0) & removed[gaps.previous]
         if len(self.counting):
             removed[schedule.call[self.counting]] = True

@@ -3,12 +3,10 @@
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gpuviz.advice.intervals import Intervals
-from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import KERNEL, KINDS, MOST_SHOWN
 from gpuviz.analysis.compilations import compilations, first_calls
 from gpuviz.analysis.derived_tables import derived
@@ -16,6 +14,7 @@ from gpuviz.analysis.launches import calls_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
@@ -67,17 +66,19 @@ class HostGaps:
         return short
 
 
-_known: "WeakKeyDictionary[Schedule, dict[int, HostGaps]]" = WeakKeyDictionary()
+@Once
+def _known(_: "RecordingData") -> dict[int, HostGaps]:
+    return {}
 
 
-def host_gaps(schedule: Schedule, device: int) -> HostGaps:
+def host_gaps(recording: "RecordingData", device: int) -> HostGaps:
     """Return the gaps between calls, with the idle time of a device with the cause ``host``.
 
-    They are computed once for each device of a schedule.
+    They are computed once for each device of a recording.
     """
-    known = _known.setdefault(schedule, {})
+    known = _known(recording)
     if device not in known:
-        known[device] = _host_gaps(schedule.recording, device)
+        known[device] = _host_gaps(recording, device)
     return known[device]
 
 

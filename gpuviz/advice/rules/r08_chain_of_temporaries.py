@@ -179,7 +179,7 @@ def _schedule_change(device: DeviceBlocks, groups: Groups, work: "NDArray[Any]")
     is_last = np.append(groups.group[1:] != groups.group[:-1], True)
     joined[work[~is_last]] = True
     instant[groups.call[~is_last]] = True
-    gaps = instant & host_gaps(schedule, device.device).is_short
+    gaps = instant & host_gaps(schedule.recording, device.device).is_short
     return ScheduleChange(duration=duration, joined=joined, instant=instant, without_gap=gaps)
 
 

@@ -58,7 +58,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         of_device = schedule.device == device.device
         kernels = schedule.duration[of_device & (schedule.kind == KERNEL)]
         launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
-        gaps = host_gaps(schedule, device.device)
+        gaps = host_gaps(schedule.recording, device.device)
         chosen = launching & gaps.is_short
         idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
         between_cells = int(gaps.idle[~gaps.is_in_cell].sum())

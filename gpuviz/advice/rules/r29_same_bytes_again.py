@@ -10,7 +10,9 @@ from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY
+from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.peak import peak
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
@@ -26,8 +28,8 @@ RULES = (
         "R29",
         "the same bytes copied to the GPU again",
         "a line copies at least 1 MiB from the host at least four times with the same bytes, as "
-        "far as 64 places of the source tell; the saving is without all of these copies but the "
-        "first",
+        "far as 64 places of the source tell, and the GPU has room for them beside its peak; the "
+        "saving is without all of these copies but the first",
         "copy them once, before the loop, and keep the array",
     ),
 )
@@ -48,7 +50,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find lines that copy what they have copied before.
 
     Trigger: at least four copies of a line from the host have the same size and the same
-    ``content``, which the table ``launch_blocks`` has for copies of at least 1 MiB.
+    ``content``, which the table ``launch_blocks`` has for copies of at least 1 MiB, and the GPU has
+    room for one array of each beside its peak.
 
     Saving: the recording's `Schedule`, replayed without these copies but the first of each content,
     and without their calls. CuPy first copies an array to pinned memory: a time before a call that
@@ -70,7 +73,11 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     spent = np.bincount(number, schedule.duration[work[again]])
     for each in np.argsort(-spent, kind="stable")[:_MOST_LINES].tolist():
         of_line = again & (lines == found[each])
-        yield _finding(schedule, work[of_line], len(np.unique(group[of_line])))
+        _, kept = np.unique(group[of_line], return_index=True)
+        kept_bytes = int(sizes[of_line][kept].sum())
+        device = int(schedule.device[work[of_line][0]])
+        if _have_room(schedule, device, kept_bytes):
+            yield _finding(schedule, work[of_line], len(kept), kept_bytes)
 
 
 def _with_content(schedule: Schedule) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -88,7 +95,13 @@ def _with_content(schedule: Schedule) -> "tuple[NDArray[Any], NDArray[Any]]":
     return work[rows >= 0], content[known][rows[rows >= 0]]
 
 
-def _finding(schedule: Schedule, again: "NDArray[Any]", contents: int) -> Finding:
+def _have_room(schedule: Schedule, device: int, kept: int) -> bool:
+    """Return whether a device has memory for the arrays beside its peak; yes if unknown."""
+    total = total_memory(schedule.recording, device)
+    return not total or peak(schedule.recording, device).bytes + kept <= total
+
+
+def _finding(schedule: Schedule, again: "NDArray[Any]", contents: int, kept_bytes: int) -> Finding:
     recording = schedule.recording
     calls = np.zeros(len(schedule.called), bool)
     calls[schedule.call[again]] = True
@@ -112,8 +125,9 @@ def _finding(schedule: Schedule, again: "NDArray[Any]", contents: int) -> Findin
         f"than needed, {copied} in all.",
         reason=f"These copies take {spent} on the GPU. Their sources have the same size and the "
         "same bytes at 64 places, spread evenly over them.",
-        change="Copy them once, before the loop, and keep the array on the GPU. If kernels change "
-        "it, copy it there from an array that is kept.",
+        change="Copy them once, before the loop, and keep the "
+        f"{format_bytes(kept_bytes)} on the GPU. If kernels change an array, copy it there from "
+        "one that is kept.",
         certainty="likely",
         device=int(schedule.device[again[0]]),
         saved_ns=schedule.saved_alone(change),
@@ -128,7 +142,7 @@ def _staged(schedule: Schedule, copies: "NDArray[Any]", sizes: "NDArray[Any]") -
     activities = schedule.recording.tables["activities"]
     memories = codes(activities["host_memory"], _MEMORIES)[schedule.rows[copies]]
     device = int(schedule.device[copies[0]])
-    gap = host_gaps(schedule, device).length[schedule.call[copies]]
+    gap = host_gaps(schedule.recording, device).length[schedule.call[copies]]
     expected = sizes * 1e9 / _HOST_RATE
     fits = (gap * _MOST_FACTOR >= expected) & (gap <= expected * _MOST_FACTOR)
     staged = np.zeros(len(schedule.called), bool)

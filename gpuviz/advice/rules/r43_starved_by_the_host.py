@@ -88,7 +88,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     if not recording.tables["api_calls"].num_rows:
         return
     for device in recording.devices:
-        gaps = host_gaps(schedule, device)
+        gaps = host_gaps(schedule.recording, device)
         for place in _places(recording, gaps):
             enough = place.idle_ns >= schedule.relevant_ns
             if enough and len(place.calls) >= _LEAST_TIMES:

@@ -84,6 +84,18 @@ def test_a_few_sets_of_bytes_in_turn_are_found_too():
     (finding,) = again([1 + step % 4 for step in range(STEPS)])
 
     assert "copies one of 4 sets of bytes to the GPU 16 more times than needed" in finding.title
+    assert "keep the 64.0 MiB on the GPU" in finding.change
+
+
+def test_what_the_gpu_has_no_room_for_is_copied_again():
+    recording = with_contents(timed(uploads), [1 + step % 4 for step in range(STEPS)])
+    devices = recording.tables["devices"]
+    place = devices.schema.get_field_index("total_memory")
+    small = devices.set_column(place, devices.schema.field(place), pa.array([96 << 20], pa.int64()))
+    full = Recording({**recording.tables, "devices": small}, recording.manifest)
+
+    assert recording.peak().bytes == 48 << 20
+    assert [each for each in findings(full, small=True) if each.rule == "R29"] == []
 
 
 @pytest.mark.parametrize(

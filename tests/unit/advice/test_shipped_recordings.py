@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import gpuviz
+from gpuviz.advice.dominant import dominant
 from gpuviz.advice.findings import findings
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
@@ -113,6 +114,13 @@ def test_fft_filter_waits_for_numpy_and_its_pageable_streams_never_overlap():
         "The streams `even chunks` and `odd chunks` never work at the same time: the host waits in "
         "copies of pageable memory before it launches the next work."
     )
+
+
+def test_the_first_fact_tells_launches_from_work_of_the_host():
+    limits = {"fft_filter": "the host limits", "conjugate_gradient": "launches limit"}
+    for name, limit in limits.items():
+        fact, _ = dominant(gpuviz.load(RECORDINGS / f"{name}.gpuviz"))
+        assert f"{limit} the program, with " in fact.text
 
 
 def test_the_images_wait_for_two_kernels_of_one_line():
