@@ -8,16 +8,19 @@ import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITE, type_bytes
 from gpuviz.advice.own_lines import is_own
-from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.columns import plain
+from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.memory_changes import DeviceBlocks
 
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_HOST = _COPY_KINDS.index("device_to_host")
 _COPIES = ("copy", "fill")
 # The kernels of CuPy's reductions, its own and those of CUB.
 _REDUCTION = re.compile(
@@ -195,6 +198,10 @@ class _Fusion:
         reads &= self._is_able[target] & used.at_begin[touch]
         reads &= self._file[source] == self._file[target]
         same_line = self._line[source] == self._line[target]
+        # In another round of a loop, the line reads the result of the round before.
+        runs = device.line_runs(self._call)
+        reads &= ~same_line | (runs[source] == runs[target])
+        reads &= self._host_reads(self._call[source]) == self._host_reads(self._call[target])
         same_function = self._function[source] == self._function[target]
         reads &= same_line | (same_function & (self._line[source] < self._line[target]))
         # An array that the writer itself reads, as in `x += 1`, or that something else uses.
@@ -203,6 +210,20 @@ class _Fusion:
         good = reads & ~bad[source]
         pairs = np.unique(np.stack([source[good], target[good]]), axis=1)
         return pairs[0], pairs[1], used.blocks.requested[launches.target[pairs[0]]]
+
+    def _host_reads(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return how often the host read results before each of some calls.
+
+        What is launched after that may depend on what was read.
+        """
+        tables = self._device.recording.tables
+        kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
+        launched = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
+        read = calls_of(tables, launched)
+        times = self._times()
+        read = read[read >= 0]
+        before: NDArray[Any] = np.searchsorted(np.sort(times[read]), times[calls])
+        return before
 
     def _keeps_inputs(
         self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"

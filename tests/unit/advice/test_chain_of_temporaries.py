@@ -83,6 +83,14 @@ def summed_twice(gpu, a, b, _):
     return total(gpu, difference), total(gpu, apply(gpu, "square", difference))
 
 
+def after_a_read_of_the_host(gpu, a, b, _):
+    """Divide by a number that the host read, and that follows from the array itself."""
+    difference = apply(gpu, "subtract", a, b)
+    apply(gpu, "square", difference, size=512)
+    gpu.copy_to_host(gpu.empty(8))
+    return apply(gpu, "true_divide", difference)
+
+
 def overwritten_meanwhile(gpu, a, b, _):
     product = apply(gpu, "multiply", a, b)
     gpu.copy(b, a)
@@ -225,6 +233,20 @@ def test_launches_that_vanish_with_their_kernels_save_their_time_on_the_host():
     assert finding.saved_ns == pytest.approx(saved_ns(one_by_one, at_once), rel=0.1)
 
 
+def test_a_line_that_updates_an_array_is_one_kernel_in_each_round():
+    def averages(gpu):
+        average = gpu.empty(SIZE)
+        gpu.launch("make", duration=1e-4, writes=[average])
+        for _ in range(10):
+            new = gpu.empty(SIZE)
+            gpu.launch("make", duration=1e-4, writes=[new])
+            average = apply(gpu, "add", apply(gpu, "sqrt", average), apply(gpu, "square", new))
+
+    (finding,) = chains(recorded(averages))
+
+    assert "10 launches of one kernel would keep" in finding.reason
+
+
 @pytest.mark.parametrize(
     "evaluate",
     [
@@ -235,6 +257,7 @@ def test_launches_that_vanish_with_their_kernels_save_their_time_on_the_host():
         in_a_loop,
         summed_beside_a_result,
         summed_twice,
+        after_a_read_of_the_host,
         with_an_unknown_kernel,
     ],
 )

@@ -80,7 +80,7 @@ def test_monte_carlo_computes_its_variance_on_one_block():
 def test_conjugate_gradient_waits_for_launches():
     finding = one("conjugate_gradient", "R27")
 
-    assert rules("conjugate_gradient") == ["R08", "R27"]
+    assert rules("conjugate_gradient") == [*["R08"] * 4, "R27"]
     assert finding.title == (
         "The GPU is busy for 15 % of the time; for 44.9 ms of 53.9 ms of idle time, the host had "
         "not launched the next kernel."
@@ -90,6 +90,17 @@ def test_conjugate_gradient_waits_for_launches():
         "between two launches; the GPU is idle for 42.7 ms during launches and such short gaps."
     )
     assert finding.saved_ns < 53_900_000
+
+
+def test_conjugate_gradient_updates_each_array_with_two_kernels():
+    lines = [each.lines[0].source for each in time_findings("conjugate_gradient")]
+
+    assert lines[1:] == [
+        "step = squared / (direction @ product)",
+        "solution = solution + step * direction",
+        "direction = residual + (squared / previous) * direction",
+        "residual = residual - step * product",
+    ]
 
 
 def test_fft_filter_waits_for_numpy_and_its_pageable_streams_never_overlap():
