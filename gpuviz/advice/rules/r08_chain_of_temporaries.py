@@ -68,16 +68,29 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     lines = line_numbers(device.recording, stacks)
     groups, lines = _of_expressions(device, groups, stacks, lines)
     is_last = np.append(groups.group[1:] != groups.group[:-1], True)[: len(lines)]
-    # Groups with the same last line have one finding.
-    ends = np.flatnonzero(is_last)
-    last_line = lines[ends[np.searchsorted(ends, np.arange(len(lines)))]]
-    found, number = np.unique(last_line, return_inverse=True)
+    number = _by_lines(groups, lines)
     worth = np.where(is_last, 0, _LAUNCH_NS) + groups.passed / _BYTES_EACH_NS
-    totals = np.bincount(number, worth, minlength=len(found))
+    totals = np.bincount(number, worth)
     for each in np.argsort(-totals, kind="stable")[:_MOST_LINES]:
         finding = _finding(device, groups.of(np.flatnonzero(number == each)))
         if finding.saved_bytes or finding.saved_ns:
             yield finding
+
+
+def _by_lines(groups: Groups, lines: "NDArray[Any]") -> "NDArray[Any]":
+    """Return a number for each launch, equal for groups of the same lines.
+
+    The last round of a loop may pass on more than the others, and is another group then.
+    """
+    span = np.int64(lines.max(initial=0) + 1)
+    group, line = np.divmod(np.unique(groups.group.astype(np.int64) * span + lines), span)
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    # Sums of random numbers are equal for equal sets only.
+    drawn = np.random.default_rng(0).integers(1 << 63, size=int(span), dtype=np.uint64)
+    sets = np.add.reduceat(drawn[line], starts) if len(starts) else drawn[:0]
+    rows = np.searchsorted(group[starts], groups.group)
+    numbers: NDArray[Any] = np.unique(sets, return_inverse=True)[1][rows]
+    return numbers
 
 
 def _of_expressions(

@@ -247,6 +247,21 @@ def test_a_line_that_updates_an_array_is_one_kernel_in_each_round():
     assert "10 launches of one kernel would keep" in finding.reason
 
 
+def test_the_last_round_of_a_loop_adds_no_line_to_the_others():
+    def updates(gpu):
+        speed, place = gpu.empty(SIZE), gpu.empty(SIZE)
+        gpu.launch("make", duration=1e-4, writes=[speed, place])
+        for _ in range(10):
+            speed = apply(gpu, "sqrt", apply(gpu, "square", speed))
+            place = apply(gpu, "add", place, apply(gpu, "negative", speed))
+
+    first, second, *rest = chains(recorded(updates))
+
+    assert [len(each.lines) for each in (first, second)] == [1, 1]
+    assert "18 launches" in second.reason
+    assert sum(each.saved_ns for each in rest) < second.saved_ns / 2
+
+
 @pytest.mark.parametrize(
     "evaluate",
     [
