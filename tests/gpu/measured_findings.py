@@ -132,6 +132,22 @@ def many_slices() -> cp.ndarray:
     return whole
 
 
+def small_parts() -> cp.ndarray:
+    parts = [cp.full(1 << 18, step, cp.float32) for step in range(64)]
+    whole = cp.concatenate(parts)
+    del parts
+    whole += 1
+    return whole
+
+
+def small_slices() -> cp.ndarray:
+    whole = cp.empty(64 << 18, cp.float32)
+    for step in range(64):
+        whole[step << 18 : (step + 1) << 18] = step
+    whole += 1
+    return whole
+
+
 def parts_that_live_on() -> cp.ndarray:
     parts = [cp.full(1 << 25, step, cp.float32) for step in range(2)]
     whole = cp.concatenate(parts)
@@ -163,6 +179,25 @@ def other_batches() -> float:
     return float(x[0])
 
 
+def updated_on_one_line() -> cp.ndarray:
+    average, new = cp.ones(1 << 24, cp.float32), cp.ones(1 << 24, cp.float32)
+    for _ in range(50):
+        new += 1
+        average = average * np.float32(0.9) + new * np.float32(0.1)
+    return average
+
+
+_UPDATE = cp.ElementwiseKernel("float32 a, float32 n", "float32 o", "o = a * 0.9f + n * 0.1f")
+
+
+def updated_by_one_kernel() -> cp.ndarray:
+    average, new = cp.ones(1 << 24, cp.float32), cp.ones(1 << 24, cp.float32)
+    for _ in range(50):
+        new += 1
+        average = _UPDATE(average, new)
+    return average
+
+
 def scaled_in_place() -> None:
     x = cp.ones(1 << 28, cp.float32)
     for _ in range(50):
@@ -177,9 +212,11 @@ PROGRAMS = (
     Program("R54", small_masks, small_wheres),
     Program("R46", large_parts, large_parts_improved),
     Program("R46", many_parts, many_slices),
+    Program("R46", small_parts, small_slices),
     Program("", parts_that_live_on),
     Program("R29", constants_in_each_step, constants_once),
     Program("", other_batches),
+    Program("R08", updated_on_one_line, updated_by_one_kernel),
     Program("", scaled_in_place),
 )
 
