@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITE, type_bytes
+from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import codes, plain
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.data.recording_data import RecordingData
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_HOST = _COPY_KINDS.index("device_to_host")
@@ -27,6 +29,10 @@ _REDUCTION = re.compile(
     r"cupy_(cub_)?(nan)?(sum|prod|max|min|amax|amin|mean|any|all|argmax|argmin|count_nonzero"
     r"|var_core|l[012]?norm)(_|$)|.*\bDevice\w*Reduce\w*Kernel\b"
 )
+
+
+# An operator of Python or a call in the text of a line.
+_OPERATION = re.compile(r"[-+*/%&|^<>~(]")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -67,6 +73,13 @@ def fusible(device: "DeviceBlocks") -> Groups:
     other work writes to what they read meanwhile. A group with a reduction has no other result.
     """
     return _Fusion(device).groups()
+
+
+def operations_of(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many operators and calls the text of the line of each call stack has."""
+    call_site = recording.call_stacks.call_site
+    sources = (call_site(stack)[1] for stack in stacks.tolist())
+    return np.array([len(_OPERATION.findall(source)) for source in sources], np.int64)
 
 
 class _Fusion:
@@ -200,7 +213,9 @@ class _Fusion:
         same_line = self._line[source] == self._line[target]
         # In another round of a loop, the line reads the result of the round before.
         runs = device.line_runs(self._call)
-        reads &= ~same_line | (runs[source] == runs[target])
+        rounds = self._rounds(runs)
+        same_round = (runs[source] == runs[target]) & (rounds[source] == rounds[target])
+        reads &= ~same_line | same_round
         reads &= self._host_reads(self._call[source]) == self._host_reads(self._call[target])
         same_function = self._function[source] == self._function[target]
         reads &= same_line | (same_function & (self._line[source] < self._line[target]))
@@ -210,6 +225,36 @@ class _Fusion:
         good = reads & ~bad[source]
         pairs = np.unique(np.stack([source[good], target[good]]), axis=1)
         return pairs[0], pairs[1], used.blocks.requested[launches.target[pairs[0]]]
+
+    def _rounds(self, runs: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the round of a loop that each launch belongs to, in runs of a line with several.
+
+        In such a run there are more launches than operations in the line's text, and the functions
+        repeat from its beginning on; the shortest such sequence is a round, if it has several.
+        """
+        launches, times = self._device.elementwise, self._times()
+        rounds = np.zeros(len(self._call), np.int64)
+        stacks = stacks_of(self._device.recording.tables, self._call[: len(launches)])
+        lines = line_numbers(self._device.recording, stacks)
+        distinct, first = np.unique(lines, return_index=True)
+        most = np.zeros(int(lines.max(initial=-1)) + 1, np.int64)
+        most[distinct] = operations_of(self._device.recording, stacks[first])
+        order = np.lexsort((times[launches.call], runs[: len(launches)], lines))
+        keys = np.stack([lines, runs[: len(launches)]])[:, order]
+        starts = np.flatnonzero((np.diff(keys, prepend=-1) != 0).any(axis=0))
+        counts = np.diff(np.append(starts, len(order)))
+        for part in np.flatnonzero(counts > most[keys[0, starts]]).tolist():
+            rows = order[starts[part] : starts[part] + counts[part]]
+            functions = launches.function[rows]
+            for length in range(1, int(most[lines[rows[0]]]) + 1):
+                if (functions[length:] == functions[:-length]).all():
+                    rounds[rows] = np.arange(len(rows)) // length if length > 1 else 0
+                    break
+            # A reduction belongs to the round of the launch before it.
+            reductions = len(launches) + np.flatnonzero(runs[len(launches) :] == runs[rows[0]])
+            before = np.searchsorted(times[self._call[rows]], times[self._call[reductions]])
+            rounds[reductions] = rounds[rows[np.maximum(before - 1, 0)]]
+        return rounds
 
     def _host_reads(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return how often the host read results before each of some calls.

@@ -1,13 +1,12 @@
 """R08: elementwise operations pass arrays on that one kernel for all of them would not need."""
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.fused_code import fused_code
-from gpuviz.advice.fusion import Groups, fusible
+from gpuviz.advice.fusion import Groups, fusible, operations_of
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
@@ -36,8 +35,6 @@ RULES = (
     ),
 )
 
-# An operator of Python or a call in the text of a line.
-_OPERATION = re.compile(r"[-+*/%&|^<>~(]")
 # An empty kernel takes about 2 µs on an H100, and a kernel of 5 µs does not wait for memory.
 _EMPTY_NS = 2_000
 _SHORTEST_NS = 5_000
@@ -98,9 +95,7 @@ def _of_expressions(
 ) -> "tuple[Groups, NDArray[Any]]":
     """Return the groups whose launches are not the rounds of a loop, and their lines."""
     distinct, first, line = np.unique(lines, return_index=True, return_inverse=True)
-    call_site = device.recording.call_stacks.call_site
-    sources = (call_site(stack)[1] for stack in stacks[first].tolist())
-    operations = np.array([len(_OPERATION.findall(source)) for source in sources])
+    operations = operations_of(device.recording, stacks[first])
     pairs = groups.group * len(distinct) + line
     pair, count = np.unique(pairs, return_counts=True)
     repeats = pair[count > operations[pair % len(distinct)]] // len(distinct)

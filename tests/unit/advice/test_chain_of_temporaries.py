@@ -247,6 +247,20 @@ def test_a_line_that_updates_an_array_is_one_kernel_in_each_round():
     assert "10 launches of one kernel would keep" in finding.reason
 
 
+def test_the_rounds_of_a_loop_on_one_line_are_kernels_of_their_own():
+    def iterates(gpu, a, b, _):
+        for _ in range(20): a = apply(gpu, "sqrt", apply(gpu, "add", a, b))  # fmt: skip # noqa: E701
+        return a
+
+    def sums(gpu, a, b, _):
+        for _ in range(20): total(gpu, apply(gpu, "sqrt", apply(gpu, "add", a, b)))  # fmt: skip # noqa: E701
+
+    updated, summed = (chains(recorded(computes(each, rounds=1))) for each in (iterates, sums))
+
+    assert "20 arrays of them are only read by the next ones; 20 launches of" in updated[0].reason
+    assert "40 arrays of them are only read by the next ones; 20 launches of" in summed[0].reason
+
+
 def test_the_last_round_of_a_loop_adds_no_line_to_the_others():
     def updates(gpu):
         speed, place = gpu.empty(SIZE), gpu.empty(SIZE)
