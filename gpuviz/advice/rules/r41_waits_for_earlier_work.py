@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.advice.conditions import decides
 from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.host_lines import text_of
@@ -77,7 +79,13 @@ def _change(schedule: "Schedule", waits: Waits) -> str:
             "Keep the value on the GPU and read it when the program needs it: after the loop, or "
             "every few iterations. Until then the host can launch the next work."
         )
-    return (
+    change = (
         "Wait only where the host needs the result, so that it can launch the next work "
         "meanwhile. Work on one stream runs in order without synchronization."
     )
+    if len(np.unique(schedule.stream)) > 1:
+        change += (
+            " If another stream uses the result, let that stream wait for an event instead: "
+            "`other.wait_event(stream.record())`."
+        )
+    return change

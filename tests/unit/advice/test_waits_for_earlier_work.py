@@ -212,6 +212,24 @@ def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
     )
 
 
+def test_another_stream_is_told_to_wait_for_an_event():
+    def hands_over(gpu):
+        one, other = (gpu.Stream(non_blocking=True) for _ in range(2))
+        x = gpu.empty(1 << 20)
+        for _ in range(STEPS):
+            with one:
+                gpu.launch("make", duration=1e-3, writes=[x])
+            one.synchronize()
+            with other:
+                gpu.launch("use", duration=1e-3, reads=[x])
+            other.synchronize()
+            gpu.work_on_host(400e-6)
+
+    (first, *_) = found(hands_over, "R41")
+
+    assert first.change.endswith("`other.wait_event(stream.record())`.")
+
+
 def test_a_wait_during_which_the_gpu_stays_busy_saves_nothing():
     assert found(reads_one_step_later, "R41") == []
     (finding,) = small(reads_one_step_later, "R41")
