@@ -116,6 +116,9 @@ class CudaDriver:
         Return the number of multiprocessors of a device, without creating a context.
         """
 
+    def memory_bandwidth(self, ordinal: int) -> int:
+        """Return the most bytes per second of a device's memory; 0 if unknown."""
+
     def peer_access(self, from_: int, to: int) -> tuple[bool, int, bool]:
         """
         Return whether a device can access the memory of another one, the rank of that access (0 is the fastest), and whether it has native atomics; creates no context.

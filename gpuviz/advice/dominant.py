@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.bandwidth import bandwidth
 from gpuviz.advice.finding import Line
+from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.analysis.initial_state import ALLOCATED
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
@@ -31,8 +33,6 @@ RULE = "R55"
 _KINDS = DICTIONARIES["activities", "kind"]
 # Of the time; less does not limit a program alone.
 _MOST = 0.5
-# A launch costs 5 to 30 µs on the host; longer kernels hide it.
-_SHORT_NS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,7 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     stack, most = found
     lanes = (each for each in whole_overlap(recording).devices if each.device == device)
     lane, steady = next(lanes, None), steady_state(recording, device)
-    kernels = spent[kinds[rows] == _KINDS.index("kernel")]
-    limit = "" if lane is None or steady is None else f" {_limit(lane, steady, kernels)}"
+    limit = "" if lane is None or steady is None else f" {_limit(recording, lane, steady)}"
     line = line_of(recording, stack, format_duration(most))
     yield Fact(
         f"{text_of(line)} takes {format_duration(most)} of the GPU's work, "
@@ -125,15 +124,22 @@ def _largest(
     return int(stacks[np.flatnonzero(lines == most)[0]]), int(sums[most])
 
 
-def _limit(lane: "LaneOverlap", steady: "SteadyState", kernels: "NDArray[Any]") -> str:
+def _limit(recording: "RecordingData", lane: "LaneOverlap", steady: "SteadyState") -> str:
     """Return what limits a device, in a sentence."""
     busy = f"The GPU is busy for {format_share(steady.busy)} of the time"
     if steady.busy >= _MOST:
-        is_copying = lane.exposed_copy_ns > lane.kernel_ns
-        return f"{busy}: {'copies limit' if is_copying else 'its kernels limit'} the program."
+        if lane.exposed_copy_ns > lane.kernel_ns:
+            return f"{busy}: copies limit the program."
+        moved = bandwidth(recording, lane.device)
+        if moved is None:
+            return f"{busy}: its kernels limit the program."
+        limit = "its memory limits" if moved.is_limit else "its kernels limit"
+        return f"{busy}: {limit} the program, with {moved} read and written by kernels."
+    gaps = host_gaps(recording, lane.device)
+    launching_ns = int(gaps.idle[gaps.is_short].sum() + gaps.idle_in_call[~gaps.is_first].sum())
     causes = {
-        "launches limit": steady.host_ns if _is_short(kernels) else 0,
-        "the host limits": 0 if _is_short(kernels) else steady.host_ns,
+        "launches limit": min(launching_ns, steady.host_ns),
+        "the host limits": max(steady.host_ns - launching_ns, 0),
         "waits of the host limit": lane.idle_synchronization_ns,
         "allocations limit": lane.idle_allocation_ns,
         "waits between streams limit": lane.idle_dependency_ns,
@@ -142,7 +148,3 @@ def _limit(lane: "LaneOverlap", steady: "SteadyState", kernels: "NDArray[Any]") 
     if causes[cause] < _MOST * steady.idle_ns:
         return f"{busy}."
     return f"{busy}: {cause} the program, with {format_duration(causes[cause])} of idle time."
-
-
-def _is_short(kernels: "NDArray[Any]") -> bool:
-    return bool(len(kernels)) and float(np.median(kernels)) < _SHORT_NS

@@ -28,6 +28,7 @@ from gpuviz.advice.rules import (
     r24_needless_event,
     r25_unhidden_transfer,
     r27_launch_bound,
+    r29_same_bytes_again,
     r30_dead_write,
     r33_wider_type,
     r34_materialized_broadcast,
@@ -99,6 +100,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r24_needless_event.find,
         r25_unhidden_transfer.find,
         r27_launch_bound.find,
+        r29_same_bytes_again.find,
         r41_waits_for_earlier_work.find,
         r42_underfilled_kernel.find,
         r43_starved_by_the_host.find,
@@ -190,7 +192,7 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
     return [
         replace(
             each,
-            further_ns=further.get(number, each.saved_ns),
+            further_ns=min(further.get(number, each.saved_ns), each.saved_ns),
             schedule=None,
             working_ns=schedule.covered_ns if is_warm_up(each) else schedule.working_ns,
         )

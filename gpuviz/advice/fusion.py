@@ -7,23 +7,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITE, type_bytes
+from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
-from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.columns import plain
+from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.data.recording_data import RecordingData
 
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_HOST = _COPY_KINDS.index("device_to_host")
 _COPIES = ("copy", "fill")
 # The kernels of CuPy's reductions, its own and those of CUB.
 _REDUCTION = re.compile(
     r"cupy_(cub_)?(nan)?(sum|prod|max|min|amax|amin|mean|any|all|argmax|argmin|count_nonzero"
     r"|var_core|l[012]?norm)(_|$)|.*\bDevice\w*Reduce\w*Kernel\b"
 )
+
+
+# An operator of Python or a call in the text of a line.
+_OPERATION = re.compile(r"[-+*/%&|^<>~(]")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,9 +70,16 @@ def fusible(device: "DeviceBlocks") -> Groups:
     A launch passes its result on if only elementwise launches with as many elements read it, and
     reductions, on the same line or a later one of the same function, and if the program frees it:
     the array is not needed then. Launches that pass results to each other are a group, unless
-    other work writes to what they read meanwhile.
+    other work writes to what they read meanwhile. A group with a reduction has no other result.
     """
     return _Fusion(device).groups()
+
+
+def operations_of(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many operators and calls the text of the line of each call stack has."""
+    call_site = recording.call_stacks.call_site
+    sources = (call_site(stack)[1] for stack in stacks.tolist())
+    return np.array([len(_OPERATION.findall(source)) for source in sources], np.int64)
 
 
 class _Fusion:
@@ -90,6 +106,9 @@ class _Fusion:
         """Return the groups; see `fusible`."""
         source, target, size = self._passed_on()
         label = _components(len(self._call), source, target)
+        kept = ~self._is_left_to_reductions(label, source, target)
+        source, target, size = source[kept], target[kept], size[kept]
+        label = _components(len(self._call), source, target)
         label[~self._keeps_inputs(label, source, target)[label]] = -1
         kept = label[source] >= 0
         source, target, size = source[kept], target[kept], size[kept]
@@ -115,6 +134,24 @@ class _Fusion:
             passed[rows].astype(np.int64),
             temporary[rows],
         )
+
+    def _is_left_to_reductions(
+        self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
+    ) -> "NDArray[Any]":
+        """Return which arrays passed on are read by reductions that stay kernels of their own.
+
+        A kernel that reduces has that one result: not two of them, and no array beside it.
+        """
+        count, reduces = len(self._device.elementwise), target >= len(self._device.elementwise)
+        groups = np.zeros(len(self._call), np.int64)
+        np.add.at(groups, label[np.unique(target[reduces])], 1)
+        members = np.unique(np.append(source, target))
+        results = np.setdiff1d(members[members < count], source)
+        is_apart = groups > 1
+        is_apart[label[results]] |= groups[label[results]] > 0
+        writers = source[reduces & is_apart[label[source]]]
+        left: NDArray[Any] = np.isin(source, writers)
+        return left
 
     def _times(self) -> "NDArray[Any]":
         return plain(self._device.recording.tables["api_calls"]["time"])
@@ -174,6 +211,12 @@ class _Fusion:
         reads &= self._is_able[target] & used.at_begin[touch]
         reads &= self._file[source] == self._file[target]
         same_line = self._line[source] == self._line[target]
+        # In another round of a loop, the line reads the result of the round before.
+        runs = device.line_runs(self._call)
+        rounds = self._rounds(runs)
+        same_round = (runs[source] == runs[target]) & (rounds[source] == rounds[target])
+        reads &= ~same_line | same_round
+        reads &= self._host_reads(self._call[source]) == self._host_reads(self._call[target])
         same_function = self._function[source] == self._function[target]
         reads &= same_line | (same_function & (self._line[source] < self._line[target]))
         # An array that the writer itself reads, as in `x += 1`, or that something else uses.
@@ -182,6 +225,50 @@ class _Fusion:
         good = reads & ~bad[source]
         pairs = np.unique(np.stack([source[good], target[good]]), axis=1)
         return pairs[0], pairs[1], used.blocks.requested[launches.target[pairs[0]]]
+
+    def _rounds(self, runs: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the round of a loop that each launch belongs to, in runs of a line with several.
+
+        In such a run there are more launches than operations in the line's text, and the functions
+        repeat from its beginning on; the shortest such sequence is a round, if it has several.
+        """
+        launches, times = self._device.elementwise, self._times()
+        rounds = np.zeros(len(self._call), np.int64)
+        stacks = stacks_of(self._device.recording.tables, self._call[: len(launches)])
+        lines = line_numbers(self._device.recording, stacks)
+        distinct, first = np.unique(lines, return_index=True)
+        most = np.zeros(int(lines.max(initial=-1)) + 1, np.int64)
+        most[distinct] = operations_of(self._device.recording, stacks[first])
+        order = np.lexsort((times[launches.call], runs[: len(launches)], lines))
+        keys = np.stack([lines, runs[: len(launches)]])[:, order]
+        starts = np.flatnonzero((np.diff(keys, prepend=-1) != 0).any(axis=0))
+        counts = np.diff(np.append(starts, len(order)))
+        for part in np.flatnonzero(counts > most[keys[0, starts]]).tolist():
+            rows = order[starts[part] : starts[part] + counts[part]]
+            functions = launches.function[rows]
+            for length in range(1, int(most[lines[rows[0]]]) + 1):
+                if (functions[length:] == functions[:-length]).all():
+                    rounds[rows] = np.arange(len(rows)) // length if length > 1 else 0
+                    break
+            # A reduction belongs to the round of the launch before it.
+            reductions = len(launches) + np.flatnonzero(runs[len(launches) :] == runs[rows[0]])
+            before = np.searchsorted(times[self._call[rows]], times[self._call[reductions]])
+            rounds[reductions] = rounds[rows[np.maximum(before - 1, 0)]]
+        return rounds
+
+    def _host_reads(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return how often the host read results before each of some calls.
+
+        What is launched after that may depend on what was read.
+        """
+        tables = self._device.recording.tables
+        kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
+        launched = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
+        read = calls_of(tables, launched)
+        times = self._times()
+        read = read[read >= 0]
+        before: NDArray[Any] = np.searchsorted(np.sort(times[read]), times[calls])
+        return before
 
     def _keeps_inputs(
         self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
@@ -15,6 +13,7 @@ from gpuviz.analysis.preparation import prepares
 from gpuviz.analysis.steady_state import within_cells
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,17 +60,19 @@ class HostGaps:
         return short
 
 
-_known: "WeakKeyDictionary[Schedule, dict[int, HostGaps]]" = WeakKeyDictionary()
+@Once
+def _known(_: "RecordingData") -> dict[int, HostGaps]:
+    return {}
 
 
-def host_gaps(schedule: Schedule, device: int) -> HostGaps:
+def host_gaps(recording: "RecordingData", device: int) -> HostGaps:
     """Return the gaps between calls, with the idle time of a device with the cause ``host``.
 
-    They are computed once for each device of a schedule.
+    They are computed once for each device of a recording.
     """
-    known = _known.setdefault(schedule, {})
+    known = _known(recording)
     if device not in known:
-        known[device] = _host_gaps(schedule.recording, device)
+        known[device] = _host_gaps(recording, device)
     return known[device]
 
 

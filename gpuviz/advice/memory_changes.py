@@ -9,6 +9,7 @@ import numpy as np
 from gpuviz.advice.callers import Callers
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
@@ -154,6 +155,10 @@ class DeviceBlocks:
         """Return the places after the lines of some calls, rows of ``api_calls``."""
         return self._places.after(self._statements.of_calls(calls)[1])
 
+    def line_runs(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return when the runs of lines that some calls belong to began; see `Statements`."""
+        return self._statements.of_calls(calls)[0]
+
     @property
     def is_consistent(self) -> bool:
         """Whether the lifetimes reproduce the recorded peak, which lost events may prevent."""
@@ -225,9 +230,14 @@ class DeviceBlocks:
         return self.site_of_call(rows[np.argmin(self._call_times[rows])])
 
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
-        """Return the call site and the source line of the last use of some blocks."""
+        """Return the call site and the source line of the last use of most of some blocks."""
         rows = self.used.last[self.number[blocks]]
-        return self.site_of_call(rows[np.argmax(self._call_times[rows])])
+        rows = rows[np.argsort(self._call_times[rows], kind="stable")]
+        stacks = stacks_of(self.recording.tables, rows)
+        lines = line_numbers(self.recording, stacks)
+        counts = np.bincount(lines)[lines]
+        # Of lines with as many, the latest.
+        return self.site_of_call(rows[len(rows) - 1 - int(np.argmax(counts[::-1]))])
 
     @cached_property
     def _call_times(self) -> "NDArray[Any]":

@@ -118,7 +118,7 @@ def merged(schedule: Schedule, runs: Runs, least_ns: int) -> ScheduleChange:
     between = _calls_between(schedule, schedule.call[runs.first], schedule.call[runs.last])
     shorter = schedule.duration.copy()
     shorter[runs.followers] = np.maximum(shorter[runs.followers] - least_ns, 0)
-    gaps = between & (host_gaps(schedule, runs.device).length < LONG_NS)
+    gaps = between & (host_gaps(schedule.recording, runs.device).length < LONG_NS)
     return ScheduleChange(duration=shorter, without_wait=between, without_gap=gaps, instant=between)
 
 

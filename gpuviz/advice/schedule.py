@@ -8,7 +8,6 @@ import numpy as np
 from gpuviz import _core
 from gpuviz.advice.constraints import BY_STREAM, GAP, NEVER, OWN, Constraints, Moments, Orders
 from gpuviz.advice.trace import Trace
-from gpuviz.analysis.steady_state import steady_states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,23 +72,6 @@ class Schedule(Trace):
         times = _core.earliest_times(self._not_before, constraints.source, constraints.target, lags)
         saved = self._last(self._moments.times, self.duration) - self._last(times, duration)
         return max(0, saved)
-
-    @property
-    def covered_ns(self) -> int:
-        """The time from the first launch to the end of the last work, in ns."""
-        if not len(self.begin):
-            return 0
-        first = min(int(self.begin.min()), int(self.called.min(initial=int(self.begin.min()))))
-        return int(self.end.max()) - first
-
-    @property
-    def working_ns(self) -> int:
-        """The part of it that is not warm-up or between notebook cells, in ns.
-
-        See `gpuviz.analysis.steady_state.SteadyState`.
-        """
-        states = steady_states(self.recording)
-        return self.covered_ns - max((each.left_out_ns for each in states), default=0)
 
     def saved_in_sequence(self, changes: "Sequence[ScheduleChange]") -> list[int]:
         """Return what each change saves after those before it, in ns."""

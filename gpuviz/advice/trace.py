@@ -10,7 +10,7 @@ from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.peer_copies import peer_copies
-from gpuviz.analysis.steady_state import steady_ns
+from gpuviz.analysis.steady_state import steady_ns, steady_states
 from gpuviz.analysis.touches import Touches, touches
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
@@ -103,6 +103,23 @@ class Trace:
     def touches(self) -> Touches | None:
         """Which work used which blocks; None if that was not recorded, or not completely."""
         return None if self.recording.dropped else touches(self.recording)
+
+    @property
+    def covered_ns(self) -> int:
+        """The time from the first launch to the end of the last work, in ns."""
+        if not len(self.begin):
+            return 0
+        first = min(int(self.begin.min()), int(self.called.min(initial=int(self.begin.min()))))
+        return int(self.end.max()) - first
+
+    @property
+    def working_ns(self) -> int:
+        """The part of it that is not warm-up or between notebook cells, in ns.
+
+        See `gpuviz.analysis.steady_state.SteadyState`.
+        """
+        states = steady_states(self.recording)
+        return self.covered_ns - max((each.left_out_ns for each in states), default=0)
 
     @cached_property
     def lines(self) -> "NDArray[Any]":

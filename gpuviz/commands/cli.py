@@ -192,9 +192,16 @@ def hazards(*, file: Path, as_json: bool) -> None:
 @click.option(
     "--fail-on", metavar="LIMITS", help="Exit with 1 if more than this is worse: peak:5%,time:20ms."
 )
+@click.option(
+    "--finding",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Print only if the saving of this finding of BEFORE came true.",
+)
 @examples(
     "gpuviz diff before.gpuviz after.gpuviz",
     "gpuviz diff before.gpuviz after.gpuviz -o diff.html --fail-on peak:5%,kernels:0",
+    "gpuviz diff before.gpuviz after.gpuviz --finding 1",
 )
 def diff(*, before: Path, after: Path, **options: Any) -> None:
     """Print what changed from one recording to another.
@@ -204,6 +211,27 @@ def diff(*, before: Path, after: Path, **options: Any) -> None:
     from gpuviz.commands import diff as command
 
     command.run(before, after, **options)
+
+
+@commands.command(cls=ProgramCommand, options_metavar="[OPTIONS]")
+@click.argument(
+    "program",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    required=True,
+    shell_complete=complete_files,
+    metavar="SCRIPT|-m MODULE|-c CODE [ARGS]...",
+)
+@examples("gpuviz prove train.py --steps 5")
+def prove(*, program: tuple[str, ...]) -> None:
+    """Run a program under other settings, and print what was predicted and measured.
+
+    It runs twice as it is, and once with each setting that may matter: of the allocator, of record
+    stream, and of the loading of kernels. Its output is not shown.
+    """
+    from gpuviz.commands import prove as command
+
+    command.run(program)
 
 
 @commands.command()

@@ -6,20 +6,31 @@ from typing import NoReturn
 
 from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
+from gpuviz.comparison.followed import followed_text
 from gpuviz.comparison.limits import exceeded, parse_limits
 from gpuviz.comparison.text import diff_text
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
+from gpuviz.quantities import format_counted
+from gpuviz.recording import Recording
 from gpuviz.recording_diff import Diff
 
 _EXCEEDED = 1
 _UNUSABLE = 2
 
 
-def run(
-    before: Path, after: Path, *, output: Path | None, force: bool, fail_on: str | None
+def run(  # noqa: PLR0913 - the options of the command
+    before: Path,
+    after: Path,
+    *,
+    output: Path | None,
+    force: bool,
+    fail_on: str | None,
+    finding: int | None,
 ) -> None:
     """Print the differences of two recordings, or write them as a page, and judge the limits.
+
+    With the number of a finding about the first, print only if its saving came true.
 
     The exit code is 1 if a limit is exceeded, 2 if the input cannot be used.
     """
@@ -27,8 +38,13 @@ def run(
         limits = [] if fail_on is None else parse_limits(fail_on)
         if output is not None:
             check_output(output, force=force)
-        found = Diff(reading(before), reading(after))
-        if output is None:
+        if output is not None and finding is not None:
+            _fail("a page shows all differences: --finding and --output exclude each other")
+        recordings = reading(before), reading(after)
+        found = Diff(*recordings)
+        if finding is not None:
+            say("\n".join([*found.notes, _followed(*recordings, before, finding)]))
+        elif output is None:
             say(diff_text(found))
         else:
             with writing(output):
@@ -43,6 +59,13 @@ def run(
         say(f"gpuviz: {sentence}", err=True)
     if worse:
         sys.exit(_EXCEEDED)
+
+
+def _followed(before: Recording, after: Recording, file: Path, number: int) -> str:
+    known = before.findings()
+    if number > len(known):
+        _fail(f"{file} has {format_counted(len(known), 'finding')}, so none is number {number}")
+    return followed_text(before, after, known[number - 1], after.findings(small=True))
 
 
 def _fail(sentence: str) -> NoReturn:

@@ -28,7 +28,7 @@ _TIMES = ("time", "end", "created", "destroyed", "wall", "boot", "uncertainty", 
 _SIZES = (
     *(("memory_events", "size"), ("memory_events", "requested_size")),
     *(("host_memory_events", "size"), ("host_memory_events", "requested_size")),
-    *(("devices", "total_memory"), ("device_memory", "used")),
+    *(("devices", "total_memory"), ("devices", "memory_bandwidth"), ("device_memory", "used")),
     *(("activities", "bytes"), ("memory_operations", "bytes"), ("launch_blocks", "bytes")),
     ("collectives", "bytes"),
 )

@@ -60,9 +60,11 @@ DEFAULTS = {
     ("api_calls", "stream"): 0,
     ("devices", "uuid"): "",
     ("devices", "multiprocessors"): 0,
+    ("devices", "memory_bandwidth"): 0,
     ("frames", "context"): "",
     ("frames", "context_line"): 0,
     ("launch_blocks", "bytes"): 0,
+    ("launch_blocks", "content"): 0,
     ("pools", "framework"): "",
     ("pools", "memory"): "",
     ("streams", "kind"): "unknown",
@@ -155,7 +157,9 @@ def schemas() -> "dict[str, pa.Schema]":
       begins at ``block``. ``mode`` is what it did with the memory from there on: with ``write`` and
       ``read_write`` some of it may stay as it was, as when a kernel writes under a condition.
       ``bytes`` is how much it accesses from there on, without gaps; 0 if that is not known. The
-      ``address`` of an array of CuPy is its lowest, also if its strides are negative.
+      ``address`` of an array of CuPy is its lowest, also if its strides are negative. ``content``
+      is a number that is equal for copies from the host with equal bytes at 64 places of the
+      source; 0 if unknown, and for all other work.
     - ``graph_calls``: a call that a stream capture recorded instead of running it, or a launch of
       a graph (kind ``launch``). ``capture`` numbers the captures; of a launch it is 0 unless all
       nodes of the graph are known. ``graph`` numbers the executable graphs made of captures; it is
@@ -176,7 +180,8 @@ def schemas() -> "dict[str, pa.Schema]":
 
     - ``devices``: the GPUs seen. ``uuid`` is the one that ``nvidia-smi -L`` prints after ``GPU-``
       or ``MIG-``, empty if unknown; ordinals may denote other GPUs in other processes.
-      ``multiprocessors`` is 0 if unknown.
+      ``multiprocessors`` is 0 if unknown, and so is ``memory_bandwidth``, the most bytes per second
+      that the clock and the width of its memory allow.
     - ``streams``: ``id`` is ``stream`` in other tables; ``handle`` is the raw CUstream, which may
       be reused after the stream is destroyed; 2**64 - 1 for one that the driver made for itself,
       such as that of a graph's branch. ``named`` is 1 if the program gave it its ``name``, else 0.
@@ -250,6 +255,7 @@ _COLUMNS = {
         "kind": "utf8",
         "uuid": "utf8",
         "multiprocessors": "int32",
+        "memory_bandwidth": "int64",
     },
     "streams": {
         "id": "uint32",
@@ -349,6 +355,7 @@ _COLUMNS = {
         "address": "uint64",
         "mode": "enum",
         "bytes": "uint64",
+        "content": "uint64",
     },
     "graph_calls": {
         "correlation": "uint32",

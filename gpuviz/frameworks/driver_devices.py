@@ -33,6 +33,7 @@ def device_rows(devices: Iterable[int]) -> list[dict[str, Any]]:
             "kind": "cuda",
             "uuid": driver.device_uuid(device),
             "multiprocessors": driver.multiprocessors(device),
+            "memory_bandwidth": driver.memory_bandwidth(device),
         }
         for device in sorted(devices)
     ]

@@ -325,7 +325,8 @@ class _Part:
 
     def _add_devices(self, shared: _Shared) -> dict[int, int]:
         known = {row["id"]: row for row in self._tables["devices"].to_pylist()}
-        unknown = {"name": "", "total_memory": 0, "kind": "", "uuid": "", "multiprocessors": 0}
+        unknown = {"name": "", "total_memory": 0, "kind": "", "uuid": ""}
+        unknown |= {"multiprocessors": 0, "memory_bandwidth": 0}
         seen = set(known)
         for name in schemas():
             for column in DEVICE_COLUMNS & set(schemas()[name].names):

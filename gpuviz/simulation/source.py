@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEVICE = 0
+# Of an H100 SXM, in bytes per second.
+_MEMORY_BANDWIDTH = 3_352_320_000_000
 
 
 class SimulatedSource:
@@ -73,6 +75,7 @@ class SimulatedSource:
         total = self._allocator.device.total_memory
         named = {"id": DEVICE, "name": "simulated GPU", "uuid": ""}
         size = {"total_memory": total, "multiprocessors": _core.SimulatedGpu.multiprocessors}
+        size |= {"memory_bandwidth": _MEMORY_BANDWIDTH}
         return [named | size | {"kind": "simulated"}]
 
     def sample(self) -> list[tuple[int, int]]:

@@ -32,7 +32,9 @@ def test_each_device_has_an_allocator_and_its_events():
     uuids = [totals["uuid"].removeprefix("GPU-") for totals in device_totals()]
     assert [row["uuid"] for row in recording.table("devices").to_pylist()] == uuids[:2]
     counts = [cp.cuda.Device(n).attributes["MultiProcessorCount"] for n in (0, 1)]
-    assert [row["multiprocessors"] for row in recording.table("devices").to_pylist()] == counts
+    rows = recording.table("devices").to_pylist()
+    assert [row["multiprocessors"] for row in rows] == counts
+    assert all(1e11 < row["memory_bandwidth"] < 1e14 for row in rows)
     assert (int(first.sum()), int(copied.sum())) == (1000, 1000)
     assert copied.device.id == 1
 

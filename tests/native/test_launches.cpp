@@ -6,6 +6,7 @@
 #include "cupti/graph_launches.hpp"
 #include "cupti/kernel_signature.hpp"
 #include "record/block_touches.hpp"
+#include "record/host_content.hpp"
 #include "record/stream_table.hpp"
 
 namespace {
@@ -194,6 +195,40 @@ void a_touch_finds_the_block_that_lived_at_its_time() {
     });
 }
 
+void a_block_is_known_in_whole_where_a_smaller_one_was_before() {
+    constexpr std::uint64_t base = std::uint64_t{1} << 40;
+    constexpr std::uint64_t mib = 1 << 20;
+    BlockTouches touches;
+    touches.saw(event(Action::alloc, 1, base + 512, 2 * mib));
+    touches.saw(event(Action::free_completed, 2, base + 512, 2 * mib));
+    touches.saw(event(Action::alloc, 3, base + 2 * mib, 512 * mib));
+    CHECK_EQUAL(touches.may_be_block(base), true);
+    CHECK_EQUAL(touches.may_be_block(base + 100 * mib), true);
+    CHECK_EQUAL(touches.may_be_block(base + 514 * mib - 1), true);
+    CHECK_EQUAL(touches.may_be_block(base + 514 * mib), false);
+    CHECK_EQUAL(touches.may_be_block(base - 1), false);
+}
+
+void the_content_of_a_source_is_compared_where_it_can_be_read() {
+    using gpuviz::record::least_content;
+    using gpuviz::record::sampled_content;
+    const auto content = [](const std::vector<char>& source) {
+        return sampled_content(reinterpret_cast<std::uint64_t>(source.data()), source.size());
+    };
+    std::vector<char> one(3 * least_content, 'a');
+    std::vector<char> other(one);
+    CHECK_EQUAL(content(one) != 0, true);
+    CHECK_EQUAL(content(one), content(other));
+    other.back() = 'b';
+    CHECK_EQUAL(content(one) == content(other), false);
+    other.assign(one.size() + 1, 'a');
+    CHECK_EQUAL(content(one) == content(other), false);
+    CHECK_EQUAL(content(std::vector<char>(least_content - 1)), 0u);
+    // What no page is mapped to.
+    CHECK_EQUAL(sampled_content(4096, least_content), 0u);
+    CHECK_EQUAL(sampled_content(~std::uint64_t{0}, ~std::uint64_t{0}), 0u);
+}
+
 void nodes_of_a_graph_launch_become_one_row() {
     ActivityLog log;
     gpuviz::cupti::GraphLaunches graphs(log);
@@ -232,5 +267,7 @@ int main() {
     what_is_declared_counts_where_it_agrees();
     a_handle_means_the_stream_that_had_it_at_the_time();
     a_touch_finds_the_block_that_lived_at_its_time();
+    a_block_is_known_in_whole_where_a_smaller_one_was_before();
+    the_content_of_a_source_is_compared_where_it_can_be_read();
     nodes_of_a_graph_launch_become_one_row();
 }

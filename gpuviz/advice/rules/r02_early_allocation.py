@@ -6,12 +6,22 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
+from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R02",
+        "arrays that nothing uses yet at the peak",
+        "the line that uses them first begins after the peak",
+        "allocate them right before that line",
+    ),
+)
 _MOST_USES = 4
 
 

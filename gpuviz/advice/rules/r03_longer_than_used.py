@@ -7,12 +7,31 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R01",
+        "arrays that nothing reads",
+        "as R03; the program allocates and frees them, and at most copies and memsets write there",
+        "remove the line",
+    ),
+    Rule(
+        "R03",
+        "arrays of several lines are allocated for longer than they are used",
+        "allocated right before their first use and freed right after the last, the arrays of at "
+        "most eight lines lower the peak that the other findings leave; filling an array from the "
+        "host or with zeros is no use of it, since the program can do it later, and an array that "
+        "is only filled is not needed",
+        "as the finding lists: allocate and fill later, `del` earlier, remove",
+    ),
+)
 
 # More lines than this are another program rather than a change.
 _MOST_LINES = 8

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
+from gpuviz.advice.rule import Rule
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count
@@ -14,6 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R04",
+        "arrays that a notebook keeps, and no cell uses",
+        "the top level of a cell allocated them, at least two cells began between their last use "
+        "and the peak, and nothing uses them later; only possible if the line assigns them to a "
+        "variable, which a later cell may be meant to use",
+        "`del x`, a semicolon after a last expression, `%reset -f out`",
+    ),
+)
 
 _RANGES = DICTIONARIES["ranges", "kind"]
 # Cells that ran after the last use until the peak. After one, the next may have been written for

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R05",
+        "arrays that nothing uses for a long time at the peak",
+        "the GPU uses them before and after the peak, and in between it has more time than copies "
+        "of all these arrays to the host and back at 25 GB/s and 1 ms; at least 5 % of the peak "
+        "and 8 MiB",
+        "compute them again, or copy them to pinned memory meanwhile",
+    ),
+)
 
 # Of a copy from or to pinned memory, in bytes per second: PCIe 4 with 16 lanes.
 _RATE = 25e9

@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R07",
+        "an operation writes a new array instead of its input",
+        "an elementwise function of CuPy reads an array of the same size and type for the last "
+        "time, and both are allocated at the peak",
+        "`out=`, `+=`, if the shapes are the same; of several inputs, one could be transposed, so "
+        "that it is only possible",
+    ),
+)
 
 _COPIES = ("copy", "fill")
 

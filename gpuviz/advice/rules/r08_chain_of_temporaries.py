@@ -1,16 +1,16 @@
 """R08: elementwise operations pass arrays on that one kernel for all of them would not need."""
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.fused_code import fused_code
-from gpuviz.advice.fusion import Groups, fusible
+from gpuviz.advice.fusion import Groups, fusible, operations_of
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import stacks_of
@@ -23,8 +23,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# An operator of Python or a call in the text of a line.
-_OPERATION = re.compile(r"[-+*/%&|^<>~(]")
+RULES = (
+    Rule(
+        "R08",
+        "temporary arrays of an expression",
+        "elementwise functions of one line, or of several in a function, pass arrays on that "
+        "nothing else uses, also to a reduction; the saving of time assumes one launch of a kernel"
+        " that takes as long as its remaining arrays at their highest rate, or as what they "
+        "compute beyond that",
+        "`cupy.fuse`, `ElementwiseKernel`: the finding has the code of short expressions",
+    ),
+)
+
 # An empty kernel takes about 2 µs on an H100, and a kernel of 5 µs does not wait for memory.
 _EMPTY_NS = 2_000
 _SHORTEST_NS = 5_000
@@ -55,16 +65,29 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     lines = line_numbers(device.recording, stacks)
     groups, lines = _of_expressions(device, groups, stacks, lines)
     is_last = np.append(groups.group[1:] != groups.group[:-1], True)[: len(lines)]
-    # Groups with the same last line have one finding.
-    ends = np.flatnonzero(is_last)
-    last_line = lines[ends[np.searchsorted(ends, np.arange(len(lines)))]]
-    found, number = np.unique(last_line, return_inverse=True)
+    number = _by_lines(groups, lines)
     worth = np.where(is_last, 0, _LAUNCH_NS) + groups.passed / _BYTES_EACH_NS
-    totals = np.bincount(number, worth, minlength=len(found))
+    totals = np.bincount(number, worth)
     for each in np.argsort(-totals, kind="stable")[:_MOST_LINES]:
         finding = _finding(device, groups.of(np.flatnonzero(number == each)))
         if finding.saved_bytes or finding.saved_ns:
             yield finding
+
+
+def _by_lines(groups: Groups, lines: "NDArray[Any]") -> "NDArray[Any]":
+    """Return a number for each launch, equal for groups of the same lines.
+
+    The last round of a loop may pass on more than the others, and is another group then.
+    """
+    span = np.int64(lines.max(initial=0) + 1)
+    group, line = np.divmod(np.unique(groups.group.astype(np.int64) * span + lines), span)
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    # Sums of random numbers are equal for equal sets only.
+    drawn = np.random.default_rng(0).integers(1 << 63, size=int(span), dtype=np.uint64)
+    sets = np.add.reduceat(drawn[line], starts) if len(starts) else drawn[:0]
+    rows = np.searchsorted(group[starts], groups.group)
+    numbers: NDArray[Any] = np.unique(sets, return_inverse=True)[1][rows]
+    return numbers
 
 
 def _of_expressions(
@@ -72,9 +95,7 @@ def _of_expressions(
 ) -> "tuple[Groups, NDArray[Any]]":
     """Return the groups whose launches are not the rounds of a loop, and their lines."""
     distinct, first, line = np.unique(lines, return_index=True, return_inverse=True)
-    call_site = device.recording.call_stacks.call_site
-    sources = (call_site(stack)[1] for stack in stacks[first].tolist())
-    operations = np.array([len(_OPERATION.findall(source)) for source in sources])
+    operations = operations_of(device.recording, stacks[first])
     pairs = groups.group * len(distinct) + line
     pair, count = np.unique(pairs, return_counts=True)
     repeats = pair[count > operations[pair % len(distinct)]] // len(distinct)
@@ -166,7 +187,7 @@ def _schedule_change(device: DeviceBlocks, groups: Groups, work: "NDArray[Any]")
     is_last = np.append(groups.group[1:] != groups.group[:-1], True)
     joined[work[~is_last]] = True
     instant[groups.call[~is_last]] = True
-    gaps = instant & host_gaps(schedule, device.device).is_short
+    gaps = instant & host_gaps(schedule.recording, device.device).is_short
     return ScheduleChange(duration=duration, joined=joined, instant=instant, without_gap=gaps)
 
 

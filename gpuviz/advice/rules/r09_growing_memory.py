@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.leaks import GrowingLine, growing_lines
 from gpuviz.quantities import format_bytes, format_count
 
@@ -11,6 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R09",
+        "memory that grows with each iteration",
+        "the live memory of a line [grows](leaks.md) with the iterations or with the runs of a "
+        "cell, and of the arrays older than three of them, none is used after the one that follows"
+        " its own",
+        "drop the references: a list, a cache, a closure, outputs",
+    ),
+)
 
 _UNIT = {"iteration": "iteration", "cell": "run of the cell"}
 _UNITS = {"iteration": "iterations", "cell": "runs of the cell"}

@@ -9,6 +9,7 @@ from gpuviz import _core
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.reserved_memory import ReservedMemory
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.device_replay import DeviceReplay
 from gpuviz.analysis.launches import durations
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R10",
+        "a cache that is released in a loop",
+        "`empty_cache` releases segments at least four times, and a replay without it allocates "
+        "fewer; the saving is the time of the driver's calls that are then not made",
+        "remove the call",
+    ),
+)
 
 # Fewer calls than these may be deliberate: before another library starts, or at the end.
 _LEAST_CALLS = 4

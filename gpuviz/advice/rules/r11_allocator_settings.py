@@ -5,12 +5,24 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.reserved_memory import LEAST_SHARE, Outcome, ReservedMemory
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.allocator_settings import CUPY, EXPANDABLE, known_settings, line_to_use
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+RULES = (
+    Rule(
+        "R11",
+        "a setting of the allocator",
+        "under another setting (one added to the program's, or one removed), the peak of reserved "
+        "bytes is at least 5 % lower, or no request fails; for programs of CuPy, also than that of"
+        " CuPy's own pool",
+        "the line to paste; if it helps, an allocation of the largest arrays at the start",
+    ),
+)
 
 _FRACTION = "per_process_memory_fraction"
 _SPLIT = "max_split_size_mb"

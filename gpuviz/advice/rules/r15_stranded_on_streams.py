@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import durations
 from gpuviz.data.columns import codes, plain
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.reserved_memory import ReservedMemory
+
+RULES = (
+    Rule(
+        "R15",
+        "memory cached for another stream",
+        "when the peak is reached or a request fails, 10 % of the reserved bytes are free on "
+        "streams that do not work at the same time as the request's; on one stream, the peak is at"
+        " least 10 % lower",
+        "allocate on one stream, order others with events",
+    ),
+)
 
 # Less than these shares of the reserved bytes are not worth another structure of the program.
 _LEAST_CACHED = 0.1

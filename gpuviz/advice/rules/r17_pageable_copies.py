@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
+
+RULES = (
+    Rule(
+        "R17",
+        "copies of pageable memory",
+        "a line makes at least four copies of 64 KiB or more with kernels between them, and the "
+        "host spends 1 % of the time in their transfers; the saving assumes the rate of the "
+        "recording's own pinned copies, else 25 GB/s, less what pinning costs once",
+        "`cupyx.empty_pinned`, used again",
+    ),
+)
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "host_memory"]

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_of, text_of
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.runs import Runs, merged, runs_of
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.launches import stacks_of
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R21",
+        "many small copies in a row",
+        "at least eight copies below 64 KiB of one line follow each other without other work of "
+        "the GPU",
+        "copy the whole array once",
+    ),
+)
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _DIRECTIONS = {

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.sharing import sharing
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.quantities import format_duration
@@ -12,6 +13,17 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R22",
+        "synchronizations that nothing needs",
+        "a line of the program itself waits as in R41 by synchronizing streams or the device, "
+        "although all copies from and to the host wait themselves, no memory is managed, and no "
+        "two streams share memory",
+        "remove it, unless the host measures time there",
+    ),
+)
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":

@@ -8,6 +8,7 @@ from gpuviz.advice.constraints import BY_DEFAULT_STREAM
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.needless_orders import needless_orders
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_counted, format_duration
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R23",
+        "the default stream and others wait for each other",
+        "these streams, and those that wait for them, use no common array of which one writes; "
+        "synchronizations of the device separate what came before; one that copies to the host and"
+        " one that copies from it may exchange data there",
+        "`non_blocking=True`",
+    ),
+)
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":

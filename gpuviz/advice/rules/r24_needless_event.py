@@ -8,6 +8,7 @@ from gpuviz.advice.constraints import BY_EVENT
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.needless_orders import NeedlessOrders, needless_orders
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import plain
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R24",
+        "needless waits for events",
+        "the same, for `wait_event`",
+        "wait only for work whose arrays the stream uses",
+    ),
+)
 
 _MOST_LINES = 5
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.calls import call_kinds
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R25",
+        "copies in line with kernels",
+        "a line makes at least four asynchronous copies of 100 µs or more from or to pinned "
+        "memory, less than half hidden by kernels, which were launched early enough, or enough "
+        "kernels after them, to run beside others",
+        "a second stream and two buffers",
+    ),
+)
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(kind) for kind in ("host_to_device", "device_to_host"))

@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps, longest_late
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.overlap import whole_overlap
@@ -16,6 +17,16 @@ from gpuviz.quantities import format_count, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+RULES = (
+    Rule(
+        "R27",
+        "a GPU that waits for launches",
+        "at least 100 kernels with a median below 10 µs; the GPU is busy for less than half of the"
+        " time, and idle for 10 % of it during launches and gaps below 250 µs between them",
+        "fuse operations, CUDA graphs",
+    ),
+)
 
 
 # Of the steady state.
@@ -50,7 +61,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         of_device = schedule.device == device.device
         kernels = schedule.duration[of_device & (schedule.kind == KERNEL)]
         launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
-        gaps = host_gaps(schedule, device.device)
+        gaps = host_gaps(schedule.recording, device.device)
         chosen = launching & gaps.is_short
         idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
         if (

@@ -9,6 +9,7 @@ from gpuviz.advice.elementwise import WRITE
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.advice.trace import COPY, KINDS
 from gpuviz.analysis.launches import stacks_of
@@ -21,6 +22,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.memory_changes import DeviceBlocks
+
+RULES = (
+    Rule(
+        "R30",
+        "a result that is overwritten unread",
+        "a line copies into arrays, or computes them with an elementwise function, and the next "
+        "use of each of them overwrites all of it",
+        "leave it out",
+    ),
+    Rule(
+        "R31",
+        "a fill that is overwritten",
+        "the same of a memset: `cupy.zeros`, `fill(0)`",
+        "`cupy.empty`",
+    ),
+)
 
 _MEMSET = KINDS.index("memset")
 # With the longest writes.

@@ -9,6 +9,7 @@ from gpuviz.advice.elementwise import WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.elementwise import Function
+
+RULES = (
+    Rule(
+        "R33",
+        "a result in a wider type",
+        "an elementwise function combines an array of float16, float32 or complex64 with a small "
+        "array of a wider type, and its result is allocated at the peak",
+        "convert the operand, if that is precise enough",
+    ),
+)
 
 # Types, and the types of their results with a wider operand.
 _WIDER = {"float16": "float32", "float32": "float64", "complex64": "complex128"}

@@ -8,6 +8,7 @@ from gpuviz.advice.elementwise import READ
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R34",
+        "a copy that repeats a small array",
+        "`copy`, `meshgrid` and the like write at least four times as many elements as they read, "
+        "and only elementwise functions read the result",
+        "a view: an axis of length 1, `broadcast_to`, `sparse=True`",
+    ),
+)
 
 # A copy that is at least so many times as large as its source repeats it.
 _LEAST_RATIO = 4

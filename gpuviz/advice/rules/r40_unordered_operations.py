@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Evidence, Finding, Line
+from gpuviz.advice.rule import Rule
 from gpuviz.hazards.described import described
 from gpuviz.hazards.fix import fix
 from gpuviz.hazards.known import affordable_hazards
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Certainty
     from gpuviz.data.recording_data import RecordingData
     from gpuviz.hazards.hazard import Hazard, HazardOperation
+
+RULES = (
+    Rule(
+        "R40",
+        "two operations use the same memory, and nothing orders them",
+        "a [hazard](hazards.md) that is certain or probable, or several that one wait would order,"
+        " of a recording that was finished, of at most a million activities and CUDA calls unless "
+        "it was made with `hazards=True`",
+        "as the finding says: an event and a wait, `record_stream`, or the array kept longer",
+    ),
+)
 
 _CERTAINTIES: "dict[str, Certainty]" = {"certain": "certain", "probable": "likely"}
 # An event and a wait order them; memory that is freed or reused needs other changes.

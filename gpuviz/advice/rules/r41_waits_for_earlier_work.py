@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpuviz.advice.conditions import decides
+from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
-from gpuviz.advice.rules.r18_scalars_read_in_a_loop import reads_scalars
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
-from gpuviz.advice.rules.r54_hidden_synchronization import fetches_a_size
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_duration
@@ -17,6 +19,17 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R41",
+        "a wait for earlier work",
+        "a copy, `float(x)` or synchronization in which the host waits for other kernels longer "
+        "than it copies, and the program does not branch on the value; the saving is what the GPU "
+        "idles afterwards, so a busy GPU saves nothing",
+        "read the value later; call a library's function later",
+    ),
+)
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -33,10 +46,11 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     ``possible``.
     """
     for waits in longest_waits(schedule):
-        if fetches_a_size(schedule, waits):
+        fetch = fetch_of(schedule, waits.all_calls)
+        if fetch is not None and (fetch.is_scalar or fetch.is_size):
             continue
         is_condition = waits.is_copy and decides(schedule.recording, waits.stack)
-        if is_condition or is_needless(schedule, waits) or reads_scalars(schedule, waits):
+        if is_condition or is_needless(schedule, waits):
             continue
         removed = without_waits(schedule, waits)
         waited = format_duration(removed.waited_ns)
@@ -65,7 +79,13 @@ def _change(schedule: "Schedule", waits: Waits) -> str:
             "Keep the value on the GPU and read it when the program needs it: after the loop, or "
             "every few iterations. Until then the host can launch the next work."
         )
-    return (
+    change = (
         "Wait only where the host needs the result, so that it can launch the next work "
         "meanwhile. Work on one stream runs in order without synchronization."
     )
+    if len(np.unique(schedule.stream)) > 1:
+        change += (
+            " If another stream uses the result, let that stream wait for an event instead: "
+            "`other.wait_event(stream.record())`."
+        )
+    return change

@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.occupancy import Occupancy
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.collective_kernels import NCCL
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
+
+RULES = (
+    Rule(
+        "R42",
+        "a kernel on few multiprocessors",
+        "its blocks, with those of its launches that run at the same time, are at most half as "
+        "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
+        "least 10 µs and 5 % of the busy time, and no other kernel runs",
+        "another layout or function",
+    ),
+)
 
 # Half of the multiprocessors are idle at least.
 _LARGEST_FILL = 0.5

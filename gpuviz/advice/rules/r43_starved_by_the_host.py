@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 
     from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
+
+RULES = (
+    Rule(
+        "R43",
+        "a GPU starved by the host",
+        "at least three times, two calls of a thread are 250 µs or more apart while the GPU is "
+        "idle; time between cells, and before the first launch of a kernel or while its library "
+        "starts, does not count; allocations between the two calls narrow the lines down",
+        "do the work on the GPU, or while it works",
+    ),
+)
 
 # Of one gap it is not known whether it is part of the computation, or of its preparation.
 _LEAST_TIMES = 3
@@ -76,7 +88,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     if not recording.tables["api_calls"].num_rows:
         return
     for device in recording.devices:
-        gaps = host_gaps(schedule, device)
+        gaps = host_gaps(schedule.recording, device)
         for place in _places(recording, gaps):
             enough = place.idle_ns >= schedule.relevant_ns
             if enough and len(place.calls) >= _LEAST_TIMES:

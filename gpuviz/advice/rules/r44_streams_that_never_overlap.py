@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.derived_tables import derived
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 
     from gpuviz.analysis.overlap import DeviceOverlap
     from gpuviz.data.recording_data import RecordingData
+
+RULES = (
+    Rule(
+        "R44",
+        "streams that never overlap",
+        "two streams have at least 5 % of the busy time each, never work at once although a copy "
+        "and a kernel, copies in two directions or small kernels could, and at least half of that "
+        "time has one reason",
+        "depends on the reason: pinned memory, fewer synchronizations, launching earlier",
+    ),
+)
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _STREAM_KINDS = DICTIONARIES["streams", "kind"]

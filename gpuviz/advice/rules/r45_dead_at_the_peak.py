@@ -6,12 +6,22 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
+from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R45",
+        "arrays that nothing uses any more at the peak",
+        "they are last used by a line that ends before the peak, and freed after it",
+        "`del` after that line; several arrays of one line: drop the references, such as a list",
+    ),
+)
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":

@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.joins import Joins, joins
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r49_grown_by_concatenation import grown
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R46",
+        "parts and the array they were joined to",
+        "`concatenate` or `stack` writes an array with exactly the bytes of the arrays that one "
+        "line allocated, or that are copied there one by one, which nothing uses afterwards",
+        "allocate the whole array first, write the parts into slices",
+    ),
+)
 
 # One part is a copy.
 _LEAST_PARTS = 2
@@ -46,11 +57,14 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[NDArray[Any]]":
     """Yield sets of at least two parts of a block that have exactly its bytes."""
+    target = int(rows.target[0])
+    # What is written into slices of an array that is there already is not joined.
+    rows = rows.of(np.flatnonzero(device.begin[rows.part] < device.begin[target]))
     copied = np.unique(rows.part[~rows.is_shared])
     of_kernel = rows.part[rows.is_shared]
     sites = device.site[of_kernel]
     sets = [copied, *(of_kernel[sites == site] for site in np.unique(sites))]
-    size = device.requested[rows.target[0]]
+    size = device.requested[target]
     for parts in sets:
         if len(parts) >= _LEAST_PARTS and device.requested[parts].sum() == size:
             yield parts

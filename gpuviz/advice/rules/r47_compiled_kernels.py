@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Certainty, Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.compilations import compilations, first_calls
 from gpuviz.data.columns import plain
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R47",
+        "kernels that are compiled",
+        "CuPy's compiler, or Numba's, ran for at least 1 % of the time; for CuPy, a name of the "
+        "program's own kernels that was compiled eight times or more is a finding of its own",
+        "keep CuPy's cache between runs; `cache=True` for Numba; pass values as arguments, if they"
+        " are written into sources",
+    ),
+)
 
 # A kernel is compiled for each combination of types and dimensions of its arguments.
 _FEWEST_AGAIN = 8

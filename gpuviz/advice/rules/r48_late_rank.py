@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.analysis.collectives import UNKNOWN, known_collectives
 from gpuviz.analysis.intervals import Intervals
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
 
     from gpuviz.analysis.processes import Process
     from gpuviz.data.recording_data import RecordingData
+
+RULES = (
+    Rule(
+        "R48",
+        "a rank that is always late",
+        "in a merged recording, the same rank comes last to two thirds of the collectives of a "
+        "communicator, and to at least five, not counting the first; only by more than the error "
+        "between the clocks",
+        "depends on what its GPU does meanwhile: less work for this rank, or what its host does "
+        "before",
+    ),
+)
 
 # Collectives to which the same rank comes last: at least so many, and this share of all.
 _LEAST_COUNT = 5

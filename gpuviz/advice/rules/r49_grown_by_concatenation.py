@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.joins import Joins, joins
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R49",
+        "an array that grows by concatenation",
+        "at least four times in a row, a line joins its own previous result, which nothing uses "
+        "afterwards, with more; the saving of time is that of the copies of previous results",
+        "allocate the final size once, or join a list of parts after the loop",
+    ),
+)
 
 # Fewer joins are the parts of one result.
 _LEAST_JOINS = 4

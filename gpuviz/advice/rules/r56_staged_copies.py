@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.device_links import device_links
 from gpuviz.analysis.launches import stacks_of
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.analysis.device_links import DeviceLink
+
+RULES = (
+    Rule(
+        "R56",
+        "copies between GPUs through the host",
+        "the driver says that the two GPUs can access each other's memory, NVLinks join them, and "
+        "copies between them were staged in host memory all the same; the saving assumes the rate "
+        "of the recording's own direct copies, else what NVLink reaches",
+        "`cupy.cuda.runtime.deviceEnablePeerAccess`, the line is in the finding",
+    ),
+)
 
 # What an NVLink moves in one direction, in bytes per ns, and the share of it that copies of 64 MiB
 # reach: 391 of 450 GB/s between two H100.

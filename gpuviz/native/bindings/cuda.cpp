@@ -54,6 +54,8 @@ void bind_cuda(nb::module_& m) {
              "Return the memory of a device in bytes, without creating a context.")
         .def("multiprocessors", &CudaDriver::multiprocessors, "ordinal"_a,
              "Return the number of multiprocessors of a device, without creating a context.")
+        .def("memory_bandwidth", &CudaDriver::memory_bandwidth, "ordinal"_a,
+             "Return the most bytes per second of a device's memory; 0 if unknown.")
         .def(
             "peer_access",
             [](const CudaDriver& driver, int from, int to) {

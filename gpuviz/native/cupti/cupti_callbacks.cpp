@@ -5,6 +5,7 @@
 #include "cupti/cupti_parameters.hpp"
 #include "cupti/cupti_tracer.hpp"
 #include "record/clock.hpp"
+#include "record/host_content.hpp"
 #include "record/thread_id.hpp"
 
 // The callbacks inside the program's CUDA calls.
@@ -236,6 +237,10 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
             }
         };
         add(call.destination, AccessMode::write);
+        if (!found.empty() && call.is_from_host()) {
+            found.back().content =
+                record::sampled_content(member_at<std::uint64_t>(parameters, call.source), count);
+        }
         add(call.source, AccessMode::read);
     }
     if (!found.empty()) {

@@ -116,6 +116,20 @@ int CudaDriver::multiprocessors(int ordinal) const {
     return count;
 }
 
+std::uint64_t CudaDriver::memory_bandwidth(int ordinal) const {
+    CUdevice device = 0;
+    check(get_device(&device, ordinal), "cuDeviceGet");
+    int kilohertz = 0;
+    int bits = 0;
+    if (get_attribute(&kilohertz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device) != CUDA_SUCCESS ||
+        get_attribute(&bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device) != CUDA_SUCCESS ||
+        kilohertz <= 0 || bits <= 0) {
+        return 0;
+    }
+    // Memory of GPUs transfers at both edges of the clock.
+    return 2 * 1000 * std::uint64_t(kilohertz) * std::uint64_t(bits) / 8;
+}
+
 PeerAccess CudaDriver::peer_access(int from, int to) const {
     CUdevice source = 0;
     CUdevice destination = 0;

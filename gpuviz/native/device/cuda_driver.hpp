@@ -36,6 +36,8 @@ class CudaDriver {
     [[nodiscard]] std::string device_uuid(int ordinal) const;
     [[nodiscard]] std::uint64_t total_memory(int ordinal) const;
     [[nodiscard]] int multiprocessors(int ordinal) const;
+    // Bytes per second that the clock and the width of the memory allow; 0 if unknown.
+    [[nodiscard]] std::uint64_t memory_bandwidth(int ordinal) const;
     [[nodiscard]] PeerAccess peer_access(int from, int to) const;
 
 #define GPUVIZ_CUDA_FUNCTIONS(X)                                            \

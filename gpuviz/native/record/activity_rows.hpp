@@ -131,13 +131,17 @@ struct LaunchBlockRow {
     std::uint64_t block;
     std::uint64_t address;
     AccessMode mode;
-    std::uint64_t bytes;  // 0: unknown
+    std::uint64_t bytes;    // 0: unknown
+    std::uint64_t content;  // 0: unknown
 
     static constexpr auto fields() {
-        return std::tuple{
-            Field{"correlation", &LaunchBlockRow::correlation},
-            Field{"block", &LaunchBlockRow::block}, Field{"address", &LaunchBlockRow::address},
-            Field{"mode", &LaunchBlockRow::mode}, Field{"bytes", &LaunchBlockRow::bytes}};
+        using Self = LaunchBlockRow;
+        return std::tuple{Field{"correlation", &Self::correlation},
+                          Field{"block", &Self::block},
+                          Field{"address", &Self::address},
+                          Field{"mode", &Self::mode},
+                          Field{"bytes", &Self::bytes},
+                          Field{"content", &Self::content}};
     }
 };
 

@@ -23,7 +23,8 @@ class BlockTouches {
         std::uint64_t address;
         std::uint32_t correlation;
         AccessMode mode;
-        std::uint64_t bytes = 0;  // from the address on, all of which it accesses; 0: unknown
+        std::uint64_t bytes = 0;    // from the address on, all of which it accesses; 0: unknown
+        std::uint64_t content = 0;  // of the host's memory that is copied there; 0: unknown
     };
 
     // Called by launching threads: keeps addresses that may lie in a block.
@@ -39,7 +40,7 @@ class BlockTouches {
         const bool is_memory = event.action == Action::alloc ||
                                event.action == Action::segment_alloc ||
                                event.action == Action::segment_map;
-        if (is_memory && !filter_.may_contain(event.address)) {
+        if (is_memory) {
             filter_.add(event.address, event.size);
         }
     }

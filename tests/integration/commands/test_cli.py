@@ -50,6 +50,7 @@ def test_help_names_every_command(gpuviz_command):
         "leaks",
         "merge",
         "peak",
+        "prove",
         "report",
         "run",
         "stats",

@@ -274,6 +274,7 @@ def test_sizes_are_read_with_their_units(text, expected):
         "doctor",
         "hazards",
         "info",
+        "prove",
         "report",
         "run",
         "stats",

@@ -81,6 +81,7 @@ COMMANDS = {
     "leaks": [ONE],
     "merge": [ONE, TWO, "-o", f"{HOSTILE}.gpuviz"],
     "peak": [ONE],
+    "prove": [f"--{HOSTILE}"],
     "report": [ONE, "-o", f"{HOSTILE}.html"],
     "run": [f"--{HOSTILE}"],
     "stats": [ONE],

@@ -72,6 +72,25 @@ def fused_sum(gpu, a, b, _):
     return result
 
 
+def summed_beside_a_result(gpu, a, b, _):
+    difference = apply(gpu, "subtract", a, b)
+    norm = total(gpu, difference)
+    return norm, apply(gpu, "square", difference)
+
+
+def summed_twice(gpu, a, b, _):
+    difference = apply(gpu, "subtract", a, b)
+    return total(gpu, difference), total(gpu, apply(gpu, "square", difference))
+
+
+def after_a_read_of_the_host(gpu, a, b, _):
+    """Divide by a number that the host read, and that follows from the array itself."""
+    difference = apply(gpu, "subtract", a, b)
+    apply(gpu, "square", difference, size=512)
+    gpu.copy_to_host(gpu.empty(8))
+    return apply(gpu, "true_divide", difference)
+
+
 def overwritten_meanwhile(gpu, a, b, _):
     product = apply(gpu, "multiply", a, b)
     gpu.copy(b, a)
@@ -214,6 +233,49 @@ def test_launches_that_vanish_with_their_kernels_save_their_time_on_the_host():
     assert finding.saved_ns == pytest.approx(saved_ns(one_by_one, at_once), rel=0.1)
 
 
+def test_a_line_that_updates_an_array_is_one_kernel_in_each_round():
+    def averages(gpu):
+        average = gpu.empty(SIZE)
+        gpu.launch("make", duration=1e-4, writes=[average])
+        for _ in range(10):
+            new = gpu.empty(SIZE)
+            gpu.launch("make", duration=1e-4, writes=[new])
+            average = apply(gpu, "add", apply(gpu, "sqrt", average), apply(gpu, "square", new))
+
+    (finding,) = chains(recorded(averages))
+
+    assert "10 launches of one kernel would keep" in finding.reason
+
+
+def test_the_rounds_of_a_loop_on_one_line_are_kernels_of_their_own():
+    def iterates(gpu, a, b, _):
+        for _ in range(20): a = apply(gpu, "sqrt", apply(gpu, "add", a, b))  # fmt: skip # noqa: E701
+        return a
+
+    def sums(gpu, a, b, _):
+        for _ in range(20): total(gpu, apply(gpu, "sqrt", apply(gpu, "add", a, b)))  # fmt: skip # noqa: E701
+
+    updated, summed = (chains(recorded(computes(each, rounds=1))) for each in (iterates, sums))
+
+    assert "20 arrays of them are only read by the next ones; 20 launches of" in updated[0].reason
+    assert "40 arrays of them are only read by the next ones; 20 launches of" in summed[0].reason
+
+
+def test_the_last_round_of_a_loop_adds_no_line_to_the_others():
+    def updates(gpu):
+        speed, place = gpu.empty(SIZE), gpu.empty(SIZE)
+        gpu.launch("make", duration=1e-4, writes=[speed, place])
+        for _ in range(10):
+            speed = apply(gpu, "sqrt", apply(gpu, "square", speed))
+            place = apply(gpu, "add", place, apply(gpu, "negative", speed))
+
+    first, second, *rest = chains(recorded(updates))
+
+    assert [len(each.lines) for each in (first, second)] == [1, 1]
+    assert "18 launches" in second.reason
+    assert sum(each.saved_ns for each in rest) < second.saved_ns / 2
+
+
 @pytest.mark.parametrize(
     "evaluate",
     [
@@ -222,6 +284,9 @@ def test_launches_that_vanish_with_their_kernels_save_their_time_on_the_host():
         broadcasts,
         with_other_kernels,
         in_a_loop,
+        summed_beside_a_result,
+        summed_twice,
+        after_a_read_of_the_host,
         with_an_unknown_kernel,
     ],
 )

@@ -1,9 +1,11 @@
 """R55: what dominates, whether or not a rule applies."""
 
+import pyarrow as pa
 import pytest
 
 from gpuviz.advice.dominant import dominant
 from gpuviz.advice.text import findings_text
+from gpuviz.recording import Recording
 from gpuviz.report.notices import notices
 from gpuviz.report.summary import summarize
 from tests.unit.advice.programs import MIB, recorded
@@ -63,6 +65,48 @@ def test_the_lines_with_most_time_and_memory_come_first_with_their_shares():
 )
 def test_the_first_fact_says_what_limits_the_program(program, limit):
     assert limit in dominant(recorded(program))[0].text
+
+
+def with_bytes(recording, *, known=True):
+    """Return the recording as if each kernel was known to access all bytes of its arrays."""
+    touched, events = recording.tables["launch_blocks"], recording.tables["memory_events"]
+    sizes = dict(zip(events["address"].to_pylist(), events["size"].to_pylist(), strict=True))
+    found = [sizes[block] if known else 0 for block in touched["block"].to_pylist()]
+    place = touched.schema.get_field_index("bytes")
+    field = touched.schema.field(place)
+    changed = touched.set_column(place, field, pa.array(found, field.type))
+    return Recording({**recording.tables, "launch_blocks": changed}, recording.manifest)
+
+
+def scales(duration):
+    def program(gpu):
+        x, y = gpu.empty(1 << 30), gpu.empty(1 << 30)
+        for _ in range(20):
+            gpu.launch("scale", duration=duration, reads=[x], writes=[y])
+
+    return program
+
+
+def test_the_first_fact_compares_what_kernels_move_with_what_the_memory_can():
+    bound, slow = (with_bytes(recorded(scales(each))) for each in (800e-6, 5e-3))
+
+    assert dominant(bound)[0].text.endswith(
+        "its memory limits the program, with 2.68 of 3.35 TB/s read and written by kernels."
+    )
+    assert dominant(slow)[0].text.endswith(
+        "its kernels limit the program, with 0.43 of 3.35 TB/s read and written by kernels."
+    )
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        pytest.param(with_bytes(recorded(scales(800e-6)), known=False), id="unknown bytes"),
+        pytest.param(with_bytes(recorded(scales(100e-6))), id="from caches"),
+    ],
+)
+def test_no_rate_is_named_that_is_not_known(recording):
+    assert dominant(recording)[0].text.endswith("its kernels limit the program.")
 
 
 def test_nothing_dominates_a_recording_without_work_and_memory():

@@ -47,6 +47,16 @@ def fills_slices(gpu):
     gpu.launch("read", duration=1e-4, reads=[joined])
 
 
+def copies_into_slices(gpu):
+    joined = gpu.empty(32 * MIB)
+    for _ in range(4):
+        part = gpu.empty(8 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[part])
+        gpu.launch("cupy_copy__float32_float32", duration=1e-4, reads=[part], writes=[joined])
+        del part
+    gpu.launch("read", duration=1e-4, reads=[joined])
+
+
 def test_parts_are_found_and_writing_into_slices_saves_what_was_predicted():
     (finding,) = found(joins(), "R46")
 
@@ -78,6 +88,7 @@ def test_large_parts_that_are_copied_one_by_one_are_found():
         pytest.param(joins(size=16 * MIB), id="a part of the parts"),
         pytest.param(joins(parts=1, size=8 * MIB), id="a copy"),
         pytest.param(joins(name="scatter"), id="another kernel"),
+        pytest.param(copies_into_slices, id="copies into an array that is there"),
     ],
 )
 def test_what_looks_alike_is_no_finding(program):

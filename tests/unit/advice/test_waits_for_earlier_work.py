@@ -3,6 +3,7 @@
 import pytest
 
 from gpuviz.advice.findings import findings
+from tests.unit.advice.programs import without_frames
 from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
 
 STEPS = 20
@@ -94,13 +95,51 @@ def test_a_scalar_that_is_read_in_each_round_saves_what_reading_it_later_does():
     (finding,) = found(reads_a_scalar, "R18")
 
     assert finding.saved_ns == pytest.approx(saved_ns(reads_a_scalar, never_waits), rel=0.2)
-    assert finding.title == ("`read(x)` reads a scalar 19 times and waits 19.0 ms for the GPU.")
+    assert finding.title == ("`read(x)` reads a scalar 19 times and waits 19.1 ms for the GPU.")
     assert small(reads_a_scalar, "R41") == []
 
 
 @pytest.mark.parametrize("program", [branches_on_a_scalar, keeps_a_scalar_for_a_test])
 def test_a_value_that_the_program_branches_on_is_needed_at_once(program):
     assert [each for rule in ("R18", "R41") for each in small(program, rule)] == []
+
+
+def short_rounds(gpu, *, reads=True):
+    """Launch kernels that take less than their launches, as on a GPU, and read their sum."""
+    x, total = gpu.empty(1 << 20), gpu.empty(8)
+    read = gpu.copy_to_host if reads else lambda _: None
+    wait = gpu.synchronize if reads else lambda: None
+    for _ in range(10 * STEPS):
+        gpu.work_on_host(15e-6)
+        gpu.launch("scale", duration=5e-6, reads=[x], writes=[x])
+        gpu.work_on_host(15e-6)
+        gpu.launch("sum", duration=6e-6, reads=[x], writes=[total])
+        _ = read(total), wait()
+
+
+def test_a_scalar_costs_a_copy_and_a_relaunch_also_where_launches_take_most_of_the_time():
+    (finding,) = found(short_rounds, "R18")
+    without = saved_ns(short_rounds, lambda gpu: short_rounds(gpu, reads=False))
+
+    assert finding.saved_ns == pytest.approx(without, rel=0.2)
+    assert "reads a scalar 199 times" in finding.title
+    assert finding.reason.startswith("In 398 calls the host waits ")
+    assert [each.rule for each in findings(timed(short_rounds))] == ["R27", "R18"]
+    assert small(lambda gpu: short_rounds(gpu, reads=False), "R18") == []
+
+
+def test_the_elements_of_an_array_are_one_read():
+    def program(gpu):
+        x = gpu.empty(8)
+        for _ in range(2):
+            gpu.launch("step", duration=1e-3, writes=[x])
+            read_all(gpu, x)
+
+    def read_all(gpu, x):
+        for _ in range(STEPS):
+            gpu.copy_to_host(x)
+
+    assert small(program, "R18") == []
 
 
 def selects(gpu, *, fetches=True, kernel="cupy_nonzero_kernel"):
@@ -110,6 +149,40 @@ def selects(gpu, *, fetches=True, kernel="cupy_nonzero_kernel"):
         gpu.launch("step", duration=1e-3, writes=[x])
         _ = count(kernel, duration=1e-6, reads=[x], writes=[n]), fetches and read(n)
         gpu.work_on_host(400e-6)
+
+
+def masked(gpu, *, counts=True):
+    """Sum what a mask selects, by moving it to an array of its own or with zeros elsewhere."""
+    x, mask, places, y = (gpu.empty(64 << 20) for _ in range(4))
+    n = gpu.empty(8)
+    scan = "void cub::detail::scan::DeviceScanKernel<int>(int)"
+
+    def move():
+        gpu.launch("cupy_copy__bool_int32", duration=40e-6, reads=[mask], writes=[places])
+        gpu.launch(scan, duration=100e-6, reads=[places], writes=[places])
+        gpu.work_on_host(10e-6)
+        gpu.copy_to_host(n)
+        gpu.launch("cupy_getitem_mask", duration=60e-6, reads=[x, mask, places], writes=[y])
+
+    def keep():
+        gpu.launch("cupy_where", duration=60e-6, reads=[x, mask], writes=[y])
+
+    select = move if counts else keep
+    for _ in range(STEPS):
+        gpu.work_on_host(30e-6)
+        gpu.launch("cupy_greater", duration=30e-6, reads=[x], writes=[mask])
+        select()
+        gpu.launch("cupy_sum", duration=30e-6, reads=[y], writes=[n])
+
+
+def test_a_mask_needs_neither_its_count_nor_its_places_if_the_result_keeps_its_size():
+    recording = without_frames(timed(masked), "masked.<locals>.move")
+    finding = findings(recording)[0]
+    kept = timed(lambda gpu: masked(gpu, counts=False))
+
+    assert finding.rule == "R54"
+    assert finding.saved_ns == pytest.approx(recording.duration_ns - kept.duration_ns, rel=0.1)
+    assert [each for each in findings(kept, small=True) if each.rule == "R54"] == []
 
 
 def test_an_operation_that_fetches_the_size_of_its_result_is_found():
@@ -123,7 +196,8 @@ def test_an_operation_that_fetches_the_size_of_its_result_is_found():
 
 def test_a_size_that_is_not_fetched_and_other_kernels_are_no_hidden_synchronization():
     assert small(lambda gpu: selects(gpu, fetches=False), "R54") == []
-    assert small(lambda gpu: selects(gpu, kernel="cupy_sum"), "R54") == []
+    for kernel in ("cupy_sum", "cupy_count_nonzero"):
+        assert small(lambda gpu, kernel=kernel: selects(gpu, kernel=kernel), "R54") == []
 
 
 def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
@@ -136,6 +210,24 @@ def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
         "Wait only where the host needs the result, so that it can launch the next work meanwhile. "
         "Work on one stream runs in order without synchronization."
     )
+
+
+def test_another_stream_is_told_to_wait_for_an_event():
+    def hands_over(gpu):
+        one, other = (gpu.Stream(non_blocking=True) for _ in range(2))
+        x = gpu.empty(1 << 20)
+        for _ in range(STEPS):
+            with one:
+                gpu.launch("make", duration=1e-3, writes=[x])
+            one.synchronize()
+            with other:
+                gpu.launch("use", duration=1e-3, reads=[x])
+            other.synchronize()
+            gpu.work_on_host(400e-6)
+
+    (first, *_) = found(hands_over, "R41")
+
+    assert first.change.endswith("`other.wait_event(stream.record())`.")
 
 
 def test_a_wait_during_which_the_gpu_stays_busy_saves_nothing():

@@ -202,6 +202,17 @@ def test_a_limit_that_cannot_be_parsed_is_an_error(text):
         parse_limits(text)
 
 
+def test_one_finding_is_followed(files):
+    number = len(gpuviz.load(files[0]).findings())
+
+    assert run(*files, "--finding", number + 1).exit_code == 2
+    assert run(*files, "--finding", 1, "-o", "page.html").exit_code == 2
+    for each in range(1, number + 1):
+        done = run(*files, "--finding", each)
+        assert done.exit_code == 0
+        assert " second recording " in done.output
+
+
 def test_the_text_names_the_line(files):
     printed = run(*files).output
 

@@ -23,6 +23,9 @@ class Driver:
     def multiprocessors(self, _):
         return 132
 
+    def memory_bandwidth(self, _):
+        return 3_352_320_000_000
+
 
 @pytest.mark.parametrize("source", [framework.CachingSource, framework.ObservingSource])
 def test_a_device_without_memory_of_the_program_is_described_if_it_works(source, monkeypatch):

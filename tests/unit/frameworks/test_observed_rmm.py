@@ -344,6 +344,9 @@ class Driver:
     def multiprocessors(self, _):
         return 132
 
+    def memory_bandwidth(self, _):
+        return 3_352_320_000_000
+
 
 @pytest.fixture
 def observing(monkeypatch):

@@ -133,6 +133,9 @@ class Driver:
     def multiprocessors(self, _):
         return 132
 
+    def memory_bandwidth(self, _):
+        return 3_352_320_000_000
+
 
 @pytest.fixture
 def observed(monkeypatch, tmp_path):

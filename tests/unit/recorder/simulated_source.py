@@ -54,6 +54,7 @@ class SimulatedSource:
                 "name": "simulated",
                 "uuid": "",
                 "multiprocessors": 0,
+                "memory_bandwidth": 0,
                 "total_memory": CAPACITY,
                 "kind": "simulated",
             }

@@ -1,0 +1,20 @@
+"""What a rule finds, as the documentation lists it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule in a few words, in Markdown.
+
+    Attributes:
+        name: Such as ``R45``.
+        finding: What it finds.
+        trigger: How it is found, and what its saving assumes.
+        change: What to change in the program.
+    """
+
+    name: str
+    finding: str
+    trigger: str
+    change: str

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace gpuviz::record {
+
+// A shorter source would cost too much to compare, next to its copy.
+constexpr std::uint64_t least_content = 1 << 20;
+
+// A number that is equal for sources of a copy with equal bytes at 64 places, spread evenly over
+// them; 0 if there are fewer than `least_content` bytes, or if they cannot be read. Memory that is
+// not the host's, or not mapped, does no harm.
+[[nodiscard]] std::uint64_t sampled_content(std::uint64_t address, std::uint64_t bytes) noexcept;
+
+}  // namespace gpuviz::record

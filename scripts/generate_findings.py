@@ -1,0 +1,217 @@
+"""Writes the rules in docs/findings.md, each with one example.
+
+Usage: python -m scripts.generate_findings [--check]. The text between the marks in the file comes
+from the rules; with ``--check`` nothing is written, and the exit status is 1 if it is out of date.
+An example is what a rule says of a shipped recording, or of a program of the unit tests.
+"""
+
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from types import ModuleType
+
+import gpuviz
+from gpuviz.advice import rules
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.findings import allocator_rules, memory_rules, time_rules
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.text import saving
+from gpuviz.recording import Recording
+from tests.unit.advice import (
+    test_compiled_kernels,
+    test_dead_at_the_peak,
+    test_dead_write,
+    test_early_allocation,
+    test_emptied_caches,
+    test_grown_by_concatenation,
+    test_longer_than_used,
+    test_materialized_broadcast,
+    test_missed_in_place,
+    test_needless_orders,
+    test_needless_synchronization,
+    test_reserved_memory,
+    test_same_bytes_again,
+    test_same_bytes_twice,
+    test_temporary_idleness,
+    test_tiny_transfers,
+    test_unhidden_transfer,
+    test_unordered_operations,
+    test_unused_allocation,
+    test_waits_for_earlier_work,
+    test_wider_type,
+)
+from tests.unit.advice.programs import recorded
+from tests.unit.advice.timed_programs import timed
+from tests.unit.ipython_shells import new_shell
+from tests.unit.recording import leaking_programs, test_leaks
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = ROOT / "docs" / "findings.md"
+SHIPPED = ROOT / "gpuviz" / "commands" / "recordings"
+TWO_GPUS = ROOT / "tests" / "unit" / "two_gpus" / "data"
+# Where a line stands on this machine.
+PLACE = re.compile(r"\([^()\s]*/(\w+\.py):\d+\)")
+FILE = r"(\1)"
+MARKED = re.compile(r"(<!-- rules: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+Program = Callable[[gpuviz.SimulatedGPU], None]
+
+# Programs of the unit tests that show a rule.
+PROGRAMS: dict[str, Program] = {
+    "R01": test_unused_allocation.allocates(),
+    "R02": test_early_allocation.early,
+    "R03": test_longer_than_used.all_at_once,
+    "R05": test_temporary_idleness.keeps(),
+    "R07": test_missed_in_place.wasteful,
+    "R10": test_emptied_caches.waits,
+    "R21": test_tiny_transfers.each_element,
+    "R22": test_needless_synchronization.synchronizes_after_each_kernel,
+    "R23": test_needless_orders.copies_on_the_default_stream,
+    "R24": test_needless_orders.waits_for_events_of_one,
+    "R25": test_unhidden_transfer.on_one_stream,
+    "R30": test_dead_write.overwritten_result(),
+    "R31": test_dead_write.squares(),
+    "R33": test_wider_type.weighs(),
+    "R34": test_materialized_broadcast.one_copy,
+    "R40": test_unordered_operations.races,
+    "R45": test_dead_at_the_peak.keeps,
+    "R46": test_same_bytes_twice.copies_each(),
+    "R47": test_compiled_kernels.passes_values_as_arguments,
+    "R49": test_grown_by_concatenation.by_copies,
+    "R54": test_waits_for_earlier_work.selects,
+}
+# The same about reserved memory, on a GPU with little of it.
+RESERVING: dict[str, Program] = {
+    "R11": test_reserved_memory.small_before_large,
+    "R15": test_reserved_memory.two_phases,
+    "R16": test_reserved_memory.parked,
+}
+# Recordings of programs on real GPUs that show a rule.
+RECORDINGS = {
+    **dict.fromkeys(("R08", "R18", "R42"), SHIPPED / "kmeans.gpuviz"),
+    **dict.fromkeys(("R17", "R43", "R44"), SHIPPED / "fft_filter.gpuviz"),
+    "R27": SHIPPED / "conjugate_gradient.gpuviz",
+    "R41": SHIPPED / "image_pipeline.gpuviz",
+    "R48": TWO_GPUS / "training_late_rank.gpuviz",
+    "R56": TWO_GPUS / "relay_staged.gpuviz",
+}
+CELLS = (
+    "%load_ext gpuviz",
+    "import gpuviz\ngpu = gpuviz.SimulatedGPU(real_time=False)",
+    "%gpuviz start --simulated gpu",
+    "x = gpu.empty(32 << 20)\ngpu.launch('make', duration=1e-4, writes=[x])",
+    *["y = gpu.empty(4 << 20)\ngpu.launch('other', duration=1e-4, writes=[y])"] * 2,
+    "z = gpu.empty(64 << 20)\ngpu.launch('large', duration=1e-4, writes=[z])",
+)
+
+
+def notebook() -> Recording:
+    """Return the recording of some cells."""
+    with new_shell() as shell, redirect_stdout(StringIO()):
+        for cell in CELLS:
+            shell.run_cell(cell, store_history=True)
+        found: Recording = shell.run_cell("%gpuviz stop").result
+        del shell.user_ns["x"], shell.user_ns["y"], shell.user_ns["z"]
+        return found
+
+
+def growing() -> Recording:
+    """Return the recording of a program that keeps an array of each iteration."""
+    return test_leaks.of(leaking_programs.a_list)
+
+
+def uploading() -> Recording:
+    """Return the recording of a program that copies the same constants in each step."""
+    copied = timed(test_same_bytes_again.uploads)
+    return test_same_bytes_again.with_contents(copied, [1] * test_same_bytes_again.STEPS)
+
+
+OTHERS = {"R04": notebook, "R09": growing, "R29": uploading}
+
+
+def example(name: str) -> Finding:
+    """Return a finding of a rule."""
+    if name in RECORDINGS:
+        recording = gpuviz.load(RECORDINGS[name])
+    elif name in RESERVING:
+        recording = test_reserved_memory.recorded(RESERVING[name])
+    else:
+        recording = OTHERS[name]() if name in OTHERS else recorded(PROGRAMS[name])
+    return next(each for each in recording.findings(small=True) if each.rule == name)
+
+
+def section(rule: Rule) -> str:
+    """Return the section of a rule."""
+    found = example(rule.name)
+    saved = saving(found)
+    texts = [found.title, f"Saves {saved}." if saved else "", found.reason, found.change]
+    quoted = "\n>\n".join(f"> {text}" for text in texts if text)
+    return (
+        f"### {rule.name}: {rule.finding}\n\n"
+        f"{sentence(rule.trigger)}\n\n"
+        f"**What to change:** {sentence(rule.change)}\n\n"
+        f"For example ({found.certainty}):\n\n{PLACE.sub(FILE, quoted)}\n"
+    )
+
+
+def sentence(text: str) -> str:
+    """Return a text as a sentence of its own."""
+    first = text if text.startswith(("`", "[")) else text[0].upper() + text[1:]
+    return first if first.endswith((".", "?")) else f"{first}."
+
+
+def modules() -> dict[str, ModuleType]:
+    """Return the modules of the rules, by name."""
+    names = [each.name for each in pkgutil.iter_modules(rules.__path__)]
+    return {name: importlib.import_module(f"gpuviz.advice.rules.{name}") for name in names}
+
+
+def kinds() -> dict[str, list[Rule]]:
+    """Return the rules of each part of the document, in the order of their numbers."""
+    parts = {"memory": memory_rules(), "reserved": allocator_rules(), "time": time_rules()}
+    of_part = {find.__module__: part for part, found in parts.items() for find in found}
+    others = {"r03_longer_than_used": "memory", "r40_unordered_operations": "results"}
+    others["r48_late_rank"] = "processes"
+    found: dict[str, list[Rule]] = {}
+    for name, module in modules().items():
+        part = of_part.get(module.__name__) or others[name]
+        for rule in module.RULES:
+            # Fills and dead writes are about time, and found with the arrays.
+            is_time = rule.name in ("R30", "R31")
+            found.setdefault("time" if is_time else part, []).append(rule)
+    return {part: sorted(each, key=lambda rule: rule.name) for part, each in found.items()}
+
+
+def generated(text: str) -> str:
+    """Return the document with the sections of all rules."""
+    found = kinds()
+
+    def part(match: re.Match[str]) -> str:
+        sections = "\n".join(section(each) for each in found.pop(match[2]))
+        return f"{match[1]}\n{sections}\n{match[3]}"
+
+    made = MARKED.sub(part, text)
+    if found:
+        raise SystemExit(f"docs/findings.md has no marks for the rules about {', '.join(found)}.")
+    return made
+
+
+def main(arguments: list[str]) -> Iterator[str]:
+    """Yield the document if it is out of date, after it is written unless it is to be checked."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    made = generated(text)
+    if made != text:
+        if "--check" not in arguments:
+            DOCUMENT.write_text(made, encoding="utf-8")
+        yield str(DOCUMENT.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    outdated = list(main(sys.argv[1:]))
+    sys.stdout.write("".join(f"{each}\n" for each in outdated))
+    sys.exit(bool(outdated) and "--check" in sys.argv)

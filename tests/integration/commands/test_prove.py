@@ -1,0 +1,69 @@
+"""``gpuviz prove``: what other settings of a program change."""
+
+import pytest
+from click.testing import CliRunner
+
+from gpuviz.commands import cli, prove
+from gpuviz.errors import GpuvizError
+
+# The simulated GPU reads no variable itself.
+PROGRAM = """
+import os
+import gpuviz
+
+gpu = gpuviz.SimulatedGPU(
+    memory=320 << 20, real_time=False, settings=os.environ.get("GPUVIZ_ALLOC_CONF", "")
+)
+for step in range(4):
+    made = [gpu.empty((12 + 4 * step) << 20) for _ in range(3)]
+    for array in made:
+        gpu.launch("work", duration=1e-3, writes=[array])
+    gpu.synchronize()
+    del array, made
+print("done")
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    monkeypatch.delenv("GPUVIZ_ALLOC_CONF", raising=False)
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def test_what_a_replay_predicts_of_settings_is_what_runs_with_them_reserve(program):
+    done = CliRunner().invoke(cli.commands, ["prove", str(program)])
+    lines = done.output.splitlines()
+
+    assert done.exit_code == 0
+    assert lines[0].startswith("As it is: ")
+    assert "GPUVIZ_ALLOC_CONF=expandable_segments:True" in lines
+    predicted = [line.split(": ")[1].strip() for line in lines if "predicted:" in line]
+    measured = [line.split(": ")[1].strip() for line in lines if "measured:" in line]
+    assert len(predicted) == len(measured) > 0
+    for each, other in zip(predicted, measured, strict=True):
+        assert other.startswith(f"{each}, ")
+    assert "done" not in lines
+
+
+def test_a_program_with_several_streams_is_tried_with_record_stream(program, tmp_path):
+    path = tmp_path / "one.gpuviz"
+    on_one = prove.recorded((str(program),), path)
+    program.write_text(PROGRAM + "with gpu.Stream():\n    gpu.launch('other', duration=1e-3)\n")
+    on_two = prove.recorded((str(program),), path)
+
+    assert [each.options for each in prove.changes(on_one) if each.options] == []
+    assert [each.options for each in prove.changes(on_two) if each.options] == [
+        ("--record-stream", "auto")
+    ]
+
+
+def test_a_program_that_fails_or_uses_no_gpu_is_an_error(tmp_path):
+    with pytest.raises(GpuvizError, match="ended with 3: stop"):
+        prove.recorded(
+            ("-c", "import sys; print('stop', file=sys.stderr); sys.exit(3)"),
+            tmp_path / "one.gpuviz",
+        )
+    with pytest.raises(GpuvizError, match="was not recorded"):
+        prove.recorded(("-c", "1"), tmp_path / "one.gpuviz")

@@ -1,0 +1,110 @@
+"""R29: uploads of bytes that the GPU has already."""
+
+import pyarrow as pa
+import pytest
+
+from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
+from tests.unit.advice.timed_programs import timed
+
+STEPS, SIZE = 20, 16 << 20
+
+
+def uploads(gpu, *, each=True):
+    """Add the same constants to an array in each step, from the host or from the GPU."""
+    total = gpu.empty(SIZE)
+    constants = None
+    for _ in range(STEPS):
+        if each or constants is None:
+            constants = gpu.empty(SIZE)
+            gpu.copy_to_device(constants)
+        gpu.launch("add", duration=20e-6, reads=[constants, total], writes=[total])
+
+
+def with_contents(recording, contents):
+    """Return the recording as if the sources of its copies from the host had these contents."""
+    activities, touched = recording.tables["activities"], recording.tables["launch_blocks"]
+    copies = [
+        row["correlation"] for row in activities.to_pylist() if row["copy_kind"] == "host_to_device"
+    ]
+    content = dict(zip(copies, contents, strict=False))
+    values = [content.get(each, 0) for each in touched["correlation"].to_pylist()]
+    place = touched.schema.get_field_index("content")
+    changed = touched.set_column(place, touched.schema.field(place), pa.array(values, pa.uint64()))
+    return Recording({**recording.tables, "launch_blocks": changed}, recording.manifest)
+
+
+def again(contents, program=uploads):
+    found = findings(with_contents(timed(program), contents), small=True)
+    return [each for each in found if each.rule == "R29"]
+
+
+def test_equal_uploads_are_found_and_one_saves_what_was_predicted():
+    recording = with_contents(timed(uploads), [7] * STEPS)
+    kept = timed(lambda gpu: uploads(gpu, each=False))
+    finding = findings(recording)[0]
+
+    assert finding.rule == "R29"
+    assert finding.saved_ns == pytest.approx(recording.duration_ns - kept.duration_ns, rel=0.05)
+    assert finding.title == (
+        "`gpu.copy_to_device(constants)` copies the same bytes to the GPU 19 more times than "
+        "needed, 304 MiB in all."
+    )
+    assert again([7] * STEPS, lambda gpu: uploads(gpu, each=False)) == []
+
+
+def staged(gpu, *, each=True, other_ns=0):
+    """The same as CuPy does it: the host copies to pinned memory first."""
+    total = gpu.empty(SIZE)
+    constants = None
+    for _ in range(STEPS):
+        gpu.work_on_host(10e-6)
+        if each or constants is None:
+            constants = gpu.empty(SIZE)
+            gpu.work_on_host(SIZE / 11e9 + other_ns * 1e-9)
+            gpu.copy_to_device(constants, pinned=True)
+        gpu.launch("add", duration=20e-6, reads=[constants, total], writes=[total])
+
+
+def test_the_copy_to_pinned_memory_vanishes_too():
+    (finding,) = again([7] * STEPS, staged)
+    kept = timed(lambda gpu: staged(gpu, each=False))
+
+    saved = timed(staged).duration_ns - kept.duration_ns
+    assert finding.saved_ns == pytest.approx(saved, rel=0.05)
+
+
+def test_other_work_of_the_host_before_a_copy_stays():
+    (finding,) = again([7] * STEPS, lambda gpu: staged(gpu, other_ns=20_000_000))
+
+    assert finding.saved_ns < 20_000_000
+
+
+def test_a_few_sets_of_bytes_in_turn_are_found_too():
+    (finding,) = again([1 + step % 4 for step in range(STEPS)])
+
+    assert "copies one of 4 sets of bytes to the GPU 16 more times than needed" in finding.title
+    assert "keep the 64.0 MiB on the GPU" in finding.change
+
+
+def test_what_the_gpu_has_no_room_for_is_copied_again():
+    recording = with_contents(timed(uploads), [1 + step % 4 for step in range(STEPS)])
+    devices = recording.tables["devices"]
+    place = devices.schema.get_field_index("total_memory")
+    small = devices.set_column(place, devices.schema.field(place), pa.array([96 << 20], pa.int64()))
+    full = Recording({**recording.tables, "devices": small}, recording.manifest)
+
+    assert recording.peak().bytes == 48 << 20
+    assert [each for each in findings(full, small=True) if each.rule == "R29"] == []
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        pytest.param(range(1, STEPS + 1), id="other bytes each time"),
+        pytest.param([0] * STEPS, id="unknown bytes"),
+        pytest.param([7, 7, 7, *range(8, 8 + STEPS)], id="a few times"),
+    ],
+)
+def test_what_looks_alike_is_no_finding(contents):
+    assert again(contents) == []
