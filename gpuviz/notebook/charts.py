@@ -11,7 +11,7 @@ from gpuviz.figures.free_blocks import free_blocks_figure
 from gpuviz.figures.kernels import kernels_figure
 from gpuviz.figures.peak_chain import peak_chain_figure
 from gpuviz.figures.sites import sites_figure
-from gpuviz.notebook.closing import close_parts
+from gpuviz.notebook.closing import ClosedByRequest, close_parts
 from gpuviz.notebook.width import Width
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ MOST_OF_TIME = 0.01
 _HEIGHT = 360
 
 
-class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
+class Charts(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
     """Charts of a recording, one at a time.
 
     Plotly's widget adds megabytes to the notebook, so it is created once, when first opened.
