@@ -65,6 +65,7 @@ TS = {
 PYTHON = (
     "terminal",
     "errors",
+    "installation",
     "quantities",
     # What a recording is, and its files.
     "data",
@@ -85,6 +86,7 @@ PYTHON = (
     "recorder.status",
     "recorder.source",
     "recorder.tracer",
+    "recorder.cupti_library",
     "recorder.cupti",
     "recorder.prevention",
     "recorder.stream_ranges",
