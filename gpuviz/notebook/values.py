@@ -3,7 +3,8 @@
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.text import NOTHING_FOUND, short_saving
+from gpuviz.advice.finding_text import NOTHING_FOUND
+from gpuviz.advice.text import short_saving
 from gpuviz.data.marks import TABLE_MARK
 from gpuviz.notebook.cell_markup import as_html
 from gpuviz.notebook.cell_result import cell_result

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.text import NOTHING_FOUND, unknown
+from gpuviz.advice.finding_text import NOTHING_FOUND
+from gpuviz.advice.text import unknown
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 from gpuviz.report.collectives import collectives_section

@@ -71,6 +71,28 @@ def test_findings_show_what_they_save(recording):
     assert words(found[0]._repr_html_()) == words(findings_html(found[:1]))
 
 
+def test_findings_are_sentences_in_a_terminal(recording):
+    found = recording.findings()
+    first, *_, last = repr(found).split("\n")
+    one = str(found[0]).split("\n")
+
+    assert first == f"1. {found[0].title} [{found[0].rule}, {found[0].certainty}]"
+    assert last.startswith("   ")
+    assert repr(found).count("\n\n") == len(found) - 1
+    assert (one[0], one[-1]) == (
+        first.removeprefix("1. "),
+        repr(Findings(found[:1])).split("\n")[-1],
+    )
+    assert repr(found[0]) == f"<Finding {found[0].rule}: {found[0].title}>"
+    assert repr(Findings()).startswith("Nothing was found that would save 1 %")
+
+
+def test_findings_in_a_terminal_cannot_control_it():
+    finding = Finding("R45", "One \x1b[2J", "Reason.", "Change.", "certain", 0)
+
+    assert "\x1b" not in repr(Findings([finding])) + str(finding)
+
+
 def test_no_findings_say_that_nothing_was_found():
     assert words(Findings()._repr_html_()).startswith("Nothing was found that would save 1 %")
 
