@@ -116,6 +116,7 @@ def _line_parser() -> _Parser:
 
     start = add("start", "Start recording.")
     start.add_argument("path", nargs="?", metavar="PATH", help="the .gpuviz file to record to")
+    start.add_argument("--force", action="store_true", help="replace the file if it exists")
     _add_recording_options(start)
     add("stop", "Stop recording, print a summary, and return the recording.")
     add("status", "Show what has been recorded, dropped events, and the overhead.")

@@ -76,6 +76,7 @@ class Recorder:
         *,
         stacks: bool,
         max_events: int,
+        overwrite: bool = False,
         tracer: "Tracer | None" = None,
         launch_blocks: bool = False,
         prevention: Prevention = NO_PREVENTION,
@@ -86,6 +87,7 @@ class Recorder:
         self._tracer = tracer or NoTracer()
         self._source = source
         self._path = path
+        self._overwrite = overwrite
         self._max_events = max_events
         self._stack_depth = STACK_DEPTH if stacks else 0
         self._launch_blocks = launch_blocks
@@ -121,7 +123,7 @@ class Recorder:
         Raises:
             RecorderError: This recorder has been started before, another one is active, or
                 ``record_stream`` or ``poison`` cannot work because launches are not visible.
-            RecordingExistsError: The path already exists.
+            RecordingExistsError: The path already exists, and is not to be overwritten.
             SpoolError: The path's folder does not exist or is not writable.
             DeviceUnavailableError: CuPy, a GPU or a usable driver is missing.
         """
@@ -144,7 +146,8 @@ class Recorder:
 
     def _begin(self) -> None:
         self._statistics.restart()
-        store = Store(self._path, self._manifest(complete=False), self._max_events)
+        manifest = self._manifest(complete=False)
+        store = Store(self._path, manifest, self._max_events, overwrite=self._overwrite)
         pump = Pump(
             self._session,
             self._source,
