@@ -1,6 +1,7 @@
 """Recording of PyTorch's own caching allocator beside CuPy's; it never imports torch."""
 
 import ctypes
+import logging
 import os
 import re
 import sys
@@ -18,8 +19,8 @@ from gpuviz.data.manifest import NOT_LIMITED
 from gpuviz.frameworks.cupy import device_rows, total_memory, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
+from gpuviz.messages import log
 from gpuviz.quantities import format_counted, format_duration
-from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -291,7 +292,7 @@ def _explain_failure(device: int, segment_size: int, allowed: int, free: int) ->
         report = FailureReport(device, threading.get_native_id(), None, details)
         explanation = explanation_of(report)
         if explanation:
-            write_line(sys.stderr, f"gpuviz: {explanation}")
+            log(logging.WARNING, explanation)
 
 
 class WithTorch:

@@ -1,11 +1,13 @@
 """The CUPTI tracer of GPU activities."""
 
+import logging
 import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
+from gpuviz.messages import log
 from gpuviz.recorder.cupti_library import find_cupti, loaded_libraries
 
 if TYPE_CHECKING:
@@ -81,8 +83,10 @@ class CuptiTracing:
 
     def _started(self, session: _core.Session) -> _core.CuptiTracer:
         require_no_sanitizer()
+        library = find_cupti(self._cuda_major)
+        log(logging.DEBUG, f"CUPTI: {library}")
         tracer = _core.CuptiTracer(
-            str(find_cupti(self._cuda_major)),
+            str(library),
             session,
             launch_sites=self._options.launch_sites,
             stacks=self._options.stacks,

@@ -1,6 +1,7 @@
 """`Recorder`: starts and stops a recording, and owns the native session."""
 
 import atexit
+import logging
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ from gpuviz import _core
 from gpuviz.allocator.failure_report import set_failure_listener
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
+from gpuviz.messages import log
 from gpuviz.recorder.ending import Ending
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
@@ -30,7 +32,6 @@ from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
 from gpuviz.recorder.tracer import NoTracer
 from gpuviz.recording import Recording
-from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,8 +55,8 @@ class Recorder:
     reference: it records until `stop`, or until the interpreter exits.
 
     Attributes:
-        announces: Whether to print on stderr, when the interpreter exits, what was found of what
-            the recorder was asked to look for.
+        announces: Whether to log, when the interpreter exits, what was found of what the recorder
+            was asked to look for.
         before_start: Called with each recorder before it starts; it may stop another recorder.
             Meant for background recordings.
     """
@@ -143,6 +144,7 @@ class Recorder:
                 _import_judges()
             self._event_cost_ns = self._session.measure_event_cost_ns()
             self._begin()
+            log(logging.INFO, f"Recording started: {self._path or 'in memory'}")
 
     def _begin(self) -> None:
         self._statistics.restart()
@@ -217,6 +219,7 @@ class Recorder:
             self._end()
             recording = self._store.finished()
         assert recording is not None  # noqa: S101
+        log(logging.INFO, f"Recording stopped: {recording!r}")
         if self._verdict is not None and self.announces:
             atexit.unregister(self._print_verdict)
             atexit.register(self._print_verdict)
@@ -497,7 +500,7 @@ class Recorder:
     def _print_verdict(self) -> None:
         if self._verdict is not None:
             for sentence in (*self._verdict.found, *self._verdict.unknown):
-                write_line(sys.__stderr__, f"gpuviz: {sentence}")
+                log(logging.WARNING, sentence, stream=sys.__stderr__)
 
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""

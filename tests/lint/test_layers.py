@@ -64,6 +64,7 @@ TS = {
 # where rooms before its own need it.
 PYTHON = (
     "terminal",
+    "messages",
     "errors",
     "installation",
     "quantities",
