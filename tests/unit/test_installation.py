@@ -1,5 +1,6 @@
 """The commands that install what is missing."""
 
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -11,7 +12,8 @@ from gpuviz import installation
 from gpuviz.errors import MissingPackageError
 from gpuviz.figures.style import figure
 
-PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
@@ -52,3 +54,10 @@ def test_a_fault_inside_of_an_installed_package_is_not_a_missing_package(monkeyp
         installation.import_extra("plotly.graph_objects", "charts")
 
     assert not isinstance(raised.value, MissingPackageError)
+
+
+def test_no_message_installs_gpuviz_from_an_index_where_another_could_own_the_name():
+    sources = [*(ROOT / "gpuviz").rglob("*.py"), *(ROOT / "extension/src").rglob("*.ts")]
+    command = re.compile(r"pip install ['\"]?gpuviz")
+
+    assert [path for path in sources if command.search(path.read_text())] == []
