@@ -1,5 +1,6 @@
 """The search for libcupti."""
 
+import ctypes
 import os
 import platform
 import sys
@@ -26,8 +27,8 @@ class SearchPath:
     def find(self, cuda_major: int) -> Path | None:
         """Return the path of libcupti of a CUDA major version, or None.
 
-        CUDA's wheels come first, then conda's packages, the toolkit that a variable names, those in
-        their usual places, and the folders of the system.
+        CUDA's wheels come first, then conda's packages, the toolkit that a variable names, and
+        those in their usual places.
         """
         name = f"libcupti.so.{cuda_major}"
         for folder in self._folders(cuda_major):
@@ -53,8 +54,6 @@ class SearchPath:
         versions = local.glob(f"cuda-{cuda_major}*")
         for toolkit in (*sorted(versions, key=_version, reverse=True), local / "cuda"):
             yield from self._of_toolkit(toolkit)
-        for folder in (f"lib/{self.machine}-linux-gnu", "lib64", "lib"):
-            yield self.root / "usr" / folder
 
     def _of_toolkit(self, toolkit: Path) -> Iterator[Path]:
         for folder in ("extras/CUPTI/lib64", "lib64", "lib"):
@@ -67,15 +66,12 @@ def find_cupti(cuda_major: int) -> Path:
     """Return the path of libcupti of a CUDA major version.
 
     A library that the process has already loaded comes first, because a second one would fail; then
-    those of `SearchPath`.
+    those of `SearchPath`, and last the one that the system's linker finds.
 
     Raises:
         RuntimeError: CUPTI is not installed; the text has the command that installs it.
     """
-    for path in loaded_libraries():
-        if path.name.startswith("libcupti.so"):
-            return path
-    found = SearchPath().find(cuda_major)
+    found = _loaded() or SearchPath().find(cuda_major) or _of_linker(cuda_major)
     if found is None:
         raise RuntimeError(
             f"CUPTI (libcupti.so.{cuda_major}) was not found: "
@@ -83,6 +79,19 @@ def find_cupti(cuda_major: int) -> Path:
             "or set CUDA_PATH to a CUDA toolkit.",
         )
     return found
+
+
+def _loaded() -> Path | None:
+    libraries = (path for path in loaded_libraries() if path.name.startswith("libcupti.so"))
+    return next(libraries, None)
+
+
+def _of_linker(cuda_major: int) -> Path | None:
+    try:
+        ctypes.CDLL(f"libcupti.so.{cuda_major}")
+    except OSError:
+        return None
+    return _loaded()
 
 
 def loaded_libraries() -> Iterator[Path]:

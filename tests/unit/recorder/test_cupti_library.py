@@ -68,8 +68,6 @@ def test_places_are_searched_in_the_order_of_cudas_own_libraries(tmp_path):
         "root/usr/local/cuda-13.10/lib64",
         "root/usr/local/cuda-13.2/lib64",
         "root/usr/local/cuda/extras/CUPTI/lib64",
-        "root/usr/lib/x86_64-linux-gnu",
-        "root/usr/lib64",
     ]
     made = [library(tmp_path, f"{place}/libcupti.so.13") for place in places]
 
@@ -94,8 +92,26 @@ def test_cupti_of_this_environment_is_found():
     assert found.is_file()
 
 
+def test_what_the_linker_finds_is_taken_last(monkeypatch):
+    opened = []
+    monkeypatch.setattr(SearchPath, "find", lambda *_: None)
+    library = cupti_library.Path("/opt/cuda/lib/libcupti.so.12")
+    monkeypatch.setattr(cupti_library.ctypes, "CDLL", opened.append)
+    monkeypatch.setattr(
+        cupti_library, "loaded_libraries", lambda: iter([library] if opened else [])
+    )
+
+    assert find_cupti(12) == library
+    assert opened == ["libcupti.so.12"]
+
+
 def test_one_that_is_nowhere_is_answered_with_the_command_that_installs_it(monkeypatch):
+    def missing(name):
+        raise OSError(f"{name}: cannot open shared object file")
+
     monkeypatch.setattr(cupti_library, "loaded_libraries", lambda: iter(()))
+    monkeypatch.setattr(SearchPath, "find", lambda *_: None)
+    monkeypatch.setattr(cupti_library.ctypes, "CDLL", missing)
     command = r"pip install 'cuda-toolkit\[cupti\]==12\.\*'"
 
     with pytest.raises(RuntimeError, match=rf"libcupti\.so\.12\) was not found: `{command}`"):
