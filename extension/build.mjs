@@ -8,6 +8,8 @@ import { parseArgs } from "node:util";
 import esbuild from "esbuild";
 import { minify } from "terser";
 
+import { completeLicences, packagesIn, prependNotices, writeComponents } from "./notices.mjs";
+
 const { values } = parseArgs({
   options: { version: { type: "string", default: "0.0.0" }, watch: { type: "boolean" } },
 });
@@ -52,6 +54,7 @@ const options = {
   logLevel: "warning",
   format: "esm",
   outdir: "../gpuviz/static",
+  metafile: true,
   minify: !values.watch,
   sourcemap: values.watch ? "inline" : false,
 };
@@ -119,7 +122,8 @@ async function buildLabExtension(version) {
 if (values.watch) {
   await Promise.all(pages.map(async (page) => (await esbuild.context(page)).watch()));
 } else {
-  await Promise.all([...pages, ...lab].map((bundle) => esbuild.build(bundle)));
+  const built = await Promise.all([...pages, ...lab].map((bundle) => esbuild.build(bundle)));
+  const contents = built.flatMap(({ metafile }) => packagesIn(metafile));
   await buildLabExtension(values.version);
   await pressScript("../gpuviz/static/report.js");
   const size = await pressScript("../gpuviz/static/widget.js");
@@ -127,4 +131,10 @@ if (values.watch) {
   if (size > LARGEST_WIDGET_BYTES) {
     throw new Error(`widget.js has ${size} bytes; at most ${LARGEST_WIDGET_BYTES} are allowed`);
   }
+  for (const [file, names] of contents.filter(([file]) => file.startsWith(options.outdir))) {
+    await prependNotices(file, names);
+  }
+  const bundled = contents.flatMap(([, names]) => names);
+  const ofLab = await completeLicences("../gpuviz/labextension/static", new Set(bundled));
+  await writeComponents("../gpuviz/static/components.json", [...bundled, ...ofLab]);
 }

@@ -9,6 +9,7 @@
     │   └── SpoolError (OSError)                events can no longer be written to disk
     ├── RecorderError (RuntimeError)            start and stop in the wrong order
     ├── InstallationError (RuntimeError)        a library's allocator cannot be replaced any more
+    ├── MissingPackageError (ModuleNotFoundError)   a package that only some features need
     └── DeviceUnavailableError (RuntimeError)   no GPU, no driver, no CuPy, or one too old
 """
 
@@ -60,6 +61,10 @@ class RecorderError(GpuvizError, RuntimeError):
 
 class InstallationError(GpuvizError, RuntimeError):
     """A library has begun to use its own allocator, and can no longer change to gpuviz's."""
+
+
+class MissingPackageError(GpuvizError, ModuleNotFoundError):
+    """A package that only some features need is not installed."""
 
 
 class DeviceUnavailableError(GpuvizError, RuntimeError):

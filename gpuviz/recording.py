@@ -194,6 +194,9 @@ class Recording(RecordingData):
         Raises:
             KeyError: The table does not exist; the text lists the tables.
         """
+        return formatted(self._table(name))
+
+    def _table(self, name: str) -> "pa.Table":
         if name == "memory_levels":
             return self.memory_levels
         if name not in self.tables and name in self.derived:

@@ -20,7 +20,7 @@ from gpuviz.advice import rules
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import allocator_rules, memory_rules, time_rules
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.text import saving
+from gpuviz.advice.finding_text import saving
 from gpuviz.recording import Recording
 from tests.unit.advice import (
     test_compiled_kernels,

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from gpuviz.advice.finding_text import NOTHING_FOUND, finding_text, numbered
+from gpuviz.terminal import printable
+
 if TYPE_CHECKING:
     from gpuviz.advice.memory_changes import Change
     from gpuviz.advice.schedule import ScheduleChange
@@ -90,14 +93,23 @@ class Finding:
     further_ns: int = 0
     working_ns: int = 0
 
+    def __repr__(self) -> str:
+        return printable(f"<Finding {self.rule}: {self.title}>")
+
+    def __str__(self) -> str:
+        return printable(finding_text(self))
+
     def _repr_html_(self) -> str:
         return Findings([self])._repr_html_()
 
 
 class Findings(tuple[Finding, ...]):
-    """Findings, most saving first; a notebook shows them as a list."""
+    """Findings, most saving first; a notebook and a terminal show them as a list."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return printable("\n\n".join(numbered(self)) or NOTHING_FOUND)
 
     def _repr_html_(self) -> str:
         from gpuviz.notebook.values import findings_html

@@ -3,50 +3,20 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.dominant import dominant
+from gpuviz.advice.finding_text import NOTHING_FOUND, numbered
 from gpuviz.analysis.preparation import PREPARATIONS
-from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
+from gpuviz.quantities import format_bytes, format_counted, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from gpuviz.advice.finding import Finding
     from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
 
-NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 MOST_SHOWN = 5
 # Of the window; what is less of it need not be said.
 _LEAST_LEFT_OUT = 0.01
-
-
-def saving(finding: "Finding") -> str:
-    """Return what a finding saves: bytes of the peak, reserved memory, time, or several of these.
-
-    A saving after the findings before it is given if it differs.
-    """
-    parts = []
-    if finding.saved_bytes:
-        size = f"{format_bytes(finding.saved_bytes)} of the peak"
-        parts.append(size + _after_others(finding.saved_bytes, finding.further_bytes, format_bytes))
-    if finding.saved_reserved_bytes:
-        parts.append(f"{format_bytes(finding.saved_reserved_bytes)} of reserved memory")
-    if finding.saved_ns:
-        about = "" if finding.certainty == "certain" else "about "
-        time = f"{about}{format_duration(finding.saved_ns)}{_share(finding)}"
-        parts.append(time + _after_others(finding.saved_ns, finding.further_ns, format_duration))
-    return " and ".join(parts)
-
-
-def _share(finding: "Finding") -> str:
-    if not finding.working_ns:
-        return ""
-    return f", {format_share(min(finding.saved_ns / finding.working_ns, 1))} of the time"
-
-
-def _after_others(alone: int, further: int, text: "Callable[[int], str]") -> str:
-    if text(alone) == text(further):
-        return ""
-    return f" (after those above: {text(further) if further > 0 else 'nothing'})"
 
 
 def left_out(state: "SteadyState") -> str:
@@ -83,7 +53,7 @@ def findings_text(recording: "RecordingData", found: "Sequence[Finding]", most: 
     shown = found[:most]
     parts = [f"{fact.text} ({fact.line.site})" for fact in dominant(recording)]
     parts += [""] if parts else []
-    parts += [text for number, each in enumerate(shown, 1) for text in _lines(number, each)]
+    parts += [f"{text}\n" for text in numbered(shown)]
     if not found:
         parts.append(NOTHING_FOUND)
     if len(shown) < len(found):
@@ -110,15 +80,3 @@ def unknown(recording: "RecordingData") -> tuple[str, ...]:
     if recording.dropped:
         sentences.append("Events are missing, so nothing is said about arrays.")
     return tuple(sentences)
-
-
-def _lines(number: int, finding: "Finding") -> "Iterator[str]":
-    yield f"{number}. {finding.title} [{finding.rule}, {finding.certainty}]"
-    saved = saving(finding)
-    if saved:
-        yield f"   Saves {saved}."
-    yield f"   {finding.reason}"
-    yield f"   {finding.change}"
-    for line in finding.lines:
-        yield f"   {line.amount}: {line.site}"
-    yield ""

@@ -6,6 +6,14 @@ from gpuviz import _core
 from gpuviz.errors import DeviceUnavailableError
 
 
+def driver_version() -> int:
+    """Return the CUDA version that the driver supports, as 1000 * major + 10 * minor; 0 if none."""
+    try:
+        return _core.CudaDriver.open().version
+    except _core.DeviceError:
+        return 0
+
+
 @cache
 def cuda_driver() -> _core.CudaDriver:
     """Return the CUDA driver.

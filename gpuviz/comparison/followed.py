@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.text import saving
+from gpuviz.advice.finding_text import saving
 from gpuviz.advice.trace import Trace
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.statistics import statistics

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuviz.installation import import_extra
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -52,7 +54,7 @@ def record(
             the worker's `SimulatedGPU`, called in each worker.
 
     Raises:
-        ModuleNotFoundError: Dask's package ``distributed`` is not installed.
+        MissingPackageError: Dask's package ``distributed`` is not installed.
         TypeError: An option is unknown.
         ValueError: There is no client, or it is asynchronous, or there is no such worker.
 
@@ -61,6 +63,7 @@ def record(
         RecordingExistsError: The directory contains recordings.
         RecorderError: Another client records this cluster, or no worker can be recorded.
     """
+    import_extra("distributed", "dask")
     from gpuviz.dask.cluster_recording import ClusterRecording
 
     return ClusterRecording(directory, workers, client, options)
@@ -78,9 +81,10 @@ def fetch(directory: str | os.PathLike[str], *, client: "Client | None" = None) 
         client: The client of the cluster; None for the current one.
 
     Raises:
-        ModuleNotFoundError: Dask's package ``distributed`` is not installed.
+        MissingPackageError: Dask's package ``distributed`` is not installed.
         ValueError: There is no client, or it is asynchronous.
     """
+    import_extra("distributed", "dask")
     from gpuviz.dask.cluster_recording import fetch_remaining
 
     return fetch_remaining(directory, client)

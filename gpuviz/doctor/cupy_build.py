@@ -8,9 +8,9 @@ from gpuviz.doctor.driver import cuda_version
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks.cupy_current import import_cupy
+from gpuviz.installation import cuda_requirements, pip_install
 
 OLDEST_CUPY = 13
-NEWEST_CUDA = 13
 
 
 def installed() -> list[tuple[str, str]]:
@@ -39,8 +39,7 @@ def findings(driver: int, packages: list[tuple[str, str]], runtime: int) -> Iter
         packages: The result of `installed`.
         runtime: The result of `runtime_version`.
     """
-    extra = "cuda12" if driver and driver // 1000 < NEWEST_CUDA else "cuda13"
-    install = f"pip install 'gpuviz[{extra}]'"
+    install = pip_install(*cuda_requirements(driver // 1000))
     names = ", ".join(f"{name} {version}" for name, version in packages)
     if not runtime:
         found = f"{names} cannot be imported" if names else "not installed"
@@ -54,6 +53,21 @@ def findings(driver: int, packages: list[tuple[str, str]], runtime: int) -> Iter
     else:
         yield _version(names or "built from source", packages, install)
     yield _match(driver, runtime, install)
+
+
+def compiler(driver: int) -> Finding:
+    """Return the finding about NVRTC, with which CuPy compiles kernels.
+
+    Args:
+        driver: The CUDA version of the driver; 0 if there is none.
+    """
+    try:
+        major, minor = import_cupy().cuda.nvrtc.getVersion()
+    except (DeviceUnavailableError, AttributeError, OSError, RuntimeError) as error:
+        found = f"not found: {str(error).partition(chr(10))[0]}"
+        install = pip_install(*cuda_requirements(driver // 1000))
+        return Finding("NVRTC", "warning", found, "CuPy cannot compile kernels.", install)
+    return Finding("NVRTC", "ok", f"CUDA {major}.{minor}")
 
 
 def _version(names: str, packages: list[tuple[str, str]], install: str) -> Finding:

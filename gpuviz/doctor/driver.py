@@ -23,14 +23,6 @@ def cuda_version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def driver_version() -> int:
-    """Return the CUDA version of the driver, as `cuda_version` takes it; 0 if none."""
-    try:
-        return _core.CudaDriver.open().version
-    except _core.DeviceError:
-        return 0
-
-
 def findings(machine: Machine) -> Iterator[Finding]:
     """Yield findings about the CUDA driver; creates no context."""
     kernel = kernel_module_version(machine)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpuviz.allocator.driver import driver_version
 from gpuviz.doctor import (
     attempt,
     cupy_build,
@@ -28,11 +29,13 @@ def examine(machine: Machine, *, use_gpu: bool = False) -> Iterator[Finding]:
         use_gpu: Whether to create a CUDA context and make a short recording.
     """
     yield _platform()
-    served = driver.driver_version()
+    served = driver_version()
     yield from driver.findings(machine)
     packages = cupy_build.installed()
     runtime = cupy_build.runtime_version()
     yield from cupy_build.findings(served, packages, runtime)
+    if runtime:
+        yield cupy_build.compiler(served)
     yield from permissions.findings(machine)
     gpus = nvml.gpus()
     if runtime:

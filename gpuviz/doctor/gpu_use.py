@@ -50,10 +50,13 @@ def _memory(machine: Machine, gpu: Gpu) -> Finding:
         f"{'an unknown size' if used is None else format_bytes(used)}"
         for process, used in gpu.processes
     ]
-    found = f"{format_bytes(gpu.used)} of {format_bytes(gpu.total)} used"
+    whose = " of the host's memory" if gpu.shares_host_memory else ""
+    found = f"{format_bytes(gpu.used)} of {format_bytes(gpu.total)}{whose} used"
+    if not gpu.total:
+        found = "memory in use unknown"
     if shares:
         found += f": {', '.join(shares)}"
-    elif gpu.used > gpu.total * _MUCH:
+    elif gpu.used > gpu.total * _MUCH and not gpu.shares_host_memory:
         found += ", by processes that are not visible here"
     topic = f"GPU {gpu.index}, {gpu.name}"
     if gpu.used > gpu.total * _MUCH:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from gpuviz import _core
 from gpuviz.doctor.finding import Finding
-from gpuviz.recorder.cupti import find_cupti, require_no_sanitizer
+from gpuviz.recorder.cupti import require_no_sanitizer
+from gpuviz.recorder.cupti_library import find_cupti
 
 _MEMORY_ONLY = "Only memory is recorded; kernels, copies and waits are not."
 

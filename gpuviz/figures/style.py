@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.installation import import_extra
+
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
@@ -14,11 +16,13 @@ _GRID = "rgba(138,143,152,.3)"
 
 
 def figure(title: str, *, x_title: str, y_title: str, **layout: Any) -> "go.Figure":
-    """Return an empty figure that is readable on light and dark pages."""
-    import plotly.graph_objects as go
+    """Return an empty figure that is readable on light and dark pages.
 
+    Raises:
+        MissingPackageError: Plotly is not installed.
+    """
     axis = {"gridcolor": _GRID, "zerolinecolor": _GRID, "automargin": True}
-    return go.Figure(
+    return import_extra("plotly.graph_objects", "charts").Figure(
         layout={
             "title": {"text": title, "font": {"size": 14}, "x": 0.01, "xanchor": "left"},
             "xaxis": axis | {"title": {"text": x_title}},

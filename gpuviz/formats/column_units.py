@@ -25,8 +25,8 @@ def described(name: str, table: "pa.Table") -> "pa.Table":
     """Return a table with one chunk per column and units in the schema's metadata."""
     known = schemas().get(name)
     fields = [
-        field.with_metadata({UNIT: _unit(field.name)})
-        if known is not None and field.name in known.names and _unit(field.name)
+        field.with_metadata({UNIT: unit_of(field.name)})
+        if known is not None and field.name in known.names and unit_of(field.name)
         else field
         for field in table.schema
     ]
@@ -50,7 +50,8 @@ def _schema(fields: "list[pa.Field]", metadata: "dict[bytes, bytes]") -> "pa.Sch
     return pa.schema(fields, metadata or None)
 
 
-def _unit(column: str) -> bytes:
+def unit_of(column: str) -> bytes:
+    """Return the unit of a column of a recording's own tables: ``ns``, ``bytes`` or none."""
     if column in _NS:
         return b"ns"
     return b"bytes" if column in _BYTES else b""

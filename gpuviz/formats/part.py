@@ -43,17 +43,25 @@ class PartWriter:
     Args:
         path: The path of the finished recording.
         manifest: The manifest at the start.
+        overwrite: Whether ``finish`` replaces a file that exists.
 
     Raises:
-        RecordingExistsError: ``path`` or ``<path>.part`` exists.
+        RecordingExistsError: ``path`` exists and is not to be replaced, or ``<path>.part`` exists.
         SpoolError: The directory cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], manifest: "Manifest") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], manifest: "Manifest", *, overwrite: bool = False
+    ) -> None:
         self.path = Path(path)
         self.directory = part_of(self.path)
         self._streams: dict[str, AppendStream] = {}
-        check_free(self.path, overwrite=False, remedy="remove it or record to another path")
+        self._overwrite = overwrite and not self.path.is_dir()
+        check_free(
+            self.path,
+            overwrite=self._overwrite,
+            remedy="record to another path or pass overwrite=True",
+        )
         check_part_free(
             self.path,
             remedy=f'load it with gpuviz.load("{self.directory}"), then remove it, or record to '
@@ -146,14 +154,13 @@ class PartWriter:
             recording: The finished recording.
             derived: The marked derived tables and conclusions of its file.
 
-
         Raises:
             SpoolError: The disk is full; nothing in memory is lost.
             RecordingExistsError: The path was created in the meantime.
         """
         with _spooling(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            gpuviz.write(recording, self.path, derived)
+            gpuviz.write(recording, self.path, derived, overwrite=self._overwrite)
 
     def _write_text(self, name: str, text: str) -> None:
         unfinished = self.directory / f".{name}.tmp"

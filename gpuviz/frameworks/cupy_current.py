@@ -3,8 +3,9 @@
 import importlib
 from types import ModuleType
 
-from gpuviz.allocator.driver import cuda_driver
+from gpuviz.allocator.driver import cuda_driver, driver_version
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.installation import cuda_requirements, pip_install
 
 
 def import_cupy() -> ModuleType:
@@ -17,7 +18,8 @@ def import_cupy() -> ModuleType:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
         raise DeviceUnavailableError(
-            f"CuPy cannot be imported ({error}): `pip install 'gpuviz[cuda13]'` or `[cuda12]`. "
+            f"CuPy cannot be imported ({error}): "
+            f"`{pip_install(*cuda_requirements(driver_version() // 1000))}`. "
             "Loading recordings, reports and `gpuviz demo` work without it.",
         ) from error
     return cupy

@@ -12,6 +12,7 @@ from gpuviz import _core
 from gpuviz.allocator.failure_report import explain_error
 from gpuviz.allocator.memory import caching_allocator
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.installation import pip_install
 
 
 class _Process:
@@ -97,7 +98,7 @@ def import_library(name: str, install: str) -> ModuleType:
 
     Args:
         name: The module.
-        install: The arguments of pip that install it.
+        install: The package that contains it.
 
     Raises:
         DeviceUnavailableError: It cannot be imported.
@@ -110,5 +111,5 @@ def import_library(name: str, install: str) -> ModuleType:
 
 def _cannot_import(name: str, install: str, error: ImportError) -> NoReturn:
     raise DeviceUnavailableError(
-        f"{name} cannot be imported ({error}): `pip install {install}`."
+        f"{name} cannot be imported ({error}): `{pip_install(install)}`."
     ) from error

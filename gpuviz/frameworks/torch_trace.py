@@ -1,6 +1,7 @@
 """Recording of PyTorch's own caching allocator beside CuPy's; it never imports torch."""
 
 import ctypes
+import logging
 import os
 import re
 import sys
@@ -20,8 +21,8 @@ from gpuviz.frameworks.driver_devices import device_rows, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_backward import watch_backward
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
+from gpuviz.messages import log
 from gpuviz.quantities import format_counted, format_duration
-from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -313,7 +314,7 @@ def _explain_failure(device: int, segment_size: int, allowed: int, free: int) ->
         report = FailureReport(device, threading.get_native_id(), None, details)
         explanation = explanation_of(report)
         if explanation:
-            write_line(sys.stderr, f"gpuviz: {explanation}")
+            log(logging.WARNING, explanation)
 
 
 class WithTorch:

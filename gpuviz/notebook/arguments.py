@@ -38,11 +38,16 @@ class _Parser(ArgumentParser):
                     yield from parser.words()
 
     def following(self, words: list[str]) -> list[str]:
-        """Return the commands; if ``words`` contains a command, its options."""
+        """Return the commands; of a command in ``words`` its options, or values of the last one."""
         for action in self._actions:
             if isinstance(action.choices, dict):
                 commands = [word for word in words if word in action.choices]
-                return [*action.choices[commands[0]].words()] if commands else [*action.choices]
+                if not commands:
+                    return [*action.choices]
+                command: _Parser = action.choices[commands[0]]
+                return command.following(words)
+            if action.choices and words[-1:] and words[-1] in action.option_strings:
+                return [*action.choices]
         return [*self.words()]
 
     def _meant(self, word: str) -> str:
@@ -111,6 +116,7 @@ def _line_parser() -> _Parser:
 
     start = add("start", "Start recording.")
     start.add_argument("path", nargs="?", metavar="PATH", help="the .gpuviz file to record to")
+    start.add_argument("--force", action="store_true", help="replace the file if it exists")
     _add_recording_options(start)
     add("stop", "Stop recording, print a summary, and return the recording.")
     add("status", "Show what has been recorded, dropped events, and the overhead.")

@@ -1,17 +1,20 @@
 """Charts of a dashboard: one Plotly widget and a menu."""
 
 import time
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
+from gpuviz.errors import MissingPackageError
 from gpuviz.figures.copies import copies_figure
 from gpuviz.figures.fragmentation import fragmentation_figure
 from gpuviz.figures.free_blocks import free_blocks_figure
 from gpuviz.figures.kernels import kernels_figure
 from gpuviz.figures.peak_chain import peak_chain_figure
 from gpuviz.figures.sites import sites_figure
-from gpuviz.notebook.closing import close_parts
+from gpuviz.installation import import_extra
+from gpuviz.notebook.closing import ClosedByRequest, close_parts
 from gpuviz.notebook.width import Width
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ MOST_OF_TIME = 0.01
 _HEIGHT = 360
 
 
-class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
+class Charts(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
     """Charts of a recording, one at a time.
 
     Plotly's widget adds megabytes to the notebook, so it is created once, when first opened.
@@ -92,9 +95,12 @@ class Charts(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
             self.children = [self.opener]
             return
         if self._widget is None:
-            import plotly.graph_objects as go
-
-            self._widget = go.FigureWidget(layout={"autosize": True})
+            try:
+                plotly = import_extra("plotly.graph_objects", "charts")
+            except MissingPackageError as error:
+                self.children = [self.opener, ipywidgets.HTML(escape(str(error)))]
+                return
+            self._widget = plotly.FigureWidget(layout={"autosize": True})
             self._widget._config = {"displayModeBar": False, "responsive": True}  # noqa: SLF001 - as Figure.show(config=)
             self._shown = [self._widget, Width()]
         self.children = [self.opener, self.choice, *self._shown]

@@ -5,6 +5,17 @@ from collections.abc import Iterator
 from ipywidgets import Widget
 
 
+class ClosedByRequest:
+    """A widget, as its first base, that deletion does not close.
+
+    ipywidgets keeps every open widget alive, so only the end of the interpreter deletes one. Its
+    other threads no longer run then, and closing would wait for them forever.
+    """
+
+    def __del__(self) -> None:
+        """Replace the finalizer of `ipywidgets.Widget`, which calls ``close``."""
+
+
 def close_parts(widget: Widget) -> None:
     """Close the children of a widget, and the layout and style of each.
 

@@ -12,7 +12,7 @@ import ipywidgets
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.charts import Charts
-from gpuviz.notebook.closing import close_parts
+from gpuviz.notebook.closing import ClosedByRequest, close_parts
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.findings import Findings
 from gpuviz.notebook.finished import Finished
@@ -49,7 +49,7 @@ def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
     return Dashboard(shared_control(), Finished(shown) if isinstance(shown, Recording) else shown)
 
 
-class Dashboard(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
+class Dashboard(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
     """The timeline of a recorder, with buttons, headline numbers, findings and charts.
 
     Args:

@@ -7,6 +7,7 @@ import ipywidgets
 
 from gpuviz.advice.text import unknown
 from gpuviz.notebook.charts import MOST_OF_TIME
+from gpuviz.notebook.closing import ClosedByRequest
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.values import findings_html
 from gpuviz.quantities import format_duration
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 SHORT_S = 0.1
 
 
-class Findings(ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
+class Findings(ClosedByRequest, ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
     """What would save memory or time in a recording, most saving first.
 
     A thread of its own computes the findings, so that numbers beside them move meanwhile.

@@ -90,7 +90,10 @@ class GpuvizMagics(Magics):
             _show(*self._compared.compared(running_cell()[0], recording))
 
     def _start(self, arguments: Namespace) -> None:
-        recorder = self.control.start(arguments.path, **self._options(arguments))
+        if arguments.path:
+            check_output(Path(arguments.path), force=arguments.force)
+        options = self._options(arguments) | {"overwrite": arguments.force}
+        recorder = self.control.start(arguments.path, **options)
         _say(f"Recording started{f': {arguments.path}' if arguments.path else '.'}")
         for note in recorder.status().notes:
             _say(note)

@@ -13,7 +13,7 @@ import anywidget
 
 from gpuviz.data.escaping import as_unicode
 from gpuviz.notebook.cells import on_cell_end, running_cell
-from gpuviz.notebook.closing import close_parts
+from gpuviz.notebook.closing import ClosedByRequest, close_parts
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.numbers import numbers_message
@@ -30,7 +30,7 @@ _open: "WeakSet[Timeline]" = WeakSet()
 _SET_UP_S = 5
 
 
-class Timeline(anywidget.AnyWidget):
+class Timeline(ClosedByRequest, anywidget.AnyWidget):
     """Shows a recording, or a recorder live, even while a cell runs.
 
     The widget subscribes to the recorder only while it is visible, and stores no data: the browser

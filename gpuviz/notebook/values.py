@@ -1,14 +1,18 @@
 """How gpuviz's values look in a notebook: HTML beside their text; all texts are escaped."""
 
+import shutil
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.text import NOTHING_FOUND, short_saving
+from gpuviz.advice.finding_text import NOTHING_FOUND
+from gpuviz.advice.text import short_saving
 from gpuviz.data.marks import TABLE_MARK
+from gpuviz.formats.column_units import unit_of
 from gpuviz.notebook.cell_markup import as_html
 from gpuviz.notebook.cell_result import cell_result
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.report.markup import with_code
+from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +27,14 @@ MOST_ROWS = 12
 # Memory events and activities; the summary of more takes longer than a user waits for a value.
 _MOST_ROWS_SUMMARIZED = 1_000_000
 _LONGEST_TEXT = 90
+# The types of columns of ids, which are no amounts.
+_IDS = ("uint32", "uint64")
 _TABLE = ("pyarrow.lib", "Table")
 # Columns of bytes besides those whose names end with ``_bytes``.
-_SIZES = ("bytes", "added", "largest", "peak_allocated", "peak_reserved", "peak_reserved_lower")
+_SIZES = {
+    *("bytes", "added", "largest", "peak_allocated", "peak_reserved", "peak_reserved_lower"),
+    *("requested", "allocated", "active", "reserved", "inactive_split", "largest_free"),
+}
 
 _FINDINGS_STYLE = """<style>
 .gpuviz-found{margin:2px;line-height:1.5;color:var(--jp-ui-font-color1,inherit);
@@ -85,47 +94,85 @@ def _finding(finding: "Finding") -> str:
 
 def register(shell: Any) -> None:
     """Show the tables of a recording with their units in an IPython shell."""
-    shell.display_formatter.formatters["text/html"].for_type_by_name(*_TABLE, _marked_table_html)
+    formatters = shell.display_formatter.formatters
+    formatters["text/html"].for_type_by_name(*_TABLE, _marked_table_html)
+    formatters["text/plain"].for_type_by_name(*_TABLE, _print_table)
 
 
 def unregister(shell: Any) -> None:
     """Undo `register`."""
-    shell.display_formatter.formatters["text/html"].pop(".".join(_TABLE), None)
+    for kind in ("text/html", "text/plain"):
+        shell.display_formatter.formatters[kind].pop(".".join(_TABLE), None)
 
 
 def _marked_table_html(table: "pa.Table") -> str | None:
     """Return None for a table of another library, which IPython then shows as before."""
-    return table_html(table) if TABLE_MARK in (table.schema.metadata or {}) else None
+    return table_html(table) if _is_marked(table) else None
+
+
+def _print_table(table: "pa.Table", printer: Any, _is_cycle: bool) -> None:
+    width = shutil.get_terminal_size().columns
+    printer.text(table_text(table, width) if _is_marked(table) else repr(table))
+
+
+def _is_marked(table: "pa.Table") -> bool:
+    return TABLE_MARK in (table.schema.metadata or {})
+
+
+def table_text(table: "pa.Table", width: int) -> str:
+    """Return the first rows of a table of a recording, with the columns that fit into a width."""
+    rows = table.slice(0, MOST_ROWS).to_pylist()
+    columns: list[list[str]] = []
+    hidden: list[str] = []
+    left = width
+    for field in table.schema:
+        values = (_value(field, row[field.name]) for row in rows)
+        texts = [printable(text) for text in (_heading(field.name), *values)]
+        widest = max(map(len, texts))
+        if columns and widest > left:
+            hidden.append(field.name)
+            continue
+        left -= widest + 2
+        pad = str.rjust if _is_number(field.type) else str.ljust
+        columns.append([pad(text, widest) for text in texts])
+    lines = ["  ".join(texts).rstrip() for texts in zip(*columns, strict=True)]
+    more = [f"more columns: {', '.join(hidden)}"] if hidden else []
+    return "\n".join([*lines, "; ".join([_extent(table), *more])])
 
 
 def table_html(table: "pa.Table") -> str:
     """Return the first rows of a table of a recording, with bytes and times as text."""
-    names = table.column_names
     head = "".join(
-        f"<th{_style(table.schema.field(name).type)}>{escape(_heading(name))}</th>"
-        for name in names
+        f"<th{_style(field.type)}>{escape(_heading(field.name))}</th>" for field in table.schema
     )
     rows = "".join(
         "<tr>"
         + "".join(
-            f"<td{_style(table.schema.field(name).type)}>{escape(_value(name, row[name]))}</td>"
-            for name in names
+            f"<td{_style(field.type)}>{escape(_value(field, row[field.name]))}</td>"
+            for field in table.schema
         )
         + "</tr>"
         for row in table.slice(0, MOST_ROWS).to_pylist()
     )
-    count = format_counted(table.num_rows, "row")
-    shown = f"the first {MOST_ROWS} of {count}" if table.num_rows > MOST_ROWS else count
     return (
         f'<div style="overflow-x:auto"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table><div>{shown}</div></div>"
+        f"<tbody>{rows}</tbody></table><div>{_extent(table)}</div></div>"
     )
 
 
+def _extent(table: "pa.Table") -> str:
+    count = format_counted(table.num_rows, "row")
+    return f"the first {MOST_ROWS} of {count}" if table.num_rows > MOST_ROWS else count
+
+
 def _style(kind: "pa.DataType") -> str:
+    return _NUMBER if _is_number(kind) else _TEXT
+
+
+def _is_number(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
-    return _NUMBER if pa.types.is_integer(kind) or pa.types.is_floating(kind) else _TEXT
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _heading(name: str) -> str:
@@ -133,22 +180,30 @@ def _heading(name: str) -> str:
     return name.removesuffix("_ns").replace("_", " ")
 
 
-def _value(name: str, value: Any) -> str:
+def _value(field: "pa.Field", value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
         return _cut(", ".join(map(str, value)))
     if isinstance(value, float):
-        return f"{format_bytes(int(value))}/s" if name == "bytes_per_second" else f"{value:.3g}"
-    if name == "stack" or not isinstance(value, int):
-        return _cut(str(value))
-    if name.endswith("_ns"):
+        is_rate = field.name == "bytes_per_second"
+        return f"{format_bytes(int(value))}/s" if is_rate else f"{value:.3g}"
+    return _integer(field, value) if isinstance(value, int) else _cut(str(value))
+
+
+def _integer(field: "pa.Field", value: int) -> str:
+    name = field.name
+    if name == "address":
+        return f"{value:#x}"
+    if name.endswith("_ns") or unit_of(name) == b"ns":
         return format_duration(value)
+    if name == "stack" or str(field.type) in _IDS:
+        return str(value)
     return format_bytes(value) if _is_size(name) else format_count(value)
 
 
 def _is_size(name: str) -> bool:
-    return name in _SIZES or name.endswith("_bytes")
+    return name in _SIZES or name.endswith("_bytes") or unit_of(name) == b"bytes"
 
 
 def _cut(text: str) -> str:

@@ -1,14 +1,14 @@
 """The CUPTI tracer of GPU activities."""
 
-import importlib
+import logging
 import os
-import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
+from gpuviz.messages import log
+from gpuviz.recorder.cupti_library import find_cupti, loaded_libraries
 
 if TYPE_CHECKING:
     from gpuviz.recorder.tracer import TracerOptions
@@ -83,8 +83,10 @@ class CuptiTracing:
 
     def _started(self, session: _core.Session) -> _core.CuptiTracer:
         require_no_sanitizer()
+        library = find_cupti(self._cuda_major)
+        log(logging.DEBUG, f"CUPTI: {library}")
         tracer = _core.CuptiTracer(
-            str(find_cupti(self._cuda_major)),
+            str(library),
             session,
             launch_sites=self._options.launch_sites,
             stacks=self._options.stacks,
@@ -104,61 +106,10 @@ def sanitizer_is_present() -> bool:
     """Whether compute-sanitizer checks this process; no other CUDA tool may start then."""
     return any(
         Path(os.environ.get(variable, "")).name == _SANITIZER for variable in _INJECTION_VARIABLES
-    ) or any(path.name == _SANITIZER for path in _loaded_libraries())
+    ) or any(path.name == _SANITIZER for path in loaded_libraries())
 
 
 def require_no_sanitizer() -> None:
     """Raise RuntimeError if compute-sanitizer checks this process."""
     if sanitizer_is_present():
         raise RuntimeError("compute-sanitizer is running, which CUPTI would disturb.")
-
-
-def find_cupti(cuda_major: int) -> Path:
-    """Return the path of libcupti of a CUDA major version.
-
-    A library that the process has already loaded comes first, because a second one would fail. Then
-    ``cuda-pathfinder``, CUDA's wheels, and the folders of the CUDA toolkit are searched.
-
-    Raises:
-        RuntimeError: CUPTI is not installed; the text names the package to install.
-    """
-    name = f"libcupti.so.{cuda_major}"
-    for path in (*_loaded(), *_of_pathfinder(name), *_of_wheels(name), *_of_toolkits(name)):
-        return path
-    raise RuntimeError(
-        f"CUPTI ({name}) was not found: `pip install nvidia-cuda-cupti"
-        f"{'-cu12' if cuda_major == 12 else ''}`, or set CUDA_PATH to a CUDA toolkit.",  # noqa: PLR2004
-    )
-
-
-def _loaded() -> Iterator[Path]:
-    return (path for path in _loaded_libraries() if path.name.startswith("libcupti.so"))
-
-
-def _loaded_libraries() -> Iterator[Path]:
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        _, separator, path = line.partition("/")
-        if separator:
-            yield Path("/", path)
-
-
-def _of_pathfinder(name: str) -> Iterator[Path]:
-    try:
-        pathfinder = importlib.import_module("cuda.pathfinder")
-        found = Path(pathfinder.load_nvidia_dynamic_lib("cupti").abs_path)
-    except (ImportError, AttributeError, RuntimeError):
-        return
-    if found.name == name:
-        yield found
-
-
-def _of_wheels(name: str) -> Iterator[Path]:
-    for folder in sys.path:
-        yield from sorted(Path(folder).glob(f"nvidia/*/lib/{name}"))
-
-
-def _of_toolkits(name: str) -> Iterator[Path]:
-    known = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
-    for toolkit in dict.fromkeys(filter(None, known)):
-        for folder in ("extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib"):
-            yield from sorted(Path(toolkit, folder).glob(name))

@@ -1,10 +1,13 @@
 """GPUs as reported by NVML, which creates no CUDA context."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+_MEMINFO = Path("/proc/meminfo")
 _COMPUTE_MODES = {1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 
 
@@ -16,6 +19,8 @@ class Gpu:
         index: Its position in the order of the PCI bus.
         total: Bytes of memory; 0 if unknown.
         used: Bytes in use by all processes; 0 if unknown.
+        shares_host_memory: Whether it has no memory of its own, as GB10; ``total`` and ``used`` are
+            those of the host's memory then.
         processes: Bytes by process; None if unknown, as in most containers.
         mig: Whether MIG is enabled.
         compute_mode: A restriction of its use; empty if there is none.
@@ -26,6 +31,7 @@ class Gpu:
     uuid: str
     total: int = 0
     used: int = 0
+    shares_host_memory: bool = False
     processes: tuple[tuple[int, int | None], ...] = ()
     mig: bool = False
     compute_mode: str = ""
@@ -52,9 +58,10 @@ def gpus() -> list[Gpu] | str:
 def device_totals() -> list[dict[str, Any]]:
     """Return the memory of each GPU by process, as JSON values.
 
-    GPUs with unknown memory are omitted. Keys: ``uuid`` and ``name``; ``total`` and ``used`` in
-    bytes; ``processes``, each with ``pid``, ``used`` in bytes (None if unknown) and ``own``,
-    whether it is this process. In a container the process ids may be those of its host.
+    Keys: ``uuid`` and ``name``; ``total`` and ``used`` in bytes, 0 if unknown;
+    ``sharesHostMemory``, see `Gpu`; ``processes``, each with ``pid``, ``used`` in bytes (None
+    if unknown) and ``own``, whether it is this process. In a container the process ids may be those
+    of its host.
     """
     found = gpus()
     return [
@@ -63,12 +70,12 @@ def device_totals() -> list[dict[str, Any]]:
             "name": gpu.name,
             "total": gpu.total,
             "used": gpu.used,
+            "sharesHostMemory": gpu.shares_host_memory,
             "processes": [
                 {"pid": pid, "used": used, "own": pid == os.getpid()} for pid, used in gpu.processes
             ],
         }
         for gpu in (() if isinstance(found, str) else found)
-        if gpu.total
     ]
 
 
@@ -82,7 +89,7 @@ def _gpu(nvml: Any, index: int) -> Gpu:
         except nvml.NVMLError:
             return None
 
-    memory = query(nvml.nvmlDeviceGetMemoryInfo)
+    total, used, is_shared = _memory(nvml, handle)
     running = query(nvml.nvmlDeviceGetComputeRunningProcesses) or []
     mig = query(nvml.nvmlDeviceGetMigMode)
     mode = query(nvml.nvmlDeviceGetComputeMode)
@@ -90,9 +97,37 @@ def _gpu(nvml: Any, index: int) -> Gpu:
         index=index,
         name=str(query(nvml.nvmlDeviceGetName) or "unnamed"),
         uuid=str(query(nvml.nvmlDeviceGetUUID) or ""),
-        total=0 if memory is None else int(memory.total),
-        used=0 if memory is None else int(memory.used),
+        total=total,
+        used=used,
+        shares_host_memory=is_shared,
         processes=tuple((each.pid, each.usedGpuMemory) for each in running),
         mig=bool(mig and mig[0]),
         compute_mode=_COMPUTE_MODES.get(mode, ""),
     )
+
+
+def _memory(nvml: Any, handle: Any) -> tuple[int, int, bool]:
+    """Return total and used bytes, 0 if unknown, and whether they are of the host's memory."""
+    try:
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    except nvml.NVMLError as error:
+        has_none = error.value == nvml.NVML_ERROR_NOT_SUPPORTED
+        return (*_host_memory(), True) if has_none and _uses_ats(nvml, handle) else (0, 0, False)
+    return int(memory.total), int(memory.used), False
+
+
+def _uses_ats(nvml: Any, handle: Any) -> bool:
+    """Whether the GPU translates addresses with the host's page tables."""
+    try:
+        mode = nvml.nvmlDeviceGetAddressingMode(handle)
+        return bool(mode == nvml.NVML_DEVICE_ADDRESSING_MODE_ATS)
+    except (nvml.NVMLError, AttributeError):  # drivers and bindings before 2025 lack it
+        return False
+
+
+def _host_memory() -> tuple[int, int]:
+    found = dict(
+        re.findall(r"^(\w+): +(\d+) kB", _MEMINFO.read_text(encoding="ascii"), re.MULTILINE)
+    )
+    total, available = (int(found[name]) << 10 for name in ("MemTotal", "MemAvailable"))
+    return total, total - available

@@ -22,6 +22,7 @@ AllocatorMode = Literal["caching", "observe"]
 def record(  # noqa: PLR0913 - the options are independent
     path: str | os.PathLike[str] | None = None,
     *,
+    overwrite: bool = False,
     device: "SimulatedGPU | None" = None,
     allocator: AllocatorMode = "caching",
     streams: bool = True,
@@ -45,6 +46,7 @@ def record(  # noqa: PLR0913 - the options are independent
     Args:
         path: A new ``.gpuviz`` file, written while recording. Without a path, the newest
             ``max_events`` events are kept in memory.
+        overwrite: Whether a file at ``path`` is replaced, when the recording ends.
         device: Record this simulated GPU instead of real ones.
         allocator: ``"caching"`` installs gpuviz's own allocator under CuPy; existing arrays stay
             valid and count as other memory. ``"observe"`` keeps the program's allocator (CuPy's
@@ -116,6 +118,7 @@ def record(  # noqa: PLR0913 - the options are independent
     return Recorder(
         _source(device, allocator, prevention, stacks=stacks),
         None if path is None else Path(path).absolute(),
+        overwrite=overwrite,
         stacks=stacks,
         max_events=max_events,
         tracer=_tracer(device, options) if streams else None,

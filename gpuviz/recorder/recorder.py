@@ -1,6 +1,7 @@
 """`Recorder`: starts and stops a recording, and owns the native session."""
 
 import atexit
+import logging
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ from gpuviz import _core
 from gpuviz.allocator.failure_report import set_failure_listener
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
+from gpuviz.messages import log
 from gpuviz.recorder.ending import Ending
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
@@ -30,7 +32,6 @@ from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
 from gpuviz.recorder.tracer import NoTracer
 from gpuviz.recording import Recording
-from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,8 +55,8 @@ class Recorder:
     reference: it records until `stop`, or until the interpreter exits.
 
     Attributes:
-        announces: Whether to print on stderr, when the interpreter exits, what was found of what
-            the recorder was asked to look for.
+        announces: Whether to log, when the interpreter exits, what was found of what the recorder
+            was asked to look for.
         before_start: Called with each recorder before it starts; it may stop another recorder.
             Meant for background recordings.
     """
@@ -76,6 +77,7 @@ class Recorder:
         *,
         stacks: bool,
         max_events: int,
+        overwrite: bool = False,
         tracer: "Tracer | None" = None,
         launch_blocks: bool = False,
         prevention: Prevention = NO_PREVENTION,
@@ -86,6 +88,7 @@ class Recorder:
         self._tracer = tracer or NoTracer()
         self._source = source
         self._path = path
+        self._overwrite = overwrite
         self._max_events = max_events
         self._stack_depth = STACK_DEPTH if stacks else 0
         self._launch_blocks = launch_blocks
@@ -121,7 +124,7 @@ class Recorder:
         Raises:
             RecorderError: This recorder has been started before, another one is active, or
                 ``record_stream`` or ``poison`` cannot work because launches are not visible.
-            RecordingExistsError: The path already exists.
+            RecordingExistsError: The path already exists, and is not to be overwritten.
             SpoolError: The path's folder does not exist or is not writable.
             DeviceUnavailableError: CuPy, a GPU or a usable driver is missing.
         """
@@ -141,10 +144,12 @@ class Recorder:
                 _import_judges()
             self._event_cost_ns = self._session.measure_event_cost_ns()
             self._begin()
+            log(logging.INFO, f"Recording started: {self._path or 'in memory'}")
 
     def _begin(self) -> None:
         self._statistics.restart()
-        store = Store(self._path, self._manifest(complete=False), self._max_events)
+        manifest = self._manifest(complete=False)
+        store = Store(self._path, manifest, self._max_events, overwrite=self._overwrite)
         pump = Pump(
             self._session,
             self._source,
@@ -214,6 +219,7 @@ class Recorder:
             self._end()
             recording = self._store.finished()
         assert recording is not None  # noqa: S101
+        log(logging.INFO, f"Recording stopped: {recording!r}")
         if self._verdict is not None and self.announces:
             atexit.unregister(self._print_verdict)
             atexit.register(self._print_verdict)
@@ -494,7 +500,7 @@ class Recorder:
     def _print_verdict(self) -> None:
         if self._verdict is not None:
             for sentence in (*self._verdict.found, *self._verdict.unknown):
-                write_line(sys.__stderr__, f"gpuviz: {sentence}")
+                log(logging.WARNING, sentence, stream=sys.__stderr__)
 
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""

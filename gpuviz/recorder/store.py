@@ -49,17 +49,19 @@ class Store:
         failure: Why the recording is not written to disk; None if it is.
 
     Raises:
-        RecordingExistsError: ``path`` or ``<path>.part`` exists.
+        RecordingExistsError: ``path`` exists and ``overwrite`` is False, or ``<path>.part`` exists.
         SpoolError: The folder of ``path`` is missing or cannot be written.
     """
 
-    def __init__(self, path: Path | None, manifest: "Manifest", max_events: int) -> None:
+    def __init__(
+        self, path: Path | None, manifest: "Manifest", max_events: int, *, overwrite: bool = False
+    ) -> None:
         if path is not None and not _is_folder(path.parent):
             raise SpoolError(
                 f"{path}: the folder {path.parent} does not exist; create it, or record "
                 "to another path",
             )
-        self._part = None if path is None else PartWriter(path, manifest)
+        self._part = None if path is None else PartWriter(path, manifest, overwrite=overwrite)
         self._max_events = max_events
         self._kept: dict[str, _Kept] = {}
         self._before = {EVENTS: _Before(), HOST_EVENTS: _HostBefore()}

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.text import NOTHING_FOUND, left_out, unknown
+from gpuviz.advice.finding_text import NOTHING_FOUND
+from gpuviz.advice.text import left_out, unknown
 from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share

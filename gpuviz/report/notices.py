@@ -9,8 +9,9 @@ import numpy as np
 
 from gpuviz.advice.dominant import dominant
 from gpuviz.advice.finding import Line
+from gpuviz.advice.finding_text import NOTHING_FOUND, saving
 from gpuviz.advice.scale import LEAST_BYTES
-from gpuviz.advice.text import MOST_SHOWN, NOTHING_FOUND, saving, short_saving
+from gpuviz.advice.text import MOST_SHOWN, short_saving
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.strings import texts
 from gpuviz.out_of_memory.request import RequestDetails

@@ -37,7 +37,7 @@ def bare_cupti(*kinds: int, everything: bool = False):
     import cupy
 
     from gpuviz import _testing
-    from gpuviz.recorder.cupti import find_cupti
+    from gpuviz.recorder.cupti_library import find_cupti
 
     major = cupy.cuda.runtime.runtimeGetVersion() // 1000
     tool = _testing.BareCupti(str(find_cupti(major)), None if everything else list(kinds))

@@ -250,7 +250,7 @@ def test_a_server_without_gpuviz_shows_recordings_and_says_what_snapshots_need(
         said = alert.inner_text()
         page.close()
 
-    assert "pip install gpuviz, then restart JupyterLab" in said
+    assert "Install it there, then restart JupyterLab" in said
 
 
 def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):

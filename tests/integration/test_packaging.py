@@ -1,10 +1,14 @@
 import ctypes
+import os
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
+
+import pytest
 
 import gpuviz
 
@@ -53,7 +57,7 @@ def test_a_wheel_builds_without_a_system_node_and_holds_what_it_should(wheel):
     assert ours == ["gpuviz/frameworks/torch_tracker.cpp"]
     assert {"gpuviz/_core.abi3.so", "gpuviz/_core.pyi", "gpuviz/py.typed"} <= set(names)
     assert "gpuviz/static/report.js" in names
-    assert "gpuviz_record.pth" in names
+    assert wheel.stat().st_size < 4_000_000
 
 
 def test_a_wheel_brings_the_extensions_of_jupyterlab_and_of_its_server(wheel):
@@ -89,3 +93,52 @@ def test_a_wheels_library_is_one_that_nvtx_can_load(wheel, tmp_path):
         library = ctypes.CDLL(archive.extract("gpuviz/_core.abi3.so", tmp_path))
 
     assert hasattr(library, "InitializeInjectionNvtx2")
+
+
+# What a Python does at its start that reads .start files, as PEP 829 says.
+START = """\
+import pkgutil, sys
+from pathlib import Path
+wheel, packages = sys.argv[1:]
+sys.path += [wheel, packages]
+for start in Path(wheel).glob("*.start"):
+    for entry in start.read_text().splitlines():
+        pkgutil.resolve_name(entry)()
+print("gpuviz" in sys.modules)
+import gpuviz
+gpu = gpuviz.SimulatedGPU()
+kept = gpu.empty(1234567)
+"""
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_python_without_import_lines_in_pth_files_records_from_its_start(
+    wheel, tmp_path, is_recorded
+):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "wheel")
+    environment = {name: os.environ[name] for name in os.environ if name != "GPUVIZ_RECORD"}
+    if is_recorded:
+        environment["GPUVIZ_RECORD"] = str(tmp_path / "recorded")
+    folders = [tmp_path / "wheel", sysconfig.get_path("purelib")]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", START, *folders],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+    )
+    recorded = [gpuviz.load(path) for path in (tmp_path / "recorded").glob("*")]
+    sizes = [each.table("memory_events")["requested_size"].to_pylist() for each in recorded]
+
+    assert done.stdout == f"{is_recorded}\n"
+    assert [1234567 in each for each in sizes] == [True] * is_recorded
+
+
+def test_both_startup_files_name_the_same_function(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        module, function = archive.read("gpuviz_record.start").decode().strip().split(":")
+        line = archive.read("gpuviz_record.pth").decode().strip()
+
+    assert line == f"import {module}; {module}.{function}()"

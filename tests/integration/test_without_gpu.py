@@ -42,7 +42,8 @@ DRIVER_MISSING = (
     "Loading recordings, reports and `gpuviz demo` work without a GPU."
 )
 CUPY_MISSING = (
-    "CuPy cannot be imported (cupy is blocked): `pip install 'gpuviz[cuda13]'` or `[cuda12]`. "
+    "CuPy cannot be imported (cupy is blocked): "
+    "`pip install 'cupy-cuda13x[ctk]>=14' 'cuda-toolkit[cupti]==13.*'`. "
     "Loading recordings, reports and `gpuviz demo` work without it."
 )
 NEED_A_DRIVER = [

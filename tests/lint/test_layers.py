@@ -64,7 +64,9 @@ TS = {
 # where rooms before its own need it.
 PYTHON = (
     "terminal",
+    "messages",
     "errors",
+    "installation",
     "quantities",
     # What a recording is, and its files.
     "data",
@@ -85,6 +87,7 @@ PYTHON = (
     "recorder.status",
     "recorder.source",
     "recorder.tracer",
+    "recorder.cupti_library",
     "recorder.cupti",
     "recorder.prevention",
     "recorder.stream_ranges",

@@ -28,7 +28,7 @@ export async function convertedUrl(
   if (!canConvert) {
     throw new Error(
       words.__(
-        "Opening PyTorch snapshots needs gpuviz in the Jupyter server's environment: pip install gpuviz, then restart JupyterLab.",
+        "Opening PyTorch snapshots needs gpuviz in the Jupyter server's environment. Install it there, then restart JupyterLab.",
       ),
     );
   }

@@ -123,7 +123,7 @@ export class KernelLink {
       throw new Error(
         ename === "ModuleNotFoundError"
           ? this.#words.__(
-              "gpuviz is not installed in the kernel's environment. Run `%pip install gpuviz` in a cell.",
+              "gpuviz is not installed in the kernel's environment. Install it there too.",
             )
           : `${ename}: ${evalue}`,
       );

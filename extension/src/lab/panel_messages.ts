@@ -13,8 +13,11 @@ export interface ProcessUse {
 export interface DeviceTotals<More = unknown> {
   readonly uuid: string;
   readonly name: string;
+  /** Bytes; 0 if unknown. */
   readonly total: number;
   readonly used: number;
+  /** Whether the numbers are those of the host's memory, because the device has none of its own. */
+  readonly sharesHostMemory?: boolean;
   readonly processes: readonly (ProcessUse & More)[];
 }
 

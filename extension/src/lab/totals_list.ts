@@ -28,21 +28,32 @@ function totalsOf(
   where: string,
   words: TranslationBundle,
 ): HTMLElement {
-  const { name, total, used, processes } = device;
+  const { name, processes } = device;
   const section = element("section", "gpuviz-device");
   const title = element("h3", "", name);
   title.title = name;
-  const meter = document.createElement("meter");
-  meter.max = total;
-  meter.value = used;
-  const text = words.__("%1 of %2 in use", formatBytes(used), formatBytes(total));
-  meter.setAttribute("aria-label", text);
   const list = document.createElement("ul");
   const byUse = [...processes].sort((left, right) => (right.used ?? -1) - (left.used ?? -1));
   list.append(...byUse.map((process) => processItem(process, owners.get(process.pid), words)));
   section.append(title, ...(where === "" ? [] : [element("p", "gpuviz-device__where", where)]));
-  section.append(meter, element("p", "", text), list);
+  section.append(...memoryOf(device, words), list);
   return section;
+}
+
+function memoryOf(device: ToldDevice["device"], words: TranslationBundle): HTMLElement[] {
+  const { total, used, sharesHostMemory = false } = device;
+  if (total === 0) {
+    return [element("p", "", words.__("Memory in use unknown"))];
+  }
+  const sizes = [formatBytes(used), formatBytes(total)];
+  const text = sharesHostMemory
+    ? words.__("%1 of %2 in use, shared with the CPU", ...sizes)
+    : words.__("%1 of %2 in use", ...sizes);
+  const meter = document.createElement("meter");
+  meter.max = total;
+  meter.value = used;
+  meter.setAttribute("aria-label", text);
+  return [meter, element("p", "", text)];
 }
 
 function processItem(

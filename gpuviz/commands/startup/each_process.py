@@ -1,7 +1,7 @@
 """Startup hook of each process in whose environment ``GPUVIZ_RECORD`` names a folder.
 
-Python runs it through ``gpuviz_record.pth`` before the program. The processes that this one starts
-inherit the variables, so that each records to a file of its own.
+Python runs it through ``gpuviz_record`` in site-packages before the program. The processes that
+this one starts inherit the variables, so that each records to a file of its own.
 """
 
 import os

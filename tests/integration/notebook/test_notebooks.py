@@ -12,7 +12,7 @@ import pytest
 from nbclient import NotebookClient
 
 import gpuviz
-from gpuviz.advice.text import saving
+from gpuviz.advice.finding_text import saving
 from gpuviz.commands.workloads import WORKLOADS
 
 NOTEBOOKS = {

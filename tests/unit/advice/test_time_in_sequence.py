@@ -2,8 +2,9 @@
 
 import pytest
 
+from gpuviz.advice.finding_text import saving
 from gpuviz.advice.findings import findings
-from gpuviz.advice.text import findings_text, saving
+from gpuviz.advice.text import findings_text
 from tests.unit.advice.timed_programs import saved_ns, timed
 from tests.unit.simulated_programs import pageable_pipeline
 

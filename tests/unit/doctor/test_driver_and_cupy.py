@@ -1,4 +1,5 @@
 from importlib.metadata import version
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,11 +113,37 @@ def test_cupy_is_held_against_the_driver(served, packages, runtime, expected):
     assert [(finding.topic, finding.level) for finding in found] == expected
 
 
-@pytest.mark.parametrize(("served", "extra"), [(12080, "cuda12"), (13000, "cuda13"), (0, "cuda13")])
-def test_a_missing_cupy_is_answered_with_the_one_that_fits_the_driver(served, extra):
+@pytest.mark.parametrize(("served", "major"), [(12080, 12), (13000, 13), (0, 13), (14020, 13)])
+def test_a_missing_cupy_is_answered_with_the_one_that_fits_the_driver(served, major):
     [finding] = cupy_build.findings(served, [], 0)
+    cupy, toolkit = f"'cupy-cuda{major}x[ctk]>=14'", f"'cuda-toolkit[cupti]=={major}.*'"
 
-    assert finding.remedy == f"pip install 'gpuviz[{extra}]'"
+    assert finding.remedy == f"pip install {cupy} {toolkit}"
+
+
+def cupy_with(get_version):
+    return SimpleNamespace(cuda=SimpleNamespace(nvrtc=SimpleNamespace(getVersion=get_version)))
+
+
+def test_the_compiler_of_kernels_is_found(monkeypatch):
+    monkeypatch.setattr(cupy_build, "import_cupy", lambda: cupy_with(lambda: (13, 2)))
+    finding = cupy_build.compiler(13000)
+
+    assert (finding.level, finding.found) == ("ok", "CUDA 13.2")
+
+
+def test_a_missing_compiler_of_kernels_is_answered_with_what_to_install(monkeypatch):
+    def missing():
+        raise RuntimeError('Failure finding "libnvrtc.so.12"\n  listdir("/usr/lib")')
+
+    monkeypatch.setattr(cupy_build, "import_cupy", lambda: cupy_with(missing))
+    finding = cupy_build.compiler(12080)
+
+    assert (finding.level, finding.found) == (
+        "warning",
+        'not found: Failure finding "libnvrtc.so.12"',
+    )
+    assert finding.remedy.startswith("pip install 'cupy-cuda12x[ctk]>=14'")
 
 
 def test_the_cupy_of_this_environment_is_found():

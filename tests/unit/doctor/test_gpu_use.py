@@ -50,6 +50,22 @@ def test_a_full_gpu_is_a_warning(machine, processes, expected):
     assert finding.meaning == "75 % is in use; 6.00 GiB is free."
 
 
+def test_a_gpu_without_memory_of_its_own_is_told_with_that_of_the_host(machine):
+    gpu = Gpu(
+        index=0, name="GB10", uuid="", total=128 * GIB, used=32 * GIB, shares_host_memory=True
+    )
+    [finding] = gpu_use.findings(machine, [gpu], has_driver=True)
+
+    assert finding.found == "32.0 GiB of 128 GiB of the host's memory used"
+
+
+def test_a_gpu_whose_memory_is_unknown_is_told_with_its_processes(machine):
+    gpu = Gpu(index=0, name="L4", uuid="", processes=((11, 2 * GIB),))
+    [finding] = gpu_use.findings(machine, [gpu], has_driver=True)
+
+    assert finding.found == "memory in use unknown: process 11 (python train.py) 2.00 GiB"
+
+
 def test_mig_and_compute_modes_are_told(machine):
     gpus = [
         Gpu(index=0, name="A", uuid="", mig=True, compute_mode="exclusive process"),

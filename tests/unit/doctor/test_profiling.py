@@ -4,7 +4,7 @@ import pytest
 
 from gpuviz.doctor import cupy_build, permissions, profiling
 from gpuviz.doctor.machine import Machine
-from gpuviz.recorder import cupti
+from gpuviz.recorder import cupti_library
 
 RUNTIME = cupy_build.runtime_version()
 LIBRARY = f"libcupti.so.{RUNTIME // 1000}"
@@ -74,12 +74,12 @@ def test_cupti_is_found_where_cupy_brings_it():
 
 
 def test_a_missing_cupti_limits_to_memory_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(cupti, "_loaded", lambda: iter(()))
+    monkeypatch.setattr(cupti_library, "loaded_libraries", lambda: iter(()))
     [finding] = profiling.findings(11000, has_driver=False, tools=[])
 
     assert (finding.level, finding.found) == ("warning", "not found")
     assert "Only memory" in finding.meaning
-    assert "pip install nvidia-cuda-cupti" in finding.remedy
+    assert "pip install 'cuda-toolkit[cupti]==12.*'" in finding.remedy
 
 
 @pytest.mark.parametrize("error", ["CUPTI serves one tool a process, and nsys has it already.", ""])

@@ -256,7 +256,7 @@ def test_a_torch_without_a_gpu_is_left_alone(torch, cache):
     assert not cache.exists()
 
 
-def test_a_failed_request_is_explained_on_stderr(torch, capsys, monkeypatch):
+def test_a_failed_request_is_explained(torch, caplog, monkeypatch):
     from gpuviz.allocator.failure_report import set_failure_listener
 
     torch.is_initialized = True
@@ -277,7 +277,7 @@ def test_a_failed_request_is_explained_on_stderr(torch, capsys, monkeypatch):
         "device_free": MIB,
         "device_total": 80 * MIB,
     }
-    assert capsys.readouterr().err == f"gpuviz: None, {details}\n"
+    assert caplog.messages == [f"None, {details}"]
 
 
 def test_a_torch_that_fails_does_not_stop_the_program(torch):

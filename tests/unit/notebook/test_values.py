@@ -9,8 +9,8 @@ import pytest
 import gpuviz
 from gpuviz import commands
 from gpuviz.advice.finding import Finding, Findings
-from gpuviz.notebook.values import MOST_ROWS, findings_html, table_html
-from gpuviz.quantities import format_share
+from gpuviz.notebook.values import MOST_ROWS, findings_html, table_html, table_text
+from gpuviz.quantities import format_bytes, format_duration, format_share
 from tests.unit.recording.from_activities import Timeline
 
 RECORDINGS = Path(commands.__file__).parent / "recordings"
@@ -71,6 +71,28 @@ def test_findings_show_what_they_save(recording):
     assert words(found[0]._repr_html_()) == words(findings_html(found[:1]))
 
 
+def test_findings_are_sentences_in_a_terminal(recording):
+    found = recording.findings()
+    first, *_, last = repr(found).split("\n")
+    one = str(found[0]).split("\n")
+
+    assert first == f"1. {found[0].title} [{found[0].rule}, {found[0].certainty}]"
+    assert last.startswith("   ")
+    assert repr(found).count("\n\n") == len(found) - 1
+    assert (one[0], one[-1]) == (
+        first.removeprefix("1. "),
+        repr(Findings(found[:1])).split("\n")[-1],
+    )
+    assert repr(found[0]) == f"<Finding {found[0].rule}: {found[0].title}>"
+    assert repr(Findings()).startswith("Nothing was found that would save 1 %")
+
+
+def test_findings_in_a_terminal_cannot_control_it():
+    finding = Finding("R45", "One \x1b[2J", "Reason.", "Change.", "certain", 0)
+
+    assert "\x1b" not in repr(Findings([finding])) + str(finding)
+
+
 def test_no_findings_say_that_nothing_was_found():
     assert words(Findings()._repr_html_()).startswith("Nothing was found that would save 1 %")
 
@@ -105,7 +127,36 @@ def test_a_table_of_a_recording_shows_bytes_and_times_with_their_units(shell, re
     assert (row["kernel"], row["idle"]) == ("53.1 ms", "1.06 ms")
     assert len(others) == MOST_ROWS - 1
     assert f"the first {MOST_ROWS} of {lines.num_rows} rows" in shown(shell, lines)["text/html"]
-    assert shown(shell, lines)["text/plain"].startswith("pyarrow.Table")
+    assert shown(shell, pa.table({"time": [1]}))["text/plain"].startswith("pyarrow.Table")
+
+
+def test_a_table_of_events_shows_times_sizes_addresses_and_ids(shell, recording):
+    events = recording.table("memory_events")
+    head, first, *_ = rows_of(shown(shell, events)["text/html"])
+    row = dict(zip(head, first, strict=True))
+    raw = events.slice(0, 1).to_pylist()[0]
+
+    assert row["time"] == format_duration(raw["time"])
+    assert row["size"] == format_bytes(raw["size"])
+    assert row["address"] == hex(raw["address"])
+    assert row["thread"] == str(raw["thread"])
+
+
+def test_a_table_is_text_of_the_terminals_width_in_a_terminal(shell, recording, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    events = recording.table("memory_events")
+    head, first, *rest, extent = shown(shell, events)["text/plain"].split("\n")
+
+    assert head.split() == ["time", "action", "address", "size", "requested", "size"]
+    assert hex(events["address"][0].as_py()) in first.split()
+    assert max(map(len, [head, first, *rest])) <= 70
+    assert extent.startswith(f"the first {MOST_ROWS} of 14,790 rows; more columns: device, stream")
+
+
+def test_a_table_in_a_terminal_cannot_control_it():
+    table = pa.table({"name": ["one\x1b[2J"], "size": [1 << 20]})
+
+    assert table_text(table, 80) == "name            size\none\\x1b[2J  1.00 MiB\n1 row"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The search for CUPTI, and recordings without it."""
+"""Recordings without CUPTI."""
 
 import warnings
 from pathlib import Path
@@ -11,30 +11,6 @@ from gpuviz.recorder import cupti
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recorder.tracer import TracerOptions
 from tests.unit.recorder.simulated_source import SimulatedSource
-
-
-def test_cupti_of_the_wheel_is_found():
-    found = cupti.find_cupti(13)
-
-    assert found.name == "libcupti.so.13"
-    assert found.is_file()
-
-
-def test_a_toolkit_is_found_by_its_variable(tmp_path, monkeypatch):
-    library = tmp_path / "extras" / "CUPTI" / "lib64" / "libcupti.so.99"
-    library.parent.mkdir(parents=True)
-    library.touch()
-    monkeypatch.setenv("CUDA_PATH", str(tmp_path))
-    monkeypatch.setattr(cupti, "_loaded", lambda: iter(()))
-
-    assert cupti.find_cupti(99) == library
-
-
-def test_one_that_is_nowhere_is_named_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(cupti, "_loaded", lambda: iter(()))
-
-    with pytest.raises(RuntimeError, match=r"libcupti\.so\.98.*pip install nvidia-cuda-cupti"):
-        cupti.find_cupti(98)
 
 
 def test_a_library_that_is_no_cupti_is_refused():

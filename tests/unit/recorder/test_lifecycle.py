@@ -146,11 +146,31 @@ def test_a_path_that_exists_is_refused_and_kept(source, new_recorder, tmp_path):
     path = tmp_path / "run.gpuviz"
     path.write_text("precious")
 
-    with pytest.raises(RecordingExistsError, match=r"run.gpuviz exists; remove it or record to"):
+    with pytest.raises(RecordingExistsError, match=r"run.gpuviz exists; record to another path or"):
         new_recorder(source, path).start()
 
     assert [file.name for file in tmp_path.iterdir()] == ["run.gpuviz"]
     assert path.read_text() == "precious"
+
+
+def test_a_file_to_be_overwritten_is_kept_until_the_new_recording_is_complete(tmp_path):
+    path = tmp_path / "run.gpuviz"
+    path.write_text("precious")
+    gpu = gpuviz.SimulatedGPU()
+    with gpuviz.record(path, device=gpu, overwrite=True):
+        gpu.empty(1234)
+        during = path.read_text()
+
+    assert during == "precious"
+    assert 1234 in gpuviz.load(path).table("memory_events")["requested_size"].to_pylist()
+    assert [file.name for file in tmp_path.iterdir()] == ["run.gpuviz"]
+
+
+def test_a_folder_is_not_overwritten(tmp_path):
+    (tmp_path / "run.gpuviz").mkdir()
+
+    with pytest.raises(RecordingExistsError, match=r"run.gpuviz exists"):
+        gpuviz.record(tmp_path / "run.gpuviz", device=gpuviz.SimulatedGPU(), overwrite=True).start()
 
 
 def test_a_part_directory_that_exists_is_refused_with_the_way_to_load_it(

@@ -12,7 +12,15 @@ GIB = 1 << 30
 
 
 class FakeNvmlError(Exception):
-    """As NVML's."""
+    """As NVML's, with the number of an error."""
+
+    value = 999
+
+
+class FakeNotSupportedError(FakeNvmlError):
+    """As NVML's error of a function that a GPU lacks."""
+
+    value = 3
 
 
 def refuse(*_):
@@ -34,7 +42,8 @@ def fake_nvml(monkeypatch, **changed):
         "nvmlDeviceGetMigMode": lambda handle: [handle, handle],
         "nvmlDeviceGetComputeMode": lambda handle: 3 * handle,
     }
-    fake = SimpleNamespace(NVMLError=FakeNvmlError, **(functions | changed))
+    constants = {"NVML_ERROR_NOT_SUPPORTED": 3, "NVML_DEVICE_ADDRESSING_MODE_ATS": 2}
+    fake = SimpleNamespace(NVMLError=FakeNvmlError, **(constants | functions | changed))
     monkeypatch.setitem(sys.modules, "pynvml", fake)
 
 
@@ -101,6 +110,7 @@ def test_the_totals_name_the_process_that_asks(monkeypatch):
             "name": "NVIDIA 0",
             "total": 80 * GIB,
             "used": 3 * GIB,
+            "sharesHostMemory": False,
             "processes": [
                 {"pid": os.getpid(), "used": 1234, "own": True},
                 {"pid": 11, "used": None, "own": False},
@@ -109,13 +119,32 @@ def test_the_totals_name_the_process_that_asks(monkeypatch):
     ]
 
 
-def test_the_totals_leave_out_a_gpu_whose_memory_is_unknown(monkeypatch):
-    def memory(handle):
-        return refuse() if handle == 0 else SimpleNamespace(total=1234, used=567)
+def without_memory(*_):
+    raise FakeNotSupportedError("Not Supported")
 
-    fake_nvml(monkeypatch, nvmlDeviceGetMemoryInfo=memory)
 
-    assert [(each["uuid"], each["total"]) for each in nvml.device_totals()] == [("GPU-1", 1234)]
+def test_a_gpu_without_memory_of_its_own_has_that_of_the_host(monkeypatch, tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:  125000000 kB\nMemFree: 5 kB\nMemAvailable:  25000000 kB\n")
+    monkeypatch.setattr(nvml, "_MEMINFO", meminfo)
+    fake_nvml(
+        monkeypatch,
+        nvmlDeviceGetMemoryInfo=without_memory,
+        nvmlDeviceGetAddressingMode=lambda handle: 2 * handle,
+    )
+    told = [
+        (each["total"], each["used"], each["sharesHostMemory"]) for each in nvml.device_totals()
+    ]
+
+    assert told == [(0, 0, False), (125_000_000 << 10, 100_000_000 << 10, True)]
+
+
+@pytest.mark.parametrize("memory", [refuse, without_memory])
+def test_the_totals_include_a_gpu_whose_memory_is_unknown(monkeypatch, memory):
+    fake_nvml(monkeypatch, nvmlDeviceGetMemoryInfo=memory, nvmlDeviceGetAddressingMode=refuse)
+    without_function = [(each["uuid"], each["total"]) for each in nvml.device_totals()]
+
+    assert without_function == [("GPU-0", 0), ("GPU-1", 0)]
 
 
 def test_the_real_library_answers_where_there_is_a_driver():

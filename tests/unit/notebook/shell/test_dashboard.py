@@ -1,6 +1,7 @@
 """The dashboard's buttons, numbers, charts and static output; the timeline is a stand-in."""
 
 import re
+import sys
 import threading
 import time
 from pathlib import Path
@@ -181,6 +182,22 @@ def test_the_charts_are_one_widget_that_is_made_when_asked_for(shell, dashboard)
     assert len(set(titles)) == len(CHARTS)
     assert charts._widget is widget
     assert charts.children == (charts.opener,)
+
+
+def test_without_plotly_the_charts_are_the_command_that_installs_it(dashboard, monkeypatch):
+    charts = dashboard._charts
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    charts.opener.value = True
+    [opener, message] = charts.children
+    monkeypatch.undo()
+    charts.opener.value = False
+    charts.opener.value = True
+
+    assert (opener, message.value) == (
+        charts.opener,
+        "plotly is not installed: `pip install &#x27;plotly&gt;=5.20&#x27;`.",
+    )
+    assert charts._widget in charts.children
 
 
 KEEPS = """

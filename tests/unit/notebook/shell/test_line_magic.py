@@ -72,6 +72,18 @@ def test_a_saved_file_is_only_replaced_by_force(shell, tmp_path):
     assert path.stat().st_size != size
 
 
+def test_a_recording_replaces_a_file_only_by_force(shell, tmp_path):
+    path = tmp_path / "run.gpuviz"
+    path.write_text("precious")
+    refused = shell.run(f"%gpuviz start {path} --simulated gpu")
+    shell.run(f"%gpuviz start {path} --simulated gpu --force\nx = gpu.empty(1234)\n%gpuviz stop")
+
+    assert refused.stderr.startswith(
+        f"UsageError: {path} exists; choose another name, or use --force to replace it."
+    )
+    assert gpuviz.load(path).peak().bytes == 1536
+
+
 def test_clearing_goes_on_with_an_empty_recording(shell):
     shell.run("%gpuviz start --simulated gpu")
     shell.run("x = gpu.empty(1234); del x")
