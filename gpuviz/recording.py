@@ -124,7 +124,7 @@ class Recording(RecordingData):
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
-        from gpuviz.advice.conclusions import for_file
+        from gpuviz.conclusions.store import for_file
         from gpuviz.formats import gpuviz
 
         stored = derived_for_file(self) | for_file(self)
@@ -198,7 +198,7 @@ class Recording(RecordingData):
         if name not in self.tables and name in self.derived:
             return self.derived[name]
         if name not in self.tables and name in conclusion_schemas():
-            from gpuviz.advice.conclusions import conclusion_table
+            from gpuviz.conclusions.store import conclusion_table
 
             return conclusion_table(self, name)
         if name not in self.tables:
@@ -300,7 +300,7 @@ class Recording(RecordingData):
             device: Ordinal; the recording's first device if None.
         """
         if settings is None and capacity is None:
-            from gpuviz.advice.conclusions import known_what_if
+            from gpuviz.conclusions.store import known_what_if
 
             return formatted(known_what_if(self, self.device_or_first(device)))
         from gpuviz.analysis.what_if import what_if
@@ -322,9 +322,9 @@ class Recording(RecordingData):
             small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the
                 time, or saves nothing after the findings before it.
         """
-        from gpuviz.advice.conclusions import known_findings
         from gpuviz.advice.finding import Findings
         from gpuviz.advice.findings import findings
+        from gpuviz.conclusions.store import known_findings
 
         return Findings(findings(self, small=True) if small else known_findings(self))
 
@@ -440,7 +440,7 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; the recording's first device if None.
         """
-        from gpuviz.advice.conclusions import known_iterations
+        from gpuviz.conclusions.store import known_iterations
 
         return formatted(known_iterations(self, self.device_or_first(device)))
 

@@ -1,4 +1,4 @@
-"""A finding: what costs memory or time, why gpuviz thinks so, and what to change."""
+"""What gpuviz says: what is wrong or costs memory or time, why it thinks so, what to change."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]
+Kind = Literal["hazard", "failure", "finding", "fact", "regression"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that costs memory or time, and what to change.
+    """Something that gpuviz says about a recording: what it is, why, and what to change.
 
     Attributes:
-        rule: The rule that found it, such as ``R45``; see docs/findings.md.
+        rule: The rule that found it, such as ``R45``; see docs/findings.md. Empty if none did.
         title: The finding with its figures, in one line.
         reason: The figures that gpuviz followed.
-        change: What to change in the program.
+        change: What to change in the program; empty if nothing follows.
         certainty: ``certain`` if it follows from the recording alone, ``likely`` if it rests on
             what gpuviz can see of kernels' arguments, ``possible`` if the program's intention
             decides.
@@ -71,6 +72,9 @@ class Finding:
             ranked before it, in ns.
         working_ns: The time from the first launch to the end of the last work, of which it saves a
             part, in ns; 0 if unknown.
+        kind: ``hazard`` if results may be wrong, ``failure`` if something failed or nearly did,
+            ``finding`` if a change saves memory or time, ``fact`` if it is no fault, ``regression``
+            if it costs more than in an earlier recording.
     """
 
     rule: str
@@ -89,6 +93,12 @@ class Finding:
     schedule: "ScheduleChange | None" = field(default=None, repr=False, compare=False)
     further_ns: int = 0
     working_ns: int = 0
+    kind: Kind = "finding"
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether the program failed or nearly did, or its results may be wrong."""
+        return self.kind in {"hazard", "failure"}
 
     def _repr_html_(self) -> str:
         return Findings([self])._repr_html_()
@@ -100,9 +110,9 @@ class Findings(tuple[Finding, ...]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from gpuviz.notebook.values import findings_html
+        from gpuviz.present.conclusions_html import notebook_list
 
-        return findings_html(self)
+        return notebook_list(self)
 
 
 def named(site: str, source: str) -> str:

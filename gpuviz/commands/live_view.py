@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.commands.output import console
 from gpuviz.commands.terminal_guard import TerminalGuard
-from gpuviz.report.summary import Number, live_headline
+from gpuviz.conclusions.numbers import Number, live_headline
 
 if TYPE_CHECKING:
     from gpuviz.recorder.recorder import Recorder

@@ -1,6 +1,6 @@
-"""The conclusions of a recording: findings, hazards, other settings, iterations, stored with it.
+"""The conclusions of a recording, its hazards, other settings and iterations, stored with it.
 
-`gpuviz.advice.conclusions` computes them from the tables of `gpuviz.data.tables` and
+`gpuviz.conclusions.store` computes them from the tables of `gpuviz.data.tables` and
 `gpuviz.data.derived`. They take longer than those and are small, so that files and reports
 contain them where they are known.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 5
+CONCLUSIONS_VERSION = 6
 
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")
@@ -66,8 +66,8 @@ _FACTS = (
 def schemas() -> "dict[str, pa.Schema]":
     """Return the Arrow schema of every table of conclusions, by name.
 
-    - ``findings``: one row for each finding that `gpuviz.Recording.findings` returns, in that
-      order; see `gpuviz.advice.finding.Finding`. ``evidence`` has at most one element; its
+    - ``conclusions``: what gpuviz says about the recording, a row each, in the order in which it is
+      shown; see `gpuviz.advice.finding.Finding`. ``evidence`` has at most one element; its
       ``rows`` are row numbers of ``table``, and ``begin`` and ``end`` are the window that shows
       them, in ns since the recording's start.
     - ``what_if``: for each device, in the order of their ordinals, the rows that
@@ -85,8 +85,9 @@ def schemas() -> "dict[str, pa.Schema]":
     line = {"site": text, "source": text, "amount": text, "stack": pa.uint32()}
     evidence = {"table": text, "rows": pa.list_(pa.int32()), "begin": whole, "end": whole}
     return {
-        "findings": pa.schema(
+        "conclusions": pa.schema(
             {
+                "kind": pa.dictionary(pa.int8(), text),
                 "rule": text,
                 "title": text,
                 "reason": text,

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.conclusions.numbers import Number
 from gpuviz.hazards.known import unknown
 from gpuviz.hazards.text import title
 from gpuviz.notebook.facts import CodeLine, Fact
 from gpuviz.quantities import format_count, format_counted
-from gpuviz.report.summary import Number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

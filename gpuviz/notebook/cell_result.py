@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.device_summary import DeviceSummary, summarize
 from gpuviz.analysis.initial_state import ALLOCATED, initial_state
 from gpuviz.analysis.state import state_at
 from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
-from gpuviz.report.summary import DeviceSummary, summarize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

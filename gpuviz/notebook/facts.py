@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuviz.conclusions.numbers import Number
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -11,7 +12,6 @@ from gpuviz.quantities import (
     format_duration,
     format_share,
 )
-from gpuviz.report.summary import Number
 
 if TYPE_CHECKING:
     from gpuviz.analysis.overlap import DeviceOverlap

@@ -1,12 +1,12 @@
 """Small picture of part of a recording: memory over time, and a lane per stream."""
 
 from base64 import b64encode
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.figures.palette import ALLOCATED, COPIES, KERNEL, MEMSET
+from gpuviz.present.markup import html
 from gpuviz.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -51,9 +51,11 @@ def picture(recording: "Recording", start: int, end: int) -> str:
     if not drawn:
         return ""
     source = b64encode(drawn.encode()).decode()
-    return (
-        f'<img class="gpuviz-picture" alt="{_description(start, end)}" '
-        f'style="max-width:100%" src="data:image/svg+xml;base64,{source}">'
+    return html(
+        '<img class="gpuviz-picture" alt="{}" style="max-width:100%" '
+        'src="data:image/svg+xml;base64,{}">',
+        _description(start, end),
+        source,
     )
 
 
@@ -93,7 +95,7 @@ def svg(recording: "Recording", start: int, end: int) -> str:
 
 
 def _description(start: int, end: int) -> str:
-    return f"Memory and streams over {escape(format_duration(end - start))}"
+    return f"Memory and streams over {format_duration(end - start)}"
 
 
 def _levels(
@@ -250,4 +252,4 @@ def _stream_names(recording: "Recording") -> dict[int, str]:
 
 
 def _text(x: int, y: int, text: str, *, anchor: str = "start") -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+    return html('<text x="{}" y="{}" text-anchor="{}">{}</text>', x, y, anchor, text)

@@ -526,7 +526,7 @@ def _import_judges() -> None:
     import numpy.ma  # noqa: F401
     import pyarrow.compute  # noqa: F401
 
-    import gpuviz.advice.conclusions
+    import gpuviz.conclusions.store
     import gpuviz.data.call_stacks
     import gpuviz.hazards.described
     import gpuviz.hazards.verdict  # noqa: F401

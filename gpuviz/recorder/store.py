@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
-from gpuviz.advice.conclusions import for_recorder
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.analysis.host_memory import as_memory_events, events_before
 from gpuviz.analysis.initial_events import initial_events
+from gpuviz.conclusions.store import for_recorder
 from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIVITY_TABLES, schemas

@@ -1,17 +1,14 @@
 """Memory outside the recorded allocators as HTML."""
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.present.markup import html, panel, table
 from gpuviz.quantities import format_bytes, format_count
-from gpuviz.report.markup import panel, table
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
-_HEAD = "".join(
-    f'<th scope="col">{title}</th>' for title in ("Library", "Allocations", "Peak", "At the end")
-)
+_HEADINGS = ("Library", "Allocations", "Peak", "At the end")
 UNKNOWN = "a library without a name"
 # Samples that the track draws; of more, the largest of as many spans of time.
 _MOST_SAMPLES = 1000
@@ -23,15 +20,18 @@ def other_memory_section(recording: "Recording", device: int) -> str:
     samples = _samples(recording, device)
     if not (rows or samples):
         return ""
-    shown = "\n".join(
-        f"<tr><td>{escape(row['library'] or UNKNOWN)}</td>"
-        f"<td>{format_count(row['allocations'])}</td>"
-        f"<td>{format_bytes(row['peak'])}</td><td>{format_bytes(row['current'])}</td></tr>"
-        for row in rows
-    )
-    body = f"<p>{_sentence(samples)}</p>" if samples else ""
+    body = html("<p>{}</p>", _sentence(samples)) if samples else html("")
     if rows:
-        body += table("Memory that libraries allocated from CUDA", _HEAD, shown)
+        cells = (
+            (
+                row["library"] or UNKNOWN,
+                format_count(row["allocations"]),
+                format_bytes(row["peak"]),
+                format_bytes(row["current"]),
+            )
+            for row in rows
+        )
+        body += table("Memory that libraries allocated from CUDA", _HEADINGS, cells)
     return panel("Other memory", body, slug="other-memory", count=len(rows))
 
 

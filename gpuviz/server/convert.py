@@ -19,14 +19,14 @@ def main(source: Path, target: Path, limit_s: float) -> int:
     """Convert a file; return the exit code."""
     from gpuviz.errors import FormatError
     from gpuviz.recording import load
-    from gpuviz.report.conclusions import all_conclusions
+    from gpuviz.report.device_part import all_device_parts
     from gpuviz.terminal import write_line
 
     memory_bytes = _bound(limit_s)
     try:
         recording = load(source)
         if target.suffix == ".html":
-            target.write_text(all_conclusions(recording), encoding="utf-8")
+            target.write_text(all_device_parts(recording), encoding="utf-8")
         else:
             recording.save(target)
     except FormatError as error:

@@ -68,6 +68,7 @@ PYTHON = (
     "quantities",
     # What a recording is, and its files.
     "data",
+    "recorder.status",
     "formats",
     # What follows from it.
     "analysis",
@@ -76,13 +77,13 @@ PYTHON = (
     # What gpuviz says about it.
     "hazards",
     "advice",
-    "comparison",
     "out_of_memory",
+    "conclusions",
+    "comparison",
     "recording",
     # The process that is recorded.
     "commands.startup",
     "recorder.nvml",
-    "recorder.status",
     "recorder.source",
     "recorder.tracer",
     "recorder.cupti",
@@ -97,6 +98,7 @@ PYTHON = (
     "simulation",
     # Where it is shown.
     "figures",
+    "present",
     "report",
     "recording_diff",
     "ownership",
@@ -113,14 +115,14 @@ PYTHON = (
 # Rooms that compute with arrays and tables, so that their files import NumPy and pyarrow.
 COMPUTING = {
     *("data", "formats", "analysis", "merging", "exports"),
-    *("hazards", "advice", "comparison", "out_of_memory"),
-    *("simulation", "figures", "report"),
+    *("hazards", "advice", "out_of_memory", "conclusions", "comparison"),
+    *("simulation", "figures", "present", "report"),
 }
 # Imports of later rooms, inside functions: values show themselves in notebooks and as pages,
 # and the startup hook begins the recording.
 LATER = {
     "commands.startup.sitecustomize": {"commands.recorded_run"},
-    "advice.finding": {"notebook.values"},
+    "advice.finding": {"present.conclusions_html"},
     "recording": {"notebook.values", "report.page"},
 }
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 import gpuviz
-from gpuviz.advice.conclusions import known_findings
+from gpuviz.conclusions.store import conclusions
 from tests.integration.server.running_server import Answer, Server, running_server
 from tests.unit.recording.from_activities import Timeline
 
@@ -126,7 +126,7 @@ def test_findings_are_those_of_the_recording(server, folder):
 
 def test_findings_that_a_file_has_are_not_computed_again(server, folder):
     recording = gpuviz.load(RECORDING)
-    known_findings.keep(recording, (replace(recording.findings()[0], title="As stored."),))
+    conclusions.keep(recording, (replace(recording.findings()[0], title="As stored."),))
     recording.save(folder / "stored.gpuviz")
 
     assert "As stored." in converted(server, "stored.gpuviz", FINDINGS).decode()

@@ -8,8 +8,8 @@ from html import unescape
 import pyarrow as pa
 import pytest
 
-from gpuviz.advice import conclusions as computed
 from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.conclusions import store as computed
 from gpuviz.data import conclusions
 from gpuviz.formats.gpuviz import append_conclusions, write_archive
 from gpuviz.recording import Recording, load
@@ -43,12 +43,12 @@ def asked(monkeypatch):
 def forged(path):
     """Write a file with the finding of a stranger, with all marks that can be computed."""
     recording = load(RECORDINGS / "monte_carlo.gpuviz")
-    rows = recording.table("findings").to_pylist()[:1]
+    rows = recording.table("conclusions").to_pylist()[:1]
     rows[0] |= {"rule": "R99", "title": ADVICE, "change": ADVICE, "saved_bytes": 1 << 40}
-    table = pa.Table.from_pylist(rows, conclusions.schemas()["findings"])
+    table = pa.Table.from_pylist(rows, conclusions.schemas()["conclusions"])
     with path.open("x+b") as file:
         write_archive(file, recording, derived_for_file(recording))
-        append_conclusions(file, conclusions.marked({"findings": table}, recording))
+        append_conclusions(file, conclusions.marked({"conclusions": table}, recording))
     return path
 
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 import gpuviz
+from gpuviz.conclusions import hazards
 from gpuviz.hazards import known
-from gpuviz.report import hazards
 from gpuviz.report.page import build_page
 from tests.unit.hazards.test_hazards import Program
 
@@ -54,7 +54,7 @@ def test_ordered_operations_have_no_section():
 def test_a_very_long_recording_is_left_to_the_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(known, "_MOST_JUDGED", 1)
 
-    assert hazards.hazard_notices(raced(waits=False), 0) == []
+    assert hazards.hazard_conclusions(raced(waits=False), 0) == []
 
 
 def test_a_latent_hazard_has_no_arrow_since_it_has_one_operation():
@@ -70,9 +70,8 @@ def test_a_latent_hazard_has_no_arrow_since_it_has_one_operation():
 
 def test_at_most_so_many_arrows_are_drawn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(hazards, "_MOST_ARROWS", 0)
-    (notice,) = hazards.hazard_notices(raced(waits=False), 0)
 
-    assert notice.unordered is None
+    assert hazards.arrows(raced(waits=False), 0) == [None]
 
 
 def asked(work, **options: bool) -> str:
@@ -114,7 +113,7 @@ def test_a_report_lists_work_on_a_forbidden_default_stream():
 
     assert section(page, "default-stream").startswith(
         "Default stream Line Work Calls Time on the GPU "
-        "gpu.launch(&quot;&lt;last&gt;&quot;, duration=1e-4) launches (report/test_hazards.py:"
+        "gpu.launch(&#34;&lt;last&gt;&#34;, duration=1e-4) launches (report/test_hazards.py:"
     )
     assert " kernel 2 200 \N{MICRO SIGN}s Launches, copies and memsets" in section(
         page, "default-stream"

@@ -8,14 +8,13 @@ import pytest
 import gpuviz
 from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.quantities import format_bytes, format_count, format_duration
-from gpuviz.report.conclusions import conclusions
+from gpuviz.report.device_part import device_part
 from gpuviz.report.iterations import (
     drawn_iterations,
     iterations_panel,
     iterations_text,
     median_iteration,
 )
-from gpuviz.report.summary import summarize
 from tests.unit.recording.test_iterations import program
 from tests.unit.report.recordings import make_recording
 
@@ -62,7 +61,7 @@ def test_the_headline_shows_the_median_iteration(path):
     recording = gpuviz.load(path)
     found = recording.iterations()
 
-    page = conclusions(recording, summarize(recording, 0), recording.findings())
+    page = device_part(recording, 0)
 
     middle = median_iteration(found)
     shorter = sum(row < middle["duration_ns"] for row in found["duration_ns"].to_pylist())
@@ -103,4 +102,4 @@ def test_a_program_without_iterations_shows_none():
     recording = make_recording()
 
     assert iterations_panel(recording, 0) == ""
-    assert "Iterations" not in conclusions(recording, summarize(recording, 0), ())
+    assert "Iterations" not in device_part(recording, 0)

@@ -83,7 +83,7 @@ def test_what_goes_first_is_said(kmeans, tmp_path):
     assert (
         "13,820 links between launches and the blocks they touched were left out" in (back.notes[0])
     )
-    assert back.notes[0].replace("'", "&#x27;") in path.read_text()
+    assert back.notes[0].replace("'", "&#39;") in path.read_text()
 
 
 @pytest.mark.parametrize("share", [0.9, 0.8, 0.7, 0.6])

@@ -1,14 +1,17 @@
-"""Headline numbers of a report, and of a recording in progress."""
+"""The numbers that gpuviz shows of a recording, and of one in progress, each worded here."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.device_summary import DeviceSummary, summarize
+from gpuviz.analysis.host_memory import host_memory
+from gpuviz.analysis.iterations import median_iteration
 from gpuviz.analysis.launches import durations
-from gpuviz.analysis.processes import device_names, part_of_device
-from gpuviz.analysis.retries import succeeded_on_retry
+from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.analysis.processes import part_of_device
+from gpuviz.conclusions.facts import around
+from gpuviz.conclusions.store import known_iterations
 from gpuviz.data.columns import plain
 from gpuviz.quantities import (
     format_bytes,
@@ -21,117 +24,91 @@ from gpuviz.quantities import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpuviz.analysis.overlap import DeviceOverlap
+    from gpuviz.data.recording_data import RecordingData
     from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
-    from gpuviz.recording import Recording
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A headline number: name, value and explanation."""
+    """A headline number: name, value and explanation, and where a page shows more.
+
+    Attributes:
+        name: What it is.
+        value: Its value with the unit.
+        detail: What it refers to.
+        window: The time to show, in ns.
+        tab: The table to show.
+    """
 
     name: str
     value: str
-    detail: str
+    detail: str = ""
+    window: tuple[int, int] | None = None
+    tab: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSummary:
-    """The headline numbers of one device, in bytes, nanoseconds and counts.
-
-    Attributes:
-        device: Ordinal.
-        label: ``Device 0``, or the process and its GPU in a merged recording.
-        name: The device's name; empty if unknown.
-        total_memory: Bytes of the device; 0 if unknown.
-        kind: ``cuda``, ``simulated`` or ``recorded``; empty if unknown.
-        allocated_peak: The maximum of allocated bytes.
-        allocated_peak_ns: The first time of this maximum.
-        reserved_peak: The maximum of reserved bytes.
-        reserved_peak_ns: The first time of this maximum.
-        allocations: Allocations during the recording.
-        allocated_end: Bytes allocated at the end.
-        allocations_end: Blocks allocated at the end.
-        reserved_at_peak: Bytes reserved at the peak of allocated bytes.
-        free_at_peak: Bytes in free blocks at that time.
-        largest_free_at_peak: Size of the largest free block at that time.
-        fragmentation_at_peak: Share of the free bytes outside the largest free block.
-        out_of_memory: Allocations that failed.
-        retries: Allocations that succeeded only after cached segments were released.
-    """
-
-    device: int
-    label: str
-    name: str
-    total_memory: int
-    kind: str
-    allocated_peak: int
-    allocated_peak_ns: int
-    reserved_peak: int
-    reserved_peak_ns: int
-    allocations: int
-    allocated_end: int
-    allocations_end: int
-    reserved_at_peak: int
-    free_at_peak: int
-    largest_free_at_peak: int
-    fragmentation_at_peak: float
-    out_of_memory: int
-    retries: int
-
-    @property
-    def title(self) -> str:
-        """The device's title: ``Device 0: NVIDIA H100, 80.0 GiB``."""
-        memory = format_bytes(self.total_memory) if self.total_memory else ""
-        parts = ", ".join(part for part in (self.name, memory) if part)
-        return f"{self.label}: {parts}" if parts else self.label
+def figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
+    """Yield the few numbers at the head of a page, which lead to what they are about."""
+    if recording.tables["memory_events"].num_rows:
+        yield from _memory_figures(recording, summarize(recording, device))
+    yield from _time_figures(recording, device)
+    iterations = known_iterations(recording, device)
+    if iterations.num_rows:
+        middle = median_iteration(iterations)
+        each = f"\u00d7 {format_duration(middle['duration_ns'])}"
+        yield Number(
+            "Iterations",
+            format_count(iterations.num_rows),
+            each,
+            (middle["start"], middle["end"]),
+        )
+    yield Number("Dropped", format_count(recording.dropped), tab="environment")
 
 
-def summarize(recording: "Recording", device: int) -> DeviceSummary:
-    """Return the headline numbers of one device."""
-    stats = recording.memory_stats(device)
-    peak = recording.peak(device)
-    at_peak = recording.fragmentation(peak.time_ns, device)
-    name, total_memory, kind = _device_row(recording, device)
-    reserved_peak, reserved_peak_ns = _highest_reserved(recording, device)
-    return DeviceSummary(
-        device=device,
-        label=device_names(recording).get(device, f"Device {device}"),
-        name=name,
-        total_memory=total_memory,
-        kind=kind,
-        allocated_peak=peak.bytes,
-        allocated_peak_ns=peak.time_ns,
-        reserved_peak=reserved_peak,
-        reserved_peak_ns=reserved_peak_ns,
-        allocations=stats["allocation.all.allocated"],
-        allocated_end=stats["allocated_bytes.all.current"],
-        allocations_end=stats["allocation.all.current"],
-        reserved_at_peak=at_peak.reserved,
-        free_at_peak=at_peak.free,
-        largest_free_at_peak=at_peak.largest_free,
-        fragmentation_at_peak=at_peak.external,
-        out_of_memory=stats["num_ooms"],
-        retries=succeeded_on_retry(recording, device),
-    )
+def _memory_figures(recording: "RecordingData", summary: DeviceSummary) -> "Iterator[Number]":
+    total = f"of {format_bytes(summary.total_memory)}" if summary.total_memory else ""
+    at_peak = around(recording, summary.allocated_peak_ns)
+    yield Number("Peak", format_bytes(summary.allocated_peak), total, at_peak)
+    if summary.reserved_peak:
+        free = f"{format_bytes(summary.free_at_peak)} free"
+        highest = around(recording, summary.reserved_peak_ns)
+        yield Number("Reserved", format_bytes(summary.reserved_peak), free, highest)
+    if summary.out_of_memory:
+        yield Number("Out of memory", format_count(summary.out_of_memory), tab="findings")
 
 
-def _device_row(recording: "Recording", device: int) -> tuple[str, int, str]:
-    for row in recording.table("devices").to_pylist():
-        if row["id"] == device:
-            return row["name"] or "", row["total_memory"] or 0, row["kind"] or ""
-    return "", 0, ""
+def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
+    for lane in _lanes(recording, device):
+        yield Number("GPU busy", format_share(lane.busy), tab="kernels")
+        late = lane.idle_host_ns + lane.idle_synchronization_ns + lane.idle_allocation_ns
+        detail = f"{format_duration(late)} due to the host" if late else ""
+        longest = _longest_gap(recording, device)
+        tab = "" if longest else "waits"
+        yield Number("GPU idle", format_duration(lane.idle_ns), detail, longest, tab)
+        if lane.copy_ns:
+            yield Number("Copies hidden", format_share(lane.kernel_copy_overlap), tab="copies")
+        if has_calls(recording):
+            blocked = format_duration(host_blocked_ns(recording, device))
+            yield Number("Host blocked", blocked, tab="waits")
 
 
-def _highest_reserved(recording: "Recording", device: int) -> tuple[int, int]:
-    levels = recording.table("memory_levels")
-    reserved = np.where(plain(levels["device"]) == device, plain(levels["reserved"]), -1)
-    row = int(reserved.argmax()) if len(reserved) else 0
-    if not len(reserved) or reserved[row] < 0:
-        return 0, 0
-    return int(reserved[row]), levels["time"][row].as_py()
+def _lanes(recording: "RecordingData", device: int) -> "list[DeviceOverlap]":
+    return [each for each in whole_overlap(recording).devices if each.device == device]
 
 
-def headline(recording: "Recording", summary: DeviceSummary) -> list[Number]:
+def _longest_gap(recording: "RecordingData", device: int) -> tuple[int, int] | None:
+    """Return the window of the longest idle time of a device with one cause; None without one."""
+    gaps = derived(recording)["idle_gaps"]
+    is_ours = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
+    starts, ends = plain(gaps["time"])[is_ours], plain(gaps["end"])[is_ours]
+    if not len(starts):
+        return None
+    row = int((ends - starts).argmax())
+    return int(starts[row]), int(ends[row])
+
+
+def headline(recording: "RecordingData", summary: DeviceSummary) -> list[Number]:
     """Return the headline numbers of a device, formatted."""
     return [*_memory(summary), *_pinned(recording), *_activity(recording, summary.device)]
 
@@ -187,19 +164,20 @@ def _free(summary: DeviceSummary) -> tuple[Number, ...]:
     )
 
 
-def _pinned(recording: "Recording") -> tuple[Number, ...]:
+def _pinned(recording: "RecordingData") -> tuple[Number, ...]:
     """Return the peak of pinned memory; nothing if none was recorded."""
-    if not recording.host_memory.is_recorded:
+    pinned = host_memory(recording)
+    if not pinned.is_recorded:
         return ()
-    peak = recording.host_memory.peak()
+    peak = pinned.peak()
     reserved = f"of {format_bytes(peak.reserved_bytes)} reserved"
     when = f"first at {format_duration(peak.time_ns)}"
     return (Number("Peak of pinned memory", format_bytes(peak.bytes), f"{reserved}, {when}"),)
 
 
-def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
+def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
     """Yield the times of the device and its host; nothing if no activity was recorded."""
-    lanes = [each for each in recording.overlap().devices if each.device == device]
+    lanes = _lanes(recording, device)
     if not lanes:
         return
     (lane,) = lanes
@@ -225,14 +203,14 @@ def _activity(recording: "Recording", device: int) -> "Iterator[Number]":
     yield Number("Host blocked", blocked, "in waits and copies, summed over threads")
 
 
-def host_blocked_ns(recording: "Recording", device: int) -> int:
+def host_blocked_ns(recording: "RecordingData", device: int) -> int:
     """Return for how long the host waited for a device, in ns; waits for none known count too."""
     waits = derived(part_of_device(recording, device))["host_waits"]
     devices = plain(waits["device"])
     return int(durations(waits)[(devices == device) | (devices < 0)].sum())
 
 
-def has_calls(recording: "Recording") -> bool:
+def has_calls(recording: "RecordingData") -> bool:
     """Return whether the recording has CUDA calls or waits, which block the host."""
     return any(recording.tables[name].num_rows for name in ("api_calls", "synchronizations"))
 

@@ -12,6 +12,7 @@ from gpuviz.advice.findings import findings
 from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.processes import part_of_device
 from gpuviz.analysis.what_if import what_if
+from gpuviz.conclusions.ranking import ranked
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import marked, schemas, stored_conclusions
 from gpuviz.data.once import Once
@@ -31,10 +32,17 @@ _MOST = 2**63 - 1
 
 
 @Once
+def conclusions(recording: "RecordingData") -> "tuple[Finding, ...]":
+    """Return what gpuviz says about a recording, in the order in which every medium shows it."""
+    stored = stored_conclusions(recording).get("conclusions")
+    if stored is not None:
+        return tuple(map(_finding, stored.to_pylist()))
+    return ranked(recording, findings(recording))
+
+
 def known_findings(recording: "RecordingData") -> "tuple[Finding, ...]":
     """Return the findings that are worth showing, most saving first."""
-    stored = stored_conclusions(recording).get("findings")
-    return findings(recording) if stored is None else tuple(map(_finding, stored.to_pylist()))
+    return tuple(each for each in conclusions(recording) if each.kind in {"hazard", "finding"})
 
 
 @Once
@@ -91,8 +99,8 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
     Raises:
         ValueError: As `known_what_if`.
     """
-    if name == "findings":
-        return _findings_table(known_findings(recording))
+    if name == "conclusions":
+        return _table(conclusions(recording))
     if name == "hazards":
         found = known_hazards(recording)
         return schemas()[name].empty_table() if isinstance(found, str) else found
@@ -106,7 +114,7 @@ def for_file(recording: "RecordingData") -> "dict[str, pa.Table]":
     if rows <= _MOST_CHEAP_ROWS:
         # Whatever a rule makes of unusual rows, a recording must be saved.
         with suppress(Exception):
-            known_findings(recording)
+            conclusions(recording)
             conclusion_table(recording, "iterations")
     return for_recorder(recording)
 
@@ -121,7 +129,7 @@ def for_recorder(recording: "RecordingData") -> "dict[str, pa.Table]":
 
 def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
     """Return the marked tables of a report; those of other settings only if affordable."""
-    known_findings(recording)
+    conclusions(recording)
     conclusion_table(recording, "iterations")
     for device in recording.devices:
         with suppress(ValueError, DeviceError):
@@ -132,8 +140,8 @@ def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
 def _known(recording: "RecordingData") -> "dict[str, pa.Table]":
     stored = stored_conclusions(recording)
     found = {}
-    if known_findings.is_known(recording) or "findings" in stored:
-        found["findings"] = _findings_table(known_findings(recording))
+    if conclusions.is_known(recording) or "conclusions" in stored:
+        found["conclusions"] = _table(conclusions(recording))
     by_device = {
         "what_if": _what_if_by_device(recording),
         "iterations": _iterations_by_device(recording),
@@ -161,12 +169,12 @@ def _by_device(table: "pa.Table") -> "dict[int, pa.Table]":
     return {device: rows.filter(devices == device) for device in set(devices.tolist())}
 
 
-def _findings_table(found: "Sequence[Finding]") -> "pa.Table":
-    return pa.Table.from_pylist(list(map(_row, found)), schemas()["findings"])
+def _table(found: "Sequence[Finding]") -> "pa.Table":
+    return pa.Table.from_pylist(list(map(_row, found)), schemas()["conclusions"])
 
 
 def _row(finding: Finding) -> dict[str, Any]:
-    row = {name: getattr(finding, name) for name in schemas()["findings"].names}
+    row = {name: getattr(finding, name) for name in schemas()["conclusions"].names}
     row |= {name: min(row[name], _MOST) for name in row if isinstance(row[name], int)}
     row["lines"] = list(map(asdict, finding.lines))
     row["evidence"] = [

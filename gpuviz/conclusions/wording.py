@@ -1,18 +1,16 @@
-"""Findings as sentences."""
+"""Conclusions as sentences, and what could not be looked at."""
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.dominant import dominant
-from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
+from gpuviz.quantities import format_bytes, format_duration, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable
 
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
-NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
-MOST_SHOWN = 5
+_NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 
 
 def saving(finding: "Finding") -> str:
@@ -52,23 +50,16 @@ def short_saving(finding: "Finding") -> str:
     return format_duration(finding.saved_ns) if finding.saved_ns else ""
 
 
-def findings_text(recording: "RecordingData", found: "Sequence[Finding]", most: int | None) -> str:
-    """Return what dominates, findings as text, most saving first, and what is not looked at.
+def nothing_found(found: "Iterable[Finding]") -> str:
+    """Return that nothing was found, if there are at most facts that are no faults; else empty."""
+    return "" if any(each.kind != "fact" for each in found) else _NOTHING_FOUND
 
-    Args:
-        recording: The recording.
-        found: Its findings.
-        most: The number of findings shown; all if None.
-    """
-    shown = found[:most]
-    parts = [f"{fact.text} ({fact.line.site})" for fact in dominant(recording)]
-    parts += [""] if parts else []
-    parts += [text for number, each in enumerate(shown, 1) for text in _lines(number, each)]
-    if not found:
-        parts.append(NOTHING_FOUND)
-    if len(shown) < len(found):
-        parts.append(f"{format_counted(len(found) - len(shown), 'more finding')}: --all")
-    return "\n".join([*parts, *unknown(recording)])
+
+def sentences(finding: "Finding") -> tuple[str, ...]:
+    """Return what explains a finding, below its title: the saving, the reason, the change."""
+    saved = saving(finding)
+    parts = (f"Saves {saved}." if saved else "", finding.reason, finding.change)
+    return tuple(filter(None, parts))
 
 
 def unknown(recording: "RecordingData") -> tuple[str, ...]:
@@ -90,15 +81,3 @@ def unknown(recording: "RecordingData") -> tuple[str, ...]:
     if recording.dropped:
         sentences.append("Events are missing, so nothing is said about arrays.")
     return tuple(sentences)
-
-
-def _lines(number: int, finding: "Finding") -> "Iterator[str]":
-    yield f"{number}. {finding.title} [{finding.rule}, {finding.certainty}]"
-    saved = saving(finding)
-    if saved:
-        yield f"   Saves {saved}."
-    yield f"   {finding.reason}"
-    yield f"   {finding.change}"
-    for line in finding.lines:
-        yield f"   {line.amount}: {line.site}"
-    yield ""
