@@ -4,12 +4,54 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuviz.advice.finding import Findings
+from gpuviz.advice.findings import findings
+from gpuviz.advice.hidden_collectives import hidden_collectives
+from gpuviz.advice.peak_chain import peak_chain
+from gpuviz.analysis.collectives import known_collectives
+from gpuviz.analysis.compilations import compilations
+from gpuviz.analysis.copies import copies
+from gpuviz.analysis.default_stream import default_stream_work
+from gpuviz.analysis.delayed_frees import delayed_frees
 from gpuviz.analysis.derived_tables import derived, derived_for_file
+from gpuviz.analysis.device_links import device_links
+from gpuviz.analysis.fragmentation import fragmentation
+from gpuviz.analysis.graph_pools import graph_pools
+from gpuviz.analysis.host_memory import host_memory
+from gpuviz.analysis.kernels import kernels
+from gpuviz.analysis.leaks import leaks
+from gpuviz.analysis.levels import memory_levels
+from gpuviz.analysis.lines import lines
+from gpuviz.analysis.other_memory import other_memory
+from gpuviz.analysis.overlap import of_device, overlap, whole_overlap
+from gpuviz.analysis.packing import packing
+from gpuviz.analysis.peak import peak
 from gpuviz.analysis.processes import processes
+from gpuviz.analysis.sites import sites
+from gpuviz.analysis.snapshot import snapshot
+from gpuviz.analysis.statistics import statistics
+from gpuviz.analysis.synchronizations import synchronizations
+from gpuviz.analysis.what_if import what_if
+from gpuviz.analysis.window import window
+from gpuviz.analysis.writes_after_free import writes_after_free
+from gpuviz.conclusions.store import (
+    conclusion_table,
+    for_file,
+    known_findings,
+    known_iterations,
+    known_what_if,
+)
 from gpuviz.data.conclusions import schemas as conclusion_schemas
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.marks import formatted
 from gpuviz.data.recording_data import Moment, RecordingData
+from gpuviz.exports.writers import writer
+from gpuviz.formats import gpuviz
+from gpuviz.formats.detection import read
+from gpuviz.hazards.described import described
+from gpuviz.hazards.known import known_hazards
+from gpuviz.merging.merge import merge as merged
+from gpuviz.out_of_memory.failures import out_of_memory
 
 if TYPE_CHECKING:
     Source = RecordingData | str | os.PathLike[str]
@@ -46,8 +88,6 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Reco
         FormatError: The file is damaged, unknown or too new, or would take more memory than
             allowed, which is found before it is expanded; the text names the part.
     """
-    from gpuviz.formats.detection import read
-
     return Recording.of(read(Path(path), max_bytes=max_bytes))
 
 
@@ -70,8 +110,6 @@ def merge(sources: "Source | Iterable[Source]") -> "Recording":
         GpuvizError: There is no recording, or one is merged, a part of a longer one, or has
             impossible times.
     """
-    from gpuviz.merging.merge import merge as merged
-
     return Recording.of(merged(sources))
 
 
@@ -124,9 +162,6 @@ class Recording(RecordingData):
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
-        from gpuviz.conclusions.store import for_file
-        from gpuviz.formats import gpuviz
-
         stored = derived_for_file(self) | for_file(self)
         return gpuviz.write(self, Path(path), stored, overwrite=overwrite)
 
@@ -182,8 +217,6 @@ class Recording(RecordingData):
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
-        from gpuviz.exports.writers import writer
-
         path = Path(path)
         return writer(path, format)(self, path, overwrite=overwrite)
 
@@ -198,8 +231,6 @@ class Recording(RecordingData):
         if name not in self.tables and name in self.derived:
             return self.derived[name]
         if name not in self.tables and name in conclusion_schemas():
-            from gpuviz.conclusions.store import conclusion_table
-
             return conclusion_table(self, name)
         if name not in self.tables:
             derived = [*self.derived, *conclusion_schemas(), "memory_levels"]
@@ -213,8 +244,6 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; the recording's first device if None.
         """
-        from gpuviz.analysis.statistics import statistics
-
         return statistics(self, device)
 
     def memory_snapshot(self, at: Moment = None, device: int | None = None) -> list[dict[str, Any]]:
@@ -224,8 +253,6 @@ class Recording(RecordingData):
             at: The moment; the end if None. Events at exactly that time are included.
             device: Ordinal; all devices if None.
         """
-        from gpuviz.analysis.snapshot import snapshot
-
         return snapshot(self, at, device)
 
     def sites(
@@ -242,8 +269,6 @@ class Recording(RecordingData):
             at: The moment of ``live_bytes`` and ``live_count``.
             device: Ordinal; all devices if None.
         """
-        from gpuviz.analysis.sites import sites
-
         return formatted(sites(self, by, at, device))
 
     def fragmentation(self, at: Moment = None, device: int | None = None) -> "Fragmentation":
@@ -253,8 +278,6 @@ class Recording(RecordingData):
             at: The moment; the end if None.
             device: Ordinal; the recording's first device if None.
         """
-        from gpuviz.analysis.fragmentation import fragmentation
-
         return fragmentation(self, at, device)
 
     def packing(
@@ -267,8 +290,6 @@ class Recording(RecordingData):
             seconds: Time limit of the search, which ends earlier if the packing is proved optimal.
             seed: Start of the random numbers of the search.
         """
-        from gpuviz.analysis.packing import packing
-
         return packing(self, device, seconds=seconds, seed=seed)
 
     def what_if(
@@ -300,17 +321,11 @@ class Recording(RecordingData):
             device: Ordinal; the recording's first device if None.
         """
         if settings is None and capacity is None:
-            from gpuviz.conclusions.store import known_what_if
-
             return formatted(known_what_if(self, self.device_or_first(device)))
-        from gpuviz.analysis.what_if import what_if
-
         return formatted(what_if(self, settings, capacity=capacity, device=device))
 
     def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
         """Return the failed requests for memory, with the reason and the state of memory."""
-        from gpuviz.out_of_memory.failures import out_of_memory
-
         return out_of_memory(self)
 
     def findings(self, *, small: bool = False) -> "tuple[Finding, ...]":
@@ -322,10 +337,6 @@ class Recording(RecordingData):
             small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the
                 time, or saves nothing after the findings before it.
         """
-        from gpuviz.advice.finding import Findings
-        from gpuviz.advice.findings import findings
-        from gpuviz.conclusions.store import known_findings
-
         return Findings(findings(self, small=True) if small else known_findings(self))
 
     def hazards(self) -> "tuple[Hazard, ...]":
@@ -335,9 +346,6 @@ class Recording(RecordingData):
         the blocks that launches touch or the order of its operations; ``gpuviz hazards`` prints
         the reason. They are computed once, or read from the file.
         """
-        from gpuviz.hazards.described import described
-        from gpuviz.hazards.known import known_hazards
-
         found = known_hazards(self)
         return () if isinstance(found, str) else described(self, found)
 
@@ -348,8 +356,6 @@ class Recording(RecordingData):
         ``total_ns``; see `gpuviz.analysis.default_stream.default_stream_work`. Per-thread default
         streams are others.
         """
-        from gpuviz.analysis.default_stream import default_stream_work
-
         return formatted(default_stream_work(self))
 
     def peak(self, device: int | None = None) -> "Peak":
@@ -358,8 +364,6 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; the sum of all devices if None.
         """
-        from gpuviz.analysis.peak import peak
-
         return peak(self, device)
 
     def peak_chain(self, device: int | None = None, *, seconds: float | None = 1.0) -> "pa.Table":
@@ -373,8 +377,6 @@ class Recording(RecordingData):
             One row for each level, with its ``bytes`` and what it ``added`` to the one before; see
             `gpuviz.advice.peak_chain.peak_chain`.
         """
-        from gpuviz.advice.peak_chain import peak_chain
-
         return formatted(peak_chain(self, device, seconds=seconds))
 
     def overlap(
@@ -390,8 +392,6 @@ class Recording(RecordingData):
             start: Start of the window in ns; each device's first activity if None.
             end: End of the window in ns; the end of each device's last activity if None.
         """
-        from gpuviz.analysis.overlap import of_device, overlap, whole_overlap
-
         if start is None and end is None:
             whole = whole_overlap(self)
             return whole if device is None else of_device(whole, self.device_or_first(device))
@@ -405,8 +405,6 @@ class Recording(RecordingData):
         refer to. Analyses count only the part of a row in the window, and causes and waits are as
         classified in the whole recording.
         """
-        from gpuviz.analysis.window import window
-
         return Recording.of(window(self, start, end))
 
     def kernels(self, by: Literal["name", "name_and_line", "line", "stack"] = "name") -> "pa.Table":
@@ -416,8 +414,6 @@ class Recording(RecordingData):
             by: One row for each name, for each name and line of the user's program that launched
                 it, for each line, or for each call stack.
         """
-        from gpuviz.analysis.kernels import kernels
-
         return formatted(kernels(self, by))
 
     def lines(self, device: int | None = None) -> "pa.Table":
@@ -426,8 +422,6 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; all devices if None.
         """
-        from gpuviz.analysis.lines import lines
-
         return formatted(lines(self, device))
 
     def iterations(self, device: int | None = None) -> "pa.Table":
@@ -440,8 +434,6 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; the recording's first device if None.
         """
-        from gpuviz.conclusions.store import known_iterations
-
         return formatted(known_iterations(self, self.device_or_first(device)))
 
     def leaks(self, device: int | None = None) -> "pa.Table":
@@ -456,8 +448,6 @@ class Recording(RecordingData):
         Raises:
             ValueError: The recording has no such device.
         """
-        from gpuviz.analysis.leaks import leaks
-
         return formatted(leaks(self, device))
 
     def copies(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
@@ -466,8 +456,6 @@ class Recording(RecordingData):
         Args:
             by: One row for each kind and host memory, or for each of these and line or stack.
         """
-        from gpuviz.analysis.copies import copies
-
         return formatted(copies(self, by))
 
     def compilations(self) -> "pa.Table":
@@ -475,8 +463,6 @@ class Recording(RecordingData):
 
         See `gpuviz.analysis.compilations.compilations`.
         """
-        from gpuviz.analysis.compilations import compilations
-
         return formatted(compilations(self))
 
     def collectives(self) -> "pa.Table":
@@ -485,8 +471,6 @@ class Recording(RecordingData):
         See `gpuviz.analysis.collectives.collectives`. A recording of one process has the ranks of
         that process; `gpuviz.merge` joins those of all.
         """
-        from gpuviz.analysis.collectives import known_collectives
-
         return formatted(known_collectives(self))
 
     def hidden_collectives(self) -> "pa.Table":
@@ -494,8 +478,6 @@ class Recording(RecordingData):
 
         See `gpuviz.advice.hidden_collectives.hidden_collectives`.
         """
-        from gpuviz.advice.hidden_collectives import hidden_collectives
-
         return formatted(hidden_collectives(self))
 
     def other_memory(self, by: Literal["library", "time"] = "library") -> "pa.Table":
@@ -507,8 +489,6 @@ class Recording(RecordingData):
             by: One row for each library that allocated from CUDA itself, or for each sample of the
                 memory that was used of a device.
         """
-        from gpuviz.analysis.other_memory import other_memory
-
         return formatted(other_memory(self, by))
 
     def graph_pools(self) -> "pa.Table":
@@ -516,8 +496,6 @@ class Recording(RecordingData):
 
         See `gpuviz.analysis.graph_pools.graph_pools`.
         """
-        from gpuviz.analysis.graph_pools import graph_pools
-
         return formatted(graph_pools(self))
 
     def delayed_frees(self) -> "pa.Table":
@@ -526,8 +504,6 @@ class Recording(RecordingData):
         See `gpuviz.analysis.delayed_frees.delayed_frees`. The table has no rows unless
         ``record_stream`` was ``"auto"`` or ``"report"``.
         """
-        from gpuviz.analysis.delayed_frees import delayed_frees
-
         return formatted(delayed_frees(self))
 
     def writes_after_free(self) -> "pa.Table":
@@ -535,8 +511,6 @@ class Recording(RecordingData):
 
         See `gpuviz.analysis.writes_after_free.writes_after_free`.
         """
-        from gpuviz.analysis.writes_after_free import writes_after_free
-
         return formatted(writes_after_free(self))
 
     def synchronizations(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
@@ -545,15 +519,11 @@ class Recording(RecordingData):
         Args:
             by: One row for each kind and CUDA call, or for each of these and line or stack.
         """
-        from gpuviz.analysis.synchronizations import synchronizations
-
         return formatted(synchronizations(self, by))
 
     @property
     def host_memory(self) -> "HostMemory":
         """The pinned host memory; all other functions are about the memory of devices."""
-        from gpuviz.analysis.host_memory import host_memory
-
         return host_memory(self)
 
     @property
@@ -567,15 +537,11 @@ class Recording(RecordingData):
 
         Empty for a single GPU, for simulated GPUs, and if the recording was not stopped properly.
         """
-        from gpuviz.analysis.device_links import device_links
-
         return device_links(self)
 
     @property
     def memory_levels(self) -> "pa.Table":
         """The memory totals of each device, one row per change."""
-        from gpuviz.analysis.levels import memory_levels
-
         return memory_levels(self)
 
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.alignment import CodeLine, Pair, align, line_of
@@ -87,8 +88,6 @@ class Differences:
     @cached_property
     def totals(self) -> "pa.Table":
         """The rows of `quantities` that differ."""
-        import pyarrow.compute as pc
-
         found: pa.Table = self.quantities.filter(pc.not_equal(self.quantities["change"], 0))
         return found
 

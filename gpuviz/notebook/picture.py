@@ -3,6 +3,8 @@
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.figures.palette import ALLOCATED, COPIES, KERNEL, MEMSET
@@ -12,7 +14,6 @@ from gpuviz.quantities import format_bytes, format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -142,8 +143,6 @@ def _column_maxima(
     end: int,
 ) -> "NDArray[Any]":
     """Return the maximum value in each column of pixels."""
-    import numpy as np
-
     edges = start + (end - start) * np.arange(_COLUMNS) // _COLUMNS
     before = np.searchsorted(times, edges, side="right") - 1
     highest = np.where(before >= 0, values[np.maximum(before, 0)], 0)
@@ -153,16 +152,12 @@ def _column_maxima(
 
 
 def _columns(times: "NDArray[Any]", start: int, end: int) -> "NDArray[Any]":
-    import numpy as np
-
     places = (np.clip(times, start, end) - start) * _COLUMNS // (end - start)
     columns: NDArray[Any] = np.minimum(places, _COLUMNS - 1)
     return columns
 
 
 def _steps(heights: "NDArray[Any]", bottom: int) -> str:
-    import numpy as np
-
     changes = np.flatnonzero(np.diff(heights, prepend=heights[0] + 1))
     steps = [f"H{_GUTTER + column}V{bottom - heights[column]:g}" for column in changes.tolist()]
     return f"{''.join(steps)}H{_GUTTER + _COLUMNS}"
@@ -174,8 +169,6 @@ def _lanes(
     end: int,
 ) -> "list[tuple[str, dict[str, NDArray[Any]]]]":
     """Return the name of each active stream, and its busy columns by shape."""
-    import numpy as np
-
     table = recording.tables["activities"]
     kinds = codes(table["kind"], _KINDS)
     times, ends = plain(table["time"]), plain(table["end"])
@@ -205,8 +198,6 @@ def _lanes(
 
 def _shapes(kinds: "NDArray[Any]", copy_kinds: "NDArray[Any]") -> "NDArray[Any]":
     """Return the position in ``_SHAPES`` of each activity."""
-    import numpy as np
-
     shapes = np.zeros(len(kinds), np.int8)
     copies = kinds == _KINDS.index("memcpy")
     to_host = copy_kinds == _COPY_KINDS.index("device_to_host")
@@ -219,8 +210,6 @@ def _shapes(kinds: "NDArray[Any]", copy_kinds: "NDArray[Any]") -> "NDArray[Any]"
 
 def _covered(first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> "NDArray[Any]":
     """Return begin and length of each run of columns that an interval overlaps."""
-    import numpy as np
-
     changes = np.zeros(_COLUMNS + 1, np.int64)
     np.add.at(changes, first, 1)
     np.add.at(changes, last + 1, -1)

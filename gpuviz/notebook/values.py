@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from gpuviz.data.marks import TABLE_MARK
 from gpuviz.notebook.cell_markup import as_html
 from gpuviz.notebook.cell_result import cell_result
@@ -9,8 +11,6 @@ from gpuviz.present.markup import columns, html, inline_table
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.recording import Recording
 
 MOST_ROWS = 12
@@ -63,8 +63,6 @@ def table_html(table: "pa.Table") -> str:
 
 
 def _is_number(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 

@@ -116,7 +116,8 @@ PYTHON = (
 COMPUTING = {
     *("data", "formats", "analysis", "merging", "exports"),
     *("hazards", "advice", "out_of_memory", "conclusions", "comparison"),
-    *("simulation", "figures", "present", "report"),
+    *("simulation", "simulation.replay", "figures", "present", "report"),
+    *("recorder", "notebook"),
 }
 # Imports of later rooms, inside functions: values show themselves in notebooks and as pages,
 # and the startup hook begins the recording.
@@ -330,10 +331,10 @@ def test_heavy_libraries_are_imported_only_when_they_are_needed():
 
 
 def heavy_imports(path: Path) -> set[str]:
-    heavy = {"cupy", "cupyx", "plotly", "ipywidgets", "anywidget", "pyarrow.compute"}
-    if layer_of(path).split(".")[0] not in COMPUTING:
+    heavy = {"cupy", "cupyx", "plotly", "ipywidgets", "anywidget"}
+    if layer_of(path) not in COMPUTING:
         # Programs and Jupyter servers import these files before they record or show anything.
-        heavy |= {"numpy", "pyarrow"}
+        heavy |= {"numpy", "pyarrow", "pyarrow.compute"}
     if layer_of(path) == "notebook":
         # Widgets derive from their classes; their files are imported only when a widget is created.
         heavy -= {"ipywidgets", "anywidget"}
