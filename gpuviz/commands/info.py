@@ -14,13 +14,13 @@ from gpuviz.analysis.processes import device_names
 from gpuviz.analysis.statistics import statistics
 from gpuviz.commands.output import console, say_json
 from gpuviz.commands.progress import reading
+from gpuviz.conclusions.numbers import busy, hidden_copies
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
     format_bytes,
     format_count,
     format_counted,
     format_duration,
-    format_share,
 )
 from gpuviz.report.other_memory import UNKNOWN
 
@@ -289,12 +289,10 @@ def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> "Iterator[s
     yield f"Synchronizations: {count}, blocking the host for {blocked}"
     for each in activities["devices"]:
         share = each["copies_hidden"]
-        hidden = (
-            "" if share is None else f", {format_share(share)} of host copy time hidden by kernels"
-        )
-        busy, window = format_share(each["busy"]), format_duration(each["window_ns"])
         label = labels.get(each["device"], f"Device {each['device']}")
-        yield f"{label}: busy {busy} of {window}{hidden}"
+        shown = [busy(each["busy"], f"of {format_duration(each['window_ns'])}")]
+        shown += [] if share is None else [hidden_copies(share, None)]
+        yield f"{label}: {', '.join(map(str, shown))}"
 
 
 def _lines_of_collectives(collectives: dict[str, Any]) -> "Iterator[str]":

@@ -13,6 +13,7 @@ from gpuviz.analysis.processes import part_of_device
 from gpuviz.conclusions.facts import around
 from gpuviz.conclusions.store import known_iterations
 from gpuviz.data.columns import plain
+from gpuviz.out_of_memory.verdict_text import beside
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from gpuviz.analysis.overlap import DeviceOverlap
     from gpuviz.data.recording_data import RecordingData
+    from gpuviz.out_of_memory.failures import OutOfMemory
     from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
 
 
@@ -46,6 +48,67 @@ class Number:
     detail: str = ""
     window: tuple[int, int] | None = None
     tab: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.name, self.value, self.detail)))
+
+
+def busy(share: float, detail: str = "", tab: str = "") -> Number:
+    """Return for how much of the time a GPU had work."""
+    return Number("GPU busy", format_share(share), detail, tab=tab)
+
+
+def hidden_copies(share: float, copy_ns: int | None, tab: str = "") -> Number:
+    """Return how much of the copies from and to the host kernels hide."""
+    detail = f"of {format_duration(copy_ns)} of copies from or to the host" if copy_ns else ""
+    return Number("Copies hidden", format_share(share), detail, tab=tab)
+
+
+def device_copies(copy_ns: int) -> Number:
+    """Return how long copies on and between devices took."""
+    return Number("Device copies", format_duration(copy_ns), "on or between devices")
+
+
+def blocked(blocked_ns: int, detail: str = "", tab: str = "") -> Number:
+    """Return for how long the host waited."""
+    return Number("Host blocked", format_duration(blocked_ns), detail, tab=tab)
+
+
+def peak_allocated(size: int, detail: str) -> Number:
+    """Return the peak of allocated bytes."""
+    return Number("Peak allocated", format_bytes(size), detail)
+
+
+def still_allocated(size: int, detail: str) -> Number:
+    """Return how many bytes are allocated at the end."""
+    return Number("Still allocated", format_bytes(size), detail)
+
+
+def allocations(count: int, detail: str) -> Number:
+    """Return the number of allocations."""
+    return Number("Allocations", format_count(count), detail)
+
+
+def failed_allocations(count: int, tab: str = "") -> Number:
+    """Return the number of failed allocations."""
+    failed = "failed allocation" if count == 1 else "failed allocations"
+    return Number("Out of memory", format_count(count), "" if tab else failed, tab=tab)
+
+
+def not_recorded(name: str, reason: str) -> Number:
+    """Return a number that is unknown."""
+    return Number(name, "unknown", reason)
+
+
+def hazards(count: int) -> Number:
+    """Return the number of hazards."""
+    text = "unordered operations on the same memory"
+    return Number("Hazards", format_count(count), text if count else f"no {text}")
+
+
+def default_stream_work(count: int) -> Number:
+    """Return how much ran on the legacy default stream."""
+    return Number("Default stream", format_count(count), "launches, copies and memsets")
 
 
 def figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
@@ -75,22 +138,21 @@ def _memory_figures(recording: "RecordingData", summary: DeviceSummary) -> "Iter
         highest = around(recording, summary.reserved_peak_ns)
         yield Number("Reserved", format_bytes(summary.reserved_peak), free, highest)
     if summary.out_of_memory:
-        yield Number("Out of memory", format_count(summary.out_of_memory), tab="findings")
+        yield failed_allocations(summary.out_of_memory, "findings")
 
 
 def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
     for lane in _lanes(recording, device):
-        yield Number("GPU busy", format_share(lane.busy), tab="kernels")
+        yield busy(lane.busy, tab="kernels")
         late = lane.idle_host_ns + lane.idle_synchronization_ns + lane.idle_allocation_ns
         detail = f"{format_duration(late)} due to the host" if late else ""
         longest = _longest_gap(recording, device)
         tab = "" if longest else "waits"
         yield Number("GPU idle", format_duration(lane.idle_ns), detail, longest, tab)
         if lane.copy_ns:
-            yield Number("Copies hidden", format_share(lane.kernel_copy_overlap), tab="copies")
+            yield hidden_copies(lane.kernel_copy_overlap, None, "copies")
         if has_calls(recording):
-            blocked = format_duration(host_blocked_ns(recording, device))
-            yield Number("Host blocked", blocked, tab="waits")
+            yield blocked(host_blocked_ns(recording, device), tab="waits")
 
 
 def _lanes(recording: "RecordingData", device: int) -> "list[DeviceOverlap]":
@@ -114,22 +176,15 @@ def headline(recording: "RecordingData", summary: DeviceSummary) -> list[Number]
 
 
 def _memory(summary: DeviceSummary) -> list[Number]:
-    failures = "failed allocations" if summary.out_of_memory != 1 else "failed allocation"
     return [
-        Number(
-            "Peak allocated",
-            format_bytes(summary.allocated_peak),
-            _when(summary.allocated_peak, summary.allocated_peak_ns),
+        peak_allocated(
+            summary.allocated_peak, _when(summary.allocated_peak, summary.allocated_peak_ns)
         ),
         _reserved(summary),
-        Number("Allocations", format_count(summary.allocations), "during the recording"),
-        Number(
-            "Still allocated at the end",
-            format_bytes(summary.allocated_end),
-            format_counted(summary.allocations_end, "block"),
-        ),
+        allocations(summary.allocations, "during the recording"),
+        still_allocated(summary.allocated_end, format_counted(summary.allocations_end, "block")),
         *(_free(summary) if summary.reserved_peak else ()),
-        Number("Out of memory", format_count(summary.out_of_memory), failures),
+        failed_allocations(summary.out_of_memory),
     ]
 
 
@@ -182,9 +237,8 @@ def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
         return
     (lane,) = lanes
     period = "from its first to its last activity" if recording.bounds is None else "shown here"
-    yield Number(
-        "GPU busy",
-        format_share(lane.busy),
+    yield busy(
+        lane.busy,
         f"{format_duration(lane.busy_ns)} of the {format_duration(lane.window_ns)} {period}",
     )
     yield Number(
@@ -195,12 +249,11 @@ def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
     hidden = f"from or to the host; {format_share(lane.kernel_copy_overlap)} hidden by kernels"
     yield Number("Host copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
     if lane.device_copy_ns:
-        yield Number("Device copies", format_duration(lane.device_copy_ns), "on or between devices")
+        yield device_copies(lane.device_copy_ns)
     if not has_calls(recording):
-        yield Number("Host blocked", "unknown", "CUDA calls were not recorded")
+        yield not_recorded("Host blocked", "CUDA calls were not recorded")
         return
-    blocked = format_duration(host_blocked_ns(recording, device))
-    yield Number("Host blocked", blocked, "in waits and copies, summed over threads")
+    yield blocked(host_blocked_ns(recording, device), "in waits and copies, summed over threads")
 
 
 def host_blocked_ns(recording: "RecordingData", device: int) -> int:
@@ -269,18 +322,65 @@ def _live_work(
     statistics: "RecorderStatistics", device: "DeviceStatistics | None"
 ) -> "Iterator[Number]":
     if not statistics.status.streams:
-        yield Number("GPU busy", "unknown", "streams are not recorded")
+        yield not_recorded("GPU busy", "streams are not recorded")
     elif device is None or device.busy is None or device.lately_busy is None:
-        yield Number("GPU busy", "0 %", "nothing ran yet")
+        yield busy(0, "nothing ran yet")
     else:
         detail = f"of {format_duration(device.window_ns)}"
         if statistics.status.recording:
             detail += f"; {format_share(device.lately_busy)} in the last second"
-        yield Number("GPU busy", format_share(device.busy), detail)
+        yield busy(device.busy, detail)
         if device.copy_ns:
-            detail = f"of {format_duration(device.copy_ns)} of copies from or to the host"
-            yield Number("Copies hidden", format_share(device.hidden_copies), detail)
+            yield hidden_copies(device.hidden_copies, device.copy_ns)
 
 
 def _oldest(dropped: int) -> str:
     return f"and the {format_count(dropped)} oldest, to bound memory" if dropped else ""
+
+
+def failure_numbers(failed: "OutOfMemory") -> list[Number]:
+    """Return the numbers of a failed request."""
+    request = failed.request
+    blocks = format_counted(failed.allocated_blocks, "block")
+    largest = max((each.largest for each in failed.free), default=0)
+    limit = "no limit" if failed.limit is None else f"limited to {format_bytes(failed.limit)}"
+    total = f"of {format_bytes(failed.device_total)}" if failed.device_total else "total unknown"
+    return [
+        Number("Requested", format_bytes(failed.requested), f"{format_count(failed.requested)} B"),
+        Number("Allocated", format_bytes(failed.allocated), blocks),
+        Number(
+            "Free in segments",
+            format_bytes(request.cached),
+            f"largest block {format_bytes(largest)}",
+        ),
+        Number(
+            "Waiting for other streams", format_bytes(failed.pending), "freed, not yet reusable"
+        ),
+        Number("Reserved", format_bytes(failed.reserved), limit),
+        Number("Free on the device", _known(failed.device_free), total),
+        *_beside(failed),
+        Number("Used outside this allocator", _known(failed.other_memory), _others(failed)),
+        Number(
+            "Requested from the device",
+            format_bytes(failed.segment_size),
+            "the new segment",
+        ),
+    ]
+
+
+def _beside(failed: "OutOfMemory") -> list[Number]:
+    """Return what another recorded allocator of the process holds; nothing without one."""
+    if not failed.beside:
+        return []
+    cached = f"{format_bytes(failed.cached_beside)} in segments that it does not use"
+    return [Number(f"Held by {beside(failed)}", format_bytes(failed.beside), cached)]
+
+
+def _known(size: int | None) -> str:
+    return "unknown" if size is None else format_bytes(size)
+
+
+def _others(failed: "OutOfMemory") -> str:
+    if failed.other_processes is None:
+        return "other processes, libraries, the CUDA context"
+    return f"{format_bytes(failed.other_processes)} by other processes"

@@ -3,10 +3,10 @@
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpuviz.conclusions.numbers import Number
-from gpuviz.out_of_memory.verdict_text import beside, remedies
+from gpuviz.conclusions.numbers import failure_numbers
+from gpuviz.out_of_memory.verdict_text import remedies
 from gpuviz.present.markup import Cell, facts_list, html, items, page, panel, part, table
-from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
+from gpuviz.quantities import format_bytes, format_count, format_duration
 from gpuviz.report.facts import began
 from gpuviz.report.holders import frames_list, holders_table
 from gpuviz.report.page import embedded, policy, static
@@ -42,7 +42,11 @@ def build_page(
         verdict=failed.summary,
         remedies=remedies(failed),
         notes=recording.notes,
-        request=panel("Request", _numbers(failed) + _request(recording, failed), slug="request"),
+        request=panel(
+            "Request",
+            part("numbers", failure_numbers(failed)) + _request(recording, failed),
+            slug="request",
+        ),
         sites=panel(
             "Allocated memory by line",
             holders_table(recording, failed.device, names),
@@ -63,52 +67,6 @@ def _device(recording: "Recording", failed: "OutOfMemory") -> str:
     rows = recording.table("devices").to_pylist()
     name = next((row["name"] for row in rows if row["id"] == failed.device), "")
     return f"device {failed.device}" + (f" ({name})" if name else "")
-
-
-def _numbers(failed: "OutOfMemory") -> str:
-    request = failed.request
-    blocks = format_counted(failed.allocated_blocks, "block")
-    largest = max((each.largest for each in failed.free), default=0)
-    limit = "no limit" if failed.limit is None else f"limited to {format_bytes(failed.limit)}"
-    total = f"of {format_bytes(failed.device_total)}" if failed.device_total else "total unknown"
-    numbers = [
-        ("Requested", format_bytes(failed.requested), f"{format_count(failed.requested)} B"),
-        ("Allocated", format_bytes(failed.allocated), blocks),
-        (
-            "Free in segments",
-            format_bytes(request.cached),
-            f"largest block {format_bytes(largest)}",
-        ),
-        ("Waiting for other streams", format_bytes(failed.pending), "freed, not yet reusable"),
-        ("Reserved", format_bytes(failed.reserved), limit),
-        ("Free on the device", _known(failed.device_free), total),
-        *_beside(failed),
-        ("Used outside this allocator", _known(failed.other_memory), _others(failed)),
-        (
-            "Requested from the device",
-            format_bytes(failed.segment_size),
-            "the new segment",
-        ),
-    ]
-    return part("numbers", [Number(*each) for each in numbers])
-
-
-def _beside(failed: "OutOfMemory") -> list[tuple[str, str, str]]:
-    """Return what another recorded allocator of the process holds; nothing without one."""
-    if not failed.beside:
-        return []
-    cached = f"{format_bytes(failed.cached_beside)} in segments that it does not use"
-    return [(f"Held by {beside(failed)}", format_bytes(failed.beside), cached)]
-
-
-def _known(size: int | None) -> str:
-    return "unknown" if size is None else format_bytes(size)
-
-
-def _others(failed: "OutOfMemory") -> str:
-    if failed.other_processes is None:
-        return "other processes, libraries, the CUDA context"
-    return f"{format_bytes(failed.other_processes)} by other processes"
 
 
 def _request(recording: "Recording", failed: "OutOfMemory") -> str:

@@ -129,7 +129,7 @@ def test_headline_numbers_are_those_of_the_recording(recording):
     assert f"Peak allocated 12.0 MiB {12 * MIB:,} B, first at 200 µs" in text
     assert f"Peak reserved 20.0 MiB {20 * MIB:,} B, first at 0 ns" in text
     assert "Allocations 2 during the recording" in text
-    assert "Still allocated at the end 6.00 MiB 2 blocks" in text
+    assert "Still allocated 6.00 MiB 2 blocks" in text
     assert "Free in segments at the peak 8.00 MiB 40 % of the reserved memory" in text
     assert "Out of memory 1 failed allocation" in text
 
