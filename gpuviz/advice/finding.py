@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from gpuviz.advice.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]
+# Of a finding about all devices together.
+ALL_DEVICES = -1
 Kind = Literal["hazard", "failure", "finding", "fact", "regression"]
 
 
@@ -55,7 +57,7 @@ class Finding:
         certainty: ``certain`` if it follows from the recording alone, ``likely`` if it rests on
             what gpuviz can see of kernels' arguments, ``possible`` if the program's intention
             decides.
-        device: Ordinal.
+        device: Ordinal; `ALL_DEVICES` for all together.
         saved_bytes: Predicted decrease of the peak of allocated bytes if this alone is changed.
         saved_reserved_bytes: Predicted decrease of the peak of reserved bytes if this alone is
             changed, where that is what a change of the allocator or of streams saves. If requests

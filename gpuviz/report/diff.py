@@ -29,8 +29,8 @@ from gpuviz.report.facts import name
 from gpuviz.report.page import linked_page, policy, static
 
 if TYPE_CHECKING:
+    from gpuviz.advice.finding import Finding
     from gpuviz.comparison.diff import Differences
-    from gpuviz.comparison.regressions import Regression
 
 _MOST_ROWS = 200
 # Of each of the two recordings: the page has 20 MB at most.
@@ -162,12 +162,9 @@ def _findings(found: "Differences") -> str:
     return html("<h3>Costs more than before</h3>\n{}", shown) if shown else ""
 
 
-def _finding(each: "Regression") -> str:
+def _finding(each: "Finding") -> str:
     causes = items(
-        (
-            html("{}: {}", cause.amount, code_and_site(cause.source, cause.site))
-            for cause in each.causes
-        ),
+        (html("{}: {}", line.amount, code_and_site(line.source, line.site)) for line in each.lines),
         "gpuviz-differences__causes",
     )
     return html(
