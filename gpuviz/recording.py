@@ -34,10 +34,10 @@ from gpuviz.analysis.synchronizations import synchronizations
 from gpuviz.analysis.what_if import what_if
 from gpuviz.analysis.window import window
 from gpuviz.analysis.writes_after_free import writes_after_free
+from gpuviz.conclusions.ranking import known_findings
 from gpuviz.conclusions.store import (
     conclusion_table,
     for_file,
-    known_findings,
     known_iterations,
     known_what_if,
 )

@@ -7,10 +7,10 @@ from typing import Any
 from gpuviz.advice.finding import Finding
 from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
-from gpuviz.conclusions.ranking import all_conclusions
-from gpuviz.conclusions.store import conclusions
+from gpuviz.conclusions.ranking import all_conclusions, conclusions
+from gpuviz.conclusions.shown import AT_ONCE
 from gpuviz.conclusions.wording import unknown
-from gpuviz.present.text import MOST_SHOWN, conclusions_text
+from gpuviz.present.text import conclusions_text
 
 
 def run(file: Path, *, as_json: bool, everything: bool) -> None:
@@ -28,7 +28,7 @@ def run(file: Path, *, as_json: bool, everything: bool) -> None:
         }
         say_json(facts)
         return
-    say(conclusions_text(recording, found, None if everything else MOST_SHOWN))
+    say(conclusions_text(recording, found, None if everything else AT_ONCE))
 
 
 def _facts(finding: Finding) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Conclusions as sentences, and what could not be looked at."""
 
+import re
 from typing import TYPE_CHECKING
 
 from gpuviz.quantities import format_bytes, format_duration, format_share
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
+# All but the last two parts of a path, in `function (file:line)`.
+_FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 _NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 
 
@@ -48,6 +51,11 @@ def short_saving(finding: "Finding") -> str:
     if size := finding.saved_bytes or finding.saved_reserved_bytes:
         return format_bytes(size)
     return format_duration(finding.saved_ns) if finding.saved_ns else ""
+
+
+def short_site(site: str) -> str:
+    """Return a call site without all but the last two parts of its path."""
+    return _FOLDERS.sub("", site)
 
 
 def nothing_found(found: "Iterable[Finding]") -> str:

@@ -74,6 +74,12 @@ def schemas() -> "dict[str, pa.Schema]":
       `gpuviz.Recording.what_if` returns without arguments.
     - ``iterations``: for each device, in this order, the rows that `gpuviz.Recording.iterations`
       returns.
+    - ``shown``: the lists of a page about each device, in their order, as text: findings, and
+      hazards one by one. ``rows`` are names of rows of the table ``tab`` of the page. ``begin`` and
+      ``end`` are the window that shows it, ``first_activity`` and ``second_activity`` the rows of
+      ``activities`` that an arrow joins; -1 if there is none.
+    - ``other_memory``: samples of the bytes of each device outside the recorded allocators, at most
+      a thousand.
     - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
       see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
       ``second_event`` are row numbers of ``memory_events``, ``first_activity`` and
@@ -128,6 +134,23 @@ def schemas() -> "dict[str, pa.Schema]":
                 "name": text,
                 **dict.fromkeys(_OF_ITERATIONS, whole),
             }
+        ),
+        "shown": pa.schema(
+            {
+                "device": pa.int16(),
+                "list": text,
+                "number": pa.int32(),
+                **dict.fromkeys(("is_alarm", "is_first", "is_folded"), pa.uint8()),
+                **dict.fromkeys(("title", "saving", "tab"), text),
+                **dict.fromkeys(
+                    ("sentences", "sources", "sites", "short_sites", "amounts", "rows"),
+                    pa.list_(text),
+                ),
+                **dict.fromkeys(("begin", "end", "first_activity", "second_activity"), whole),
+            }
+        ),
+        "other_memory": pa.schema(
+            {"device": pa.int16(), **dict.fromkeys(("time", "libraries", "rest"), whole)}
         ),
         "hazards": pa.schema(
             {

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import ipywidgets
 
-from gpuviz.conclusions.store import conclusions
+from gpuviz.conclusions.ranking import conclusions
 from gpuviz.conclusions.wording import unknown
 from gpuviz.notebook.charts import MOST_OF_TIME
 from gpuviz.notebook.refresher import Refresher

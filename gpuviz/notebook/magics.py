@@ -11,8 +11,8 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from gpuviz.advice.leaks_text import leaks_text
-from gpuviz.conclusions.ranking import all_conclusions
-from gpuviz.conclusions.store import conclusions
+from gpuviz.conclusions.ranking import all_conclusions, conclusions
+from gpuviz.conclusions.shown import AT_ONCE
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.notebook import completion, values
@@ -27,7 +27,7 @@ from gpuviz.notebook.measurement import Measurement
 from gpuviz.notebook.numbers import status_text, stopped_text
 from gpuviz.ownership.held_memory import held_memory_html
 from gpuviz.ownership.holders import holders
-from gpuviz.present.text import MOST_SHOWN, conclusions_text
+from gpuviz.present.text import conclusions_text
 from gpuviz.terminal import printable, write_line
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class GpuvizMagics(Magics):
     def _findings(self, arguments: Namespace) -> None:
         recording = self.control.recording
         found = all_conclusions(recording) if arguments.all else conclusions(recording)
-        _say(conclusions_text(recording, found, None if arguments.all else MOST_SHOWN))
+        _say(conclusions_text(recording, found, None if arguments.all else AT_ONCE))
 
     def _leaks(self, arguments: Namespace) -> None:
         held = holders(0) if arguments.all else holders()

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from gpuviz.conclusions.wording import short_site
 from gpuviz.data.escaping import as_unicode
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# All but the last two parts of a path, in `function (file:line)`.
-_FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 _CODE = re.compile("`([^`]+)`")
 # The heading of a column of bars, for screen readers.
 BAR_HEADING = Markup('<span class="gpuviz-unseen">As a bar</span>')
@@ -95,7 +94,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"code": with_code, "short_site": _short_site}
+    environment.filters |= {"code": with_code, "short_site": short_site}
     environment.tests["cell"] = lambda value: isinstance(value, Cell)
     return environment
 
@@ -127,10 +126,6 @@ def facts_list(facts: Mapping[str, str]) -> Markup:
 def code_and_site(source: str, site: str) -> Markup:
     """Return a source line, if known, and its call site with a shortened path."""
     return part("code_and_site", source.strip(), site)
-
-
-def _short_site(site: str) -> str:
-    return _FOLDERS.sub("", site)
 
 
 def with_code(text: str) -> Markup:

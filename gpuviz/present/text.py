@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
-MOST_SHOWN = 5
-
 
 def conclusions_text(
     recording: "RecordingData", found: "Sequence[Finding]", most: int | None

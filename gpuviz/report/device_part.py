@@ -1,27 +1,24 @@
 """The part of a page about a device: the headline, the first conclusions and the sections."""
 
-import json
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.device_summary import summarize
-from gpuviz.conclusions.hazards import arrows, hazard_conclusions
 from gpuviz.conclusions.numbers import figures, headline
-from gpuviz.conclusions.store import conclusions
+from gpuviz.conclusions.shown import findings_of, hazards_of
 from gpuviz.conclusions.wording import unknown
 from gpuviz.hazards.known import unknown as unknown_hazards
 from gpuviz.hazards.text import NOTHING_FOUND
 from gpuviz.present.conclusions_html import (
     conclusions_list,
     first_conclusions,
-    items_of,
     nothing_of,
 )
-from gpuviz.present.markup import joined, panel, part, trusted
+from gpuviz.present.markup import joined, panel, part
 from gpuviz.report.collectives import collectives_section
 from gpuviz.report.default_stream import default_stream_section
 from gpuviz.report.graph_pools import graph_pools_section
-from gpuviz.report.iterations import drawn_iterations, iterations_panel
-from gpuviz.report.other_memory import drawn_samples, other_memory_section
+from gpuviz.report.iterations import iterations_panel
+from gpuviz.report.other_memory import other_memory_section
 from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
 
@@ -42,7 +39,7 @@ def device_part(recording: "Recording", device: int, title: str = "") -> "Markup
         device: Ordinal.
         title: The title of the part and of its charts; without one it has neither.
     """
-    shown = items_of(recording, [each for each in conclusions(recording) if each.device == device])
+    shown = findings_of(recording, device)
     sections = (
         part("headline", list(figures(recording, device))),
         first_conclusions(shown),
@@ -61,7 +58,7 @@ def device_part(recording: "Recording", device: int, title: str = "") -> "Markup
         what_if_section(recording, device),
         panel("Summary", _summary(recording, device), slug="summary"),
     )
-    return part("device", device, title, sections, _drawn(recording, device))
+    return part("device", device, title, sections)
 
 
 def all_device_parts(recording: "Recording") -> "Markup":
@@ -69,27 +66,17 @@ def all_device_parts(recording: "Recording") -> "Markup":
     return joined(device_part(recording, device) for device in recording.devices)
 
 
-def _drawn(recording: "Recording", device: int) -> "Markup":
-    """Return the numbers that the page draws, as JSON."""
-    drawn = {
-        "iterations": drawn_iterations(recording, device),
-        "otherMemory": drawn_samples(recording, device),
-    }
-    return trusted(json.dumps(drawn, separators=(",", ":")))
-
-
 def _hazards(recording: "Recording", device: int) -> str:
     """Return the section about the hazards of a device.
 
     Without any it is empty, unless they were asked for when the recording was made.
     """
-    found = hazard_conclusions(recording, device)
-    if not found and not recording.manifest.hazards:
+    shown = hazards_of(recording, device)
+    if not shown and not recording.manifest.hazards:
         return ""
     why = unknown_hazards(recording) or NOTHING_FOUND
-    shown = items_of(recording, found, arrows(recording, device))
-    body = conclusions_list(shown, "" if found else why)
-    return panel("Hazards", body, slug="hazards", count=len(found))
+    body = conclusions_list(shown, "" if shown else why)
+    return panel("Hazards", body, slug="hazards", count=len(shown))
 
 
 def _summary(recording: "Recording", device: int) -> "Markup":

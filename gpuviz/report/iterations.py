@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
 _MOST_ROWS = 50
-# In the band above the tracks.
-_MOST_DRAWN = 5000
 _COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
     ("Time", "duration_ns", format_duration),
     ("Peak", "peak_bytes", format_bytes),
@@ -77,12 +75,6 @@ def iterations_panel(recording: "Recording", device: int) -> str:
         _HINT,
     )
     return panel("Iterations", body, slug="iterations", count=found.num_rows)
-
-
-def drawn_iterations(recording: "Recording", device: int) -> list[list[int]]:
-    """Return start, end and bytes at the peak of the iterations that the page draws."""
-    found = recording.iterations(device).slice(0, _MOST_DRAWN).to_pylist()
-    return [[row["start"], row["end"], row["peak_bytes"]] for row in found]
 
 
 def _origin(name: str) -> str:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 _HEADINGS = ("Library", "Allocations", "Peak", "At the end")
 UNKNOWN = "a library without a name"
-# Samples that the track draws; of more, the largest of as many spans of time.
-_MOST_SAMPLES = 1000
 
 
 def other_memory_section(recording: "Recording", device: int) -> str:
@@ -57,16 +55,3 @@ def _sentence(samples: list[dict[str, Any]]) -> str:
         )
     ]
     return f"At the last sample {format_bytes(last['used'])} were in use: {', '.join(parts)}."
-
-
-def drawn_samples(recording: "Recording", device: int) -> list[list[int]]:
-    """Return time, bytes of libraries and the rest of the samples that the page draws."""
-    samples = _samples(recording, device)
-    # Without libraries it would be a line that never changes.
-    is_known = device in recording.other_memory()["device"].to_pylist()
-    if not is_known or len(samples) < 2:  # noqa: PLR2004
-        return []
-    step = -(-len(samples) // _MOST_SAMPLES)
-    spans = (samples[at : at + step] for at in range(0, len(samples), step))
-    chosen = (max(span, key=lambda row: row["libraries"] + row["rest"]) for span in spans)
-    return [[row["time"], row["libraries"], row["rest"]] for row in chosen]

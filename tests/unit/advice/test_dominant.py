@@ -3,7 +3,7 @@
 import pytest
 
 from gpuviz.advice.dominant import dominant
-from gpuviz.conclusions.store import conclusions
+from gpuviz.conclusions.ranking import conclusions
 from tests.unit.advice.programs import MIB, recorded
 
 

@@ -3,7 +3,7 @@
 import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.conclusions.links import rows_of
-from gpuviz.conclusions.store import conclusions
+from gpuviz.conclusions.ranking import conclusions
 from gpuviz.present.text import conclusions_text
 from gpuviz.recording import load
 from gpuviz.report.device_part import device_part

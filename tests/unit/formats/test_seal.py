@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from gpuviz.analysis.derived_tables import derived_for_file
-from gpuviz.conclusions import store as computed
+from gpuviz.conclusions import ranking as computed
 from gpuviz.data import conclusions
 from gpuviz.formats.gpuviz import append_conclusions, write_archive
 from gpuviz.recording import Recording, load

@@ -7,6 +7,7 @@ import pytest
 
 import gpuviz
 from gpuviz.advice.findings import findings
+from gpuviz.conclusions import ranking
 from gpuviz.conclusions import store as computed
 from gpuviz.data import conclusions as stored
 from gpuviz.data.conclusions import stored_conclusions
@@ -20,7 +21,6 @@ SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").iter
 OF_ONE_ALLOCATOR = [
     path for path in SHIPPED if path.stem not in {"one_pool_separate", "one_pool_watched"}
 ]
-NAMES = ("findings", "what_if")
 TABLES = ("conclusions", "what_if")
 
 
@@ -33,17 +33,17 @@ def uncomputed(monkeypatch):
     """Return what a test asked to compute: names of conclusions."""
     asked = []
 
-    def recorded(name):
-        original = getattr(computed, name)
+    def recorded(module, name):
+        original = getattr(module, name)
 
         def compute(*arguments, **options):
             asked.append(name)
             return original(*arguments, **options)
 
-        monkeypatch.setattr(computed, name, compute)
+        monkeypatch.setattr(module, name, compute)
 
-    for name in NAMES:
-        recorded(name)
+    recorded(ranking, "findings")
+    recorded(computed, "what_if")
     return asked
 
 
@@ -80,7 +80,7 @@ def test_the_other_settings_of_all_devices_are_stored(tmp_path):
 def test_findings_of_every_kind_are_possible_in_a_file(path):
     recording = load(path)
     small = recording.findings(small=True)
-    computed.conclusions.keep(recording, small)
+    ranking.conclusions.keep(recording, small)
     table = stored.marked({"conclusions": recording.table("conclusions")}, recording)
 
     assert small
@@ -125,7 +125,7 @@ def test_a_rule_that_fails_does_not_keep_a_recording_from_being_saved(tmp_path, 
         raise ZeroDivisionError
 
     recording = without_conclusions(shipped("monte_carlo"))
-    monkeypatch.setattr(computed, "findings", fail)
+    monkeypatch.setattr(ranking, "findings", fail)
     path = recording.save(tmp_path / "run.gpuviz")
     monkeypatch.undo()
 
@@ -175,7 +175,7 @@ def test_findings_of_another_version_or_recording_are_computed_again(tmp_path, m
     )
     found = load(stale).findings()
     monkeypatch.setattr(stored, "CONCLUSIONS_VERSION", stored.CONCLUSIONS_VERSION + 1)
-    monkeypatch.setattr(computed, "findings", lambda _: ())
+    monkeypatch.setattr(ranking, "findings", lambda _: ())
 
     assert found == recording.findings()
     assert load(path).findings() == ()

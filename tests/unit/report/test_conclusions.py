@@ -8,10 +8,10 @@ import gpuviz
 from gpuviz.advice.finding import Finding
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.conclusions.numbers import headline
-from gpuviz.conclusions.ranking import ranked
-from gpuviz.conclusions.store import conclusions
+from gpuviz.conclusions.ranking import conclusions, ranked
+from gpuviz.conclusions.shown import items_of
 from gpuviz.conclusions.wording import sentences, unknown
-from gpuviz.present.conclusions_html import conclusions_list, items_of
+from gpuviz.present.conclusions_html import conclusions_list
 from gpuviz.report.device_part import device_part
 from gpuviz.report.page import build_page
 from tests.unit.advice.programs import MIB, recorded

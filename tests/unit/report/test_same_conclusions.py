@@ -1,4 +1,4 @@
-"""Page, command line, magic and dashboard show the same conclusions in the same order."""
+"""Page, workbench, command line, magic and dashboard show the same list of conclusions."""
 
 import re
 from contextlib import suppress
@@ -10,10 +10,10 @@ import pytest
 
 import gpuviz
 from gpuviz.commands.findings import run
-from gpuviz.conclusions.store import conclusions
+from gpuviz.conclusions.ranking import conclusions
+from gpuviz.conclusions.shown import AT_ONCE
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.findings import Findings
-from gpuviz.present.text import MOST_SHOWN
 from gpuviz.report.page import build_page
 from tests.unit.ipython_shells import new_shell
 
@@ -34,6 +34,11 @@ def titles_of_page(recording):
         section = part.partition('data-panel="findings"')[2].partition("</section>")[0]
         found += titles(r'data-item="\d+"[^>]*><strong>(.*?)</strong>', section)
     return found
+
+
+def titles_of_workbench(recording):
+    rows = recording.table("shown").to_pylist()
+    return [row["title"] for row in rows if row["list"] == "findings"]
 
 
 def titles(pattern, html):
@@ -79,8 +84,9 @@ def check(path, monkeypatch, capsys):
     printed = printed_by_command(path, capsys)
 
     assert titles_of_page(recording) == of_devices
+    assert titles_of_workbench(recording) == of_devices
     assert sorted(of_devices) == sorted(expected)
-    assert titles_of_text(printed) == expected[:MOST_SHOWN]
+    assert titles_of_text(printed) == expected[:AT_ONCE]
     assert printed_by_magic(recording, monkeypatch, capsys) == printed
     assert titles_of_dashboard(recording) == expected
     return len(expected)
