@@ -7,8 +7,8 @@ from typing import Any
 from gpuviz.advice.finding import Finding
 from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
+from gpuviz.conclusions.item import AT_ONCE
 from gpuviz.conclusions.ranking import all_conclusions, conclusions
-from gpuviz.conclusions.shown import AT_ONCE
 from gpuviz.conclusions.wording import unknown
 from gpuviz.present.text import conclusions_text
 

@@ -1,15 +1,15 @@
 """Conclusions as a page shows them: with their sentences, and the places that they lead to."""
 
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from gpuviz.conclusions.hazards import arrows, hazard_conclusions
+from gpuviz.conclusions.item import AT_ONCE, FIRST, Item
 from gpuviz.conclusions.links import rows_of
 from gpuviz.conclusions.ranking import conclusions
-from gpuviz.conclusions.wording import sentences, short_saving, short_site
+from gpuviz.conclusions.wording import short_site
 from gpuviz.data.conclusions import schemas
 
 if TYPE_CHECKING:
@@ -18,38 +18,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
-# Conclusions above the charts, and those that a list shows without a click.
-FIRST, AT_ONCE = 3, 5
 _NOWHERE = (-1, -1)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """What a page shows of a conclusion.
-
-    Attributes:
-        number: Its number in the list.
-        said: The conclusion.
-        tab: The part of the page that shows it.
-        rows: The rows of a table there, by name.
-        arrow: The rows of ``activities`` that an arrow of the timeline joins; None if none.
-    """
-
-    number: int
-    said: "Finding"
-    tab: str = ""
-    rows: tuple[str, ...] = ()
-    arrow: tuple[int, int] | None = None
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What explains it."""
-        return sentences(self.said)
-
-    @property
-    def saving(self) -> str:
-        """What a change saves, in a word or two; empty if unknown."""
-        return short_saving(self.said)
 
 
 def items_of(

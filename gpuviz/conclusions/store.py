@@ -123,12 +123,15 @@ def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
         with suppress(ValueError, DeviceError):
             affordable_what_if(recording, device)
     drawn = {name: conclusion_table(recording, name) for name in ("shown", "other_memory")}
-    return _known(recording) | marked(drawn, recording)
+    return _known(recording, drawn)
 
 
-def _known(recording: "RecordingData") -> "dict[str, pa.Table]":
+def _known(
+    recording: "RecordingData", drawn: "Mapping[str, pa.Table] | None" = None
+) -> "dict[str, pa.Table]":
+    """Return the marked tables that are known, and those that a page draws."""
     stored = stored_conclusions(recording)
-    found = {}
+    found = dict(drawn or {})
     if conclusions.is_known(recording) or "conclusions" in stored:
         found["conclusions"] = table_of(conclusions(recording))
     by_device = {

@@ -11,8 +11,8 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from gpuviz.advice.leaks_text import leaks_text
+from gpuviz.conclusions.item import AT_ONCE
 from gpuviz.conclusions.ranking import all_conclusions, conclusions
-from gpuviz.conclusions.shown import AT_ONCE
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.notebook import completion, values

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.conclusions.shown import AT_ONCE, FIRST, Item
+from gpuviz.conclusions.item import AT_ONCE, FIRST, Item
 from gpuviz.conclusions.wording import nothing_found
 from gpuviz.present.markup import part
 from gpuviz.quantities import format_counted

@@ -10,8 +10,8 @@ import pytest
 
 import gpuviz
 from gpuviz.commands.findings import run
+from gpuviz.conclusions.item import AT_ONCE
 from gpuviz.conclusions.ranking import conclusions
-from gpuviz.conclusions.shown import AT_ONCE
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.findings import Findings
 from gpuviz.report.page import build_page
