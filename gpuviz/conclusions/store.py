@@ -131,7 +131,7 @@ def _known(
 ) -> "dict[str, pa.Table]":
     """Return the marked tables that are known, and those that a page draws."""
     stored = stored_conclusions(recording)
-    found = dict(drawn or {})
+    found: dict[str, pa.Table] = {}
     if conclusions.is_known(recording) or "conclusions" in stored:
         found["conclusions"] = table_of(conclusions(recording))
     by_device = {
@@ -143,7 +143,7 @@ def _known(
         hazards = known_hazards(recording)
         if not isinstance(hazards, str):
             found["hazards"] = hazards
-    return marked(found, recording)
+    return marked(found | dict(drawn or {}), recording)
 
 
 def _joined(name: str, by_device: "Mapping[int, pa.Table]") -> "pa.Table":

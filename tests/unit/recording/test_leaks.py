@@ -2,11 +2,11 @@
 
 import itertools
 import random
-from html import escape
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from markupsafe import escape
 
 import gpuviz
 from gpuviz.advice.findings import findings
