@@ -345,6 +345,23 @@ def heavy_imports(path: Path) -> set[str]:
     }
 
 
+def test_only_templates_escape_and_write_tables():
+    """HTML made elsewhere is text that `present.markup` fills in and escapes."""
+
+    def wrong(path: Path) -> set[str]:
+        escaping = {name for name, _ in imports(path) if name == "html.escape"}
+        return escaping | set(re.findall(r"<t(?:able|r|d|h)\b", path.read_text()))
+
+    assert offenders(python_files(), wrong) == {}
+
+
+def test_headline_numbers_are_worded_in_one_module():
+    owner = PACKAGE / "conclusions" / "numbers.py"
+    others = [path for path in python_files() if path != owner]
+
+    assert offenders(others, lambda path: re.findall(r"\bNumber\(", path.read_text())) == {}
+
+
 def test_a_typescript_file_imports_only_layers_below_it():
     assert offenders(typescript_files(), typescript_imports_of_layers_above) == {}
 
