@@ -1,16 +1,11 @@
-"""Hazards as text."""
+"""What hazards are called."""
 
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.processes import device_names
-from gpuviz.hazards.known import unknown
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.hazards.hazard import Hazard, HazardOperation
+    from gpuviz.hazards.hazard import Hazard
 
 NOTHING_FOUND = "No unordered operations on the same memory were found."
 _TITLES = {
@@ -39,17 +34,6 @@ def what(hazard: "Hazard") -> str:
     return (_TITLES_OF_GRAPHS if is_of_graph(hazard) else _TITLES)[hazard.kind]
 
 
-def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
-    """Return hazards as text, or why there are none."""
-    if not found:
-        return unknown(recording) or NOTHING_FOUND
-    names = device_names(recording)
-    return "\n\n".join(
-        "\n".join(_lines(number, hazard, names.get(hazard.device, "")))
-        for number, hazard in enumerate(found, start=1)
-    )
-
-
 def title(hazard: "Hazard") -> str:
     """Return what a hazard is, in one line."""
     pairs = format_counted(hazard.count, "pair", "pairs")
@@ -58,24 +42,3 @@ def title(hazard: "Hazard") -> str:
         seen = "harmful once the memory is reused"
     tier = f"{hazard.kind}, {hazard.tier}: {what(hazard)}"
     return f"{tier} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
-
-
-def _lines(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
-    yield f"{number}. {title(hazard)}"
-    if device:
-        yield f"   in {device}"
-    yield from _operation("first ", hazard.first)
-    yield from _operation("second", hazard.second)
-    yield f"   allocated in {hazard.allocated}"
-    if hazard.freed and hazard.second.mode != "frees":
-        yield f"   freed in {hazard.freed}"
-    yield f"   fix: {hazard.fix}"
-
-
-def _operation(place: str, operation: "HazardOperation") -> "Iterator[str]":
-    what = f"{operation.short_name} {operation.mode} it on {operation.where}"
-    if operation.mode == "frees":
-        what = f"the program frees it, which was allocated on {operation.where}"
-    yield f"   {place} {what}, {operation.site}"
-    if operation.source:
-        yield f"          {operation.source}"

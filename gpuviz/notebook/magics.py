@@ -10,7 +10,6 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
-from gpuviz.advice.leaks_text import leaks_text
 from gpuviz.conclusions.item import AT_ONCE
 from gpuviz.conclusions.ranking import all_conclusions, conclusions
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
@@ -21,13 +20,13 @@ from gpuviz.notebook.cells import running_cell
 from gpuviz.notebook.compared_cells import ComparedCells
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.history import History
-from gpuviz.notebook.leak_table import leaks_html
 from gpuviz.notebook.measured_cells import MeasuredCells
 from gpuviz.notebook.measurement import Measurement
 from gpuviz.notebook.numbers import status_text, stopped_text
 from gpuviz.ownership.held_memory import held_memory_html
 from gpuviz.ownership.holders import holders
-from gpuviz.present.text import conclusions_text
+from gpuviz.present.conclusions_html import leaks_html
+from gpuviz.present.text import conclusions_text, leaks_text
 from gpuviz.terminal import printable, write_line
 
 if TYPE_CHECKING:

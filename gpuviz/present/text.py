@@ -1,15 +1,22 @@
-"""Conclusions as text of a terminal."""
+"""Conclusions, hazards and growing memory as text of a terminal."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.processes import device_names
+from gpuviz.conclusions.growth import NOTHING_GROWS, held, pace
 from gpuviz.conclusions.wording import nothing_found, sentences, unknown
+from gpuviz.hazards.known import unknown as unknown_hazards
+from gpuviz.hazards.text import NOTHING_FOUND, title
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
+    from gpuviz.hazards.hazard import Hazard, HazardOperation
 
 
 def conclusions_text(
@@ -39,3 +46,46 @@ def _lines(number: int, finding: "Finding") -> "Iterator[str]":
     for line in finding.lines:
         yield f"   {line.amount}: {line.site}"
     yield ""
+
+
+def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
+    """Return hazards as text, or why there are none."""
+    if not found:
+        return unknown_hazards(recording) or NOTHING_FOUND
+    names = device_names(recording)
+    return "\n\n".join(
+        "\n".join(_hazard(number, hazard, names.get(hazard.device, "")))
+        for number, hazard in enumerate(found, start=1)
+    )
+
+
+def _hazard(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
+    yield f"{number}. {title(hazard)}"
+    if device:
+        yield f"   in {device}"
+    yield from _operation("first ", hazard.first)
+    yield from _operation("second", hazard.second)
+    yield f"   allocated in {hazard.allocated}"
+    if hazard.freed and hazard.second.mode != "frees":
+        yield f"   freed in {hazard.freed}"
+    yield f"   fix: {hazard.fix}"
+
+
+def _operation(place: str, operation: "HazardOperation") -> "Iterator[str]":
+    what = f"{operation.short_name} {operation.mode} it on {operation.where}"
+    if operation.mode == "frees":
+        what = f"the program frees it, which was allocated on {operation.where}"
+    yield f"   {place} {what}, {operation.site}"
+    if operation.source:
+        yield f"          {operation.source}"
+
+
+def leaks_text(table: "pa.Table") -> str:
+    """Return what `gpuviz.Recording.leaks` returned as text, two lines for each line of code."""
+    rows = table.to_pylist()
+    return "\n".join(text for row in rows for text in _growth(row)) if rows else NOTHING_GROWS
+
+
+def _growth(row: dict[str, Any]) -> tuple[str, str]:
+    source = f"  {row['source']}" if row["source"] else ""
+    return f"{pace(row):>10}  {row['site']}{source}", f"{'':>10}  {held(row)}"
