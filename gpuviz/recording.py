@@ -4,12 +4,54 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuviz.advice.finding import Findings
+from gpuviz.advice.findings import findings
+from gpuviz.advice.hidden_collectives import hidden_collectives
+from gpuviz.advice.peak_chain import peak_chain
+from gpuviz.analysis.collectives import known_collectives
+from gpuviz.analysis.compilations import compilations
+from gpuviz.analysis.copies import copies
+from gpuviz.analysis.default_stream import default_stream_work
+from gpuviz.analysis.delayed_frees import delayed_frees
 from gpuviz.analysis.derived_tables import derived, derived_for_file
+from gpuviz.analysis.device_links import device_links
+from gpuviz.analysis.fragmentation import fragmentation
+from gpuviz.analysis.graph_pools import graph_pools
+from gpuviz.analysis.host_memory import host_memory
+from gpuviz.analysis.kernels import kernels
+from gpuviz.analysis.leaks import leaks
+from gpuviz.analysis.levels import memory_levels
+from gpuviz.analysis.lines import lines
+from gpuviz.analysis.other_memory import other_memory
+from gpuviz.analysis.overlap import of_device, overlap, whole_overlap
+from gpuviz.analysis.packing import packing
+from gpuviz.analysis.peak import peak
 from gpuviz.analysis.processes import processes
+from gpuviz.analysis.sites import sites
+from gpuviz.analysis.snapshot import snapshot
+from gpuviz.analysis.statistics import statistics
+from gpuviz.analysis.synchronizations import synchronizations
+from gpuviz.analysis.what_if import what_if
+from gpuviz.analysis.window import window
+from gpuviz.analysis.writes_after_free import writes_after_free
+from gpuviz.conclusions.ranking import known_findings
+from gpuviz.conclusions.store import (
+    conclusion_table,
+    for_file,
+    known_iterations,
+    known_what_if,
+)
 from gpuviz.data.conclusions import schemas as conclusion_schemas
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.marks import formatted
 from gpuviz.data.recording_data import Moment, RecordingData
+from gpuviz.exports.writers import writer
+from gpuviz.formats import gpuviz
+from gpuviz.formats.detection import read
+from gpuviz.hazards.described import described
+from gpuviz.hazards.known import known_hazards
+from gpuviz.merging.merge import merge as merged
+from gpuviz.out_of_memory.failures import out_of_memory
 
 if TYPE_CHECKING:
     Source = RecordingData | str | os.PathLike[str]
@@ -47,8 +89,6 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Reco
         FormatError: The file is damaged, unknown or too new, or would take more memory than
             allowed, which is found before it is expanded; the text names the part.
     """
-    from gpuviz.formats.detection import read
-
     return Recording.of(read(Path(path), max_bytes=max_bytes))
 
 
@@ -71,8 +111,6 @@ def merge(sources: "Source | Iterable[Source]") -> "Recording":
         GpuvizError: There is no recording, or one is merged, a part of a longer one, or has
             impossible times.
     """
-    from gpuviz.merging.merge import merge as merged
-
     return Recording.of(merged(sources))
 
 
@@ -125,9 +163,6 @@ class Recording(RecordingData):
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
-        from gpuviz.advice.conclusions import for_file
-        from gpuviz.formats import gpuviz
-
         stored = derived_for_file(self) | for_file(self)
         return gpuviz.write(self, Path(path), stored, overwrite=overwrite)
 
@@ -183,8 +218,6 @@ class Recording(RecordingData):
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
-        from gpuviz.exports.writers import writer
-
         path = Path(path)
         return writer(path, format)(self, path, overwrite=overwrite)
 
@@ -202,8 +235,6 @@ class Recording(RecordingData):
         if name not in self.tables and name in self.derived:
             return self.derived[name]
         if name not in self.tables and name in conclusion_schemas():
-            from gpuviz.advice.conclusions import conclusion_table
-
             return conclusion_table(self, name)
         if name not in self.tables:
             derived = [*self.derived, *conclusion_schemas(), "memory_levels"]
@@ -217,8 +248,6 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; the recording's first device if None.
         """
-        from gpuviz.analysis.statistics import statistics
-
         return statistics(self, device)
 
     def memory_snapshot(self, at: Moment = None, device: int | None = None) -> list[dict[str, Any]]:
@@ -228,8 +257,6 @@ class Recording(RecordingData):
             at: The moment; the end if None. Events at exactly that time are included.
             device: Ordinal; all devices if None.
         """
-        from gpuviz.analysis.snapshot import snapshot
-
         return snapshot(self, at, device)
 
     def sites(
@@ -246,8 +273,6 @@ class Recording(RecordingData):
             at: The moment of ``live_bytes`` and ``live_count``.
             device: Ordinal; all devices if None.
         """
-        from gpuviz.analysis.sites import sites
-
         return formatted(sites(self, by, at, device))
 
     def fragmentation(self, at: Moment = None, device: int | None = None) -> "Fragmentation":
@@ -257,8 +282,6 @@ class Recording(RecordingData):
             at: The moment; the end if None.
             device: Ordinal; the recording's first device if None.
         """
-        from gpuviz.analysis.fragmentation import fragmentation
-
         return fragmentation(self, at, device)
 
     def packing(
@@ -271,8 +294,6 @@ class Recording(RecordingData):
             seconds: Time limit of the search, which ends earlier if the packing is proved optimal.
             seed: Start of the random numbers of the search.
         """
-        from gpuviz.analysis.packing import packing
-
         return packing(self, device, seconds=seconds, seed=seed)
 
     def what_if(
@@ -304,17 +325,11 @@ class Recording(RecordingData):
             device: Ordinal; the recording's first device if None.
         """
         if settings is None and capacity is None:
-            from gpuviz.advice.conclusions import known_what_if
-
             return formatted(known_what_if(self, self.device_or_first(device)))
-        from gpuviz.analysis.what_if import what_if
-
         return formatted(what_if(self, settings, capacity=capacity, device=device))
 
     def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
         """Return the failed requests for memory, with the reason and the state of memory."""
-        from gpuviz.out_of_memory.failures import out_of_memory
-
         return out_of_memory(self)
 
     def findings(self, *, small: bool = False) -> "tuple[Finding, ...]":
@@ -326,10 +341,6 @@ class Recording(RecordingData):
             small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the
                 time, or saves nothing after the findings before it.
         """
-        from gpuviz.advice.conclusions import known_findings
-        from gpuviz.advice.finding import Findings
-        from gpuviz.advice.findings import findings
-
         return Findings(findings(self, small=True) if small else known_findings(self))
 
     def hazards(self) -> "tuple[Hazard, ...]":
@@ -339,9 +350,6 @@ class Recording(RecordingData):
         the blocks that launches touch or the order of its operations; ``gpuviz hazards`` prints
         the reason. They are computed once, or read from the file.
         """
-        from gpuviz.hazards.described import described
-        from gpuviz.hazards.known import known_hazards
-
         found = known_hazards(self)
         return () if isinstance(found, str) else described(self, found)
 
@@ -352,8 +360,6 @@ class Recording(RecordingData):
         ``total_ns``; see `gpuviz.analysis.default_stream.default_stream_work`. Per-thread default
         streams are others.
         """
-        from gpuviz.analysis.default_stream import default_stream_work
-
         return formatted(default_stream_work(self))
 
     def peak(self, device: int | None = None) -> "Peak":
@@ -362,8 +368,6 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; the sum of all devices if None.
         """
-        from gpuviz.analysis.peak import peak
-
         return peak(self, device)
 
     def peak_chain(self, device: int | None = None, *, seconds: float | None = 1.0) -> "pa.Table":
@@ -377,8 +381,6 @@ class Recording(RecordingData):
             One row for each level, with its ``bytes`` and what it ``added`` to the one before; see
             `gpuviz.advice.peak_chain.peak_chain`.
         """
-        from gpuviz.advice.peak_chain import peak_chain
-
         return formatted(peak_chain(self, device, seconds=seconds))
 
     def overlap(
@@ -394,8 +396,6 @@ class Recording(RecordingData):
             start: Start of the window in ns; each device's first activity if None.
             end: End of the window in ns; the end of each device's last activity if None.
         """
-        from gpuviz.analysis.overlap import of_device, overlap, whole_overlap
-
         if start is None and end is None:
             whole = whole_overlap(self)
             return whole if device is None else of_device(whole, self.device_or_first(device))
@@ -425,8 +425,6 @@ class Recording(RecordingData):
         refer to. Analyses count only the part of a row in the window, and causes and waits are as
         classified in the whole recording.
         """
-        from gpuviz.analysis.window import window
-
         return Recording.of(window(self, start, end))
 
     def kernels(self, by: Literal["name", "name_and_line", "line", "stack"] = "name") -> "pa.Table":
@@ -436,8 +434,6 @@ class Recording(RecordingData):
             by: One row for each name, for each name and line of the user's program that launched
                 it, for each line, or for each call stack.
         """
-        from gpuviz.analysis.kernels import kernels
-
         return formatted(kernels(self, by))
 
     def lines(self, device: int | None = None) -> "pa.Table":
@@ -446,8 +442,6 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; all devices if None.
         """
-        from gpuviz.analysis.lines import lines
-
         return formatted(lines(self, device))
 
     def iterations(self, device: int | None = None) -> "pa.Table":
@@ -460,8 +454,6 @@ class Recording(RecordingData):
         Args:
             device: Ordinal; the recording's first device if None.
         """
-        from gpuviz.advice.conclusions import known_iterations
-
         return formatted(known_iterations(self, self.device_or_first(device)))
 
     def leaks(self, device: int | None = None) -> "pa.Table":
@@ -476,8 +468,6 @@ class Recording(RecordingData):
         Raises:
             ValueError: The recording has no such device.
         """
-        from gpuviz.analysis.leaks import leaks
-
         return formatted(leaks(self, device))
 
     def copies(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
@@ -486,8 +476,6 @@ class Recording(RecordingData):
         Args:
             by: One row for each kind and host memory, or for each of these and line or stack.
         """
-        from gpuviz.analysis.copies import copies
-
         return formatted(copies(self, by))
 
     def compilations(self) -> "pa.Table":
@@ -495,8 +483,6 @@ class Recording(RecordingData):
 
         See `gpuviz.analysis.compilations.compilations`.
         """
-        from gpuviz.analysis.compilations import compilations
-
         return formatted(compilations(self))
 
     def collectives(self) -> "pa.Table":
@@ -505,8 +491,6 @@ class Recording(RecordingData):
         See `gpuviz.analysis.collectives.collectives`. A recording of one process has the ranks of
         that process; `gpuviz.merge` joins those of all.
         """
-        from gpuviz.analysis.collectives import known_collectives
-
         return formatted(known_collectives(self))
 
     def hidden_collectives(self) -> "pa.Table":
@@ -514,8 +498,6 @@ class Recording(RecordingData):
 
         See `gpuviz.advice.hidden_collectives.hidden_collectives`.
         """
-        from gpuviz.advice.hidden_collectives import hidden_collectives
-
         return formatted(hidden_collectives(self))
 
     def other_memory(self, by: Literal["library", "time"] = "library") -> "pa.Table":
@@ -527,8 +509,6 @@ class Recording(RecordingData):
             by: One row for each library that allocated from CUDA itself, or for each sample of the
                 memory that was used of a device.
         """
-        from gpuviz.analysis.other_memory import other_memory
-
         return formatted(other_memory(self, by))
 
     def graph_pools(self) -> "pa.Table":
@@ -536,8 +516,6 @@ class Recording(RecordingData):
 
         See `gpuviz.analysis.graph_pools.graph_pools`.
         """
-        from gpuviz.analysis.graph_pools import graph_pools
-
         return formatted(graph_pools(self))
 
     def delayed_frees(self) -> "pa.Table":
@@ -546,8 +524,6 @@ class Recording(RecordingData):
         See `gpuviz.analysis.delayed_frees.delayed_frees`. The table has no rows unless
         ``record_stream`` was ``"auto"`` or ``"report"``.
         """
-        from gpuviz.analysis.delayed_frees import delayed_frees
-
         return formatted(delayed_frees(self))
 
     def writes_after_free(self) -> "pa.Table":
@@ -555,8 +531,6 @@ class Recording(RecordingData):
 
         See `gpuviz.analysis.writes_after_free.writes_after_free`.
         """
-        from gpuviz.analysis.writes_after_free import writes_after_free
-
         return formatted(writes_after_free(self))
 
     def synchronizations(self, by: Literal["kind", "line", "stack"] = "kind") -> "pa.Table":
@@ -565,15 +539,11 @@ class Recording(RecordingData):
         Args:
             by: One row for each kind and CUDA call, or for each of these and line or stack.
         """
-        from gpuviz.analysis.synchronizations import synchronizations
-
         return formatted(synchronizations(self, by))
 
     @property
     def host_memory(self) -> "HostMemory":
         """The pinned host memory; all other functions are about the memory of devices."""
-        from gpuviz.analysis.host_memory import host_memory
-
         return host_memory(self)
 
     @property
@@ -587,15 +557,11 @@ class Recording(RecordingData):
 
         Empty for a single GPU, for simulated GPUs, and if the recording was not stopped properly.
         """
-        from gpuviz.analysis.device_links import device_links
-
         return device_links(self)
 
     @property
     def memory_levels(self) -> "pa.Table":
         """The memory totals of each device, one row per change."""
-        from gpuviz.analysis.levels import memory_levels
-
         return memory_levels(self)
 
 

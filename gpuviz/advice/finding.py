@@ -1,9 +1,8 @@
-"""A finding: what costs memory or time, why gpuviz thinks so, and what to change."""
+"""What gpuviz says: what is wrong or costs memory or time, why it thinks so, what to change."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from gpuviz.advice.finding_text import NOTHING_FOUND, finding_text, numbered
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
@@ -11,6 +10,9 @@ if TYPE_CHECKING:
     from gpuviz.advice.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]
+# Of a finding about all devices together.
+ALL_DEVICES = -1
+Kind = Literal["hazard", "failure", "finding", "fact", "regression"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that costs memory or time, and what to change.
+    """Something that gpuviz says about a recording: what it is, why, and what to change.
 
     Attributes:
-        rule: The rule that found it, such as ``R45``; see docs/findings.md.
+        rule: The rule that found it, such as ``R45``; see docs/findings.md. Empty if none did.
         title: The finding with its figures, in one line.
         reason: The figures that gpuviz followed.
-        change: What to change in the program.
+        change: What to change in the program; empty if nothing follows.
         certainty: ``certain`` if it follows from the recording alone, ``likely`` if it rests on
             what gpuviz can see of kernels' arguments, ``possible`` if the program's intention
             decides.
-        device: Ordinal.
+        device: Ordinal; `ALL_DEVICES` for all together.
         saved_bytes: Predicted decrease of the peak of allocated bytes if this alone is changed.
         saved_reserved_bytes: Predicted decrease of the peak of reserved bytes if this alone is
             changed, where that is what a change of the allocator or of streams saves. If requests
@@ -74,6 +76,9 @@ class Finding:
             ranked before it, in ns.
         working_ns: The time from the first launch to the end of the last work, without warm-up and
             the time between cells, of which it saves a part, in ns; 0 if unknown.
+        kind: ``hazard`` if results may be wrong, ``failure`` if something failed or nearly did,
+            ``finding`` if a change saves memory or time, ``fact`` if it is no fault, ``regression``
+            if it costs more than in an earlier recording.
     """
 
     rule: str
@@ -92,11 +97,19 @@ class Finding:
     schedule: "ScheduleChange | None" = field(default=None, repr=False, compare=False)
     further_ns: int = 0
     working_ns: int = 0
+    kind: Kind = "finding"
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether the program failed or nearly did, or its results may be wrong."""
+        return self.kind in {"hazard", "failure"}
 
     def __repr__(self) -> str:
         return printable(f"<Finding {self.rule}: {self.title}>")
 
     def __str__(self) -> str:
+        from gpuviz.present.text import finding_text
+
         return printable(finding_text(self))
 
     def _repr_html_(self) -> str:
@@ -109,12 +122,14 @@ class Findings(tuple[Finding, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return printable("\n\n".join(numbered(self)) or NOTHING_FOUND)
+        from gpuviz.present.text import findings_text
+
+        return printable(findings_text(self))
 
     def _repr_html_(self) -> str:
-        from gpuviz.notebook.values import findings_html
+        from gpuviz.present.conclusions_html import notebook_list
 
-        return findings_html(self)
+        return notebook_list(self)
 
 
 def named(site: str, source: str) -> str:

@@ -49,7 +49,7 @@ def findings_of_processes(
     late = r48_late_rank.find(recording)
     shown += [each for each in late if small or scale.is_relevant(each)]
     # What may make results wrong comes before everything that saves something.
-    shown.sort(key=lambda each: (each.rule != "R40", -scale.share(each)))
+    shown.sort(key=lambda each: (each.kind != "hazard", -scale.share(each)))
     return tuple(shown)
 
 

@@ -55,6 +55,17 @@ class _Found:
         return _Found(self.name, *(each[inside] for each in times))
 
 
+def median_iteration(iterations: "pa.Table") -> dict[str, Any]:
+    """Return the iteration of the median duration, of an even number the shorter one.
+
+    Args:
+        iterations: `gpuviz.Recording.iterations`, with at least one row.
+    """
+    rows = sorted(iterations.to_pylist(), key=lambda row: (row["duration_ns"], row["number"]))
+    middle: dict[str, Any] = rows[(len(rows) - 1) // 2]
+    return middle
+
+
 def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     """Return one row for each iteration of the program's main loop; no rows if none is found.
 

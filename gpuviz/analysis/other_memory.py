@@ -11,6 +11,7 @@ from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.pools import RMM_OWNER, allocator_beside, are_of
 from gpuviz.analysis.processes import processes
 from gpuviz.data.columns import codes, plain, rows_at
+from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
@@ -20,11 +21,33 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
+# Samples that a track draws.
+_MOST_SAMPLES = 1000
 _OPERATIONS = DICTIONARIES["memory_operations", "operation"]
 _MEMORIES = DICTIONARIES["memory_operations", "memory"]
 _ON_DEVICE = [_MEMORIES.index(name) for name in ("device", "array", "managed")]
 # What a recorded allocator has from the driver, or, if it does not tell, what it gives out.
 _RECORDED = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map", "alloc")]
+
+
+def other_memory_samples(recording: "RecordingData") -> pa.Table:
+    """Return the samples that a track of each device draws, as the table ``other_memory``.
+
+    Of many samples it has the largest of as many spans of time; without libraries there are none,
+    because the line would never change.
+    """
+    known = set(other_memory(recording)["device"].to_pylist())
+    samples: dict[int, list[dict[str, Any]]] = {}
+    for row in other_memory(recording, "time").to_pylist():
+        samples.setdefault(row["device"], []).append(row)
+    drawn = []
+    for device, rows in samples.items():
+        if device not in known or len(rows) < 2:  # noqa: PLR2004 - a line has two ends
+            continue
+        step = -(-len(rows) // _MOST_SAMPLES)
+        spans = (rows[at : at + step] for at in range(0, len(rows), step))
+        drawn += [max(span, key=lambda row: row["libraries"] + row["rest"]) for span in spans]
+    return pa.Table.from_pylist(drawn, schemas()["other_memory"])
 
 
 def other_memory(

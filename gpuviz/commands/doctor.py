@@ -3,6 +3,11 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
 from gpuviz.commands.output import console, say, say_json
 from gpuviz.doctor.examination import examine
 from gpuviz.doctor.machine import Machine
@@ -44,11 +49,6 @@ def verdict(found: "list[Finding]") -> str:
 
 
 def _print(found: "list[Finding]") -> None:
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("", "topic", "finding, meaning, solution"):
         table.add_column(heading, vertical="top", overflow="fold")

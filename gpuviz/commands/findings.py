@@ -4,11 +4,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gpuviz.advice.dominant import dominant
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.text import MOST_SHOWN, findings_text, unknown
 from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
+from gpuviz.conclusions.item import AT_ONCE
+from gpuviz.conclusions.ranking import all_conclusions, conclusions
+from gpuviz.conclusions.wording import unknown
+from gpuviz.present.text import conclusions_text
 
 
 def run(file: Path, *, as_json: bool, everything: bool) -> None:
@@ -18,16 +20,15 @@ def run(file: Path, *, as_json: bool, everything: bool) -> None:
         GpuvizError: The file cannot be read as a recording.
     """
     recording = reading(file)
-    found = recording.findings(small=everything)
+    found = all_conclusions(recording) if everything else conclusions(recording)
     if as_json:
         facts = {
-            "dominant": [asdict(each) for each in dominant(recording)],
             "findings": [_facts(each) for each in found],
             "unknown": unknown(recording),
         }
         say_json(facts)
         return
-    say(findings_text(recording, found, None if everything else MOST_SHOWN))
+    say(conclusions_text(recording, found, None if everything else AT_ONCE))
 
 
 def _facts(finding: Finding) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from gpuviz.analysis.writes_after_free import writes_after_free_text
 from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
 from gpuviz.hazards.known import unknown
-from gpuviz.hazards.text import hazards_text
+from gpuviz.present.text import hazards_text
 
 
 def run(file: Path, *, as_json: bool) -> None:

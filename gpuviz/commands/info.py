@@ -4,19 +4,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
 from gpuviz.analysis.collectives import late_ranks
 from gpuviz.analysis.device_links import DeviceLink, device_link_lines
 from gpuviz.analysis.processes import device_names
 from gpuviz.analysis.statistics import statistics
 from gpuviz.commands.output import console, say_json
 from gpuviz.commands.progress import reading
+from gpuviz.conclusions.numbers import busy, hidden_copies
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
     format_bytes,
     format_count,
     format_counted,
     format_duration,
-    format_share,
 )
 from gpuviz.report.other_memory import UNKNOWN
 
@@ -94,10 +98,8 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
 
 
 def _actions(recording: "Recording") -> dict[str, int]:
-    import pyarrow.compute as pc
-
-    actions = pc.cast(recording.table("memory_events")["action"], "string")
-    counts = {row["values"]: row["counts"] for row in pc.value_counts(actions).to_pylist()}
+    actions = recording.table("memory_events")["action"].cast("string")
+    counts = {row["values"]: row["counts"] for row in actions.value_counts().to_pylist()}
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
@@ -138,18 +140,16 @@ def _levels(stats: dict[str, int]) -> dict[str, dict[str, int]]:
 
 def _activities(recording: "Recording") -> dict[str, Any]:
     """Return totals of GPU activities; empty if none were recorded."""
-    import pyarrow.compute as pc
-
     if recording.table("activities").num_rows == 0:
         return {}
     kernels, copies = recording.kernels(), recording.copies()
     waits = recording.synchronizations()
     return {
-        "kernels": pc.sum(kernels["count"]).as_py() or 0,
-        "copies": pc.sum(copies["count"]).as_py() or 0,
-        "copied_bytes": pc.sum(copies["bytes"]).as_py() or 0,
-        "synchronizations": pc.sum(waits["count"]).as_py() or 0,
-        "host_blocked_ns": pc.sum(waits["total_ns"]).as_py() or 0,
+        "kernels": sum(kernels["count"].to_pylist()),
+        "copies": sum(copies["count"].to_pylist()),
+        "copied_bytes": sum(copies["bytes"].to_pylist()),
+        "synchronizations": sum(waits["count"].to_pylist()),
+        "host_blocked_ns": sum(waits["total_ns"].to_pylist()),
         "devices": [
             {
                 "device": each.device,
@@ -176,8 +176,6 @@ def _collectives(recording: "Recording") -> dict[str, Any]:
 
 
 def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
-    from rich.text import Text
-
     yield Text(f"{facts['file']} ({format_bytes(facts['bytes'])})", style="bold")
     yield _origin(facts)
     events = format_counted(facts["rows"]["memory_events"], "memory event")
@@ -251,9 +249,6 @@ def _graph_pool(pool: dict[str, Any], labels: dict[int, str]) -> str:
 
 
 def _origin(facts: dict[str, Any]) -> "RenderableType":
-    from rich.table import Table
-    from rich.text import Text
-
     grid = Table.grid(padding=(0, 1))
     for title, name in _ORIGIN.items():
         value = facts[name]
@@ -265,10 +260,6 @@ def _origin(facts: dict[str, Any]) -> "RenderableType":
 
 
 def _levels_table(title: str, levels: dict[str, Any]) -> "RenderableType":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(
         title=Text(title, "bold"),
         box=box.SIMPLE_HEAD,
@@ -298,12 +289,10 @@ def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> "Iterator[s
     yield f"Synchronizations: {count}, blocking the host for {blocked}"
     for each in activities["devices"]:
         share = each["copies_hidden"]
-        hidden = (
-            "" if share is None else f", {format_share(share)} of host copy time hidden by kernels"
-        )
-        busy, window = format_share(each["busy"]), format_duration(each["window_ns"])
         label = labels.get(each["device"], f"Device {each['device']}")
-        yield f"{label}: busy {busy} of {window}{hidden}"
+        shown = [busy(each["busy"], f"of {format_duration(each['window_ns'])}")]
+        shown += [] if share is None else [hidden_copies(share, None)]
+        yield f"{label}: {', '.join(map(str, shown))}"
 
 
 def _lines_of_collectives(collectives: dict[str, Any]) -> "Iterator[str]":

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gpuviz.advice.leaks_text import leaks_text
 from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
+from gpuviz.present.text import leaks_text
 
 
 def run(file: Path, *, as_json: bool) -> None:

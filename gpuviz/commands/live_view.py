@@ -7,9 +7,14 @@ from contextlib import suppress
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from rich.console import Group
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
 from gpuviz.commands.output import console
 from gpuviz.commands.terminal_guard import TerminalGuard
-from gpuviz.report.summary import Number, live_headline
+from gpuviz.conclusions.numbers import Number, live_headline
 
 if TYPE_CHECKING:
     from gpuviz.recorder.recorder import Recorder
@@ -96,11 +101,6 @@ class LiveView:
 
 def rendered(numbers: list[Number], width: int) -> list[str]:
     """Return `LINES` lines of terminal text, at most ``width`` wide: a rule, then a table."""
-    from rich.console import Group
-    from rich.rule import Rule
-    from rich.table import Table
-    from rich.text import Text
-
     columns = max(1, width // _CELL)
     table = Table.grid(padding=(0, 2), expand=True)
     for _ in range(columns):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from gpuviz.advice.conclusions import known_iterations
+from gpuviz.conclusions.store import known_iterations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Line, named
+from gpuviz.advice.finding import ALL_DEVICES, Certainty, Finding, Line, named
 from gpuviz.analysis.copies import copies
 from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.synchronizations import synchronizations
@@ -26,22 +26,22 @@ _LEAST_CHANGE = 0.05
 _MOST_CAUSES = 3
 
 
-class Increase(NamedTuple):
-    """A time that is longer than before, and because of what.
-
-    Attributes:
-        quantity: As in `gpuviz.comparison.totals.QUANTITIES`.
-        change: The increase in ns.
-        title: The increase and its largest cause.
-        reason: The figures.
-        causes: The lines behind it, largest first, at most three.
-    """
-
-    quantity: str
-    change: int
-    title: str
-    reason: str
-    causes: tuple[Line, ...]
+def more_than_before(
+    title: str, reason: str, lines: tuple[Line, ...], certainty: Certainty, change_ns: int
+) -> Finding:
+    """Return that something takes longer than before."""
+    return Finding(
+        rule="R39",
+        title=title,
+        reason=reason,
+        change="",
+        certainty=certainty,
+        device=ALL_DEVICES,
+        saved_ns=max(change_ns, 0),
+        further_ns=max(change_ns, 0),
+        lines=lines,
+        kind="regression",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ class _Row:
         return (self.source or self.site, self.kind)
 
 
-def increases(before: "RecordingData", after: "RecordingData") -> "Iterator[Increase]":
+def increases(before: "RecordingData", after: "RecordingData") -> "Iterator[Finding]":
     """Yield what takes longer: copies, then more memsets, then more synchronizations."""
     yield from _of_copies(_copies(before), _copies(after))
     yield from _of_memsets(_memsets(before), _memsets(after))
     yield from _of_waits(_waits(before), _waits(after))
 
 
-def _of_copies(before: list[_Row], after: list[_Row]) -> "Iterator[Increase]":
+def _of_copies(before: list[_Row], after: list[_Row]) -> "Iterator[Finding]":
     was, now = (sum(row.time_ns for row in rows) for rows in (before, after))
     if now - was <= _LEAST_CHANGE * was:
         return
@@ -78,26 +78,26 @@ def _of_copies(before: list[_Row], after: list[_Row]) -> "Iterator[Increase]":
     if pageable:
         first, _ = pageable[0]
         old = [row for row in before if row.kind == first.kind and row.how == "pinned"]
-        yield Increase(
-            "copy_time",
-            now - was,
+        yield more_than_before(
             f"{total}: {named(first.site, first.source)} copies pageable memory, which was pinned.",
             f"{format_counted(first.count, 'copy', 'copies')} of {format_bytes(first.bytes)} "
             f"{_speed([first])}; before, those of pinned memory {_speed(old)}.",
             tuple(_line(row, row.time_ns) for row, _ in pageable[:_MOST_CAUSES]),
+            "likely",
+            now - was,
         )
         return
     grown = _grown(before, after, lambda row: row.time_ns)
     if not grown:
         return
     first, more = grown[0]
-    yield Increase(
-        "copy_time",
-        now - was,
+    yield more_than_before(
         f"{total}: {named(first.site, first.source)} takes {format_duration(more)} more.",
         f"Copies took {format_duration(was)} and take {format_duration(now)}; this line makes "
         f"{format_counted(first.count, 'copy', 'copies')} of {format_bytes(first.bytes)} in total.",
         tuple(_line(row, each) for row, each in grown[:_MOST_CAUSES]),
+        "likely",
+        now - was,
     )
 
 
@@ -118,39 +118,39 @@ def _no_longer_pinned(before: list[_Row], after: list[_Row]) -> list[tuple[_Row,
     return [(row, more) for row, more in grown if lost[row.kind]]
 
 
-def _of_memsets(before: list[_Row], after: list[_Row]) -> "Iterator[Increase]":
+def _of_memsets(before: list[_Row], after: list[_Row]) -> "Iterator[Finding]":
     grown = _grown(before, after, lambda row: row.count)
     more, change = _totals(before, after)
     if more <= 0 or not grown:
         return
     first, count = grown[0]
-    yield Increase(
-        "memset_time",
-        change,
+    yield more_than_before(
         f"{format_counted(more, 'memset')} more than before: {named(first.site, first.source)} "
         f"makes {count:,}.",
         f"Memsets take {format_duration(abs(change))} {'more' if change >= 0 else 'less'} than "
         f"before; those of this line set {format_bytes(first.bytes)}.",
         tuple(_line(row, row.time_ns) for row, _ in grown[:_MOST_CAUSES]),
+        "certain",
+        change,
     )
 
 
-def _of_waits(before: list[_Row], after: list[_Row]) -> "Iterator[Increase]":
+def _of_waits(before: list[_Row], after: list[_Row]) -> "Iterator[Finding]":
     grown = _grown(before, after, lambda row: row.count)
     more, change = _totals(before, after)
     if more <= 0 or not grown:
         return
     first, count = grown[0]
     calls = f"calls `{first.how}`" if first.how else "synchronizes"
-    yield Increase(
-        "wait_time",
-        change,
+    yield more_than_before(
         f"{format_counted(more, 'synchronization')} more than before: "
         f"{named(first.site, first.source)} {calls} {format_counted(count, 'time', 'times')} more.",
         f"The host waits {format_duration(first.time_ns)} in the synchronizations of this line, "
         f"and {format_duration(abs(change))} {'more' if change >= 0 else 'less'} than before in "
         "all of them.",
         tuple(_line(row, row.time_ns) for row, _ in grown[:_MOST_CAUSES]),
+        "certain",
+        change,
     )
 
 

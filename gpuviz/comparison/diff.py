@@ -5,19 +5,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.alignment import CodeLine, Pair, align, line_of
 from gpuviz.comparison.environment import changed_settings, limits_of_comparison
 from gpuviz.comparison.kernels import changed_kernels, kernel_times
 from gpuviz.comparison.memory import UNKNOWN_LINE, changes_of_peak, held_at_peak, stacks_in_use
-from gpuviz.comparison.regressions import Regression, regressions
+from gpuviz.comparison.regressions import regressions
 from gpuviz.comparison.totals import changed, idle_time, totals
 from gpuviz.data.marks import TABLE_MARK
 
 if TYPE_CHECKING:
     from collections import Counter
 
+    from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
 
@@ -53,7 +55,7 @@ class Differences:
         return tuple(limits_of_comparison(self.before, self.after))
 
     @cached_property
-    def findings(self) -> tuple[Regression, ...]:
+    def findings(self) -> "tuple[Finding, ...]":
         """What costs more than before and because of what: peaks, kernels, copies, calls.
 
         Any increase of a peak counts, as memory is exact. Kernels and copies count from 5 % of
@@ -87,8 +89,6 @@ class Differences:
     @cached_property
     def totals(self) -> "pa.Table":
         """The rows of `quantities` that differ."""
-        import pyarrow.compute as pc
-
         found: pa.Table = self.quantities.filter(pc.not_equal(self.quantities["change"], 0))
         return found
 

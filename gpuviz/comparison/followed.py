@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.finding_text import saving
 from gpuviz.advice.trace import Trace
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.limits import amount
+from gpuviz.conclusions.wording import saving
 from gpuviz.quantities import format_share
 
 if TYPE_CHECKING:

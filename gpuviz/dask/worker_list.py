@@ -2,22 +2,19 @@
 
 import threading
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.present.markup import columns, html, inline_table
 from gpuviz.quantities import format_bytes, format_counted
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _MOST_ROWS = 64
 _NOBODY = "gpuviz: no worker is being recorded."
 _HEADINGS = ("worker", "host", "state", "allocated", "peak", "reserved")
-# Inline, because JupyterLab removes style elements from untrusted notebooks.
-_NUMBER = ' style="text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"'
-_TEXT = ' style="text-align:left"'
-_STYLES = (_TEXT, _TEXT, _TEXT, _NUMBER, _NUMBER, _NUMBER)
+_NUMBERS = "tttnnn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +91,21 @@ class WorkerList:
         return printable(
             "\n".join(
                 "  ".join(
-                    cell.ljust(width) if style == _TEXT else cell.rjust(width)
-                    for cell, width, style in zip(row, widths, _STYLES, strict=True)
+                    cell.ljust(width) if kind == "t" else cell.rjust(width)
+                    for cell, width, kind in zip(row, widths, _NUMBERS, strict=True)
                 ).rstrip()
                 for row in rows
             )
         )
 
     def html(self) -> str:
-        """Return a table with a row for each worker; all texts are escaped."""
+        """Return a table with a row for each worker."""
         rows = self._listed()
         if not rows:
-            return f"<div>{_NOBODY}</div>"
+            return html("<div>{}</div>", _NOBODY)
         more = len(self.rows) - _MOST_ROWS
-        rest = f"<div>and {format_counted(more, 'more worker')}</div>" if more > 0 else ""
-        body = "".join(f"<tr>{_marked('td', _cells(row))}</tr>" for row in rows)
-        return (
-            '<div style="overflow-x:auto"><table>'
-            f"<thead><tr>{_marked('th', _HEADINGS)}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{rest}</div>"
-        )
+        rest = html("<div>and {}</div>", format_counted(more, "more worker")) if more > 0 else ""
+        return inline_table(_HEADINGS, map(_cells, rows), columns(_NUMBERS)) + rest
 
     def _listed(self) -> list[ListedWorker]:
         """Return the rows to show, and below several of them their sum.
@@ -133,9 +125,3 @@ def _cells(row: ListedWorker) -> tuple[str, ...]:
     peak = "" if row.peak is None else format_bytes(row.peak)
     levels = (format_bytes(row.allocated), peak, format_bytes(row.reserved))
     return (row.name, row.host, row.state, *levels)
-
-
-def _marked(tag: str, cells: "Iterable[str]") -> str:
-    return "".join(
-        f"<{tag}{style}>{escape(cell)}</{tag}>" for cell, style in zip(cells, _STYLES, strict=True)
-    )

@@ -1,6 +1,6 @@
-"""The conclusions of a recording: findings, hazards, other settings, iterations, stored with it.
+"""The conclusions of a recording, its hazards, other settings and iterations, stored with it.
 
-`gpuviz.advice.conclusions` computes them from the tables of `gpuviz.data.tables` and
+`gpuviz.conclusions.store` computes them from the tables of `gpuviz.data.tables` and
 `gpuviz.data.derived`. They take longer than those and are small, so that files and reports
 contain them where they are known.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 9
+CONCLUSIONS_VERSION = 10
 
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")
@@ -66,14 +66,20 @@ _FACTS = (
 def schemas() -> "dict[str, pa.Schema]":
     """Return the Arrow schema of every table of conclusions, by name.
 
-    - ``findings``: one row for each finding that `gpuviz.Recording.findings` returns, in that
-      order; see `gpuviz.advice.finding.Finding`. ``evidence`` has at most one element; its
+    - ``conclusions``: what gpuviz says about the recording, a row each, in the order in which it is
+      shown; see `gpuviz.advice.finding.Finding`. ``evidence`` has at most one element; its
       ``rows`` are row numbers of ``table``, and ``begin`` and ``end`` are the window that shows
       them, in ns since the recording's start.
     - ``what_if``: for each device, in the order of their ordinals, the rows that
       `gpuviz.Recording.what_if` returns without arguments.
     - ``iterations``: for each device, in this order, the rows that `gpuviz.Recording.iterations`
       returns.
+    - ``shown``: the lists of a page about each device, in their order, as text: findings, and
+      hazards one by one. ``rows`` are names of rows of the table ``tab`` of the page. ``begin`` and
+      ``end`` are the window that shows it, ``first_activity`` and ``second_activity`` the rows of
+      ``activities`` that an arrow joins; -1 if there is none.
+    - ``other_memory``: samples of the bytes of each device outside the recorded allocators, at most
+      a thousand.
     - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
       see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
       ``second_event`` are row numbers of ``memory_events``, or of ``host_memory_events`` if
@@ -86,8 +92,9 @@ def schemas() -> "dict[str, pa.Schema]":
     line = {"site": text, "source": text, "amount": text, "stack": pa.uint32()}
     evidence = {"table": text, "rows": pa.list_(pa.int32()), "begin": whole, "end": whole}
     return {
-        "findings": pa.schema(
+        "conclusions": pa.schema(
             {
+                "kind": pa.dictionary(pa.int8(), text),
                 "rule": text,
                 "title": text,
                 "reason": text,
@@ -128,6 +135,23 @@ def schemas() -> "dict[str, pa.Schema]":
                 "name": text,
                 **dict.fromkeys(_OF_ITERATIONS, whole),
             }
+        ),
+        "shown": pa.schema(
+            {
+                "device": pa.int16(),
+                "list": text,
+                "number": pa.int32(),
+                **dict.fromkeys(("is_alarm", "is_first", "is_folded"), pa.uint8()),
+                **dict.fromkeys(("title", "saving", "tab"), text),
+                **dict.fromkeys(
+                    ("sentences", "sources", "sites", "short_sites", "amounts", "rows"),
+                    pa.list_(text),
+                ),
+                **dict.fromkeys(("begin", "end", "first_activity", "second_activity"), whole),
+            }
+        ),
+        "other_memory": pa.schema(
+            {"device": pa.int16(), **dict.fromkeys(("time", "libraries", "rest"), whole)}
         ),
         "hazards": pa.schema(
             {

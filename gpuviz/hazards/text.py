@@ -1,15 +1,10 @@
-"""Hazards as text."""
+"""What hazards are called."""
 
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.processes import device_names
-from gpuviz.hazards.known import unknown
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpuviz.data.recording_data import RecordingData
     from gpuviz.hazards.hazard import Hazard, HazardOperation
 
 NOTHING_FOUND = "No unordered operations on the same memory were found."
@@ -46,17 +41,6 @@ def what(hazard: "Hazard") -> str:
     return own.get(hazard.kind, _TITLES[hazard.kind])
 
 
-def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
-    """Return hazards as text, or why there are none."""
-    if not found:
-        return unknown(recording) or NOTHING_FOUND
-    names = device_names(recording)
-    return "\n\n".join(
-        "\n".join(_lines(number, hazard, names.get(hazard.device, "")))
-        for number, hazard in enumerate(found, start=1)
-    )
-
-
 def title(hazard: "Hazard") -> str:
     """Return what a hazard is, in one line."""
     pairs = format_counted(hazard.count, "pair", "pairs")
@@ -67,18 +51,6 @@ def title(hazard: "Hazard") -> str:
     return f"{tier} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
 
 
-def _lines(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
-    yield f"{number}. {title(hazard)}"
-    if device:
-        yield f"   in {device}"
-    yield from _operation("first ", hazard, hazard.first)
-    yield from _operation("second", hazard, hazard.second)
-    yield f"   allocated in {hazard.allocated}"
-    if hazard.freed and hazard.second.mode != "frees":
-        yield f"   freed in {hazard.freed}"
-    yield f"   fix: {hazard.fix}"
-
-
 def done(hazard: "Hazard", operation: "HazardOperation") -> str:
     """Return what one of the operations of a hazard does, in a few words."""
     if hazard.memory == "pinned" and operation.event >= 0:
@@ -87,9 +59,3 @@ def done(hazard: "Hazard", operation: "HazardOperation") -> str:
     if operation.mode == "frees":
         return f"the program frees it, which was allocated on {operation.where}"
     return f"{operation.short_name} {operation.mode} it on {operation.where}"
-
-
-def _operation(place: str, hazard: "Hazard", operation: "HazardOperation") -> "Iterator[str]":
-    yield f"   {place} {done(hazard, operation)}, {operation.site}"
-    if operation.source:
-        yield f"          {operation.source}"

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.conclusions import numbers
 from gpuviz.hazards.known import unknown
 from gpuviz.hazards.text import title
 from gpuviz.notebook.facts import CodeLine, Fact
-from gpuviz.quantities import format_count, format_counted
-from gpuviz.report.summary import Number
+from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,15 +20,14 @@ _MOST = 4
 def hazards_fact(recording: "Recording") -> Fact:
     """Return the hazards of a cell, or why they are unknown."""
     if reason := unknown(recording):
-        return Fact(Number("Hazards", "unknown", reason))
+        return Fact(numbers.not_recorded("Hazards", reason))
     found = recording.hazards()
     if not found:
-        return Fact(Number("Hazards", "0", "no unordered operations on the same memory"))
-    detail = "unordered operations on the same memory"
+        return Fact(numbers.hazards(0))
     lines = [line for each in found[:_MOST] for line in _lines(each)]
     if len(found) > _MOST:
         lines.append(CodeLine(f"and {format_counted(len(found) - _MOST, 'more hazard')}", "", ""))
-    return Fact(Number("Hazards", format_count(len(found)), detail), tuple(lines))
+    return Fact(numbers.hazards(len(found)), tuple(lines))
 
 
 def default_stream_fact(recording: "Recording") -> Fact:
@@ -42,8 +41,8 @@ def default_stream_fact(recording: "Recording") -> Fact:
     ]
     if len(rows) > _MOST:
         lines.append(CodeLine(f"and {format_counted(len(rows) - _MOST, 'more line')}", "", ""))
-    count = format_count(sum(row["count"] for row in rows))
-    return Fact(Number("Default stream", count, "launches, copies and memsets"), tuple(lines))
+    count = sum(row["count"] for row in rows)
+    return Fact(numbers.default_stream_work(count), tuple(lines))
 
 
 def _lines(hazard: "Hazard") -> "Iterator[CodeLine]":

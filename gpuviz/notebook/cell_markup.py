@@ -1,16 +1,18 @@
 """Text and HTML of a cell result, which need neither kernel nor script."""
 
 from collections.abc import Iterator
-from html import escape
 from typing import TYPE_CHECKING
 
 from gpuviz.data.escaping import as_unicode
 from gpuviz.notebook.facts import Fact, device_facts, headline, waits_fact
 from gpuviz.notebook.picture import picture
+from gpuviz.present.markup import Cell, html, inline_table, joined, part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from markupsafe import Markup
 
     from gpuviz.notebook.cell_result import CellResult
     from gpuviz.notebook.facts import CodeLine
@@ -18,27 +20,8 @@ if TYPE_CHECKING:
 LARGEST = 100_000
 _LONGEST_LINE = 160
 
-# JupyterLab's colours where available, else colours readable on light and dark. The doubled class
-# outweighs JupyterLab's own table style.
-_STYLE = """<style>
-.gpuviz-result{font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;
-line-height:1.45;color:var(--jp-ui-font-color1,inherit);max-width:760px;
-border-left:3px solid var(--jp-border-color2,#8a8f98);padding:2px 0 2px 10px;margin:4px 0}
-.gpuviz-result.gpuviz-result table{border-collapse:collapse;margin:4px 0;background:none;
-color:inherit;font-size:inherit;width:auto;table-layout:auto}
-.gpuviz-result.gpuviz-result tbody tr{background:none}
-.gpuviz-result.gpuviz-result tbody :is(th,td){padding:1px 14px 1px 0;border:none;background:none;
-color:inherit;font-size:inherit;max-width:none;white-space:normal;line-height:1.45}
-.gpuviz-result.gpuviz-result tbody th{font-weight:400;white-space:nowrap}
-.gpuviz-result strong{font-variant-numeric:tabular-nums;white-space:nowrap}
-.gpuviz-result code{font-family:var(--jp-code-font-family,monospace);font-size:12px}
-.gpuviz-result__detail,.gpuviz-result__site{color:var(--jp-ui-font-color2,inherit)}
-.gpuviz-result__note{border-left:3px solid var(--jp-warn-color1,#b8860b);padding-left:6px}
-:is([data-jp-theme-light="false"],.vscode-dark) .gpuviz-picture{
-filter:invert(.93) hue-rotate(180deg)}
-</style>"""
 # Repeated inline: JupyterLab removes style elements from untrusted notebooks.
-_CELL = 'style="text-align:left;vertical-align:top"'
+_CELL = "text-align:left;vertical-align:top"
 
 
 def as_text(result: "CellResult") -> str:
@@ -57,22 +40,18 @@ def as_text(result: "CellResult") -> str:
 
 
 def as_html(result: "CellResult", written: "Sequence[Path]" = ()) -> str:
-    """Return the result of a cell as HTML of at most `LARGEST` bytes; all texts are escaped."""
-    notes = "".join(
-        f'<div class="gpuviz-result__note">{escape(_cut(note))}</div>' for note in result.notes
+    """Return the result of a cell as HTML of at most `LARGEST` bytes."""
+    start = part(
+        "cell_result",
+        headline(result),
+        map(_cut, result.notes),
+        [(title, _table(facts)) for title, facts in _sections(result)],
+        map(str, written),
     )
-    tables = "".join(
-        (f"<div>{escape(title)}</div>" if title else "") + _table(facts)
-        for title, facts in _sections(result)
-    )
-    files = "".join(f"<div>Wrote <code>{escape(str(path))}</code></div>" for path in written)
-    start = as_unicode(
-        f'{_STYLE}<div class="gpuviz-result"><div><b>gpuviz</b> {escape(headline(result))}</div>'
-        f"{notes}{tables}{files}"
-    )
-    drawn = as_unicode(picture(result.recording, result.start, result.end))
-    whole = f"{start}{drawn}</div>"
-    return whole if len(whole.encode()) <= LARGEST else f"{start}</div>"
+    drawn = picture(result.recording, result.start, result.end)
+    end = html("</div>")
+    whole = start + drawn + end
+    return whole if len(whole.encode()) <= LARGEST else start + end
 
 
 def _sections(result: "CellResult") -> Iterator[tuple[str, list[Fact]]]:
@@ -87,26 +66,25 @@ def _sections(result: "CellResult") -> Iterator[tuple[str, list[Fact]]]:
         yield "All devices", last
 
 
-def _table(facts: list[Fact]) -> str:
-    return f"<table>{''.join(map(_row, facts))}</table>"
+def _table(facts: list[Fact]) -> "Markup":
+    return inline_table((), map(_row, facts), (_CELL,) * 3)
 
 
-def _row(fact: Fact) -> str:
+def _row(fact: Fact) -> "tuple[Cell | str, ...]":
     number = fact.number
-    lines = "".join(map(_line, fact.lines))
+    detail = html('<span class="gpuviz-result__detail">{}</span>', _cut(number.detail))
     return (
-        f'<tr><th scope="row" {_CELL}>{escape(number.name)}</th>'
-        f"<td {_CELL}><strong>{escape(number.value)}</strong></td>"
-        f'<td {_CELL}><span class="gpuviz-result__detail">{escape(_cut(number.detail))}</span>'
-        f"{lines}</td></tr>"
+        Cell(number.name, is_heading=True),
+        html("<strong>{}</strong>", number.value),
+        joined([detail, *map(_line, fact.lines)]),
     )
 
 
-def _line(line: "CodeLine") -> str:
+def _line(line: "CodeLine") -> "Markup":
     # An empty <code> would show as a small grey box.
-    source = f" <code>{escape(_cut(line.source))}</code>" if line.source else ""
-    site = f' <span class="gpuviz-result__site">{escape(_cut(line.site))}</span>'
-    return f"<div><span>{escape(_text(line))}</span>{source}{site if line.site else ''}</div>"
+    source = html(" <code>{}</code>", _cut(line.source)) if line.source else ""
+    site = html(' <span class="gpuviz-result__site">{}</span>', _cut(line.site))
+    return html("<div><span>{}</span>{}{}</div>", _text(line), source, site if line.site else "")
 
 
 def _line_text(text: str, *parts: str) -> str:

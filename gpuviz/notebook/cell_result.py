@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gpuviz.analysis.device_summary import DeviceSummary, summarize
 from gpuviz.analysis.initial_state import ALLOCATED, initial_state
 from gpuviz.analysis.state import state_at
 from gpuviz.analysis.steady_state import steady_state
 from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
-from gpuviz.report.summary import DeviceSummary, summarize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -227,8 +229,6 @@ def _new_blocks(
     events: "dict[str, NDArray[Any]]",
 ) -> list[tuple[int, int, int]]:
     """Return address, size and stack of the blocks allocated since the start of the cell."""
-    import numpy as np
-
     freed = events["address"][events["action"] == ACTIONS.index("free_requested")]
     before = initial_state(recording).blocks()
     there = before["address"][(before["state"] == ALLOCATED) & (before["device"] == device)]

@@ -1,7 +1,6 @@
 """Charts of a dashboard: one Plotly widget and a menu."""
 
 import time
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -16,6 +15,7 @@ from gpuviz.figures.sites import sites_figure
 from gpuviz.installation import import_extra
 from gpuviz.notebook.closing import ClosedByRequest, close_parts
 from gpuviz.notebook.width import Width
+from gpuviz.present.markup import html
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ class Charts(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywidge
             try:
                 plotly = import_extra("plotly.graph_objects", "charts")
             except MissingPackageError as error:
-                self.children = [self.opener, ipywidgets.HTML(escape(str(error)))]
+                self.children = [self.opener, ipywidgets.HTML(html("{}", error))]
                 return
             self._widget = plotly.FigureWidget(layout={"autosize": True})
             self._widget._config = {"displayModeBar": False, "responsive": True}  # noqa: SLF001 - as Figure.show(config=)

@@ -1,9 +1,9 @@
 """``%%gpuviz --compare``: a cell against its previous run."""
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from gpuviz.comparison.text import diff_text
+from gpuviz.present.markup import html
 from gpuviz.recording_diff import Diff
 from gpuviz.report.diff import diff_html
 
@@ -37,6 +37,6 @@ class ComparedCells:
         for oldest in list(self._last)[:-MOST_CELLS]:
             del self._last[oldest]
         if before is None:
-            return FIRST_RUN, f"<p>{escape(FIRST_RUN)}</p>"
+            return FIRST_RUN, html("<p>{}</p>", FIRST_RUN)
         found = Diff(before, recording)
         return diff_text(found), diff_html(found)

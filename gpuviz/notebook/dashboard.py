@@ -4,11 +4,11 @@ import sys
 import threading
 import time
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
+from gpuviz.conclusions.numbers import live_headline
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.charts import Charts
@@ -21,9 +21,9 @@ from gpuviz.notebook.numbers import numbers_html
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.static_output import StaticOutput
 from gpuviz.notebook.timeline import Timeline
+from gpuviz.present.markup import html
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recording import Recording
-from gpuviz.report.summary import live_headline
 from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Dashboard(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywi
             text = action()
         except (GpuvizError, OSError, ValueError) as error:
             text = str(error)
-        self._message.value = escape(text)
+        self._message.value = html("{}", text)
         self.refresh()
         self._static_output.refresh()
 

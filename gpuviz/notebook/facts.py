@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.text import left_out
+from gpuviz.conclusions import numbers
+from gpuviz.conclusions.wording import left_out
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -12,10 +13,8 @@ from gpuviz.quantities import (
     format_duration,
     format_share,
 )
-from gpuviz.report.summary import Number
 
 if TYPE_CHECKING:
-    from gpuviz.analysis.overlap import DeviceOverlap
     from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.notebook.cell_result import CellResult, DeviceResult, Held, Wait
 
@@ -54,7 +53,7 @@ class CodeLine:
 class Fact:
     """A number and the lines of code behind it."""
 
-    number: Number
+    number: numbers.Number
     lines: tuple[CodeLine, ...] = ()
 
 
@@ -80,19 +79,16 @@ def device_facts(result: "CellResult", device: "DeviceResult") -> Iterator[Fact]
     yield _held(device, result.subject)
     yield _allocations(device)
     if device.summary.out_of_memory:
-        failed = format_counted(device.summary.out_of_memory, "allocation")
-        yield Fact(
-            Number("Out of memory", format_count(device.summary.out_of_memory), f"{failed} failed")
-        )
+        yield Fact(numbers.failed_allocations(device.summary.out_of_memory))
     if device.overlap is not None and device.steady is not None:
         yield _busy(device.steady)
         if device.overlap.copy_ns:
-            yield _hidden_copies(device.overlap)
+            copies = device.overlap.kernel_copy_overlap, device.overlap.copy_ns
+            yield Fact(numbers.hidden_copies(*copies))
         if device.overlap.device_copy_ns:
-            time = format_duration(device.overlap.device_copy_ns)
-            yield Fact(Number("Device copies", time, "copies on or between devices"))
+            yield Fact(numbers.device_copies(device.overlap.device_copy_ns))
     elif not result.streams:
-        yield Fact(Number("GPU busy", "unknown", "streams were not recorded"))
+        yield Fact(numbers.not_recorded("GPU busy", "streams were not recorded"))
 
 
 def waits_fact(waits: tuple["Wait", ...]) -> Fact | None:
@@ -100,13 +96,11 @@ def waits_fact(waits: tuple["Wait", ...]) -> Fact | None:
     if not waits:
         return None
     count = sum(wait.count for wait in waits)
-    total = format_duration(sum(wait.total_ns for wait in waits))
+    total = sum(wait.total_ns for wait in waits)
     lines = [_wait(wait) for wait in waits[:_MOST_LINES]]
     return Fact(
-        Number(
-            "Host blocked",
-            total,
-            f"{format_counted(count, 'time')} on {format_counted(len(waits), 'line')}",
+        numbers.blocked(
+            total, f"{format_counted(count, 'time')} on {format_counted(len(waits), 'line')}"
         ),
         (*lines, *_more(len(waits), "line")),
     )
@@ -117,7 +111,7 @@ def _peak(device: "DeviceResult", subject: str) -> Fact:
     before = f"{format_bytes(device.allocated_before)} before the {subject}"
     if summary.reserved_at_peak:
         before += f", {format_bytes(summary.reserved_at_peak)} reserved"
-    number = Number("Peak allocated", format_bytes(summary.allocated_peak), before)
+    number = numbers.peak_allocated(summary.allocated_peak, before)
     if not device.peak_site:
         return Fact(number, (CodeLine(f"no higher than before the {subject}", "", ""),))
     return Fact(number, (CodeLine("reached at", device.peak_source, device.peak_site),))
@@ -126,11 +120,9 @@ def _peak(device: "DeviceResult", subject: str) -> Fact:
 def _held(device: "DeviceResult", subject: str) -> Fact:
     held = device.held
     if not held:
-        return Fact(
-            Number("Still allocated", "0 B", f"all allocations of the {subject} were freed")
-        )
+        return Fact(numbers.still_allocated(0, f"all allocations of the {subject} were freed"))
     blocks = format_counted(sum(each.count for each in held), "block")
-    number = Number("Still allocated", format_bytes(sum(each.bytes for each in held)), blocks)
+    number = numbers.still_allocated(sum(each.bytes for each in held), blocks)
     lines = [_held_line(each) for each in held[:_MOST_LINES]]
     return Fact(number, (*lines, *_more(len(held), "line")))
 
@@ -159,7 +151,7 @@ def _allocations(device: "DeviceResult") -> Fact:
         if calls[name]
     ]
     driver = ", ".join(parts) or "all from reserved memory"
-    return Fact(Number("Allocations", format_count(device.summary.allocations), driver))
+    return Fact(numbers.allocations(device.summary.allocations, driver))
 
 
 def _busy(steady: "SteadyState") -> Fact:
@@ -168,13 +160,7 @@ def _busy(steady: "SteadyState") -> Fact:
     text = max(_CAUSES, key=lambda each: steady.causes_ns[_CAUSES[each]])
     if time := steady.causes_ns[_CAUSES[text]]:
         detail += f"; {text}: {format_duration(time)}"
-    return Fact(Number("GPU busy", format_share(steady.busy), detail))
-
-
-def _hidden_copies(overlap: "DeviceOverlap") -> Fact:
-    share = format_share(overlap.kernel_copy_overlap)
-    detail = f"of {format_duration(overlap.copy_ns)} of host copies overlapped with kernels"
-    return Fact(Number("Copies hidden", share, detail))
+    return Fact(numbers.busy(steady.busy, detail))
 
 
 def _wait(wait: "Wait") -> CodeLine:

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import ipywidgets
 
-from gpuviz.advice.text import unknown
+from gpuviz.conclusions.ranking import conclusions
+from gpuviz.conclusions.wording import unknown
 from gpuviz.notebook.charts import MOST_OF_TIME
 from gpuviz.notebook.closing import ClosedByRequest
 from gpuviz.notebook.refresher import Refresher
-from gpuviz.notebook.values import findings_html
+from gpuviz.present.conclusions_html import notebook_list
 from gpuviz.quantities import format_duration
 from gpuviz.report.iterations import iterations_text
 
@@ -79,7 +80,7 @@ class Findings(ClosedByRequest, ipywidgets.HTML):  # type: ignore[misc] # ipywid
         # To which a running cell adds.
         heading = f"Findings in the first {format_duration(recording.duration_ns)}:"
         notes = [*_about_iterations(recording), *unknown(recording)]
-        self.value = findings_html(recording.findings(), heading, notes)
+        self.value = notebook_list(conclusions(recording), heading, notes)
         took = time.thread_time() - began
         # The first time includes the imports.
         if self._has_computed and took > SHORT_S:

@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.cell_runs import CellRun, cell_runs
+from gpuviz.present.markup import columns, html, inline_table
 from gpuviz.quantities import format_bytes, format_duration, format_share
 from gpuviz.terminal import printable
 
@@ -28,11 +28,9 @@ _FEWEST_TIMES = 3
 _LONGEST_SOURCE = 60
 _MAGIC = re.compile(r"%%gpuviz\b.*\n?")
 _UNKNOWN = "unknown"
-_NUMBER = ' style="text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"'
-_TEXT = ' style="text-align:left;white-space:nowrap"'
-_WRAPPED = ' style="text-align:left"'
+_COLUMNS = ("text-align:left;white-space:nowrap",) * 2 + columns("nnnt")
 _BAR = (
-    '<div style="width:80px;margin-left:auto"><div style="width:{share:.0f}%;height:4px;'
+    '<div style="width:80px;margin-left:auto"><div style="width:{share}%;height:4px;'
     'margin-left:auto;background:{color}"></div></div>'
 )
 _USUAL, _WORSE = "#4a90d9", "#d9534a"
@@ -98,16 +96,10 @@ class History:
     def _repr_html_(self) -> str:
         rows = self.rows()
         if not rows:
-            return f"<div>{NOTHING_RECORDED}</div>"
+            return html("<div>{}</div>", NOTHING_RECORDED)
         most = max(1, *(row.run.peak_bytes for row in rows))
         names = ("cell", "", "peak", "time", "GPU busy", "")
-        styles = (_TEXT, _TEXT, _NUMBER, _NUMBER, _NUMBER, _WRAPPED)
-        head = "".join(f"<th{style}>{name}</th>" for name, style in zip(names, styles, strict=True))
-        body = "".join(_html(row, most) for row in rows)
-        return (
-            f'<div style="overflow-x:auto"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
+        return inline_table(names, (_cells(row, most) for row in rows), _COLUMNS)
 
 
 def worse(run: CellRun, earlier: "Sequence[CellRun]") -> str:
@@ -145,20 +137,18 @@ def _text(row: HistoryRow) -> str:
     return f"{line}  <- {row.worse}" if row.worse else line
 
 
-def _html(row: HistoryRow, most: int) -> str:
+def _cells(row: HistoryRow, most: int) -> tuple[str, ...]:
     run = row.run
     color = _WORSE if "peak" in row.worse else _USUAL
-    bar = _BAR.format(share=100 * run.peak_bytes / most, color=color)
-    mark = f"▲ {escape(row.worse)}" if row.worse else ""
-    cells = (
-        (_TEXT, f"In [{run.number}]"),
-        (_TEXT, f"<code>{escape(row.source)}</code>"),
-        (_NUMBER, f"{format_bytes(run.peak_bytes)}{bar}"),
-        (_NUMBER, format_duration(run.duration_ns)),
-        (_NUMBER, _busy(run)),
-        (_WRAPPED, mark),
+    share = f"{100 * run.peak_bytes / most:.0f}"
+    return (
+        f"In [{run.number}]",
+        html("<code>{}</code>", row.source),
+        html("{}{}", format_bytes(run.peak_bytes), html(_BAR, share=share, color=color)),
+        format_duration(run.duration_ns),
+        _busy(run),
+        f"▲ {row.worse}" if row.worse else "",
     )
-    return f"<tr>{''.join(f'<td{style}>{text}</td>' for style, text in cells)}</tr>"
 
 
 def _cut(text: str) -> str:

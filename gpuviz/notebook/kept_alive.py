@@ -1,7 +1,6 @@
 """What keeps GPU memory alive, in a dashboard, with buttons that let go of it."""
 
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING
 
 import ipywidgets
@@ -10,6 +9,7 @@ from gpuviz.notebook.cells import between_cells, is_on_main_thread
 from gpuviz.notebook.closing import close_parts
 from gpuviz.ownership.held_memory import held_memory_html
 from gpuviz.ownership.holders import holders, release
+from gpuviz.present.markup import html
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class KeptAlive(ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no type
     def _show(self, before: str = "") -> None:
         """Search, and show the result after a sentence."""
         held = holders()
-        said = f"<p>{escape(before)}</p>" if before else ""
+        said = html("<p>{}</p>", before) if before else ""
         self._text.value = said + held_memory_html(held, releases=False)
         self._offer(held)
 

@@ -10,8 +10,8 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
-from gpuviz.advice.leaks_text import leaks_text
-from gpuviz.advice.text import MOST_SHOWN, findings_text
+from gpuviz.conclusions.item import AT_ONCE
+from gpuviz.conclusions.ranking import all_conclusions, conclusions
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.notebook import completion, values
@@ -20,12 +20,13 @@ from gpuviz.notebook.cells import running_cell
 from gpuviz.notebook.compared_cells import ComparedCells
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.history import History
-from gpuviz.notebook.leak_table import leaks_html
 from gpuviz.notebook.measured_cells import MeasuredCells
 from gpuviz.notebook.measurement import Measurement
 from gpuviz.notebook.numbers import status_text, stopped_text
 from gpuviz.ownership.held_memory import held_memory_html
 from gpuviz.ownership.holders import holders
+from gpuviz.present.conclusions_html import leaks_html
+from gpuviz.present.text import conclusions_text, leaks_text
 from gpuviz.terminal import printable, write_line
 
 if TYPE_CHECKING:
@@ -120,9 +121,8 @@ class GpuvizMagics(Magics):
 
     def _findings(self, arguments: Namespace) -> None:
         recording = self.control.recording
-        found = recording.findings(small=arguments.all)
-        most = None if arguments.all else MOST_SHOWN
-        _say(findings_text(recording, found, most))
+        found = all_conclusions(recording) if arguments.all else conclusions(recording)
+        _say(conclusions_text(recording, found, None if arguments.all else AT_ONCE))
 
     def _leaks(self, arguments: Namespace) -> None:
         held = holders(0) if arguments.all else holders()

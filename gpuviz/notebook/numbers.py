@@ -1,39 +1,23 @@
 """The numbers of a recorder, as the dashboard, the panel and `%gpuviz status` show them."""
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.conclusions.numbers import live_headline
+from gpuviz.present.markup import part
 from gpuviz.quantities import format_bytes, format_count, format_duration
-from gpuviz.report.summary import live_headline
 
 if TYPE_CHECKING:
+    from gpuviz.conclusions.numbers import Number
     from gpuviz.recorder.status import RecorderStatistics
     from gpuviz.recording import Recording
-    from gpuviz.report.summary import Number
 
 # The numbers that fit into JupyterLab's side panel.
 _IN_PANEL = ("Allocated", "Reserved", "GPU busy")
 
-# No <dl>, because JupyterLab styles those.
-_STYLE = """<style>
-.gpuviz-numbers{display:flex;flex-wrap:wrap;gap:8px 24px;margin:6px 2px;line-height:1.35;
-color:var(--jp-ui-font-color1,inherit);font-family:var(--jp-ui-font-family,system-ui,sans-serif)}
-.gpuviz-numbers__number{display:flex;flex-direction:column}
-.gpuviz-numbers__name,.gpuviz-numbers__detail{font-size:11px;opacity:.85}
-.gpuviz-numbers__value{font-size:16px;font-weight:600;font-variant-numeric:tabular-nums}
-</style>"""
-
 
 def numbers_html(numbers: "list[Number]") -> str:
-    """Return headline numbers as HTML; all texts are escaped."""
-    parts = (
-        '<div class="gpuviz-numbers__number" role="listitem">'
-        f'<span class="gpuviz-numbers__name">{escape(number.name)}</span>'
-        f'<span class="gpuviz-numbers__value">{escape(number.value)}</span>'
-        f'<span class="gpuviz-numbers__detail">{escape(number.detail)}</span></div>'
-        for number in numbers
-    )
-    return f'{_STYLE}<div class="gpuviz-numbers" role="list">{"".join(parts)}</div>'
+    """Return headline numbers as HTML."""
+    return part("live_numbers", numbers)
 
 
 def status_text(statistics: "RecorderStatistics | None") -> str:

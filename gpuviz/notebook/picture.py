@@ -1,18 +1,19 @@
 """Small picture of part of a recording: memory over time, and a lane per stream."""
 
 from base64 import b64encode
-from html import escape
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.figures.palette import ALLOCATED, COPIES, KERNEL, MEMSET
+from gpuviz.present.markup import html
 from gpuviz.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -51,9 +52,11 @@ def picture(recording: "Recording", start: int, end: int) -> str:
     if not drawn:
         return ""
     source = b64encode(drawn.encode()).decode()
-    return (
-        f'<img class="gpuviz-picture" alt="{_description(start, end)}" '
-        f'style="max-width:100%" src="data:image/svg+xml;base64,{source}">'
+    return html(
+        '<img class="gpuviz-picture" alt="{}" style="max-width:100%" '
+        'src="data:image/svg+xml;base64,{}">',
+        _description(start, end),
+        source,
     )
 
 
@@ -93,7 +96,7 @@ def svg(recording: "Recording", start: int, end: int) -> str:
 
 
 def _description(start: int, end: int) -> str:
-    return f"Memory and streams over {escape(format_duration(end - start))}"
+    return f"Memory and streams over {format_duration(end - start)}"
 
 
 def _levels(
@@ -140,8 +143,6 @@ def _column_maxima(
     end: int,
 ) -> "NDArray[Any]":
     """Return the maximum value in each column of pixels."""
-    import numpy as np
-
     edges = start + (end - start) * np.arange(_COLUMNS) // _COLUMNS
     before = np.searchsorted(times, edges, side="right") - 1
     highest = np.where(before >= 0, values[np.maximum(before, 0)], 0)
@@ -151,16 +152,12 @@ def _column_maxima(
 
 
 def _columns(times: "NDArray[Any]", start: int, end: int) -> "NDArray[Any]":
-    import numpy as np
-
     places = (np.clip(times, start, end) - start) * _COLUMNS // (end - start)
     columns: NDArray[Any] = np.minimum(places, _COLUMNS - 1)
     return columns
 
 
 def _steps(heights: "NDArray[Any]", bottom: int) -> str:
-    import numpy as np
-
     changes = np.flatnonzero(np.diff(heights, prepend=heights[0] + 1))
     steps = [f"H{_GUTTER + column}V{bottom - heights[column]:g}" for column in changes.tolist()]
     return f"{''.join(steps)}H{_GUTTER + _COLUMNS}"
@@ -172,8 +169,6 @@ def _lanes(
     end: int,
 ) -> "list[tuple[str, dict[str, NDArray[Any]]]]":
     """Return the name of each active stream, and its busy columns by shape."""
-    import numpy as np
-
     table = recording.tables["activities"]
     kinds = codes(table["kind"], _KINDS)
     times, ends = plain(table["time"]), plain(table["end"])
@@ -203,8 +198,6 @@ def _lanes(
 
 def _shapes(kinds: "NDArray[Any]", copy_kinds: "NDArray[Any]") -> "NDArray[Any]":
     """Return the position in ``_SHAPES`` of each activity."""
-    import numpy as np
-
     shapes = np.zeros(len(kinds), np.int8)
     copies = kinds == _KINDS.index("memcpy")
     to_host = copy_kinds == _COPY_KINDS.index("device_to_host")
@@ -217,8 +210,6 @@ def _shapes(kinds: "NDArray[Any]", copy_kinds: "NDArray[Any]") -> "NDArray[Any]"
 
 def _covered(first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> "NDArray[Any]":
     """Return begin and length of each run of columns that an interval overlaps."""
-    import numpy as np
-
     changes = np.zeros(_COLUMNS + 1, np.int64)
     np.add.at(changes, first, 1)
     np.add.at(changes, last + 1, -1)
@@ -250,4 +241,4 @@ def _stream_names(recording: "Recording") -> dict[int, str]:
 
 
 def _text(x: int, y: int, text: str, *, anchor: str = "start") -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+    return html('<text x="{}" y="{}" text-anchor="{}">{}</text>', x, y, anchor, text)

@@ -4,7 +4,6 @@ import os
 import secrets
 from contextlib import suppress
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.displaypub import DisplayPublisher
@@ -14,6 +13,7 @@ from IPython.display import display, publish_display_data, update_display
 from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import cell_result
 from gpuviz.ownership.array_names import ArrayNames
+from gpuviz.present.markup import html
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,14 +91,14 @@ class StaticOutput:
     def _bundle(self) -> dict[str, str]:
         recorder = self._recorder()
         if recorder is None:
-            return {"text/plain": _NOTHING, "text/html": self._hidden(escape(_NOTHING))}
+            return {"text/plain": _NOTHING, "text/html": self._hidden(html("{}", _NOTHING))}
         recording = recorder.recording
         if recorder.is_recording:
             # A recording in progress is always incomplete; the note would be noise.
             recording = recording.with_manifest(replace(recording.manifest, complete=True))
         if recording.table("memory_events").num_rows > _MOST_EVENTS:
             text = f"gpuviz: {recording!r}; too long to draw after each cell."
-            return {"text/plain": text, "text/html": self._hidden(escape(text))}
+            return {"text/plain": text, "text/html": self._hidden(html("{}", text))}
         variables = {} if self._shell is None else self._shell.user_ns
         is_ours = recording.manifest.process_id == os.getpid()
         result = cell_result(
@@ -110,9 +110,9 @@ class StaticOutput:
         )
         return {"text/plain": as_text(result), "text/html": self._hidden(as_html(result))}
 
-    def _hidden(self, html: str) -> str:
+    def _hidden(self, shown: str) -> str:
         own = f"gpuviz-static-{self._id}"
         live = f".{self.live_class}"
-        shown = f"body:has({live}):not(:has({live} [data-state=absent]))"
-        style = f"<style>{shown} .{own}{{display:none}}</style>"
-        return f'{style}<div class="{own}">{html}</div>'
+        is_live = f"body:has({live}):not(:has({live} [data-state=absent]))"
+        style = html("<style>{} .{}{{display:none}}</style>", is_live, own)
+        return style + html('<div class="{}">{}</div>', own, shown)

@@ -1,28 +1,21 @@
-"""How gpuviz's values look in a notebook: HTML beside their text; all texts are escaped."""
+"""How gpuviz's values look in a notebook: HTML beside their text."""
 
 import shutil
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.finding_text import NOTHING_FOUND
-from gpuviz.advice.text import short_saving
+import pyarrow as pa
+
 from gpuviz.data.marks import TABLE_MARK
 from gpuviz.formats.column_units import unit_of
 from gpuviz.notebook.cell_markup import as_html
 from gpuviz.notebook.cell_result import cell_result
+from gpuviz.present.markup import columns, html, inline_table
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
-from gpuviz.report.markup import with_code
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow as pa
-
-    from gpuviz.advice.finding import Finding
     from gpuviz.recording import Recording
 
-MOST_FINDINGS = 3
 MOST_ROWS = 12
 # Memory events and activities; the summary of more takes longer than a user waits for a value.
 _MOST_ROWS_SUMMARIZED = 1_000_000
@@ -36,59 +29,16 @@ _SIZES = {
     *("requested", "allocated", "active", "reserved", "inactive_split", "largest_free"),
 }
 
-_FINDINGS_STYLE = """<style>
-.gpuviz-found{margin:2px;line-height:1.5;color:var(--jp-ui-font-color1,inherit);
-font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px}
-.gpuviz-found summary{cursor:pointer}
-.gpuviz-found div{margin-left:16px}
-.gpuviz-found__saving{display:inline-block;min-width:72px;font-weight:600;
-font-variant-numeric:tabular-nums}
-</style>"""
-# Inline, because JupyterLab removes style elements from untrusted notebooks.
-_NUMBER = ' style="text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"'
-_TEXT = ' style="text-align:left"'
-
 
 def recording_html(recording: "Recording") -> str:
     """Return the headline, facts and small picture of a recording."""
     rows = sum(len(recording.tables[name]) for name in ("memory_events", "activities"))
     if rows > _MOST_ROWS_SUMMARIZED:
-        return f"<code>{escape(repr(recording))}</code>"
+        return html("<code>{}</code>", repr(recording))
     start, end = recording.time_range
     streams = bool(len(recording.tables["activities"]))
     return as_html(
         cell_result(recording, (start, end), streams=streams, names=None, subject="recording")
-    )
-
-
-def findings_html(
-    found: "Sequence[Finding]", heading: str = "", notes: "Sequence[str]" = ()
-) -> str:
-    """Return findings, a line each that opens to the reason.
-
-    Args:
-        found: The findings, most saving first.
-        heading: What they are about.
-        notes: Sentences on what could not be looked at.
-    """
-    of = f"<div>{escape(heading)}</div>" if heading else ""
-    first = "".join(map(_finding, found[:MOST_FINDINGS])) or f"<div>{escape(NOTHING_FOUND)}</div>"
-    rest = "".join(map(_finding, found[MOST_FINDINGS:]))
-    if rest:
-        more = format_counted(len(found) - MOST_FINDINGS, "more finding")
-        rest = f"<details><summary>{more}</summary>{rest}</details>"
-    said = "".join(f"<div>{escape(sentence)}</div>" for sentence in notes)
-    return f'{_FINDINGS_STYLE}<div class="gpuviz-found">{of}{first}{rest}{said}</div>'
-
-
-def _finding(finding: "Finding") -> str:
-    lines = (f"{line.amount}: {line.site}" for line in finding.lines)
-    details = "".join(
-        f"<div>{with_code(text)}</div>" for text in (finding.reason, finding.change, *lines)
-    )
-    return (
-        f'<details><summary><span class="gpuviz-found__saving">{short_saving(finding)}</span>'
-        f"{with_code(finding.title)}</summary>{details}</details>"
     )
 
 
@@ -142,22 +92,13 @@ def table_text(table: "pa.Table", width: int) -> str:
 
 def table_html(table: "pa.Table") -> str:
     """Return the first rows of a table of a recording, with bytes and times as text."""
-    head = "".join(
-        f"<th{_style(field.type)}>{escape(_heading(field.name))}</th>" for field in table.schema
-    )
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{_style(field.type)}>{escape(_value(field, row[field.name]))}</td>"
-            for field in table.schema
-        )
-        + "</tr>"
+    rows = (
+        [_value(field, row[field.name]) for field in table.schema]
         for row in table.slice(0, MOST_ROWS).to_pylist()
     )
-    return (
-        f'<div style="overflow-x:auto"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table><div>{_extent(table)}</div></div>"
-    )
+    numbers = "".join("n" if _is_number(field.type) else "t" for field in table.schema)
+    of_rows = inline_table(list(map(_heading, table.column_names)), rows, columns(numbers))
+    return html("{}<div>{}</div>", of_rows, _extent(table))
 
 
 def _extent(table: "pa.Table") -> str:
@@ -165,13 +106,7 @@ def _extent(table: "pa.Table") -> str:
     return f"the first {MOST_ROWS} of {count}" if table.num_rows > MOST_ROWS else count
 
 
-def _style(kind: "pa.DataType") -> str:
-    return _NUMBER if _is_number(kind) else _TEXT
-
-
 def _is_number(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.pools import TORCH_OWNER
-from gpuviz.data.columns import codes
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
 from gpuviz.out_of_memory.request import PoolNames, RequestDetails
@@ -126,6 +126,13 @@ def out_of_memory(recording: "RecordingData") -> tuple[OutOfMemory, ...]:
 def last_failure(recording: "RecordingData") -> OutOfMemory:
     """Return the last request that failed; there must be one."""
     return _failures_at(recording, failed_rows(recording)[-1:])[0]
+
+
+def first_failure(recording: "RecordingData", device: int) -> OutOfMemory:
+    """Return the first request that failed on a device; there must be one."""
+    devices = plain(recording.tables["memory_events"]["device"])
+    rows = [row for row in failed_rows(recording) if devices[row] == device]
+    return _failures_at(recording, rows[:1])[0]
 
 
 def _failures_at(recording: "RecordingData", rows: list[int]) -> tuple[OutOfMemory, ...]:

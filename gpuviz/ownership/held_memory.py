@@ -1,11 +1,10 @@
 """GPU memory with its holders, as values that refer to no object of the program."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Literal
 
 from gpuviz.ownership.identity import Seen
+from gpuviz.present.markup import columns, html, inline_table, joined
 from gpuviz.quantities import format_bytes, format_counted
 from gpuviz.terminal import printable
 
@@ -182,30 +181,21 @@ def held_memory_html(held: HeldMemory, *, releases: bool = True) -> str:
         releases: Whether to list what can be let go.
     """
     cells = held_memory_cells(held)
-    html = f"<p>{escape(held_memory_headline(held))}</p>"
+    parts = [html("<p>{}</p>", held_memory_headline(held))]
     if cells:
-        html += _table(("Memory", "Blocks", "Kept alive by", ""), cells[:MOST_SHOWN])
+        headings = ("Memory", "Blocks", "Kept alive by", "")
+        parts.append(inline_table(headings, cells[:MOST_SHOWN], columns("tttt")))
     if len(cells) > MOST_SHOWN:
-        html += f"<p>{len(cells) - MOST_SHOWN} more</p>"
+        parts.append(html("<p>{} more</p>", len(cells) - MOST_SHOWN))
     if held.releases and releases:
-        choices = [(format_bytes(e.nbytes), e.title, e.code) for e in held.releases[:MOST_SHOWN]]
-        html += _table(("Frees", "By", "Code"), choices, code=2)
-    return f'<div class="gpuviz-holders">{html}</div>'
+        choices = (
+            (format_bytes(each.nbytes), each.title, html("<code>{}</code>", each.code))
+            for each in held.releases[:MOST_SHOWN]
+        )
+        parts.append(inline_table(("Frees", "By", "Code"), choices, columns("ttt")))
+    return html('<div class="gpuviz-holders">{}</div>', joined(parts))
 
 
 def held_memory_cells(held: HeldMemory) -> list[tuple[str, str, str, str]]:
     """Return rows of texts, largest first: size, number of blocks, who keeps them, and a note."""
     return [(format_bytes(r.size), str(r.count), r.text, r.note) for r in _rows(held)]
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], code: int = -1) -> str:
-    style = 'style="text-align:left"'
-    head = "".join(f"<th {style}>{escape(each)}</th>" for each in heads)
-    body = ""
-    for row in rows:
-        cells = (
-            f"<code>{escape(each)}</code>" if number == code else escape(each)
-            for number, each in enumerate(row)
-        )
-        body += f"<tr>{''.join(f'<td {style}>{cell}</td>' for cell in cells)}</tr>"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from typing import Any
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Times = NDArray[np.int64]
@@ -29,8 +30,6 @@ class GrowingUnion:
     """
 
     def __init__(self, most_parts: int = MOST_PARTS) -> None:
-        import numpy as np
-
         self._most_parts = most_parts
         self._starts: Times = np.empty(0, np.int64)
         self._ends: Times = np.empty(0, np.int64)
@@ -41,8 +40,6 @@ class GrowingUnion:
 
     def add(self, starts: "Times", ends: "Times") -> None:
         """Add the intervals from ``starts`` to ``ends``; none ends before it begins."""
-        import numpy as np
-
         if not starts.size:
             return
         first_ns = int(starts.min())
@@ -80,8 +77,6 @@ class GrowingUnion:
 
 def _merged(starts: "Times", ends: "Times") -> "tuple[Times, Times]":
     """Return the parts of the union of intervals in order, ignoring empty intervals."""
-    import numpy as np
-
     has_length = ends > starts
     starts, ends = starts[has_length], ends[has_length]
     if not starts.size:
@@ -93,8 +88,6 @@ def _merged(starts: "Times", ends: "Times") -> "tuple[Times, Times]":
 
 
 def _grown(values: "Times", capacity: int) -> "Times":
-    import numpy as np
-
     larger = np.empty(capacity, np.int64)
     larger[: values.size] = values
     return larger
@@ -122,8 +115,6 @@ class BusyTimes:
         self, starts: "Times", ends: "Times", kernels: "NDArray[Any]", copies: "NDArray[Any]"
     ) -> None:
         """Add one or more activities; ``kernels`` and ``copies`` are masks of their kinds."""
-        import numpy as np
-
         ends = np.maximum(starts, ends)
         first_ns, last_ns = int(starts.min()), int(ends.max())
         self.start_ns = min(self.start_ns, first_ns) if self.activities else first_ns

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.formats.stream_messages import END, Beginning, beginning_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pyarrow as pa
 
 # Approximate size of a part of a snapshot.
 PART_BYTES = 8 << 20
@@ -28,8 +29,6 @@ def streams(batches: "Sequence[tuple[str, pa.RecordBatch]]") -> "Iterator[tuple[
 
 def derived_stream(name: str, table: "pa.Table") -> bytes:
     """Return all rows of a derived table as an Arrow IPC stream."""
-    import pyarrow as pa
-
     return _stream(name, table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)])
 
 
@@ -64,7 +63,5 @@ def _stream(table: str, batches: "list[pa.RecordBatch]") -> bytes:
 
 def _joined(batches: "list[pa.RecordBatch]") -> "list[pa.RecordBatch]":
     """Return one batch; dictionaries may differ between batches."""
-    import pyarrow as pa
-
     whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     return whole.to_batches() or batches[:1]

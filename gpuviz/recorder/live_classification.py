@@ -4,6 +4,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
 from gpuviz import _core
 from gpuviz.analysis.classification import classify, derive, table_of
 from gpuviz.analysis.row_facts import event_columns, times_of_accesses
@@ -15,7 +19,6 @@ from gpuviz.data.tables import schemas
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     Tables = Mapping[str, pa.Table]
@@ -82,8 +85,6 @@ class LiveClassification:
     def restart(self, tables: "Tables") -> "dict[str, pa.Table]":
         """Replace the known rows with all rows so far, and return what `whole` returns."""
         # Takes a tenth of a second; while a cell computes, a thread would need two.
-        import pyarrow.compute  # noqa: F401
-
         empty = schemas()
         needed = (*_TAILS, *_SMALL, *_NEWEST)
         known = {name: tables.get(name, empty[name].empty_table()) for name in needed}
@@ -131,8 +132,6 @@ class LiveClassification:
 
     def _of_events(self, rows: "Tables") -> "dict[str, pa.Table]":
         """Return what the new memory events and the new accesses add to the derived tables."""
-        import numpy as np
-
         self._events.add(event_columns(rows["memory_events"]))
         blocks = self._events.blocks(plain(rows["launch_blocks"]["block"]), times_of_accesses(rows))
         marks = self._events.take_marks(is_whole=False)
@@ -162,8 +161,6 @@ class LiveClassification:
 
     def _is_new(self, name: str, table: "pa.Table") -> "NDArray[Any]":
         """Return a mask of the waits whose rows are new since the last update."""
-        import numpy as np
-
         if name == "stream_waits":
             return plain(table["wait"]) >= self._tails["synchronizations"].known
         if name == "peer_copies":
@@ -231,17 +228,12 @@ class _Tail:
 
 
 def _joined(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
-    import pyarrow as pa
-
     cast = (batch if batch.schema.equals(schema) else batch.cast(schema) for batch in batches)
     return pa.Table.from_batches(list(cast), schema).unify_dictionaries().combine_chunks()
 
 
 def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "pa.Table":
     """Return a derived table with row numbers of whole tables; -1 if unknown."""
-    import numpy as np
-    import pyarrow as pa
-
     for of, column, target in ROWS:
         if of != name:
             continue
@@ -256,17 +248,12 @@ def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "p
 
 def _clipped(gaps: "pa.Table", from_ns: int) -> "pa.Table":
     """Return the idle gaps from a time on."""
-    import numpy as np
-
     later = gaps.filter(plain(gaps["end"]) > from_ns)
     return _with_times(later, time=np.maximum(plain(later["time"]), from_ns))
 
 
 def _split(gaps: "pa.Table", at_ns: int) -> "pa.Table":
     """Split the idle gaps that span a time, keeping the order by lane and time."""
-    import numpy as np
-    import pyarrow as pa
-
     starts, ends = plain(gaps["time"]), plain(gaps["end"])
     across = (starts < at_ns) & (at_ns < ends)
     if not across.any():
@@ -279,8 +266,6 @@ def _split(gaps: "pa.Table", at_ns: int) -> "pa.Table":
 
 
 def _with_times(table: "pa.Table", **columns: "NDArray[Any]") -> "pa.Table":
-    import pyarrow as pa
-
     for name, values in columns.items():
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), pa.array(values, pa.int64()))

@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz._core import MemoryColumns, MemoryState
 from gpuviz.analysis.calls import ON_DEVICE
 from gpuviz.data.columns import codes, plain
@@ -157,8 +159,6 @@ class LiveStatistics:
         return end
 
     def _take_activities(self, activities: "Columns") -> None:
-        import numpy as np
-
         kinds, devices = activities["kind"], activities["device"]
         starts, ends = activities["time"], activities["end"]
         # A range on a stream is the time between two events; nothing may have run in it.

@@ -17,6 +17,7 @@ from gpuviz import _core
 from gpuviz.allocator.failure_report import set_failure_listener
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
+from gpuviz.hazards.verdict import verdict, without_verdict
 from gpuviz.messages import log
 from gpuviz.recorder.ending import Ending
 from gpuviz.recorder.environment import environment_fields, iso_time
@@ -27,7 +28,6 @@ from gpuviz.recorder.live_statistics import LiveStatistics
 from gpuviz.recorder.post_mortem import MOST_BYTES, PostMortem
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
 from gpuviz.recorder.pump import Pump
-from gpuviz.recorder.row_batches import import_libraries
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
 from gpuviz.recorder.tracer import NoTracer
@@ -139,9 +139,9 @@ class Recorder:
                 Recorder._ending._end()  # noqa: SLF001
             if Recorder._active is not None:
                 raise RecorderError("Another recorder is active in this process; stop it first")
-            import_libraries()
             if self._is_asked:
-                _import_judges()
+                # Creating classes while Python exits would forget an interrupt.
+                import numpy.ma  # noqa: F401
             self._event_cost_ns = self._session.measure_event_cost_ns()
             self._begin()
             log(logging.INFO, f"Recording started: {self._path or 'in memory'}")
@@ -275,8 +275,6 @@ class Recorder:
     def _judged(self, recording: Recording) -> "Verdict | None":
         if not self._is_asked:
             return None
-        from gpuviz.hazards.verdict import verdict, without_verdict
-
         try:
             return verdict(recording)
         except Exception as error:  # noqa: BLE001 - the recorded program must continue
@@ -525,17 +523,6 @@ def _abandon_active() -> None:
 
 
 os.register_at_fork(after_in_child=_abandon_active)
-
-
-def _import_judges() -> None:
-    """Import what judges a recording: creating classes while Python exits forgets an interrupt."""
-    import numpy.ma  # noqa: F401
-    import pyarrow.compute  # noqa: F401
-
-    import gpuviz.advice.conclusions
-    import gpuviz.data.call_stacks
-    import gpuviz.hazards.described
-    import gpuviz.hazards.verdict  # noqa: F401
 
 
 def check_max_events(max_events: int) -> None:

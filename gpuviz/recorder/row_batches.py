@@ -2,26 +2,18 @@
 
 import threading
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpuviz.data.arrays import batch_of, numbers, texts
+import pyarrow as pa
+
+from gpuviz.data.arrays import numbers, texts
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.implied_columns import host_memories
 from gpuviz.data.tables import DICTIONARIES, schemas
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-def import_libraries() -> None:
-    """Import pyarrow and NumPy, as later it would happen during the recording."""
-    batch_of([], schemas()["threads"])
-
 
 def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     """Return the columns of a native chunk as a batch of ``table``, without copying."""
-    import pyarrow as pa
-
     schema = schemas()[table]
     if table == "activities":
         names = ("copy_kind", "source", "destination")

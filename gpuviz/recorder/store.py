@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz import _core
-from gpuviz.advice.conclusions import for_recorder
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.analysis.host_memory import as_memory_events, events_before
 from gpuviz.analysis.initial_events import initial_events
+from gpuviz.conclusions.store import for_recorder
 from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIVITY_TABLES, schemas
@@ -26,8 +28,6 @@ from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    import pyarrow as pa
 
     from gpuviz.data.manifest import Manifest
 
@@ -328,8 +328,6 @@ class _Before:
 
     def add(self, batch: "pa.RecordBatch") -> None:
         """Discard rows of the table, which follow those before."""
-        import pyarrow as pa
-
         self._state.apply(memory_columns(self._as_events(pa.Table.from_batches([batch]))))
         self.rows += batch.num_rows
 
@@ -377,8 +375,6 @@ def _concatenated(
     batches: "Iterable[pa.RecordBatch]",
     schema: "pa.Schema",
 ) -> "pa.Table":
-    import pyarrow as pa
-
     known = [part for part in parts if part is not None]
     kept = pa.Table.from_batches(list(batches), schema)
     # `cast` would import pyarrow.compute, also for equal types.

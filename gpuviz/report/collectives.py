@@ -1,10 +1,10 @@
 """The collectives of all ranks as HTML: who came last, and how long the others waited."""
 
-from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collectives import UNKNOWN, late_ranks
+from gpuviz.present.markup import html, panel, table
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -13,28 +13,18 @@ from gpuviz.quantities import (
     format_names,
     format_share,
 )
-from gpuviz.report.markup import panel, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gpuviz.recording import Recording
 
 _MOST_ROWS = 200
 # Missing ranks of a collective.
 _MOST_NAMED = 8
-_HEAD = "".join(
-    f'<th scope="col">{title}</th>'
-    for title in ("Collective", "Bytes", "Start", "Last rank", "Later than the others", "Waited")
-)
-_HEAD_OF_RANKS = "".join(
-    f'<th scope="col">{title}</th>'
-    for title in ("Rank", "Times last", "Later than the others", "The others waited")
-)
-_HEAD_OF_BUCKETS = "".join(
-    f'<th scope="col">{title}</th>'
-    for title in ("Rank", "Bucket", "Bytes", "Times", "Total", "Hidden", "Not hidden", "Line")
-)
+_HEAD = ("Collective", "Bytes", "Start", "Last rank", "Later than the others", "Waited")
+_HEAD_OF_RANKS = ("Rank", "Times last", "Later than the others", "The others waited")
+_HEAD_OF_BUCKETS = ("Rank", "Bucket", "Bytes", "Times", "Total", "Hidden", "Not hidden", "Line")
 _HINT = (
     "A collective runs once its last rank has begun. Waited is how long the kernels of the other "
     "ranks had run by then, all together."
@@ -47,10 +37,10 @@ def collectives_section(recording: "Recording") -> str:
     if not any(len(row["recorded"]) > 1 for row in rows):
         return ""
     longest = sorted(rows, key=lambda row: (-row["waited_ns"], -row["late_ns"], row["time"]))
-    body = f'<p class="gpuviz-section__hint">{_HINT} {escape(unmatched(rows))}</p>'
+    body = html('<p class="gpuviz-section__hint">{} {}</p>', _HINT, unmatched(rows))
     body += _hidden(recording)
     body += table("Ranks that came last", _HEAD_OF_RANKS, _ranks(rows))
-    body += table("Collectives", _HEAD, "\n".join(map(_row, longest[:_MOST_ROWS])))
+    body += table("Collectives", _HEAD, map(_row, longest[:_MOST_ROWS]))
     return panel("Collectives", body, slug="collectives", count=len(rows))
 
 
@@ -69,12 +59,12 @@ def _hidden(recording: "Recording") -> str:
         for name, (hidden, total) in ranks.items()
     ]
     sentence = f"Beside other kernels and copies: {format_names(parts)}."
-    rows = "\n".join(map(_bucket, buckets[:_MOST_ROWS]))
-    return f"<p>{escape(sentence)}</p>" + table("Buckets", _HEAD_OF_BUCKETS, rows)
+    rows = map(_bucket, buckets[:_MOST_ROWS])
+    return html("<p>{}</p>{}", sentence, table("Buckets", _HEAD_OF_BUCKETS, rows))
 
 
-def _bucket(row: dict[str, Any]) -> str:
-    cells = (
+def _bucket(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
         row["process"] or f"rank {row['rank']}",
         f"{row['function']} {format_count(row['bucket'])}",
         format_bytes(row["bytes"]),
@@ -84,7 +74,6 @@ def _bucket(row: dict[str, Any]) -> str:
         format_duration(row["total_ns"] - row["hidden_ns"]),
         row["site"],
     )
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def unmatched(rows: "Sequence[dict[str, Any]]") -> str:
@@ -100,17 +89,14 @@ def unmatched(rows: "Sequence[dict[str, Any]]") -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def _ranks(rows: "Sequence[dict[str, Any]]") -> str:
-    return "\n".join(
-        f"<tr><td>{escape(each.name)}</td><td>{format_count(each.count)}</td>"
-        f"<td>{format_duration(each.late_ns)}</td>"
-        f"<td>{format_duration(each.waited_ns) if each.waited_ns else ''}</td></tr>"
-        for each in late_ranks(rows)
-    )
+def _ranks(rows: "Sequence[dict[str, Any]]") -> "Iterator[tuple[str, ...]]":
+    for each in late_ranks(rows):
+        waited = format_duration(each.waited_ns) if each.waited_ns else ""
+        yield each.name, format_count(each.count), format_duration(each.late_ns), waited
 
 
-def _row(row: dict[str, Any]) -> str:
-    cells = (
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
         row["function"],
         format_bytes(row["bytes"]),
         format_duration(row["time"]),
@@ -118,7 +104,6 @@ def _row(row: dict[str, Any]) -> str:
         "" if row["late_ns"] == UNKNOWN else format_duration(row["late_ns"]),
         "" if row["waited_ns"] == UNKNOWN else format_duration(row["waited_ns"]),
     )
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def _missing(row: dict[str, Any]) -> str:

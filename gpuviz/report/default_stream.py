@@ -1,18 +1,15 @@
 """Work on the legacy default stream as HTML, in the report of a recording that forbids it."""
 
-from html import escape
 from typing import TYPE_CHECKING
 
+from gpuviz.present.markup import code_and_site, html, panel, table
 from gpuviz.quantities import format_count, format_duration
-from gpuviz.report.markup import code_and_site, panel, table
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
 _MOST_ROWS = 200
-_HEAD = "".join(
-    f'<th scope="col">{title}</th>' for title in ("Line", "Work", "Calls", "Time on the GPU")
-)
+_HEADINGS = ("Line", "Work", "Calls", "Time on the GPU")
 _HINT = (
     "Launches, copies and memsets on the legacy default stream wait for the earlier work of all "
     "blocking streams, whose later work waits for them."
@@ -25,11 +22,17 @@ def default_stream_section(recording: "Recording", device: int) -> str:
     if not recording.manifest.forbid_default_stream:
         return ""
     rows = [row for row in recording.default_stream_work().to_pylist() if row["device"] == device]
-    shown = "\n".join(
-        f"<tr><td>{code_and_site(row['source'], row['site'])}</td><td>{escape(row['kind'])}</td>"
-        f"<td>{format_count(row['count'])}</td><td>{format_duration(row['total_ns'])}</td></tr>"
+    cells = (
+        (
+            code_and_site(row["source"], row["site"]),
+            row["kind"],
+            format_count(row["count"]),
+            format_duration(row["total_ns"]),
+        )
         for row in rows[:_MOST_ROWS]
     )
-    body = table("Work on the default stream", _HEAD, shown) if rows else f"<p>{_NONE}</p>"
-    hint = f'<p class="gpuviz-section__hint">{_HINT}</p>'
+    body = (
+        table("Work on the default stream", _HEADINGS, cells) if rows else html("<p>{}</p>", _NONE)
+    )
+    hint = html('<p class="gpuviz-section__hint">{}</p>', _HINT)
     return panel("Default stream", body + hint, slug="default-stream", count=len(rows))

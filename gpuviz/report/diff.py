@@ -1,9 +1,7 @@
 """The HTML page of the differences of two recordings."""
 
-import json
 import os
 from collections.abc import Callable, Iterable
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,15 +10,27 @@ from gpuviz.comparison.limits import amount
 from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signed
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
+from gpuviz.present.markup import (
+    BAR_HEADING,
+    Cell,
+    bar,
+    code_and_site,
+    html,
+    items,
+    joined,
+    page,
+    part,
+    table,
+    with_code,
+)
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.facts import name
-from gpuviz.report.markup import BAR_HEADING, bar, code_and_site, items, table, with_code
-from gpuviz.report.page import filled, linked_page, policy, static
+from gpuviz.report.page import linked_page, policy, static
 
 if TYPE_CHECKING:
+    from gpuviz.advice.finding import Finding
     from gpuviz.comparison.diff import Differences
-    from gpuviz.comparison.regressions import Regression
 
 _MOST_ROWS = 200
 # Of each of the two recordings: the page has 20 MB at most.
@@ -62,38 +72,30 @@ def write_diff(
 
 
 def build_page(found: "Differences") -> str:
-    """Return the page's text; all texts from the recordings are escaped."""
+    """Return the page's text."""
     style, script = static("report.css"), static("diff.js")
-    parts = {
+    text, _ = page(
+        "diff.html",
         # Frames have the policy of the page around them besides their own.
-        "policy": policy(style, script, static("report.js")),
-        "title": escape(_title(found)),
-        "style": style,
-        "headline": escape(headline(found)),
-        "body": diff_body(found),
-        "timelines": _timelines(found),
-        "script": script,
-    }
-    template = Path(__file__).with_name("diff.html").read_text(encoding="utf-8")
-    return filled(template, parts)
+        policy=policy(style, script, static("report.js")),
+        title=_title(found),
+        style=style,
+        headline=headline(found),
+        body=diff_body(found),
+        timelines=_timelines(found),
+        script=script,
+    )
+    return text
 
 
 def _timelines(found: "Differences") -> str:
     """Return both recordings as reports that show the same part of the program."""
     aligned = anchors(found.before, found.after)
     frames = [
-        f"<h4>{side}: {escape(name(recording))}</h4>\n"
-        f'<iframe title="{side}" srcdoc="{escape(linked_page(recording, _MOST_FRAME_BYTES))}">'
-        "</iframe>"
+        (side, name(recording), linked_page(recording, _MOST_FRAME_BYTES))
         for side, recording in _recordings(found)
     ]
-    return (
-        '<section class="gpuviz-timelines" id="timelines"><h3>Timelines</h3>\n'
-        '<p><label><input type="checkbox" class="gpuviz-check" id="gpuviz-linked" checked>'
-        f"Show the same part of both</label>, {_ALIGNED[aligned.by]}.</p>\n"
-        f'<script type="application/json" id="gpuviz-anchors">{json.dumps(aligned.times)}</script>'
-        f"\n{chr(10).join(frames)}</section>"
-    )
+    return part("timelines", _ALIGNED[aligned.by], aligned.times, frames)
 
 
 def _recordings(found: "Differences") -> "tuple[tuple[str, Recording], ...]":
@@ -102,7 +104,7 @@ def _recordings(found: "Differences") -> "tuple[tuple[str, Recording], ...]":
 
 def diff_html(found: "Differences") -> str:
     """Return the differences as HTML for a notebook."""
-    return f"<div><b>{escape(headline(found))}</b></div>\n{diff_body(found)}"
+    return html("<div><b>{}</b></div>\n{}", headline(found), diff_body(found))
 
 
 def headline(found: "Differences") -> str:
@@ -116,8 +118,8 @@ def headline(found: "Differences") -> str:
 
 def diff_body(found: "Differences") -> str:
     """Return the notes and tables of a comparison as HTML."""
-    notes = items((escape(note) for note in found.notes), "gpuviz-notes")
-    parts = [f'<div class="gpuviz-warning" role="note">{notes}</div>' if notes else ""]
+    notes = items(found.notes, "gpuviz-notes")
+    parts = [html('<div class="gpuviz-warning" role="note">{}</div>', notes) if notes else ""]
     parts.append(_findings(found))
     parts += [_waterfall(found, device) for device in _devices(found)]
     parts += [
@@ -131,7 +133,7 @@ def diff_body(found: "Differences") -> str:
             ("Settings and versions", _SETTINGS, found.settings),
         )
     ]
-    return "\n".join(filter(None, parts))
+    return joined(filter(None, parts), "\n")
 
 
 def _title(found: "Differences") -> str:
@@ -156,20 +158,23 @@ def _devices(found: "Differences") -> list[int]:
 
 def _findings(found: "Differences") -> str:
     """Return what costs more than before, each with its largest causes."""
-    shown = items((_finding(each) for each in found.findings), "gpuviz-differences")
-    return f"<h3>Costs more than before</h3>\n{shown}" if shown else ""
+    shown = items(map(_finding, found.findings), "gpuviz-differences")
+    return html("<h3>Costs more than before</h3>\n{}", shown) if shown else ""
 
 
-def _finding(each: "Regression") -> str:
+def _finding(each: "Finding") -> str:
     causes = items(
-        (
-            f"{escape(cause.amount)}: {code_and_site(cause.source, cause.site)}"
-            for cause in each.causes
-        ),
+        (html("{}: {}", line.amount, code_and_site(line.source, line.site)) for line in each.lines),
         "gpuviz-differences__causes",
     )
-    certainty = f"<small>{each.certainty} · {each.rule}</small>"
-    return f"<b>{with_code(each.title)}</b> {certainty}<br>{with_code(each.reason)}{causes}"
+    return html(
+        "<b>{}</b> <small>{} · {}</small><br>{}{}",
+        with_code(each.title),
+        each.certainty,
+        each.rule,
+        with_code(each.reason),
+        causes,
+    )
 
 
 def _waterfall(found: "Differences", device: int) -> str:
@@ -186,7 +191,7 @@ def _waterfall(found: "Differences", device: int) -> str:
     for row in rows:
         levels.append(levels[-1] + row["change"])
     largest = max(*levels, after, 1)
-    body = [_step("<b>Peak before</b>", "", "", before, bar(before, 0, largest, "program"))]
+    body = [_step(html("<b>Peak before</b>"), "", "", before, bar(before, 0, largest, "program"))]
     for row, level in zip(shown, levels, strict=False):
         grown = row["change"] > 0
         drawn = bar(
@@ -201,40 +206,31 @@ def _waterfall(found: "Differences", device: int) -> str:
         change = sum(row["change"] for row in rest)
         label = format_counted(len(rest), "more line")
         body.append(_step(label, "", signed(change, "B"), after, ""))
-    body.append(_step("<b>Peak after</b>", "", "", after, bar(after, 0, largest, "program")))
+    body.append(_step(html("<b>Peak after</b>"), "", "", after, bar(after, 0, largest, "program")))
     of = f" of device {device}" if len(_devices(found)) > 1 else ""
     names = ("Line", "Status", "Change", "Bytes", BAR_HEADING)
-    head = "".join(f"<th>{each}</th>" for each in names)
     heading = f"Peak of memory{of}, from before to after"
-    return f"<h3>{heading}</h3>\n{table(heading, head, chr(10).join(body))}"
+    return html("<h3>{}</h3>\n{}", heading, table(heading, names, body))
 
 
-def _step(label: str, status: str, change: str, size: int, drawn: str) -> str:
-    exact = f"{format_count(size)} B"
-    return (
-        f"<tr><td>{label}</td><td>{status}</td><td>{change}</td>"
-        f'<td title="{exact}">{format_bytes(size)}</td><td>{drawn}</td></tr>'
-    )
+def _step(label: str, status: str, change: str, size: int, drawn: str) -> "tuple[str | Cell, ...]":
+    return label, status, change, Cell(format_bytes(size), f"{format_count(size)} B"), drawn
 
 
 def _where(row: Row) -> str:
     text = code_and_site(row["source"] or row["before_source"], row["site"] or row["before_site"])
     if row["status"] != "edited":
         return text
-    return f"{text}<br>was {code_and_site(row['before_source'], row['before_site'])}"
+    return html("{}<br>was {}", text, code_and_site(row["before_source"], row["before_site"]))
 
 
 def _section(heading: str, columns: "_Columns", rows: list[Row]) -> str:
     if not rows:
         return ""
-    head = "".join(f"<th>{each}</th>" for each in columns)
-    body = "\n".join(
-        "<tr>" + "".join(f"<td>{cell(row)}</td>" for cell in columns.values()) + "</tr>"
-        for row in rows[:_MOST_ROWS]
-    )
+    cells = ([cell(row) for cell in columns.values()] for row in rows[:_MOST_ROWS])
     more = len(rows) - _MOST_ROWS
-    rest = f"<p>{format_counted(more, 'more row')}</p>" if more > 0 else ""
-    return f"<h3>{heading}</h3>\n{table(heading, head, body)}{rest}"
+    rest = html("<p>{}</p>", format_counted(more, "more row")) if more > 0 else ""
+    return html("<h3>{}</h3>\n{}{}", heading, table(heading, list(columns), cells), rest)
 
 
 _Columns = dict[str, Callable[[Row], str]]
@@ -245,7 +241,7 @@ def _texts(columns: Iterable[str]) -> _Columns:
 
 
 def _text(column: str) -> Callable[[Row], str]:
-    return lambda row: escape(row[column] or "")
+    return lambda row: row[column] or ""
 
 
 def _both(column: str, show: Callable[[int], str]) -> Callable[[Row], str]:

@@ -1,7 +1,6 @@
 """Facts about program, machine and completeness of a recording."""
 
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +14,13 @@ from gpuviz.quantities import (
     format_duration,
     format_share,
 )
-from gpuviz.report.markup import items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gpuviz.analysis.device_summary import DeviceSummary
     from gpuviz.analysis.processes import Process
     from gpuviz.recording import Recording
-    from gpuviz.report.summary import DeviceSummary
 
 
 def title(recording: "Recording") -> str:
@@ -61,18 +59,15 @@ def _clock_error(recording: "Recording") -> str:
     return f"clocks of the hosts within {format_duration(largest)}" if largest else ""
 
 
-def notes(recording: "Recording") -> str:
-    """Return the recording's notes as HTML."""
+def label(recording: "Recording") -> str:
+    """Return what the page says of the recording as a whole; empty if nothing."""
     manifest = recording.manifest
-    label = manifest.label or ("Recorded on a simulated device." if manifest.simulated else "")
-    labels = [f'<p class="gpuviz-label">{escape(label)}</p>'] if label else []
-    sentences = [escape(note) for note in recording.notes if note != label]
-    warnings = (
-        [f'<div class="gpuviz-warning" role="note">{items(sentences, "gpuviz-notes")}</div>']
-        if sentences
-        else []
-    )
-    return "\n".join(labels + warnings)
+    return manifest.label or ("Recorded on a simulated device." if manifest.simulated else "")
+
+
+def notes(recording: "Recording") -> list[str]:
+    """Return the recording's notes, without the label."""
+    return [note for note in recording.notes if note != label(recording)]
 
 
 def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str, str]:

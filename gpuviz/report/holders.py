@@ -1,10 +1,9 @@
 """Table of the lines that hold memory at the end of a recording."""
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.present.markup import Cell, html, joined, table
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_share
-from gpuviz.report.markup import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,7 @@ _HEADINGS = ("Line", "Held", "Share", "Blocks", "Largest block")
 def holders_table(
     recording: "Recording", device: int, names: "Mapping[int, tuple[str, ...]]"
 ) -> str:
-    """Return the lines that hold memory, largest first, as HTML; texts are escaped.
+    """Return the lines that hold memory, largest first, as HTML.
 
     Args:
         recording: The recording; its end is shown.
@@ -28,27 +27,27 @@ def holders_table(
     """
     lines = _lines(recording, device)
     if not lines:
-        return "<p>No recorded allocation held memory.</p>"
+        return html("<p>No recorded allocation held memory.</p>")
     held = sum(_held(stacks) for stacks in lines)
-    head = "".join(f'<th scope="col">{name}</th>' for name in _HEADINGS)
-    rows = "\n".join(_row(recording, stacks, held, names) for stacks in lines[:MOST_LINES])
+    rows = (_row(recording, stacks, held, names) for stacks in lines[:MOST_LINES])
+    shown = table("Lines that held memory", _HEADINGS, rows)
     rest = lines[MOST_LINES:]
-    more = (
-        f"<p>And {format_counted(len(rest), 'more line')} with "
-        f"{format_bytes(sum(_held(stacks) for stacks in rest))} in total.</p>"
-        if rest
-        else ""
-    )
-    return f"{table('Lines that held memory', head, rows)}\n{more}"
+    if not rest:
+        return shown
+    total = format_bytes(sum(map(_held, rest)))
+    more = format_counted(len(rest), "more line")
+    return shown + html("<p>And {} with {} in total.</p>", more, total)
 
 
 def frames_list(recording: "Recording", stack: int) -> str:
     """Return a call stack as a list, innermost call first."""
     frames = recording.call_stacks.frames(stack)
     if not frames:
-        return "<p>No call stack was captured.</p>"
-    items = "".join(f"<li>{_code(frame.source)}{_site(frame.site)}</li>" for frame in frames)
-    return f'<ol class="gpuviz-stack">{items}</ol>'
+        return html("<p>No call stack was captured.</p>")
+    listed = joined(
+        html("<li>{}{}</li>", _code(frame.source), _site(frame.site)) for frame in frames
+    )
+    return html('<ol class="gpuviz-stack">{}</ol>', listed)
 
 
 def _lines(recording: "Recording", device: int) -> list[list[dict[str, Any]]]:
@@ -69,29 +68,29 @@ def _row(
     stacks: list[dict[str, Any]],
     all_bytes: int,
     names: "Mapping[int, tuple[str, ...]]",
-) -> str:
+) -> "tuple[str | Cell, ...]":
     first, held = stacks[0], _held(stacks)
-    listed = "".join(
-        f'<p class="gpuviz-stack__title">{format_bytes(row["live_bytes"])} by</p>'
-        f"{frames_list(recording, row['stack'])}"
+    listed = joined(
+        html('<p class="gpuviz-stack__title">{} by</p>', format_bytes(row["live_bytes"]))
+        + frames_list(recording, row["stack"])
         for row in stacks[:_MOST_STACKS]
     )
     hidden = len(stacks) - _MOST_STACKS
-    more = f"<p>And {format_counted(hidden, 'more call stack')}.</p>" if hidden > 0 else ""
-    source = _code(first["source"] or "(source text unknown)")
-    count = sum(row["live_count"] for row in stacks)
-    cells = (
-        (format_bytes(held), f"{format_count(held)} B"),
-        (format_share(held / all_bytes), ""),
-        (format_count(count), ""),
-        (format_bytes(max(row["largest"] for row in stacks)), ""),
+    if hidden > 0:
+        listed += html("<p>And {}.</p>", format_counted(hidden, "more call stack"))
+    line = html(
+        "<details><summary>{}{}{}</summary>{}</details>",
+        _code(first["source"] or "(source text unknown)"),
+        _site(first["site"]),
+        _called(stacks, names),
+        listed,
     )
     return (
-        f"<tr><td><details><summary>{source}{_site(first['site'])}{_called(stacks, names)}"
-        f"</summary>{listed}{more}"
-        "</details></td>"
-        + "".join(f'<td title="{title}">{text}</td>' for text, title in cells)
-        + "</tr>"
+        line,
+        Cell(format_bytes(held), f"{format_count(held)} B"),
+        format_share(held / all_bytes),
+        format_count(sum(row["live_count"] for row in stacks)),
+        format_bytes(max(row["largest"] for row in stacks)),
     )
 
 
@@ -102,8 +101,8 @@ def _called(stacks: list[dict[str, Any]], names: "Mapping[int, tuple[str, ...]]"
 
 def _code(source: str) -> str:
     text = source.strip()
-    return f'<code class="gpuviz-code">{escape(text)}</code>' if text else ""
+    return html('<code class="gpuviz-code">{}</code>', text) if text else ""
 
 
 def _site(site: str) -> str:
-    return f'<div class="gpuviz-table__call-site">{escape(site)}</div>'
+    return html('<div class="gpuviz-table__call-site">{}</div>', site)

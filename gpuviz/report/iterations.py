@@ -1,8 +1,9 @@
 """The iterations of a program as HTML: what one costs, the first against the rest, and a table."""
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.analysis.iterations import median_iteration
+from gpuviz.present.markup import html, panel, part, table, with_code
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -10,18 +11,16 @@ from gpuviz.quantities import (
     format_duration,
     format_share,
 )
-from gpuviz.report.markup import panel, table, with_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
+    from markupsafe import Markup
 
     from gpuviz.recording import Recording
 
 _MOST_ROWS = 50
-# In the band above the tracks.
-_MOST_DRAWN = 5000
 _COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
     ("Time", "duration_ns", format_duration),
     ("Peak", "peak_bytes", format_bytes),
@@ -36,17 +35,6 @@ _HINT = (
     "Time, peak, GPU busy and host blocked are those from its start to its end. Kernels and copies "
     "are those that the host launched in it, even if they ran later."
 )
-
-
-def median_iteration(iterations: "pa.Table") -> dict[str, Any]:
-    """Return the iteration of the median duration, of an even number the shorter one.
-
-    Args:
-        iterations: `gpuviz.Recording.iterations`, with at least one row.
-    """
-    rows = sorted(iterations.to_pylist(), key=lambda row: (row["duration_ns"], row["number"]))
-    middle: dict[str, Any] = rows[(len(rows) - 1) // 2]
-    return middle
 
 
 def iterations_text(iterations: "pa.Table") -> list[str]:
@@ -79,19 +67,14 @@ def iterations_panel(recording: "Recording", device: int) -> str:
         return ""
     middle = median_iteration(found)
     text = " ".join(iterations_text(found))
-    body = (
-        f"<p>{with_code(text)} "
-        f"{_link(middle, 'Show one iteration')}</p>\n"
-        f"{_table(found, middle)}\n"
-        f'<p class="gpuviz-section__hint">{_HINT}</p>'
+    body = html(
+        '<p>{} {}</p>\n{}\n<p class="gpuviz-section__hint">{}</p>',
+        with_code(text),
+        _link(middle, "Show one iteration"),
+        _table(found, middle),
+        _HINT,
     )
     return panel("Iterations", body, slug="iterations", count=found.num_rows)
-
-
-def drawn_iterations(recording: "Recording", device: int) -> list[list[int]]:
-    """Return start, end and bytes at the peak of the iterations that the page draws."""
-    found = recording.iterations(device).slice(0, _MOST_DRAWN).to_pylist()
-    return [[row["start"], row["end"], row["peak_bytes"]] for row in found]
 
 
 def _origin(name: str) -> str:
@@ -115,34 +98,32 @@ def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
 _ALIKE = 1.1
 
 
-def _table(iterations: "pa.Table", middle: dict[str, Any]) -> str:
+def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "Markup":
     """Return the first iteration, the median one, and the others, slowest first."""
     rows = iterations.to_pylist()
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
     ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
-    body = "\n".join(_row(row, middle) for row in [*ordered.values()][:_MOST_ROWS])
     titles = ("Iteration", *(title for title, _, _ in _COLUMNS))
-    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
-    shown = table("Iterations", head, body)
+    shown = table(
+        "Iterations", titles, (_row(row, middle) for row in [*ordered.values()][:_MOST_ROWS])
+    )
     if len(rows) <= _MOST_ROWS:
         return shown
-    return (
-        f"{shown}<p>The first, the median and the slowest of {format_count(len(rows))}; all: "
-        "<code>recording.iterations()</code></p>"
+    return shown + html(
+        "<p>The first, the median and the slowest of {}; all: "
+        "<code>recording.iterations()</code></p>",
+        format_count(len(rows)),
     )
 
 
-def _row(row: dict[str, Any], middle: dict[str, Any]) -> str:
+def _row(row: dict[str, Any], middle: dict[str, Any]) -> "Iterator[str]":
     number = row["number"]
     mark = "first" if number == 1 else "median" if number == middle["number"] else ""
-    detail = f' <span class="gpuviz-place">{mark}</span>' if mark else ""
-    values = ((row[column], form) for _, column, form in _COLUMNS)
-    cells = "".join(f"<td>{form(value) if value else ''}</td>" for value, form in values)
-    return f"<tr><td>{_link(row, format_count(number))}{detail}</td>{cells}</tr>"
+    detail = html(' <span class="gpuviz-place">{}</span>', mark) if mark else ""
+    yield _link(row, format_count(number)) + detail
+    for _, column, form in _COLUMNS:
+        yield form(row[column]) if row[column] else ""
 
 
-def _link(row: dict[str, Any], text: str) -> str:
-    return (
-        f'<button type="button" class="gpuviz-link" data-show="{row["start"]}-{row["end"]}">'
-        f"{escape(text)}</button>"
-    )
+def _link(row: dict[str, Any], text: str) -> "Markup":
+    return part("link", text, (row["start"], row["end"]))

@@ -1,22 +1,17 @@
 """Memory outside the recorded allocators as HTML."""
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.other_memory import other_memory
 from gpuviz.analysis.processes import part_of_device
+from gpuviz.present.markup import html, panel, table
 from gpuviz.quantities import format_bytes, format_count
-from gpuviz.report.markup import panel, table
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
-_HEAD = "".join(
-    f'<th scope="col">{title}</th>' for title in ("Library", "Allocations", "Peak", "At the end")
-)
+_HEADINGS = ("Library", "Allocations", "Peak", "At the end")
 UNKNOWN = "a library without a name"
-# Samples that the track draws; of more, the largest of as many spans of time.
-_MOST_SAMPLES = 1000
 
 
 def other_memory_section(recording: "Recording", device: int) -> str:
@@ -26,15 +21,18 @@ def other_memory_section(recording: "Recording", device: int) -> str:
     samples = _samples(recording, device)
     if not (rows or samples):
         return ""
-    shown = "\n".join(
-        f"<tr><td>{escape(row['library'] or UNKNOWN)}</td>"
-        f"<td>{format_count(row['allocations'])}</td>"
-        f"<td>{format_bytes(row['peak'])}</td><td>{format_bytes(row['current'])}</td></tr>"
-        for row in rows
-    )
-    body = f"<p>{_sentence(samples)}</p>" if samples else ""
+    body = html("<p>{}</p>", _sentence(samples)) if samples else html("")
     if rows:
-        body += table("Memory that libraries allocated from CUDA", _HEAD, shown)
+        cells = (
+            (
+                row["library"] or UNKNOWN,
+                format_count(row["allocations"]),
+                format_bytes(row["peak"]),
+                format_bytes(row["current"]),
+            )
+            for row in rows
+        )
+        body += table("Memory that libraries allocated from CUDA", _HEADINGS, cells)
     return panel("Other memory", body, slug="other-memory", count=len(rows))
 
 
@@ -61,17 +59,3 @@ def _sentence(samples: list[dict[str, Any]]) -> str:
         )
     ]
     return f"At the last sample {format_bytes(last['used'])} were in use: {', '.join(parts)}."
-
-
-def drawn_samples(recording: "Recording", device: int) -> list[list[int]]:
-    """Return time, bytes of libraries and the rest of the samples that the page draws."""
-    samples = _samples(recording, device)
-    # Without libraries it would be a line that never changes.
-    own = part_of_device(recording, device)
-    is_known = device in other_memory(own)["device"].to_pylist()
-    if not is_known or len(samples) < 2:  # noqa: PLR2004
-        return []
-    step = -(-len(samples) // _MOST_SAMPLES)
-    spans = (samples[at : at + step] for at in range(0, len(samples), step))
-    chosen = (max(span, key=lambda row: row["libraries"] + row["rest"]) for span in spans)
-    return [[row["time"], row["libraries"], row["rest"]] for row in chosen]

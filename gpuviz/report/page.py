@@ -3,45 +3,36 @@
 import base64
 import hashlib
 import os
-import re
 import tempfile
 import zipfile
 from contextlib import closing
 from functools import cached_property, partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuviz.advice.conclusions import for_report
 from gpuviz.analysis.derived_tables import derived_for_file
-from gpuviz.data.escaping import as_unicode
+from gpuviz.analysis.device_summary import summarize
+from gpuviz.conclusions.store import for_report
 from gpuviz.formats.arrow_stream import TABLE_SUFFIX
 from gpuviz.formats.gpuviz import append_conclusions, write_archive
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.report.conclusions import conclusions
-from gpuviz.report.facts import environment, facts, name, notes, overview, title
-from gpuviz.report.markup import facts_list, panel
+from gpuviz.present.markup import facts_list, items, page, panel, part, trusted
+from gpuviz.report.device_part import device_part
+from gpuviz.report.facts import environment, facts, label, name, notes, overview, title
 from gpuviz.report.redaction import redact as redacted
 from gpuviz.report.reduction import Shown, cut, reduce
-from gpuviz.report.summary import DeviceSummary, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.finding import Finding
+    from markupsafe import Markup
+
     from gpuviz.recording import Recording
 
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
 # A multiple of 3, so that the base64 pieces can be concatenated.
 _PIECE_BYTES = 3 << 18
-_ABOUT_THE_PAGE = (
-    "<p>This page works offline and contains the recording: "
-    '<code>gpuviz.load("report.html")</code> returns it. '
-    "Times are relative to the start of the recording; sizes use binary units "
-    "(1 MiB = 1,048,576 B).</p>"
-)
 
 
 def write_report(  # noqa: PLR0913 - the options are independent
@@ -84,7 +75,7 @@ def write_report(  # noqa: PLR0913 - the options are independent
 
 
 def build_page(shown: "Shown | Recording") -> str:
-    """Return the page's text; all texts from the recording are escaped."""
+    """Return the page's text."""
     with closing(Page(shown if isinstance(shown, Shown) else Shown(shown))) as page:
         return b"".join(page.pieces()).decode()
 
@@ -184,50 +175,39 @@ def _text(shown: Shown, *, linked: bool) -> tuple[str, str]:
             "the front-end bundle contains a closing tag of its own element; rebuild the extension"
         )
     summaries = [summarize(recording, device) for device in recording.devices]
-    found = recording.findings()
-    parts = {
-        "policy": policy(style, script),
-        "linked": " data-linked" if linked else "",
-        "title": escape(title(recording)),
-        "style": style,
-        "notes": notes(recording),
-        "name": escape(name(recording)),
-        "overview": escape(overview(recording, summaries)),
-        "device_choice": _device_choice(summaries),
-        "devices": "\n".join(_device(recording, summary, found) for summary in summaries)
-        or "<p>This recording is empty: it contains no device.</p>",
-        "environment": panel(
-            "Environment",
-            facts_list(facts(recording, summaries) | environment(recording)) + _ABOUT_THE_PAGE,
-            slug="environment",
-        ),
-        "window": "" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
-        "script": script,
-    }
-    template = Path(__file__).with_name("template.html").read_text(encoding="utf-8")
-    before, _, after = template.partition("{{recording}}")
-    return filled(before, parts), filled(after, parts)
+    about = facts_list(facts(recording, summaries) | environment(recording))
+    return page(
+        "report.html",
+        policy=policy(style, script),
+        linked=linked,
+        title=title(recording),
+        style=style,
+        label=label(recording),
+        notes=items(notes(recording), "gpuviz-notes"),
+        name=name(recording),
+        overview=overview(recording, summaries),
+        summaries=summaries,
+        devices=[device_part(recording, each.device, each.title) for each in summaries],
+        environment=panel("Environment", part("environment", about), slug="environment"),
+        window="" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
+        script=script,
+    )
 
 
-def filled(template: str, parts: dict[str, str]) -> str:
-    """Return a template with its placeholders replaced."""
-    return as_unicode(_PLACE.sub(lambda place: parts[place[1]], template))
-
-
-def static(name: str) -> str:
-    """Return the text of a file of the front end."""
+def static(name: str) -> "Markup":
+    """Return the text of a file of the front end, which no template escapes."""
     source = Path(__file__).parents[1] / "static" / name
     if not source.is_file():
         raise FileNotFoundError(
             f"{source} is missing: gpuviz was installed without its front end; reinstall gpuviz",
         )
-    return source.read_text(encoding="utf-8").strip()
+    return trusted(source.read_text(encoding="utf-8").strip())
 
 
-def policy(style: str, *scripts: str) -> str:
+def policy(style: str, *scripts: str) -> "Markup":
     """Return the content security policy that allows a style and scripts, and nothing else."""
     allowed = " ".join(_hash(script) for script in scripts)
-    return (
+    return trusted(
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
@@ -243,24 +223,3 @@ def embedded(recording: "Recording") -> str:
         write_archive(file, recording, derived_for_file(recording))
         file.seek(0)
         return base64.b64encode(file.read()).decode()
-
-
-def _device_choice(summaries: list[DeviceSummary]) -> str:
-    if len(summaries) <= 1:
-        return ""
-    options = "".join(
-        f'<option value="{summary.device}">{escape(summary.title)}</option>'
-        for summary in summaries
-    )
-    return (
-        '<p><label>Show <select class="gpuviz-select" id="gpuviz-device">'
-        f"{options}</select></label></p>"
-    )
-
-
-def _device(recording: "Recording", summary: DeviceSummary, found: "tuple[Finding, ...]") -> str:
-    return f"""<article data-device="{summary.device}">
-<h2>{escape(summary.title)}</h2>
-{conclusions(recording, summary, found)}
-<div class="gpuviz-screen__charts" data-charts="{summary.device}"></div>
-</article>"""

@@ -1,10 +1,9 @@
 """The peak of a device's memory as a waterfall, level by level."""
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.present.markup import BAR_HEADING, Cell, bar, html, table
 from gpuviz.quantities import format_bytes
-from gpuviz.report.markup import BAR_HEADING, bar, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,24 +22,18 @@ def waterfall(chain: "pa.Table") -> str:
     largest = max(drawn)
     if not largest:
         return ""
-    body = "\n".join(_row(row, largest) for row in rows)
     names = ("Level", "Bytes", "Added", "By", BAR_HEADING)
-    head = "".join(f"<th>{name}</th>" for name in names)
-    shown = table("Peak of memory", head, body)
-    return f'<h3>Peak of memory</h3>\n<div class="gpuviz-waterfall">{shown}</div>'
+    shown = table("Peak of memory", names, (_row(row, largest) for row in rows))
+    return html('<h3>Peak of memory</h3>\n<div class="gpuviz-waterfall">{}</div>', shown)
 
 
-def _row(row: dict[str, Any], largest: int) -> str:
-    title = escape(row["meaning"])
-    name = f'<td title="{title}">{escape(row["level"])}</td>'
+def _row(row: dict[str, Any], largest: int) -> "tuple[str | Cell, ...]":
+    name = Cell(row["level"], row["meaning"])
     if row["bytes"] is None:
-        return f'<tr>{name}<td colspan="4" class="gpuviz-table__small">unknown</td></tr>'
+        return (name, Cell("unknown", css_class="gpuviz-table__small"), "", "", "")
     added = f"+{format_bytes(row['added'])}" if row["added"] else ""
     responsible = row["responsible"]
     by = _OF[responsible] if row["added"] else ""
     before = row["bytes"] - row["added"]
     drawn = "" if responsible == "others" else bar(before, row["added"], largest, responsible)
-    return (
-        f"<tr>{name}<td>{format_bytes(row['bytes'])}</td><td>{added}</td><td>{by}</td>"
-        f"<td>{drawn}</td></tr>"
-    )
+    return (name, format_bytes(row["bytes"]), added, by, drawn)

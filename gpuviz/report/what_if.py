@@ -1,16 +1,15 @@
 """The section of a page about other settings of the allocator."""
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gpuviz._core import DeviceError
-from gpuviz.advice.conclusions import affordable_what_if
 from gpuviz.analysis.allocator_settings import ASYNC, line_to_use
 from gpuviz.analysis.recommendation import name_of, recommendation
 from gpuviz.analysis.what_if import RECORDED
+from gpuviz.conclusions.store import affordable_what_if
 from gpuviz.errors import RecordingError
+from gpuviz.present.markup import BAR_HEADING, Cell, bar, html, joined, panel, table, with_code
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
-from gpuviz.report.markup import BAR_HEADING, bar, panel, table, with_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,12 +54,11 @@ def _body(recording: "Recording", device: int) -> str:
         return _paragraph(_LONG)
     rows = found.to_pylist()
     largest = max(row["peak_reserved"] or row["peak_allocated"] for row in rows)
-    body = "\n".join(_row(recording, row, rows[0], largest) for row in rows)
-    head = "".join(f'<th scope="col">{name}</th>' for name in _HEADINGS)
-    shown = table("Memory under other settings", head, body)
+    cells = (_row(recording, row, rows[0], largest) for row in rows)
+    shown = table("Memory under other settings", _HEADINGS, cells)
     best = recommendation(recording, rows)
     advice = _paragraph(f"{best.effect}: `{best.line}`") if best is not None else ""
-    return "".join([advice, shown, _paragraph(_EXPLANATION), _paragraph(_command(rows))])
+    return joined([advice, shown, _paragraph(_EXPLANATION), _paragraph(_command(rows))])
 
 
 def _command(rows: list[dict[str, Any]]) -> str:
@@ -71,17 +69,19 @@ def _command(rows: list[dict[str, Any]]) -> str:
 
 
 def _paragraph(text: str) -> str:
-    return f'<p class="gpuviz-findings__none">{with_code(text)}</p>'
+    return html('<p class="gpuviz-findings__none">{}</p>', with_code(text))
 
 
 def _row(
     recording: "Recording", row: dict[str, Any], recorded: dict[str, Any], largest: int
-) -> str:
+) -> "tuple[str | Cell, ...]":
     settings = row["settings"]
     is_recorded = settings == RECORDED
     line = "" if is_recorded else line_to_use(recording, settings)
-    code = f'<div><code class="gpuviz-code gpuviz-copied">{escape(line)}</code></div>'
-    cells = (
+    code = html('<div><code class="gpuviz-code gpuviz-copied">{}</code></div>', line)
+    name = "as recorded" if is_recorded else html("{}{}", name_of(settings), code)
+    return (
+        Cell(name, css_class="gpuviz-table__name"),
         _reserved(row),
         "" if is_recorded else _change(row, recorded),
         _bar(row, largest),
@@ -91,9 +91,6 @@ def _row(
         _known(row["num_alloc_retries"], format_count),
         _calls(row),
     )
-    name = "as recorded" if is_recorded else f"{escape(name_of(settings))}{code}"
-    rest = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f'<tr><td class="gpuviz-table__name">{name}</td>{rest}</tr>'
 
 
 def _reserved(row: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ def _load_jupyter_server_extension(serverapp: "ServerApp") -> None:
     application: Application = serverapp.web_app
     base = application.settings["base_url"]
     reading = {"reading": SharedReading(device_totals)}
-    results = {RECORDINGS_PATH: "recording.gpuviz", FINDINGS_PATH: "findings.html"}
+    results = {RECORDINGS_PATH: "recording.gpuviz", FINDINGS_PATH: "findings.zip"}
     handlers: list[tuple[str, type[RequestHandler], dict[str, Any]]] = [
         (url_path_join(base, PATH), DevicesHandler, reading)
     ]

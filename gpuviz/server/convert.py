@@ -1,6 +1,6 @@
 """``python -m gpuviz.server.convert SOURCE TARGET LIMIT_S``: converts a recording for the browser.
 
-The target is a ``.gpuviz`` file, or the recording's findings as ``.html``.
+The target is a ``.gpuviz`` file, or its conclusions as ``.zip``.
 
 It is a separate process so that the server can kill it and limit its resources. On failure it
 prints one sentence for the user to stderr.
@@ -17,16 +17,19 @@ LARGEST_BYTES = 4 << 30
 
 def main(source: Path, target: Path, limit_s: float) -> int:
     """Convert a file; return the exit code."""
+    from gpuviz.conclusions.store import for_report
     from gpuviz.errors import FormatError
+    from gpuviz.formats.gpuviz import write_conclusions
     from gpuviz.recording import load
-    from gpuviz.report.conclusions import all_conclusions
+    from gpuviz.report.device_part import all_device_parts
     from gpuviz.terminal import write_line
 
     memory_bytes = _bound(limit_s)
     try:
         recording = load(source)
-        if target.suffix == ".html":
-            target.write_text(all_conclusions(recording), encoding="utf-8")
+        if target.suffix == ".zip":
+            with target.open("xb") as file:
+                write_conclusions(file, for_report(recording), all_device_parts(recording))
         else:
             recording.save(target)
     except FormatError as error:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.data.columns import plain
 from gpuviz.hazards.known import unknown
-from gpuviz.hazards.text import hazards_text
+from gpuviz.present.text import hazards_text
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.testing.leaks import leaks
 from gpuviz.testing.marks import HazardLimit, LeakLimit, Limits, MemoryLimit, SynchronizationLimit

@@ -157,7 +157,6 @@ def phases() -> dict[str, float]:
     from gpuviz.frameworks import cupy as framework
     from gpuviz.recorder import cupti, feed, pump, recorder, store
 
-    timed(recorder, "import_libraries")
     timed(cupti, "find_cupti")
     for owner, names in {
         cupti.CuptiTracing: ("begin", "end"),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuviz.advice.findings import findings
-from gpuviz.advice.text import findings_text
+from gpuviz.conclusions.ranking import all_conclusions
+from gpuviz.present.text import conclusions_text
 from gpuviz.recording import Recording
 
 
@@ -14,7 +14,7 @@ def show(config: pytest.Config, name: str, recordings: dict[str, Recording]) -> 
     """Write all findings of some programs, with their peaks and durations."""
     text = "\n".join(
         f"== {program}: peak {recording.peak().bytes:,} bytes, {recording.duration_ns / 1e6:.1f} ms"
-        f"\n{findings_text(recording, findings(recording, small=True), None)}"
+        f"\n{conclusions_text(recording, all_conclusions(recording), None)}"
         for program, recording in recordings.items()
     )
     tell(config, name, text)

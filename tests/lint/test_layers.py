@@ -70,6 +70,7 @@ PYTHON = (
     "quantities",
     # What a recording is, and its files.
     "data",
+    "recorder.status",
     "formats",
     # What follows from it.
     "analysis",
@@ -78,13 +79,13 @@ PYTHON = (
     # What gpuviz says about it.
     "hazards",
     "advice",
-    "comparison",
     "out_of_memory",
+    "conclusions",
+    "comparison",
     "recording",
     # The process that is recorded.
     "commands.startup",
     "recorder.nvml",
-    "recorder.status",
     "recorder.source",
     "recorder.tracer",
     "recorder.cupti_library",
@@ -100,6 +101,7 @@ PYTHON = (
     "simulation",
     # Where it is shown.
     "figures",
+    "present",
     "report",
     "recording_diff",
     "ownership",
@@ -116,14 +118,15 @@ PYTHON = (
 # Rooms that compute with arrays and tables, so that their files import NumPy and pyarrow.
 COMPUTING = {
     *("data", "formats", "analysis", "merging", "exports"),
-    *("hazards", "advice", "comparison", "out_of_memory"),
-    *("simulation", "figures", "report"),
+    *("hazards", "advice", "out_of_memory", "conclusions", "comparison"),
+    *("simulation", "simulation.replay", "figures", "present", "report"),
+    *("recorder", "notebook"),
 }
 # Imports of later rooms, inside functions: values show themselves in notebooks and as pages,
 # and the startup hook begins the recording.
 LATER = {
     "commands.startup.sitecustomize": {"commands.recorded_run"},
-    "advice.finding": {"notebook.values"},
+    "advice.finding": {"present.conclusions_html", "present.text"},
     "recording": {"notebook.values", "report.page"},
 }
 
@@ -331,10 +334,10 @@ def test_heavy_libraries_are_imported_only_when_they_are_needed():
 
 
 def heavy_imports(path: Path) -> set[str]:
-    heavy = {"cupy", "cupyx", "plotly", "ipywidgets", "anywidget", "pyarrow.compute"}
-    if layer_of(path).split(".")[0] not in COMPUTING:
+    heavy = {"cupy", "cupyx", "plotly", "ipywidgets", "anywidget"}
+    if layer_of(path) not in COMPUTING:
         # Programs and Jupyter servers import these files before they record or show anything.
-        heavy |= {"numpy", "pyarrow"}
+        heavy |= {"numpy", "pyarrow", "pyarrow.compute"}
     if layer_of(path) == "notebook":
         # Widgets derive from their classes; their files are imported only when a widget is created.
         heavy -= {"ipywidgets", "anywidget"}
@@ -343,6 +346,23 @@ def heavy_imports(path: Path) -> set[str]:
         for name, at_import in imports(path)
         if at_import and any(f"{name}.".startswith(f"{each}.") for each in heavy)
     }
+
+
+def test_only_templates_escape_and_write_tables():
+    """HTML made elsewhere is text that `present.markup` fills in and escapes."""
+
+    def wrong(path: Path) -> set[str]:
+        escaping = {name for name, _ in imports(path) if name == "html.escape"}
+        return escaping | set(re.findall(r"<t(?:able|r|d|h)\b", path.read_text()))
+
+    assert offenders(python_files(), wrong) == {}
+
+
+def test_headline_numbers_are_worded_in_one_module():
+    owner = PACKAGE / "conclusions" / "numbers.py"
+    others = [path for path in python_files() if path != owner]
+
+    assert offenders(others, lambda path: re.findall(r"\bNumber\(", path.read_text())) == {}
 
 
 def test_a_typescript_file_imports_only_layers_below_it():

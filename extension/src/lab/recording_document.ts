@@ -10,6 +10,7 @@ import { Widget } from "@lumino/widgets";
 
 import { Scope } from "../base/scope.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
+import { RecordingFile } from "../wire/recording_file.ts";
 import { type Converted, convertedUrl } from "./conversion.ts";
 import { gpuIcon } from "./icon.ts";
 import { openRemote } from "./remote_file.ts";
@@ -102,10 +103,13 @@ class RecordingPanel extends Widget {
       this.#shown.use(view.scope);
       await view.read(source, convert, waiting.reading.bind(waiting));
       waiting.end();
-      const findings = async (): Promise<string> =>
-        (await ServerConnection.makeRequest(await made("findings"), { signal }, server)).text();
+      const findings = async (): Promise<void> => {
+        const url = await made("findings");
+        const archive = await openRemote(url, server, signal, () => undefined);
+        await view.readConclusions(await RecordingFile.open(archive));
+      };
       // Nothing of a file that is not on this server.
-      view.showConclusions(await findings().catch(() => ""));
+      await findings().catch(() => undefined);
     } catch (error) {
       this.#shown.dispose();
       if (!this.isDisposed) {

@@ -5,6 +5,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import { formatCount, formatDuration } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import type { GroupedBy } from "../model/block_groups.ts";
+import { Conclusions } from "../model/conclusions.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { element } from "../view/dom.ts";
@@ -38,6 +39,7 @@ export class RecordingView {
   #recording = new GrowingRecording();
   #shown = new Scope();
   #view: DeviceView | undefined;
+  #said: Conclusions | undefined;
   #isWhole = false;
 
   /** `colourBy` is the initial colouring of blocks. */
@@ -81,9 +83,10 @@ export class RecordingView {
     this.#head.append(element("p", "gpuviz-recording__counts", counts), this.#devices);
   }
 
-  /** Shows conclusions as HTML, in which gpuviz's server has escaped the recording's texts. */
-  showConclusions(html: string): void {
-    this.#conclusions.innerHTML = html;
+  /** Shows the conclusions in an archive; in its HTML, gpuviz has escaped the recording's texts. */
+  async readConclusions(archive: RecordingFile): Promise<void> {
+    this.#conclusions.innerHTML = await archive.text("sections.html");
+    this.#said = await Conclusions.of(archive);
     this.#adopt();
   }
 
@@ -91,8 +94,8 @@ export class RecordingView {
   #adopt(): void {
     for (const part of this.#conclusions.querySelectorAll<HTMLElement>("[data-device]")) {
       part.hidden = Number(part.dataset["device"]) !== this.#device;
-      if (!part.hidden && this.#view !== undefined) {
-        showConclusions(this.#shown, this.#view, part);
+      if (!part.hidden && this.#view !== undefined && this.#said !== undefined) {
+        showConclusions(this.#shown, this.#view, this.#said, this.#device, part);
       }
     }
   }

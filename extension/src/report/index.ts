@@ -10,6 +10,7 @@ import "./report.css";
 import "./print.css";
 
 import { Scope } from "../base/scope.ts";
+import { Conclusions } from "../model/conclusions.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
 import { readShowing } from "../view/showing_reader.ts";
 import { sourceOfBase64 } from "../wire/byte_source.ts";
@@ -42,9 +43,10 @@ async function start(): Promise<void> {
   const { address } = readAddress(`t=${embedded?.dataset["window"] ?? ""}`);
   const file = await RecordingFile.open(sourceOfBase64(embedded?.textContent ?? ""));
   embedded?.remove();
+  const conclusions = await Conclusions.of(file);
   const recording = new GrowingRecording(file.initialEvents);
   const event = embedded?.dataset["moment"] === "end" ? Infinity : undefined;
-  const report = new Report(recording, { ...NOWHERE, window: address.window, event });
+  const report = new Report(recording, conclusions, { ...NOWHERE, window: address.window, event });
   report.showFragment();
   window.addEventListener("hashchange", () => report.showFragment());
   redrawForPrint(() => report.redraw());

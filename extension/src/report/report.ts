@@ -1,8 +1,9 @@
 import { Scope } from "../base/scope.ts";
+import type { Conclusions } from "../model/conclusions.ts";
 import type { GrowingRecording } from "../model/growing_recording.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
-import { showConclusions } from "../view/conclusions.ts";
+import { adoptSections, showConclusions } from "../view/conclusions.ts";
 import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
 import { followPage } from "./led_window.ts";
@@ -13,6 +14,7 @@ import { tell } from "./notice.ts";
 export class Report {
   readonly #frames = new Frames();
   readonly #recording: GrowingRecording;
+  readonly #conclusions: Conclusions;
   readonly #choice = document.querySelector<HTMLSelectElement>("#gpuviz-device");
   readonly #initial: Address;
   #shown = new Scope();
@@ -22,8 +24,9 @@ export class Report {
   #tables: TablesView | undefined;
 
   /** `initial` is shown where the page's address names no place. */
-  constructor(recording: GrowingRecording, initial: Address) {
+  constructor(recording: GrowingRecording, conclusions: Conclusions, initial: Address) {
     this.#recording = recording;
+    this.#conclusions = conclusions;
     this.#initial = initial;
     this.#choice?.addEventListener("change", () => this.#choose(Number(this.#choice?.value)));
   }
@@ -117,10 +120,9 @@ export class Report {
       const places = { charts, controls, keys: document.body };
       this.#view = deviceView(places, this.#frames, contents);
       this.#shown.use(this.#view.scope);
-      const device = charts.closest("article");
-      for (const part of [device, document.getElementById("gpuviz-about")]) {
-        showConclusions(this.#shown, this.#view, part ?? charts);
-      }
+      const article = charts.closest("article") ?? charts;
+      showConclusions(this.#shown, this.#view, this.#conclusions, device, article);
+      adoptSections(this.#shown, this.#view, document.getElementById("gpuviz-about") ?? charts);
     } else {
       this.#view.update(contents);
     }

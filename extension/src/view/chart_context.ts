@@ -1,4 +1,5 @@
 import type { Scope } from "../base/scope.ts";
+import type { Conclusion } from "../model/conclusions.ts";
 import { Signal } from "../base/signal.ts";
 import { Descriptions } from "../model/description.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
@@ -45,6 +46,12 @@ class Derived {
   }
 }
 
+/** A hazard that the streams show as an arrow. */
+export interface HazardArrow {
+  readonly said: Conclusion;
+  readonly show: () => void;
+}
+
 /** What the charts of one device share; the contents may be replaced by longer ones. */
 export class ChartContext implements RelatedContents {
   readonly frames: Frames;
@@ -66,8 +73,8 @@ export class ChartContext implements RelatedContents {
   readonly filter = new Signal("");
   /** The names of the rows of tables that a finding leads to; these come first. */
   readonly marked = new Signal<readonly string[]>([]);
-  /** What Python wrote about operations that nothing orders; arrows between these lead there. */
-  readonly hazards = new Signal<readonly HTMLElement[]>([]);
+  /** Operations that nothing orders, and what an arrow between them shows. */
+  readonly hazards = new Signal<readonly HazardArrow[]>([]);
   /** Shows the tracks and what is told about the selection, and brings the keyboard there. */
   showSelected: () => void = () => undefined;
   readonly #spoken = element("div", "gpuviz-unseen", { role: "status" });

@@ -1,6 +1,7 @@
 import { formatBytes, formatDuration } from "../base/format.ts";
 import { fromPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
+import type { Iteration } from "../model/conclusions.ts";
 import { SpanRow } from "../model/span_row.ts";
 import { drawTitle, scaleAcross } from "./axes.ts";
 import { Bands, SEPARATOR } from "./bands.ts";
@@ -9,8 +10,6 @@ import { Plot } from "./plot.ts";
 import { TIME_MARGINS_PX } from "./time_plot.ts";
 
 const ROW_PX = 19;
-
-export type Iteration = readonly [fromNs: number, toNs: number, peakBytes: number];
 
 /** A row of iterations below the time axis. */
 export function iterationsRow(

@@ -1,6 +1,6 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import { SpanKind } from "../model/span_kinds.ts";
-import type { ChartContext } from "./chart_context.ts";
+import type { ChartContext, HazardArrow } from "./chart_context.ts";
 import type { LaneLayout, PlacedLane } from "./lane_layout.ts";
 import { saveAndClip, type Drawing } from "./plot.ts";
 
@@ -23,7 +23,7 @@ export function drawArrows(
   layout: LaneLayout,
   time: Scale,
   { gpu: { activities, streamWaits: waits, peerCopies: copies }, hazards }: ChartContext,
-): (x: number, y: number) => HTMLElement | undefined {
+): (x: number, y: number) => HazardArrow | undefined {
   const { area, context, pixelRatio, theme } = drawing;
   const lanes = new Map(layout.lanes.map((placed) => [placed.lane.stream, placed]));
   const drawn = new Set<string>();
@@ -81,9 +81,8 @@ export function drawArrows(
       ? undefined
       : [toPixel(time, (from + to) / 2), area.top + lane.topPx + lane.heightPx / 2];
   };
-  const lines = hazards.value.map((hazard) => {
-    const rows = (hazard.dataset["hazard"] ?? "").split("-").map(Number);
-    const [from, to] = rows.map(middleOf);
+  const lines = hazards.value.map(({ said: { arrow = [] } }) => {
+    const [from, to] = arrow.map(middleOf);
     return from && to && drawArrow(drawing, theme.alarm, 2.5, from, to);
   });
   context.restore();

@@ -84,7 +84,7 @@ export function lanesView(
     },
     pick: (x, y) => {
       const hazard = hazardAt(x, y);
-      hazard?.querySelector("button")?.click();
+      hazard?.show();
       return hazard ? undefined : selectedSpan(spanNear(plot, raster, layout, x, y), layout);
     },
   });
@@ -123,9 +123,9 @@ export function lanesView(
   refresh();
   chart.tooltip.attach(scope, plot.host, (x, y) => {
     const { fromNs, toNs } = selection.window.range.value;
-    const hazard = hazardAt(x, y)?.querySelector("strong");
+    const hazard = hazardAt(x, y);
     if (hazard) {
-      return [hazard.textContent];
+      return [hazard.said.title.replaceAll("`", "")];
     }
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
     if (titled !== undefined) {

@@ -1,6 +1,7 @@
 import { formatBytes, formatTime } from "../base/format.ts";
 import { fromPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
+import type { OtherMemory } from "../model/conclusions.ts";
 import { usedAt, type UsedMemory } from "../model/device_memory.ts";
 import { drawByteAxis, scaleUp } from "./axes.ts";
 import type { DeviceView } from "./device_view.ts";
@@ -22,9 +23,6 @@ const HINT =
   "Bytes of the device outside the recorded allocators, from sample to sample: what libraries " +
   "allocated from CUDA, and the rest.";
 const REST = "CUDA contexts, other processes, and what was there before the recording";
-
-/** A sample: bytes that libraries allocated from CUDA, and the rest. */
-export type OtherMemory = readonly [timeNs: number, libraries: number, rest: number];
 
 /** A track of memory outside the recorded allocators. */
 export function otherMemoryTrack(

@@ -54,6 +54,14 @@ test("dictionary texts become codes in the reader's own order", () => {
   assert.deepEqual(table.texts("action"), actions);
 });
 
+test("lists of texts are read as texts", () => {
+  const table = roundTrip({
+    sites: columnFromArray([["f (a.py:1)", "é"], [], ["g"]], list(utf8()), { maxBatchRows: 2 }),
+  });
+
+  assert.deepEqual(table.textLists("sites"), [["f (a.py:1)", "é"], [], ["g"]]);
+});
+
 test("lists of ids are read as numbers", () => {
   const table = roundTrip({
     frames: columnFromArray([[3, 1], [], [2]], list(uint32())),

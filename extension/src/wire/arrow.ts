@@ -79,6 +79,14 @@ export class ArrowTable {
     });
   }
 
+  /** A column of lists of texts. */
+  textLists(column: string): readonly (readonly string[])[] {
+    return this.#parts(column).flatMap(({ length, starts, child }) => {
+      const texts = child === undefined ? [] : textsOf(child);
+      return Array.from({ length }, (_, index) => texts.slice(starts[index], starts[index + 1]));
+    });
+  }
+
   /** The position in `texts` of each value of a dictionary-encoded column. */
   codes(column: string, texts: readonly string[]): Bytes {
     const codes = new Uint8Array(this.rows);

@@ -28,7 +28,7 @@ RULES = (
     ),
 )
 
-_CERTAINTIES: "dict[str, Certainty]" = {"certain": "certain", "probable": "likely"}
+CERTAINTIES: "dict[str, Certainty]" = {"certain": "certain", "probable": "likely"}
 # An event and a wait order them; memory that is freed or reused needs other changes.
 _ORDERED = {"RAW", "WAR", "WAW"}
 
@@ -47,7 +47,7 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
     table = affordable_hazards(recording)
     if isinstance(table, str):
         return
-    found = [each for each in described(recording, table) if each.tier in _CERTAINTIES]
+    found = [each for each in described(recording, table) if each.tier in CERTAINTIES]
     for hazards in _of_one_wait(recording, found):
         yield _finding(recording, hazards)
 
@@ -156,17 +156,18 @@ def _finding(recording: "RecordingData", hazards: _Hazards) -> Finding:
         ),
         reason=reason,
         change=hazards.fix,
-        certainty=_CERTAINTIES[hazard.tier],
+        certainty=CERTAINTIES[hazard.tier],
         device=hazard.device,
         lines=tuple(
             Line(each.site, each.source, f"{each.name} {each.mode} it on {each.stream}", each.stack)
             for each in (first, second)
         ),
-        evidence=_evidence(recording, hazard),
+        evidence=evidence(recording, hazard),
+        kind="hazard",
     )
 
 
-def _evidence(recording: "RecordingData", hazard: "Hazard") -> Evidence | None:
+def evidence(recording: "RecordingData", hazard: "Hazard") -> Evidence | None:
     """Return both operations, from the first begin to the last end."""
     rows = sorted({each.activity for each in (hazard.first, hazard.second)} - {-1})
     if not rows:

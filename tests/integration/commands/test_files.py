@@ -292,10 +292,9 @@ def test_help_of_every_verb_has_an_example(folder, verb):
 def test_findings_name_the_line_and_the_saving(tmp_path):
     recorded(keeps).save(tmp_path / "run.gpuviz")
     done = run([GPUVIZ, "findings", "run.gpuviz"], tmp_path)
-    facts, _, text = done.stdout.partition("\n\n")
-    first, second, *_ = text.splitlines()
+    first, second, *_ = filter(None, done.stdout.splitlines())
 
-    assert "of the peak of" in facts
+    assert "of the peak of" in done.stdout
     assert first == (f"1. {TITLE} [R45, likely]")
     assert second == "   Saves 32.0 MiB of the peak."
 
@@ -304,8 +303,10 @@ def test_findings_are_facts_for_programs(tmp_path):
     recorded(keeps).save(tmp_path / "run.gpuviz")
     facts = json.loads(run([GPUVIZ, "findings", "--json", "run.gpuviz"], tmp_path).stdout)
 
-    assert [(each["rule"], each["saved_bytes"]) for each in facts["findings"]] == [
-        ("R45", 32 << 20)
+    assert [(each["kind"], each["rule"], each["saved_bytes"]) for each in facts["findings"]] == [
+        ("finding", "R45", 32 << 20),
+        ("fact", "", 0),
+        ("fact", "", 0),
     ]
     assert facts["unknown"] == []
 

@@ -10,9 +10,9 @@ import pytest
 import gpuviz
 from gpuviz.commands.cli import commands, main
 from gpuviz.commands.live_view import rendered
+from gpuviz.conclusions.numbers import Number
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import FormatError
-from gpuviz.report.summary import Number
 
 # Sets the title, clears the screen, colours with a C1 character, reverses text, overwrites a line.
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202edlrow\rname\x7f"

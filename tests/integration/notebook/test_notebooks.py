@@ -12,8 +12,8 @@ import pytest
 from nbclient import NotebookClient
 
 import gpuviz
-from gpuviz.advice.finding_text import saving
 from gpuviz.commands.workloads import WORKLOADS
+from gpuviz.conclusions.wording import saving
 
 NOTEBOOKS = {
     path.stem: path for path in sorted((Path(__file__).parents[3] / "notebooks").glob("*.ipynb"))

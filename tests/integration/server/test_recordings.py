@@ -1,10 +1,11 @@
 """Recordings that a real Jupyter server converts for the browser."""
 
-import html
+import io
 import json
 import os
 import pickle
 import shutil
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,9 +13,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from markupsafe import escape
 
 import gpuviz
-from gpuviz.advice.conclusions import known_findings
+from gpuviz.conclusions.ranking import conclusions
 from tests.integration.server.running_server import Answer, Server, running_server
 from tests.unit.recording.from_activities import Timeline
 
@@ -113,29 +115,36 @@ def test_recordings_and_reports_are_written_anew(server, folder, tmp_path):
         assert same_tables(gpuviz.load(got), recording)
 
 
+def sections(server, path):
+    """Return the HTML in the archive of a file's conclusions."""
+    with zipfile.ZipFile(io.BytesIO(converted(server, path, FINDINGS))) as archive:
+        assert "derived/shown.arrow" in archive.namelist()
+        return archive.read("sections.html").decode()
+
+
 def test_findings_are_those_of_the_recording(server, folder):
     shutil.copy(RECORDING, folder / "run.gpuviz")
-    page = converted(server, "run.gpuviz", FINDINGS).decode()
+    page = sections(server, "run.gpuviz")
     found = gpuviz.load(RECORDING).findings()
 
     assert found
     assert page.count('<div class="gpuviz-finding gpuviz-finding--note"') >= len(found)
-    assert all(html.escape(each.change.split("`")[0]) in page for each in found)
+    assert all(str(escape(each.change.split("`")[0])) in page for each in found)
     assert page.count('data-panel="what-if"') == 1
 
 
 def test_findings_that_a_file_has_are_not_computed_again(server, folder):
     recording = gpuviz.load(RECORDING)
-    known_findings.keep(recording, (replace(recording.findings()[0], title="As stored."),))
+    conclusions.keep(recording, (replace(recording.findings()[0], title="As stored."),))
     recording.save(folder / "stored.gpuviz")
 
-    assert "As stored." in converted(server, "stored.gpuviz", FINDINGS).decode()
+    assert "As stored." in sections(server, "stored.gpuviz")
 
 
 def test_a_recording_without_a_device_has_no_findings(server, folder):
     Timeline().recording().save(folder / "empty.gpuviz")
 
-    assert converted(server, "empty.gpuviz", FINDINGS) == b""
+    assert sections(server, "empty.gpuviz") == ""
 
 
 def test_a_part_of_a_converted_file_can_be_had(server):

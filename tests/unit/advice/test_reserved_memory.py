@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.advice.finding_text import saving
 from gpuviz.advice.reserved_memory import LEAST_SHARE, ReservedMemory
+from gpuviz.conclusions.wording import saving
 from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.programs import MIB

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpuviz.advice.finding_text import saving
 from gpuviz.advice.findings import findings
-from gpuviz.advice.text import findings_text
+from gpuviz.conclusions.wording import saving
+from gpuviz.present.text import conclusions_text
 from tests.unit.advice.timed_programs import saved_ns, timed
 from tests.unit.simulated_programs import pageable_pipeline
 
@@ -58,6 +58,6 @@ def test_streams_that_never_overlap_are_shown_after_what_causes_it():
 
     assert [each.rule for each in shown] == ["R17", "R44"]
     assert (streams.saved_ns > 0, streams.further_ns) == (True, 0)
-    assert "(after those above: nothing)" in findings_text(
+    assert "(after those above: nothing)" in conclusions_text(
         timed(pageable_pipeline), [streams], None
     )

@@ -2,11 +2,11 @@
 
 import gpuviz
 from gpuviz.advice.findings import findings
-from gpuviz.advice.text import findings_text
+from gpuviz.conclusions.links import rows_of
+from gpuviz.conclusions.ranking import conclusions
+from gpuviz.present.text import conclusions_text
 from gpuviz.recording import load
-from gpuviz.report.conclusions import conclusions
-from gpuviz.report.notices import notices
-from gpuviz.report.summary import summarize
+from gpuviz.report.device_part import device_part
 from tests.unit.advice.timed_programs import found, small, timed
 
 MIB = 1 << 20
@@ -134,23 +134,22 @@ def test_it_comes_before_all_that_saves_something():
 
     recording = timed(program)
     rules = [each.rule for each in recording.findings()]
-    text = findings_text(recording, recording.findings(), 5)
+    text = conclusions_text(recording, conclusions(recording), 5)
 
     assert rules[0] == "R40"
     assert len(rules) > 1
-    assert "\n\n1. The numbers may be wrong: " in text
+    assert text.startswith("1. The numbers may be wrong: ")
     assert "[R40, likely]\n   Nothing orders" in text
 
 
 def test_a_report_shows_it_first_and_once():
     recording = timed(races)
-    summary = summarize(recording, 0)
-    shown = notices(recording, summary, recording.findings())
-    page = conclusions(recording, summary, recording.findings())
+    shown = conclusions(recording)
+    page = device_part(recording, 0)
     first = page.partition("<ol>")[2].partition("</ol>")[0]
 
     assert [each.is_alarm for each in shown] == sorted(each.is_alarm for each in shown)[::-1]
-    assert shown[0].kernels == ("fill", "use")
+    assert rows_of(recording, shown[0]) == ("kernels", ("fill", "use"))
     assert first.count("The numbers may be wrong") == 2  # the line and its tooltip
     assert page.count("The numbers may be wrong") == 3
 

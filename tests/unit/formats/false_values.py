@@ -20,8 +20,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import gpuviz
-from gpuviz.advice.conclusions import for_report
 from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.conclusions.store import for_report
 from gpuviz.data import conclusions, derived
 from gpuviz.errors import GpuvizError
 from gpuviz.exports.writers import FORMATS

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gpuviz.advice.conclusions import for_report
 from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.conclusions.store import for_report
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError
 from gpuviz.formats.arrow_directory import write_arrow, write_parquet

@@ -8,8 +8,8 @@ from html import unescape
 import pyarrow as pa
 import pytest
 
-from gpuviz.advice import conclusions as computed
 from gpuviz.analysis.derived_tables import derived_for_file
+from gpuviz.conclusions import ranking as computed
 from gpuviz.data import conclusions, tables
 from gpuviz.formats.gpuviz import DERIVED_FOLDER, append_conclusions, read_known, write_archive
 from gpuviz.formats.seal import seal
@@ -44,12 +44,12 @@ def asked(monkeypatch):
 def forged(path):
     """Write a file with the finding of a stranger, with all marks that can be computed."""
     recording = load(RECORDINGS / "monte_carlo.gpuviz")
-    rows = recording.table("findings").to_pylist()[:1]
+    rows = recording.table("conclusions").to_pylist()[:1]
     rows[0] |= {"rule": "R99", "title": ADVICE, "change": ADVICE, "saved_bytes": 1 << 40}
-    table = pa.Table.from_pylist(rows, conclusions.schemas()["findings"])
+    table = pa.Table.from_pylist(rows, conclusions.schemas()["conclusions"])
     with path.open("x+b") as file:
         write_archive(file, recording, derived_for_file(recording))
-        append_conclusions(file, conclusions.marked({"findings": table}, recording))
+        append_conclusions(file, conclusions.marked({"conclusions": table}, recording))
     return path
 
 
@@ -172,13 +172,14 @@ def test_derived_tables_and_conclusions_are_read_on_first_use(tmp_path, monkeypa
     recording.findings()
 
     assert first == set(tables.schemas())
-    assert names.count("derived/findings") == 1
+    assert names.count("derived/conclusions") == 1
 
 
-@pytest.mark.parametrize("name", ["host_waits", "findings"])
+@pytest.mark.parametrize("name", ["host_waits", "conclusions"])
 @pytest.mark.parametrize("kept_bytes", [0, 10])
 def test_a_stored_table_that_cannot_be_read_is_computed(tmp_path, name, kept_bytes):
     recording = load(RECORDINGS / "fft_filter.gpuviz")
+    recording.findings()
     member = f"{DERIVED_FOLDER}{name}.arrow"
     path = edited(
         recording.save(tmp_path / "run.gpuviz"),

@@ -14,7 +14,7 @@ from gpuviz.commands.cli import commands
 from gpuviz.data.codes import Code
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.hazards.known import unknown
-from gpuviz.hazards.text import hazards_text
+from gpuviz.present.text import hazards_text
 from tests.unit.formats.any_recording import any_recording
 from tests.unit.recording.from_activities import rows_of
 

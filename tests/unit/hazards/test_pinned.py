@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuviz.hazards.text import hazards_text
+from gpuviz.present.text import hazards_text
 from tests.unit.recording.from_activities import Timeline
 
 BYTES = 1 << 20

@@ -14,8 +14,8 @@ from gpuviz.data.columns import plain
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import GpuvizError
 from gpuviz.hazards.known import known_hazards
-from gpuviz.hazards.text import hazards_text
 from gpuviz.merging.ids import SPACES
+from gpuviz.present.text import hazards_text
 from gpuviz.recording import Recording
 from tests.unit.merging.processes_of_a_run import process, program, rows
 from tests.unit.recording.any_timeline import any_timeline

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import gpuviz
+from gpuviz.conclusions.numbers import Number, live_headline
 from gpuviz.notebook.numbers import numbers_html, numbers_message, status_text
-from gpuviz.report.summary import Number, live_headline
 
 
 def by_name(numbers):

@@ -9,7 +9,8 @@ import pytest
 import gpuviz
 from gpuviz import commands
 from gpuviz.advice.finding import Finding, Findings
-from gpuviz.notebook.values import MOST_ROWS, findings_html, table_html, table_text
+from gpuviz.notebook.values import MOST_ROWS, table_html, table_text
+from gpuviz.present.conclusions_html import notebook_list
 from gpuviz.quantities import format_bytes, format_duration, format_share
 from tests.unit.recording.from_activities import Timeline
 
@@ -67,8 +68,8 @@ def test_findings_show_what_they_save(recording):
     assert isinstance(found, Findings)
     assert found == tuple(found)
     assert html.count("<summary>") >= len(found)
-    assert words(html).startswith(f"{words(findings_html(found[:1]))[:20]}")
-    assert words(found[0]._repr_html_()) == words(findings_html(found[:1]))
+    assert words(html).startswith(f"{words(notebook_list(found[:1]))[:20]}")
+    assert words(found[0]._repr_html_()) == words(notebook_list(found[:1]))
 
 
 def test_findings_are_sentences_in_a_terminal(recording):
@@ -99,8 +100,8 @@ def test_no_findings_say_that_nothing_was_found():
 
 def test_long_lists_of_findings_are_folded():
     one = Finding("R45", "One `<b>`", "Reason.", "Change.", "certain", 0, saved_bytes=MIB)
-    few = findings_html([one] * 3)
-    many = findings_html([one] * 5, "Of the first 2.50 s:", ["Unknown."])
+    few = notebook_list([one] * 3)
+    many = notebook_list([one] * 5, "Of the first 2.50 s:", ["Unknown."])
 
     assert "more findings" not in few
     assert "<summary>2 more findings</summary>" in many
@@ -114,7 +115,7 @@ def test_what_a_setting_saves_is_in_front_of_its_finding():
         "R11", "A setting.", "Reason.", "Change.", "likely", 0, saved_reserved_bytes=116 * MIB
     )
 
-    assert words(findings_html([finding])).startswith("116 MiB A setting.")
+    assert words(notebook_list([finding])).startswith("116 MiB A setting.")
 
 
 def test_a_table_of_a_recording_shows_bytes_and_times_with_their_units(shell, recording):

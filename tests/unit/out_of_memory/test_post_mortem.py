@@ -300,7 +300,7 @@ def test_arrays_are_called_what_the_program_calls_them(gpu, tmp_path, monkeypatc
         monkeypatch.setattr(main, "parts", parts, raising=False)
         page = Path(PATH.search(failing(gpu, 600 * MIB))[1]).read_text()
 
-    assert "held by params[&#x27;w&#x27;]" in page
+    assert "held by params[&#39;w&#39;]" in page
     assert "held by parts[0], parts[1]" in page
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import gpuviz
-from gpuviz.advice import conclusions as computed
 from gpuviz.advice.findings import findings
+from gpuviz.conclusions import ranking
+from gpuviz.conclusions import store as computed
 from gpuviz.data import conclusions as stored
 from gpuviz.data.conclusions import stored_conclusions
 from gpuviz.formats.gpuviz import DERIVED_FOLDER
@@ -20,7 +21,7 @@ SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").iter
 OF_ONE_ALLOCATOR = [
     path for path in SHIPPED if path.stem not in {"one_pool_separate", "one_pool_watched"}
 ]
-NAMES = ("findings", "what_if")
+TABLES = ("conclusions", "what_if")
 
 
 def shipped(name):
@@ -32,17 +33,17 @@ def uncomputed(monkeypatch):
     """Return what a test asked to compute: names of conclusions."""
     asked = []
 
-    def recorded(name):
-        original = getattr(computed, name)
+    def recorded(module, name):
+        original = getattr(module, name)
 
         def compute(*arguments, **options):
             asked.append(name)
             return original(*arguments, **options)
 
-        monkeypatch.setattr(computed, name, compute)
+        monkeypatch.setattr(module, name, compute)
 
-    for name in NAMES:
-        recorded(name)
+    recorded(ranking, "findings")
+    recorded(computed, "what_if")
     return asked
 
 
@@ -59,7 +60,7 @@ def test_a_report_and_its_file_lead_to_the_same_conclusions_at_once(path, tmp_pa
     for loaded in (load(report), load(load(report).save(tmp_path / "run.gpuviz"))):
         assert loaded.findings() == recording.findings() == findings(without_conclusions(loaded))
         assert loaded.what_if().equals(recording.what_if())
-        assert loaded.table("findings").equals(recording.table("findings"))
+        assert loaded.table("conclusions").equals(recording.table("conclusions"))
         assert loaded.table("what_if").equals(recording.table("what_if"))
     assert len(uncomputed) == asked
 
@@ -79,12 +80,12 @@ def test_the_other_settings_of_all_devices_are_stored(tmp_path):
 def test_findings_of_every_kind_are_possible_in_a_file(path):
     recording = load(path)
     small = recording.findings(small=True)
-    computed.known_findings.keep(recording, small)
-    table = stored.marked({"findings": recording.table("findings")}, recording)
+    ranking.conclusions.keep(recording, small)
+    table = stored.marked({"conclusions": recording.table("conclusions")}, recording)
 
     assert small
     loaded = gpuviz.Recording(recording.tables, recording.manifest, table)
-    assert stored_conclusions(loaded).keys() == {"findings"}
+    assert stored_conclusions(loaded).keys() == {"conclusions"}
     assert loaded.findings() == small
 
 
@@ -105,14 +106,14 @@ def test_saving_computes_only_what_is_cheap_and_keeps_what_is_known(
         path = without_conclusions(recording).save(tmp_path / f"{name}.gpuviz")
         with zipfile.ZipFile(path) as archive:
             members[name] = {
-                each for each in NAMES if f"derived/{each}.arrow" in archive.namelist()
+                each for each in TABLES if f"derived/{each}.arrow" in archive.namelist()
             }
     recording.what_if()
     recording.findings()
 
-    assert members == {"cheap": {"findings"}, "long": set()}
+    assert members == {"cheap": {"conclusions"}, "long": set()}
     assert computed.for_file(load(recording.save(tmp_path / "known.gpuviz"))).keys() == {
-        "findings",
+        "conclusions",
         "hazards",
         "what_if",
     }
@@ -124,7 +125,7 @@ def test_a_rule_that_fails_does_not_keep_a_recording_from_being_saved(tmp_path, 
         raise ZeroDivisionError
 
     recording = without_conclusions(shipped("monte_carlo"))
-    monkeypatch.setattr(computed, "findings", fail)
+    monkeypatch.setattr(ranking, "findings", fail)
     path = recording.save(tmp_path / "run.gpuviz")
     monkeypatch.undo()
 
@@ -135,7 +136,7 @@ def test_a_recorder_stores_no_conclusions(tmp_path):
     with gpuviz.record(tmp_path / "run.gpuviz", device=gpuviz.SimulatedGPU()):
         pass
     with zipfile.ZipFile(tmp_path / "run.gpuviz") as archive:
-        assert {name for name in archive.namelist() if "findings" in name} == set()
+        assert {name for name in archive.namelist() if "conclusions" in name} == set()
 
 
 def test_a_report_of_many_events_contains_only_other_settings_that_were_asked_for(
@@ -167,14 +168,14 @@ def test_findings_of_another_version_or_recording_are_computed_again(tmp_path, m
     recording, other = shipped("monte_carlo"), shipped("fft_filter")
     path = recording.save(tmp_path / "run.gpuviz")
     with zipfile.ZipFile(other.save(tmp_path / "other.gpuviz")) as archive:
-        foreign = archive.read(f"{DERIVED_FOLDER}findings.arrow")
+        foreign = archive.read(f"{DERIVED_FOLDER}conclusions.arrow")
     stale = edited(
         recording.save(tmp_path / "stale.gpuviz"),
-        lambda members: members.update({f"{DERIVED_FOLDER}findings.arrow": foreign}),
+        lambda members: members.update({f"{DERIVED_FOLDER}conclusions.arrow": foreign}),
     )
     found = load(stale).findings()
     monkeypatch.setattr(stored, "CONCLUSIONS_VERSION", stored.CONCLUSIONS_VERSION + 1)
-    monkeypatch.setattr(computed, "findings", lambda _: ())
+    monkeypatch.setattr(ranking, "findings", lambda _: ())
 
     assert found == recording.findings()
     assert load(path).findings() == ()

@@ -271,7 +271,7 @@ def test_a_report_contains_the_iterations(tmp_path, redact, monkeypatch):
     expected = recording.iterations()
     loaded = load(recording.report(tmp_path / "run.html", redact=redact))
 
-    monkeypatch.setattr("gpuviz.advice.conclusions.iterations", None)
+    monkeypatch.setattr("gpuviz.conclusions.store.iterations", None)
     assert loaded.iterations().equals(expected)
     assert loaded.table("iterations")["device"].to_pylist() == [0] * 24
 

@@ -2,20 +2,21 @@
 
 import itertools
 import random
-from html import escape
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from markupsafe import escape
 
 import gpuviz
 from gpuviz.advice.findings import findings
-from gpuviz.advice.leaks_text import NOTHING_GROWS, leaks_text
 from gpuviz.analysis.growth import growth, theil_sen
+from gpuviz.conclusions.growth import NOTHING_GROWS
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.tables import schemas
 from gpuviz.errors import RecorderError
-from gpuviz.notebook.leak_table import leaks_html
+from gpuviz.present.conclusions_html import leaks_html
+from gpuviz.present.text import leaks_text
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import recorded

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz.analysis.retries import succeeded_on_retry
-from gpuviz.report.notices import notices
-from gpuviz.report.summary import summarize
+from gpuviz.conclusions.ranking import ranked
 from tests.examples import examples
 
 MIB = 1 << 20
@@ -51,7 +50,7 @@ def test_a_request_that_failed_after_its_retry_is_one_finding():
     steps = [("empty", 700), ("delete", 0), ("empty", 1000), ("empty", 1000)]
     recording, _ = recorded(steps)
 
-    titles = [notice.title for notice in notices(recording, summarize(recording, 0), ())]
+    titles = [notice.title for notice in ranked(recording, ())]
 
     assert titles[:2] == [
         "1 allocation failed: out of memory.",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gpuviz
-from gpuviz.advice.text import left_out
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.conclusions.wording import left_out
 from tests.unit.advice.timed_programs import timed, with_cells
 from tests.unit.recording.from_activities import Timeline
 

@@ -8,14 +8,12 @@ import pytest
 import gpuviz
 from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.quantities import format_bytes, format_count, format_duration
-from gpuviz.report.conclusions import conclusions
+from gpuviz.report.device_part import device_part
 from gpuviz.report.iterations import (
-    drawn_iterations,
     iterations_panel,
     iterations_text,
     median_iteration,
 )
-from gpuviz.report.summary import summarize
 from tests.unit.recording.test_iterations import program
 from tests.unit.report.recordings import make_recording
 
@@ -52,9 +50,6 @@ def test_the_table_and_the_band_are_those_of_the_recording(path):
         row = rows[number - 1]
         assert f'data-show="{row["start"]}-{row["end"]}"' in cells[0]
         assert cells[1:] == [form(row[name]) if row[name] else "" for name, form in COLUMNS.items()]
-    assert drawn_iterations(recording, 0) == [
-        [row["start"], row["end"], row["peak_bytes"]] for row in rows
-    ]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -62,7 +57,7 @@ def test_the_headline_shows_the_median_iteration(path):
     recording = gpuviz.load(path)
     found = recording.iterations()
 
-    page = conclusions(recording, summarize(recording, 0), recording.findings())
+    page = device_part(recording, 0)
 
     middle = median_iteration(found)
     shorter = sum(row < middle["duration_ns"] for row in found["duration_ns"].to_pylist())
@@ -103,4 +98,4 @@ def test_a_program_without_iterations_shows_none():
     recording = make_recording()
 
     assert iterations_panel(recording, 0) == ""
-    assert "Iterations" not in conclusions(recording, summarize(recording, 0), ())
+    assert "Iterations" not in device_part(recording, 0)

@@ -1,8 +1,9 @@
 import re
 
 import gpuviz
+from gpuviz.analysis.device_summary import summarize
 from gpuviz.commands.info import facts_of
-from gpuviz.report.summary import headline, summarize
+from gpuviz.conclusions.numbers import headline
 
 MIB = 1 << 20
 

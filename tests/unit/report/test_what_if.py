@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import gpuviz
-from gpuviz.advice import conclusions
 from gpuviz.analysis.recommendation import recommendation
+from gpuviz.conclusions import store
 from gpuviz.quantities import format_bytes
 from gpuviz.recording import Recording, load
 from gpuviz.report.page import build_page
@@ -35,7 +35,7 @@ def test_each_setting_has_a_row_with_its_numbers_and_its_line():
     assert shown[0][0] == "as recorded"
     assert shown[1][0].split() == [
         "expandable_segments:True",
-        "gpuviz.set_allocator_settings(&quot;expandable_segments:True&quot;)",
+        "gpuviz.set_allocator_settings(&#34;expandable_segments:True&#34;)",
     ]
     assert shown[1][2] == "\N{MINUS SIGN}18.0 MiB (9.0 %)"
     assert [row[2] for row in shown[2:4]] == ["none", "none"]
@@ -52,7 +52,7 @@ def test_the_best_setting_is_recommended_and_can_be_written():
     assert best.settings == "expandable_segments:True"
     assert best.effect == "expandable_segments:True reserves 182 MiB instead of 200 MiB"
     assert f"{best.effect}: <code" in section
-    assert "gpuviz what-if FILE &quot;expandable_segments:True&quot; -o" in section
+    assert "gpuviz what-if FILE &#34;expandable_segments:True&#34; -o" in section
 
 
 def test_failed_requests_are_counted_with_their_time():
@@ -83,7 +83,7 @@ def test_what_cannot_be_repeated_is_said():
 
 
 def test_a_long_recording_says_how_to_get_the_section(monkeypatch):
-    monkeypatch.setattr(conclusions, "_MOST_REPLAYED", 1)
+    monkeypatch.setattr(store, "_MOST_REPLAYED", 1)
     recording = make_recording()
     before = what_if_section(recording, 0)
     recording.what_if()

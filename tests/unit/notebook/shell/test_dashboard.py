@@ -263,10 +263,10 @@ def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
     recording = SimpleNamespace(
         tables={"memory_events": [1], "activities": []},
         duration_ns=1,
-        findings=lambda: computed.append(1) or (),
         iterations=lambda: SimpleNamespace(num_rows=0),
     )
     shown = Findings(lambda: recording)
+    monkeypatch.setattr("gpuviz.notebook.findings.conclusions", lambda _: computed.append(1) or ())
     monkeypatch.setattr("gpuviz.notebook.findings.unknown", lambda _: ())
     monkeypatch.setattr("gpuviz.notebook.findings.SHORT_S", -1.0)
     monkeypatch.setattr("gpuviz.notebook.findings.MOST_OF_TIME", 1e-9)

@@ -1,11 +1,8 @@
 """Growing memory as sentences."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz.quantities import format_bytes, format_count, format_counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NOTHING_GROWS = "No line's live memory grows with iterations or with runs of a cell."
 _UNITS = {"iteration": "iteration", "cell": "run of its cell"}
@@ -15,17 +12,6 @@ _USES = {
     "used": "these arrays are used again",
     "unknown": "whether these arrays are used again is unknown",
 }
-
-
-def leaks_text(table: "pa.Table") -> str:
-    """Return what `gpuviz.Recording.leaks` returned as text, two lines for each line of code."""
-    rows = table.to_pylist()
-    return "\n".join(text for row in rows for text in _lines(row)) if rows else NOTHING_GROWS
-
-
-def _lines(row: dict[str, Any]) -> tuple[str, str]:
-    source = f"  {row['source']}" if row["source"] else ""
-    return f"{pace(row):>10}  {row['site']}{source}", f"{'':>10}  {held(row)}"
 
 
 def pace(row: dict[str, Any]) -> str:

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import gpuviz
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.text import unknown
-from gpuviz.report.conclusions import conclusions
-from gpuviz.report.notices import notices, notices_list
+from gpuviz.analysis.device_summary import summarize
+from gpuviz.conclusions.numbers import headline
+from gpuviz.conclusions.ranking import conclusions, ranked
+from gpuviz.conclusions.shown import items_of
+from gpuviz.conclusions.wording import sentences, unknown
+from gpuviz.present.conclusions_html import conclusions_list
+from gpuviz.report.device_part import device_part
 from gpuviz.report.page import build_page
-from gpuviz.report.summary import headline, summarize
 from tests.unit.advice.programs import MIB, recorded
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import Events, make_recording
@@ -39,29 +42,32 @@ def idles(gpu):
 
 def test_failures_come_first_then_findings():
     recording = recorded(fails)
-    shown = notices(recording, summarize(recording, 0), recording.findings())
+    shown = conclusions(recording)
 
     assert shown[0].title == "1 allocation failed: out of memory."
     assert [each.is_alarm for each in shown] == sorted(each.is_alarm for each in shown)[::-1]
     assert TITLE in [each.title for each in shown]
     assert "of the GPU's work" in shown[-2].title
     assert "of the peak" in shown[-1].title
-    (detail,) = (each.detail for each in shown if each.title == TITLE)
-    assert detail.startswith("Saves 32.0 MiB of the peak.\nThe last use of the array is ")
+    (saves, reason, _) = next(sentences(each) for each in shown if each.title == TITLE)
+    assert saves == "Saves 32.0 MiB of the peak."
+    assert reason.startswith("The last use of the array is ")
 
 
 def test_a_finding_is_shown_on_its_own_device_only():
     recording = recorded(idles)
-    other = replace(FINDING, device=1)
-    shown = notices(recording, summarize(recording, 0), [FINDING, other, FINDING])
+    other = replace(FINDING, device=1, title="Other.")
+    conclusions.keep(recording, (FINDING, other, FINDING))
+    page = device_part(recording, 0)
 
-    assert [each.title for each in shown if each.rule] == ["Title.", "Title."]
+    assert "Title." in page
+    assert "Other." not in page
 
 
 def test_a_handful_is_shown_at_once():
     recording = recorded(idles)
-    shown = notices(recording, summarize(recording, 0), [FINDING] * 7)
-    at_once, _, folded = notices_list(shown, ()).partition("<details>")
+    shown = items_of(recording, ranked(recording, [replace(FINDING) for _ in range(7)]))
+    at_once, _, folded = conclusions_list(shown, "").partition("<details>")
 
     assert (at_once.count("Title."), folded.count("Title.")) == (5, 2)
     assert "4 more findings" in folded  # with the two facts that every recording has
@@ -70,10 +76,11 @@ def test_a_handful_is_shown_at_once():
 def test_the_first_line_of_each_rule_comes_before_the_second_of_one():
     recording = recorded(idles)
     found = [replace(FINDING, rule=rule, title=f"{rule}.") for rule in ("R1", "R1", "R1", "R2")]
-    page = conclusions(recording, summarize(recording, 0), found)
+    conclusions.keep(recording, ranked(recording, found))
+    first, _, _ = device_part(recording, 0).partition("</ol>")
 
-    first, _, _ = page.partition("</ol>")
-    assert re.findall(r'data-number="(\d)"', first) == ["1", "2", "4"]
+    shown = re.findall(r'__title" title="(R\d)\."', first)
+    assert shown == ["R1", "R2", "R1"]
 
 
 def test_the_host_is_blocked_by_the_device_that_it_waits_for():
@@ -131,12 +138,12 @@ def test_an_unknown_free_memory_of_the_device_is_not_zero():
     of_rmm = make_recording(events.rows, initial_events=0, allocator="observe")
     own = make_recording(events.rows, initial_events=0)
 
-    details = [notices(each, summarize(each, 0), ())[0].detail for each in (of_rmm, own)]
+    reasons = [ranked(each, ())[0].reason for each in (of_rmm, own)]
 
-    assert details == [
-        "The first requested 512 B at 10 ns.",
-        "The first requested 512 B at 10 ns, when 0 B of the device were free.",
-    ]
+    assert reasons[0].startswith("The first requested 512 B at 10 ns. ")
+    assert reasons[1].startswith(
+        "The first requested 512 B at 10 ns, when 0 B of the device were free. "
+    )
 
 
 def test_the_time_of_a_blocked_host_is_unknown_without_its_calls():

@@ -1,17 +1,18 @@
 """The conclusions of a recording, read from its file or computed on first use."""
 
 from contextlib import suppress
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from gpuviz._core import DeviceError
-from gpuviz.advice.finding import Evidence, Finding, Line
-from gpuviz.advice.findings import findings
 from gpuviz.analysis.iterations import iterations
+from gpuviz.analysis.other_memory import other_memory_samples
 from gpuviz.analysis.processes import part_of_device
 from gpuviz.analysis.what_if import what_if
+from gpuviz.conclusions.ranking import conclusions
+from gpuviz.conclusions.rows import table_of
+from gpuviz.conclusions.shown import shown_conclusions
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import marked, schemas, stored_conclusions
 from gpuviz.data.once import Once
@@ -19,7 +20,7 @@ from gpuviz.errors import RecordingError
 from gpuviz.hazards.known import known_hazards
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
 _MOST_CHEAP_ROWS = 10_000
 # Memory events; replays of more would take a noticeable part of writing a report.
 _MOST_REPLAYED = 200_000
-# What a damaged recording leads to may be larger.
-_MOST = 2**63 - 1
-
-
-@Once
-def known_findings(recording: "RecordingData") -> "tuple[Finding, ...]":
-    """Return the findings that are worth showing, most saving first."""
-    stored = stored_conclusions(recording).get("findings")
-    return findings(recording) if stored is None else tuple(map(_finding, stored.to_pylist()))
 
 
 @Once
@@ -92,8 +84,12 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
     Raises:
         RecordingError: As `known_what_if`.
     """
-    if name == "findings":
-        return _findings_table(known_findings(recording))
+    if name == "conclusions":
+        return table_of(conclusions(recording))
+    if name == "shown":
+        return shown_conclusions(recording)
+    if name == "other_memory":
+        return other_memory_samples(recording)
     if name == "hazards":
         found = known_hazards(recording)
         return schemas()[name].empty_table() if isinstance(found, str) else found
@@ -107,7 +103,7 @@ def for_file(recording: "RecordingData") -> "dict[str, pa.Table]":
     if rows <= _MOST_CHEAP_ROWS:
         # Whatever a rule makes of unusual rows, a recording must be saved.
         with suppress(Exception):
-            known_findings(recording)
+            conclusions(recording)
             conclusion_table(recording, "iterations")
     return for_recorder(recording)
 
@@ -122,19 +118,23 @@ def for_recorder(recording: "RecordingData") -> "dict[str, pa.Table]":
 
 def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
     """Return the marked tables of a report; those of other settings only if affordable."""
-    known_findings(recording)
+    conclusions(recording)
     conclusion_table(recording, "iterations")
     for device in recording.devices:
         with suppress(RecordingError, DeviceError):
             affordable_what_if(recording, device)
-    return _known(recording)
+    drawn = {name: conclusion_table(recording, name) for name in ("shown", "other_memory")}
+    return _known(recording, drawn)
 
 
-def _known(recording: "RecordingData") -> "dict[str, pa.Table]":
+def _known(
+    recording: "RecordingData", drawn: "Mapping[str, pa.Table] | None" = None
+) -> "dict[str, pa.Table]":
+    """Return the marked tables that are known, and those that a page draws."""
     stored = stored_conclusions(recording)
-    found = {}
-    if known_findings.is_known(recording) or "findings" in stored:
-        found["findings"] = _findings_table(known_findings(recording))
+    found: dict[str, pa.Table] = {}
+    if conclusions.is_known(recording) or "conclusions" in stored:
+        found["conclusions"] = table_of(conclusions(recording))
     by_device = {
         "what_if": _what_if_by_device(recording),
         "iterations": _iterations_by_device(recording),
@@ -144,7 +144,7 @@ def _known(recording: "RecordingData") -> "dict[str, pa.Table]":
         hazards = known_hazards(recording)
         if not isinstance(hazards, str):
             found["hazards"] = hazards
-    return marked(found, recording)
+    return marked(found | dict(drawn or {}), recording)
 
 
 def _joined(name: str, by_device: "Mapping[int, pa.Table]") -> "pa.Table":
@@ -160,36 +160,3 @@ def _by_device(table: "pa.Table") -> "dict[int, pa.Table]":
     devices = plain(table["device"])
     rows = table.drop_columns(["device"])
     return {device: rows.filter(devices == device) for device in set(devices.tolist())}
-
-
-def _findings_table(found: "Sequence[Finding]") -> "pa.Table":
-    return pa.Table.from_pylist(list(map(_row, found)), schemas()["findings"])
-
-
-def _row(finding: Finding) -> dict[str, Any]:
-    row = {name: getattr(finding, name) for name in schemas()["findings"].names}
-    row |= {name: min(row[name], _MOST) for name in row if isinstance(row[name], int)}
-    row["lines"] = list(map(asdict, finding.lines))
-    row["evidence"] = [
-        {
-            "table": each.table,
-            "rows": list(each.rows),
-            "begin": each.window[0],
-            "end": min(each.window[1], _MOST),
-        }
-        for each in (finding.evidence,)
-        if each is not None
-    ]
-    return row
-
-
-def _finding(row: dict[str, Any]) -> Finding:
-    evidence = [
-        Evidence(each["table"], tuple(each["rows"]), (each["begin"], each["end"]))
-        for each in row["evidence"]
-    ]
-    changed = {
-        "lines": tuple(Line(**line) for line in row["lines"]),
-        "evidence": evidence[0] if evidence else None,
-    }
-    return Finding(**(row | changed))

@@ -1,0 +1,129 @@
+"""What happened to the memory of a device, and what dominates it, whether or not a rule applies."""
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuviz.advice.dominant import dominant
+from gpuviz.advice.finding import Evidence, Finding, Line
+from gpuviz.advice.scale import LEAST_BYTES
+from gpuviz.analysis.device_summary import summarize
+from gpuviz.analysis.sites import sites
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import ACTIONS
+from gpuviz.out_of_memory.failures import first_failure
+from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuviz.data.recording_data import RecordingData
+
+_MUCH_UNUSED = 0.25
+_MOST_LINES = 3
+# Of the recording's length, on each side of a moment.
+_AROUND = 0.02
+# What follows from no rule, and needs no change of its own.
+_said = partial(Finding, rule="", change="", certainty="certain")
+
+
+def failures(recording: "RecordingData", device: int) -> "Iterator[Finding]":
+    """Yield what failed or nearly did on a device."""
+    summary = summarize(recording, device)
+    if summary.out_of_memory:
+        yield _out_of_memory(recording, device, summary.out_of_memory)
+    if summary.retries:
+        yield _said(
+            kind="failure",
+            device=device,
+            title=f"{format_counted(summary.retries, 'allocation')} succeeded only after cached "
+            "segments were released.",
+            reason="Releasing segments waits for the device, and they are requested again later.",
+        )
+
+
+def other_facts(recording: "RecordingData") -> "Iterator[Finding]":
+    """Yield what dominates each device, and facts about its memory."""
+    largest = dominant(recording)
+    for device in recording.devices:
+        for fact in largest:
+            if fact.device == device:
+                yield _said(
+                    kind="fact", device=device, title=fact.text, reason="", lines=(fact.line,)
+                )
+        yield from _unused(recording, device)
+        yield from _still_allocated(recording, device)
+
+
+def around(recording: "RecordingData", time_ns: int) -> tuple[int, int]:
+    """Return the window that shows a moment."""
+    start, end = recording.time_range
+    half = max(int((end - start) * _AROUND), 1000)
+    return max(time_ns - half, start), time_ns + half
+
+
+def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Finding:
+    events = recording.tables["memory_events"]
+    is_ours = plain(events["device"]) == device
+    rows = np.flatnonzero(is_ours & (codes(events["action"], ACTIONS) == ACTIONS.index("oom")))
+    first = first_failure(recording, device)
+    sites_of = map(recording.call_stacks.call_site, plain(events["stack"])[rows].tolist())
+    free = first.device_free
+    on_device = "" if free is None else f", when {format_bytes(free)} of the device were free"
+    return _said(
+        kind="failure",
+        device=device,
+        title=f"{format_counted(count, 'allocation')} failed: out of memory.",
+        reason=f"The first requested {format_bytes(first.size)} at "
+        f"{format_duration(first.time_ns)}{on_device}. {first.summary}",
+        lines=tuple(
+            Line(site, source, format_counted(times, "time"))
+            for (site, source), times in Counter(sites_of).most_common(_MOST_LINES)
+        ),
+        evidence=Evidence("memory_events", tuple(rows.tolist()), around(recording, first.time_ns)),
+    )
+
+
+def _unused(recording: "RecordingData", device: int) -> "Iterator[Finding]":
+    summary = summarize(recording, device)
+    unused = summary.free_at_peak / max(summary.reserved_at_peak, 1)
+    if unused > _MUCH_UNUSED and summary.free_at_peak >= LEAST_BYTES:
+        yield _said(
+            kind="fact",
+            device=device,
+            title=f"{format_share(unused)} of the reserved memory was free at the peak.",
+            reason=f"{format_bytes(summary.free_at_peak)} of "
+            f"{format_bytes(summary.reserved_at_peak)}; the largest free block had "
+            f"{format_bytes(summary.largest_free_at_peak)}, and "
+            f"{format_share(summary.fragmentation_at_peak)} of the free bytes were elsewhere.",
+            evidence=Evidence("memory_events", (), around(recording, summary.allocated_peak_ns)),
+        )
+
+
+def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Finding]":
+    summary = summarize(recording, device)
+    if not summary.allocations_end:
+        return
+    blocks = format_counted(summary.allocations_end, "block")
+    were = "was" if summary.allocations_end == 1 else "were"
+    rows = sites(recording, "line", at="end", device=device).slice(0, _MOST_LINES)
+    yield _said(
+        kind="fact",
+        device=device,
+        title=f"{blocks} ({format_bytes(summary.allocated_end)}) {were} still allocated at the "
+        "end.",
+        reason="",
+        lines=tuple(
+            Line(
+                row["site"],
+                row["source"],
+                f"{format_bytes(row['live_bytes'])} in "
+                f"{format_counted(row['live_count'], 'block')}",
+                row["stack"],
+            )
+            for row in rows.to_pylist()
+            if row["live_count"]
+        ),
+    )

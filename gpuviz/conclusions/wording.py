@@ -1,0 +1,111 @@
+"""Conclusions as sentences, and what could not be looked at."""
+
+import re
+from typing import TYPE_CHECKING
+
+from gpuviz.analysis.preparation import PREPARATIONS
+from gpuviz.quantities import format_bytes, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gpuviz.advice.finding import Finding
+    from gpuviz.analysis.steady_state import SteadyState
+    from gpuviz.data.recording_data import RecordingData
+
+# All but the last two parts of a path, in `function (file:line)`.
+_FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
+_NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
+# Of the window; what is less of it need not be said.
+_LEAST_LEFT_OUT = 0.01
+
+
+def saving(finding: "Finding") -> str:
+    """Return what a finding saves: bytes of the peak, reserved memory, time, or several of these.
+
+    A saving after the findings before it is given if it differs.
+    """
+    parts = []
+    if finding.saved_bytes:
+        size = f"{format_bytes(finding.saved_bytes)} of the peak"
+        parts.append(size + _after_others(finding.saved_bytes, finding.further_bytes, format_bytes))
+    if finding.saved_reserved_bytes:
+        parts.append(f"{format_bytes(finding.saved_reserved_bytes)} of reserved memory")
+    if finding.saved_ns:
+        about = "" if finding.certainty == "certain" else "about "
+        time = f"{about}{format_duration(finding.saved_ns)}{_share(finding)}"
+        parts.append(time + _after_others(finding.saved_ns, finding.further_ns, format_duration))
+    return " and ".join(parts)
+
+
+def _share(finding: "Finding") -> str:
+    if not finding.working_ns:
+        return ""
+    return f", {format_share(min(finding.saved_ns / finding.working_ns, 1))} of the time"
+
+
+def _after_others(alone: int, further: int, text: "Callable[[int], str]") -> str:
+    if text(alone) == text(further):
+        return ""
+    return f" (after those above: {text(further) if further > 0 else 'nothing'})"
+
+
+def left_out(state: "SteadyState") -> str:
+    """Return what a steady state leaves out, by cause; empty if that is next to nothing."""
+    if state.left_out_ns < _LEAST_LEFT_OUT * state.window_ns:
+        return ""
+    causes = [
+        f"{format_duration(time)} {cause}"
+        for cause, time in zip(PREPARATIONS, state.warm_up_ns, strict=True)
+        if time >= _LEAST_LEFT_OUT * state.left_out_ns
+    ]
+    warm_up = f"{format_duration(sum(state.warm_up_ns))} of warm-up ({', '.join(causes)})"
+    between = f"{format_duration(state.between_cells_ns)} between cells"
+    parts = [warm_up] if causes else []
+    parts += [between] if state.between_cells_ns else []
+    return f"without {' and '.join(parts)}"
+
+
+def short_saving(finding: "Finding") -> str:
+    """Return what a finding saves in a word or two: bytes of the peak or reserved, else time."""
+    if size := finding.saved_bytes or finding.saved_reserved_bytes:
+        return format_bytes(size)
+    return format_duration(finding.saved_ns) if finding.saved_ns else ""
+
+
+def short_site(site: str) -> str:
+    """Return a call site without all but the last two parts of its path."""
+    return _FOLDERS.sub("", site)
+
+
+def nothing_found(found: "Iterable[Finding]") -> str:
+    """Return that nothing was found, if there are at most facts that are no faults; else empty."""
+    return "" if any(each.kind != "fact" for each in found) else _NOTHING_FOUND
+
+
+def sentences(finding: "Finding") -> tuple[str, ...]:
+    """Return what explains a finding, below its title: the saving, the reason, the change."""
+    saved = saving(finding)
+    parts = (f"Saves {saved}." if saved else "", finding.reason, finding.change)
+    return tuple(filter(None, parts))
+
+
+def unknown(recording: "RecordingData") -> tuple[str, ...]:
+    """Return sentences on what could not be looked at in a recording, and why."""
+    tables = recording.tables
+    sentences = []
+    if not tables["memory_events"].num_rows:
+        sentences.append("No memory was recorded, so nothing is said about it.")
+    if not tables["activities"].num_rows:
+        sentences.append(
+            "No kernels and copies were recorded, so nothing is said about time, nor about arrays "
+            "that are not used."
+        )
+    elif not tables["launch_blocks"].num_rows:
+        sentences.append(
+            "It was not recorded which kernels use which arrays, so nothing is said about arrays "
+            "that are not used, nor about streams that wait for others without need."
+        )
+    if recording.dropped:
+        sentences.append("Events are missing, so nothing is said about arrays.")
+    return tuple(sentences)

@@ -1,0 +1,163 @@
+"""HTML from templates, which escape every text; the only module that writes a table."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from gpuviz.conclusions.wording import short_site
+from gpuviz.data.escaping import as_unicode
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_CODE = re.compile("`([^`]+)`")
+# The heading of a column of bars, for screen readers.
+BAR_HEADING = Markup('<span class="gpuviz-unseen">As a bar</span>')
+# Of the drawing of a bar, which is stretched to the width of its column.
+_WIDTH, _HEIGHT = 1000, 10
+# Inline, because JupyterLab removes style elements from untrusted notebooks.
+NUMBER = "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"
+TEXT = "text-align:left"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table.
+
+    Attributes:
+        text: Text, or HTML that is marked as such.
+        title: Shown while the pointer is over it.
+        css_class: Its class.
+        is_heading: Whether it is the heading of its row.
+    """
+
+    text: str
+    title: str = ""
+    css_class: str = ""
+    is_heading: bool = False
+
+
+def columns(numbers: str) -> tuple[str, ...]:
+    """Return the styles of columns from a letter each: ``n`` for numbers, ``t`` for texts."""
+    return tuple(NUMBER if each == "n" else TEXT for each in numbers)
+
+
+def html(pattern: str, *texts: Any, **named: Any) -> Markup:
+    """Return a pattern of HTML, as of ``str.format``, filled with texts, which are escaped."""
+    return Markup(pattern).format(*texts, **named)  # noqa: S704 - patterns are literals
+
+
+def trusted(text: str) -> Markup:
+    """Return a text of gpuviz's own files as HTML, which no template escapes."""
+    return Markup(text)  # noqa: S704 - no text of a recording
+
+
+def joined(parts: Iterable[str], separator: str = "") -> Markup:
+    """Return pieces of HTML one after the other; those not marked as HTML are escaped."""
+    return Markup(separator).join(parts)  # noqa: S704 - separators are literals
+
+
+def part(name: str, *values: Any, **named: Any) -> Markup:
+    """Return what a macro of ``templates/parts.html`` makes of values."""
+    macro = getattr(_environment().get_template("parts.html").module, name)
+    return Markup(macro(*values, **named))  # noqa: S704 - templates escape
+
+
+def page(template: str, **values: Any) -> tuple[str, str]:
+    """Return a page before and after the recording that it embeds; texts are escaped.
+
+    Args:
+        template: The name of a file in ``templates``.
+        values: The texts, and the pieces that are marked as HTML.
+    """
+    environment = _environment()
+    source, _, _ = environment.loader.get_source(environment, template)  # type: ignore[union-attr] # there is one
+    before, _, after = source.partition("{{ recording }}")
+    halves = (environment.from_string(half).render(values) for half in (before, after))
+    return next(halves), next(halves)
+
+
+@cache
+def _environment() -> "Environment":
+    # Not at import, because only pages need it.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("gpuviz.present"),
+        autoescape=True,
+        finalize=_finalized,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"code": with_code, "short_site": short_site}
+    environment.tests["cell"] = lambda value: isinstance(value, Cell)
+    return environment
+
+
+def _finalized(value: Any) -> Any:
+    """Return a text without what UTF-8 cannot express."""
+    if isinstance(value, Markup):
+        return Markup(as_unicode(value))  # noqa: S704 - it was marked before
+    return as_unicode(value) if isinstance(value, str) else value
+
+
+def panel(title: str, body: str, *, slug: str, count: int = 0) -> Markup:
+    """Return a section that the page shows as a tab of its drawer.
+
+    Args:
+        title: The tab's title.
+        body: HTML.
+        slug: The tab's name in links and scripts.
+        count: Shown beside the title; omitted if 0.
+    """
+    return part("panel", title, body, slug, f"{title} {count}" if count else title)
+
+
+def facts_list(facts: Mapping[str, str]) -> Markup:
+    """Return a list of facts by name, without empty ones."""
+    return part("facts", {name: text for name, text in facts.items() if text})
+
+
+def code_and_site(source: str, site: str) -> Markup:
+    """Return a source line, if known, and its call site with a shortened path."""
+    return part("code_and_site", source.strip(), site)
+
+
+def with_code(text: str) -> Markup:
+    """Return text as HTML, with what is between backquotes as code."""
+    return Markup(_CODE.sub(r'<code class="gpuviz-code">\1</code>', str(escape(text))))  # noqa: S704 - escaped
+
+
+def table(label: str, headings: Sequence[str], rows: "Iterable[Iterable[str | Cell]]") -> Markup:
+    """Return a scrollable table of a page."""
+    return part("table", headings, list(map(tuple, rows)), label)
+
+
+def inline_table(
+    headings: Sequence[str], rows: "Iterable[Iterable[str | Cell]]", styles: Sequence[str]
+) -> Markup:
+    """Return a table for a notebook, with a style for each column."""
+    return part("table", headings, list(map(tuple, rows)), "", styles)
+
+
+def items(parts: Iterable[str], css_class: str) -> Markup:
+    """Return an HTML list; empty without parts."""
+    return part("items", list(parts), css_class)
+
+
+def bar(before: int, added: int, largest: int, responsible: str) -> Markup:
+    """Return a bar of a table as HTML: a pale part and a coloured one.
+
+    Args:
+        before: Bytes of the pale part.
+        added: Bytes of the coloured part.
+        largest: Bytes of the longest bar.
+        responsible: Who is responsible for what was added, which decides the colour.
+    """
+    begin, length = (f"{size / largest * _WIDTH:.1f}" for size in (before, added))
+    return part("bar", begin, length, responsible, _WIDTH, _HEIGHT)

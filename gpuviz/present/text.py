@@ -1,0 +1,94 @@
+"""Conclusions, hazards and growing memory as text of a terminal."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.analysis.processes import device_names
+from gpuviz.conclusions.growth import NOTHING_GROWS, held, pace
+from gpuviz.conclusions.wording import nothing_found, sentences, unknown
+from gpuviz.hazards.known import unknown as unknown_hazards
+from gpuviz.hazards.text import NOTHING_FOUND, done, title
+from gpuviz.quantities import format_counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from gpuviz.advice.finding import Finding
+    from gpuviz.data.recording_data import RecordingData
+    from gpuviz.hazards.hazard import Hazard, HazardOperation
+
+
+def conclusions_text(
+    recording: "RecordingData", found: "Sequence[Finding]", most: int | None
+) -> str:
+    """Return conclusions as text, in their order, and what was not looked at.
+
+    Args:
+        recording: The recording.
+        found: What gpuviz says about it.
+        most: The number that is shown; all if None.
+    """
+    shown = found[:most]
+    nothing = nothing_found(found)
+    parts = [nothing, ""] if nothing else []
+    parts += [f"{_numbered(number, each)}\n" for number, each in enumerate(shown, 1)]
+    if len(shown) < len(found):
+        parts.append(f"{format_counted(len(found) - len(shown), 'more finding')}: --all")
+    return "\n".join([*parts, *unknown(recording)]).rstrip()
+
+
+def finding_text(finding: "Finding") -> str:
+    """Return a finding as text: the title, and indented what it saves, why, and what to change."""
+    source = f" [{finding.rule}, {finding.certainty}]" if finding.rule else ""
+    lines = (f"{line.amount}: {line.site}" for line in finding.lines)
+    return "\n   ".join([f"{finding.title}{source}", *sentences(finding), *lines])
+
+
+def findings_text(found: "Sequence[Finding]") -> str:
+    """Return findings as text, numbered, or that nothing was found."""
+    return "\n\n".join(map(_numbered, range(1, len(found) + 1), found)) or nothing_found(found)
+
+
+def _numbered(number: int, finding: "Finding") -> str:
+    return f"{number}. {finding_text(finding)}"
+
+
+def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
+    """Return hazards as text, or why there are none."""
+    if not found:
+        return unknown_hazards(recording) or NOTHING_FOUND
+    names = device_names(recording)
+    return "\n\n".join(
+        "\n".join(_hazard(number, hazard, names.get(hazard.device, "")))
+        for number, hazard in enumerate(found, start=1)
+    )
+
+
+def _hazard(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
+    yield f"{number}. {title(hazard)}"
+    if device:
+        yield f"   in {device}"
+    yield from _operation("first ", hazard, hazard.first)
+    yield from _operation("second", hazard, hazard.second)
+    yield f"   allocated in {hazard.allocated}"
+    if hazard.freed and hazard.second.mode != "frees":
+        yield f"   freed in {hazard.freed}"
+    yield f"   fix: {hazard.fix}"
+
+
+def _operation(place: str, hazard: "Hazard", operation: "HazardOperation") -> "Iterator[str]":
+    yield f"   {place} {done(hazard, operation)}, {operation.site}"
+    if operation.source:
+        yield f"          {operation.source}"
+
+
+def leaks_text(table: "pa.Table") -> str:
+    """Return what `gpuviz.Recording.leaks` returned as text, two lines for each line of code."""
+    rows = table.to_pylist()
+    return "\n".join(text for row in rows for text in _growth(row)) if rows else NOTHING_GROWS
+
+
+def _growth(row: dict[str, Any]) -> tuple[str, str]:
+    source = f"  {row['source']}" if row["source"] else ""
+    return f"{pace(row):>10}  {row['site']}{source}", f"{'':>10}  {held(row)}"
