@@ -47,10 +47,8 @@ from gpuviz.data.marks import formatted
 from gpuviz.data.recording_data import Moment, RecordingData
 from gpuviz.exports.writers import writer
 from gpuviz.formats import gpuviz
-from gpuviz.formats.detection import read
 from gpuviz.hazards.described import described
 from gpuviz.hazards.known import known_hazards
-from gpuviz.merging.merge import merge as merged
 from gpuviz.out_of_memory.failures import out_of_memory
 
 if TYPE_CHECKING:
@@ -89,6 +87,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Reco
         FormatError: The file is damaged, unknown or too new, or would take more memory than
             allowed, which is found before it is expanded; the text names the part.
     """
+    # Programs that only record need no reader of other formats.
+    from gpuviz.formats.detection import read
+
     return Recording.of(read(Path(path), max_bytes=max_bytes))
 
 
@@ -111,6 +112,8 @@ def merge(sources: "Source | Iterable[Source]") -> "Recording":
         GpuvizError: There is no recording, or one is merged, a part of a longer one, or has
             impossible times.
     """
+    from gpuviz.merging.merge import merge as merged
+
     return Recording.of(merged(sources))
 
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pyarrow.compute as pc
 
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
@@ -157,6 +156,8 @@ def without_waits(schedule: Schedule, waits: Waits) -> RemovedWaits:
 
 def _longest(schedule: Schedule) -> "Iterator[Waits]":
     """Yield the lines during whose waits the GPU works longest."""
+    import pyarrow.compute as pc
+
     recording = schedule.recording
     table = derived(recording)["host_waits"]
     if not table.num_rows:

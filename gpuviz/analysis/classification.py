@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuviz import _core
 from gpuviz.analysis.calls import call_kinds
@@ -110,6 +109,8 @@ def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":
 
 def _parts_within(waits: "pa.Table", window: "tuple[int, int]") -> "dict[str, pa.Array]":
     """Return the parts of waits in a window: first the host waits for work, then for a copy."""
+    import pyarrow.compute as pc
+
     unknown = plain(pc.is_null(waits["waiting_ns"]).cast("uint8")).astype(bool)
     began = plain(waits["time"]) + plain(pc.fill_null(waits["waiting_ns"], 0))
     waiting = np.clip(began, *window) - np.clip(plain(waits["time"]), *window)

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import Groups
@@ -38,6 +37,8 @@ def synchronizations(
     Raises:
         ValueError: ``by`` has another value.
     """
+    import pyarrow.compute as pc
+
     check_by(by, ("kind", "line", "stack"))
     waits = derived(recording)["host_waits"]
     kinds, names = codes(waits["kind"], _KINDS).astype(np.int64), plain(waits["name"])

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.alignment import CodeLine, Pair, align, line_of
@@ -14,6 +13,7 @@ from gpuviz.comparison.kernels import changed_kernels, kernel_times
 from gpuviz.comparison.memory import UNKNOWN_LINE, changes_of_peak, held_at_peak, stacks_in_use
 from gpuviz.comparison.regressions import regressions
 from gpuviz.comparison.totals import changed, idle_time, totals
+from gpuviz.data.columns import plain
 from gpuviz.data.marks import TABLE_MARK
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Differences:
     @cached_property
     def totals(self) -> "pa.Table":
         """The rows of `quantities` that differ."""
-        found: pa.Table = self.quantities.filter(pc.not_equal(self.quantities["change"], 0))
+        found: pa.Table = self.quantities.filter(pa.array(plain(self.quantities["change"]) != 0))
         return found
 
     @cached_property

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuviz.data.arrays import coded, empty
 from gpuviz.data.columns import codes, plain, rows_at
@@ -129,6 +128,8 @@ def _unknown_id(
 
 def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the tables with ids that refer to no row replaced by 0, or left out of lists."""
+    import pyarrow.compute as pc
+
     repaired = dict(tables)
     for table, column, target in REFERENCES:
         used = repaired[table][column]
@@ -144,6 +145,8 @@ def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table
 
 def _lists_of_known(lists: "pa.ChunkedArray", known: "pa.Array") -> "pa.ChunkedArray":
     """Return the lists without items that are not known, which may be 0."""
+    import pyarrow.compute as pc
+
     items = _items(lists)
     is_known = pc.is_in(items, value_set=pa.concat_arrays([known, pa.array([0], known.type)]))
     if pc.all(is_known).as_py() is not False:

@@ -13,7 +13,6 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuviz.data import conclusions, derived, tables
 
@@ -270,6 +269,8 @@ def decoded_bytes(table: "pa.Table", schema: "pa.Schema") -> int:
 
 
 def _text_bytes(array: "pa.DictionaryArray") -> int:
+    import pyarrow.compute as pc
+
     words: Any = array.dictionary
     if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
         return 0

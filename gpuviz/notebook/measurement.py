@@ -4,8 +4,6 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
 from gpuviz.notebook.asked import default_stream_fact, hazards_fact
 from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import CellResult, cell_result
@@ -92,4 +90,6 @@ class Measurement:
 
 def _last_end(recording: "Recording") -> int:
     """Return the end of the cell's last GPU activity in ns; 0 without any."""
+    import pyarrow.compute as pc
+
     return int(pc.max(recording.table("activities")["end"]).as_py() or 0)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.initial_state import initial_state
@@ -98,6 +97,7 @@ def _calls(
 
 def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the tables without call stacks and frames that no row refers to."""
+    import pyarrow.compute as pc
 
     def only(table: str, ids: "list[pa.ChunkedArray]") -> "pa.Table":
         used = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.uint32())

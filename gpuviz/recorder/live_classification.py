@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from gpuviz import _core
 from gpuviz.analysis.classification import classify, derive, table_of
@@ -85,6 +84,8 @@ class LiveClassification:
     def restart(self, tables: "Tables") -> "dict[str, pa.Table]":
         """Replace the known rows with all rows so far, and return what `whole` returns."""
         # Takes a tenth of a second; while a cell computes, a thread would need two.
+        import pyarrow.compute  # noqa: F401
+
         empty = schemas()
         needed = (*_TAILS, *_SMALL, *_NEWEST)
         known = {name: tables.get(name, empty[name].empty_table()) for name in needed}

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuviz.analysis.classification import with_own
 from gpuviz.analysis.derived_tables import derived
@@ -305,6 +304,8 @@ def _with_empty(recording: "Recording", name: str) -> "Recording":
 
 def _without_unused(recording: "Recording") -> "Recording":
     """Return the recording without unreferenced call stacks and names."""
+    import pyarrow.compute as pc
+
     tables = dict(recording.tables)
     users = ("memory_events", "host_memory_events", "api_calls")
     tables["stacks"] = _used(tables["stacks"], *(tables[name]["stack"] for name in users))
@@ -323,5 +324,7 @@ def _without_unused(recording: "Recording") -> "Recording":
 
 
 def _used(table: "pa.Table", *columns: "pa.ChunkedArray") -> "pa.Table":
+    import pyarrow.compute as pc
+
     ids = pa.concat_arrays([pc.unique(column) for column in columns])
     return table.filter(pc.is_in(table["id"], value_set=ids.unique()))

@@ -334,10 +334,10 @@ def test_heavy_libraries_are_imported_only_when_they_are_needed():
 
 
 def heavy_imports(path: Path) -> set[str]:
-    heavy = {"cupy", "cupyx", "plotly", "ipywidgets", "anywidget"}
+    heavy = {"cupy", "cupyx", "plotly", "ipywidgets", "anywidget", "pyarrow.compute"}
     if layer_of(path) not in COMPUTING:
         # Programs and Jupyter servers import these files before they record or show anything.
-        heavy |= {"numpy", "pyarrow", "pyarrow.compute"}
+        heavy |= {"numpy", "pyarrow"}
     if layer_of(path) == "notebook":
         # Widgets derive from their classes; their files are imported only when a widget is created.
         heavy -= {"ipywidgets", "anywidget"}

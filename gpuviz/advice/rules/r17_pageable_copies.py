@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
@@ -135,6 +134,8 @@ def _rate(schedule: Schedule, sizes: "NDArray[Any]", copies: "NDArray[Any]") -> 
 
 def _transfer_ns(recording: "RecordingData") -> "NDArray[Any]":
     """Return how long each call of ``api_calls`` blocked the host during its transfer, in ns."""
+    import pyarrow.compute as pc
+
     waits = derived(recording)["host_waits"]
     calls, transfer = plain(waits["call"]), plain(pc.fill_null(waits["transfer_ns"], 0))
     blocked = np.zeros(recording.tables["api_calls"].num_rows, np.int64)
