@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 _NOWHERE = (-1, -1)
+# A rank that comes last keeps the devices of all others waiting.
+_OF_ALL = {"R48"}
 
 
 def items_of(
@@ -49,8 +51,11 @@ def shown_conclusions(recording: "RecordingData") -> pa.Table:
 
 
 def findings_of(recording: "RecordingData", device: int) -> list[Item]:
-    """Return the conclusions about a device."""
-    return items_of(recording, [each for each in conclusions(recording) if each.device == device])
+    """Return the conclusions about a device, and what holds up all devices."""
+    found = conclusions(recording)
+    return items_of(
+        recording, [each for each in found if each.device == device or each.rule in _OF_ALL]
+    )
 
 
 def hazards_of(recording: "RecordingData", device: int) -> list[Item]:
