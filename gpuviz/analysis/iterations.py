@@ -238,9 +238,21 @@ def _ranges(recording: "RecordingData", launches: _Launches) -> _Found | None:
 def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
     """Return the iterations in the order of the launches; None if there is no clear period."""
     lines = launches.lines()
-    found = repeats(launches.sites(), fewest=FEWEST)
-    if found is None or len(np.unique(lines[_usual(found)])) < 2 or not lines[_usual(found)].all():  # noqa: PLR2004
-        return None
+    # A line may repeat kernels and copies within itself, as each layer of a model does.
+    for elements in (launches.sites(), numbered(lines)[0]):
+        found = repeats(elements, fewest=FEWEST)
+        if found is not None and _is_of_lines(lines[_usual(found)]):
+            return _repeated(recording, launches, found)
+    return None
+
+
+def _is_of_lines(lines: "NDArray[Any]") -> bool:
+    """Return whether launches are of at least two lines, all known."""
+    return bool(lines.all()) and len(np.unique(lines)) >= 2  # noqa: PLR2004 - one line is no loop
+
+
+def _repeated(recording: "RecordingData", launches: _Launches, found: Repeats) -> _Found | None:
+    """Return the iterations of repeated launches; None if they are little of the recording."""
     host = launches.called[found.starts]
     last = np.append(found.starts[1:], found.end) - 1
     host_end = launches.returned[last]

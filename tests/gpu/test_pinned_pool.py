@@ -78,16 +78,13 @@ def test_automatic_record_stream_makes_the_next_owner_wait(pool):
 def uploads():
     values = np.arange(1 << 20, dtype=np.float32)
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
-    total = cupy.zeros(1, cupy.float64)
+    total = 0.0
     for step in range(20):
-        with streams[step % 2] as stream:
+        with (stream := streams[step % 2]):
             x = cupy.asarray(values)
             y = cupy.array([1.0, 2.0, float(step)])
-            total_of_step = x.sum() + y.sum()
-            stream.synchronize()
-        total += total_of_step
-    cupy.cuda.Device().synchronize()
-    return float(total[0])
+            total += float((x.sum() + y.sum()).get(stream=stream))
+    return total
 
 
 def test_uploads_of_cupy_itself_and_a_reader_that_waits_have_no_hazard():

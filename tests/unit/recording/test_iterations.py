@@ -90,6 +90,21 @@ def test_a_loop_around_lines_that_launch_again_and_again_is_found(launches):
     assert program(step * 20).iterations()["kernel_count"].to_pylist() == [len(step)] * 20
 
 
+def test_the_steps_of_a_model_whose_layers_repeat_in_one_line_are_found():
+    timeline, time, kinds = Timeline(), 0, ["kernel", "memset"] * 6 + ["kernel"] * 4
+    for step in range(12):
+        for place, kind in enumerate(kinds):
+            time += 100
+            number = step * len(kinds) + place + 1
+            timeline.call(time, time + 10, line=1 if kind == "memset" or place < 12 else 2,
+                          correlation=number)  # fmt: skip
+            timeline.activity(kind, time + 20, time + 70, correlation=number)
+
+    found = timeline.recording(duration_ns=time + 200).iterations()
+
+    assert found["kernel_count"].to_pylist() == [10] * 12
+
+
 def test_steps_are_iterations_although_every_tenth_one_reduces_much():
     step = [1, 1, 1, 1, 2]
     steps = [step + ([3] * 6 if number % 10 == 9 else []) for number in range(63)]
