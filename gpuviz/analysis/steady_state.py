@@ -84,7 +84,17 @@ def steady_state(recording: "RecordingData", device: int) -> SteadyState | None:
     used it for the first time meanwhile, see `gpuviz.analysis.preparation`, or that is between
     notebook cells. A repeated run of the same program in a warm process has none of it.
     """
-    return next((each for each in steady_states(recording) if each.device == device), None)
+    return _by_device(recording).get(device)
+
+
+def steady_of(recording: "RecordingData", device: int) -> SteadyState:
+    """Return the steady state of a device with activities."""
+    return _by_device(recording)[device]
+
+
+@Once
+def _by_device(recording: "RecordingData") -> dict[int, SteadyState]:
+    return {each.device: each for each in steady_states(recording)}
 
 
 def steady_ns(recording: "RecordingData") -> int:

@@ -10,7 +10,7 @@ from gpuviz.analysis.iterations import median_iteration
 from gpuviz.analysis.launches import durations
 from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.analysis.processes import part_of_device
-from gpuviz.analysis.steady_state import steady_states
+from gpuviz.analysis.steady_state import steady_of
 from gpuviz.conclusions.facts import around
 from gpuviz.conclusions.store import known_iterations
 from gpuviz.conclusions.wording import left_out
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.analysis.overlap import DeviceOverlap
-    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
     from gpuviz.out_of_memory.failures import OutOfMemory
     from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
@@ -146,7 +145,7 @@ def _memory_figures(recording: "RecordingData", summary: DeviceSummary) -> "Iter
 
 def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
     for lane in _lanes(recording, device):
-        steady = _steady(recording, device)
+        steady = steady_of(recording, device)
         yield busy(steady.busy, left_out(steady), tab="kernels")
         late = sum(steady.causes_ns[cause] for cause in ("host", "synchronization", "allocation"))
         detail = f"{format_duration(late)} due to the host" if late else ""
@@ -157,10 +156,6 @@ def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]"
             yield hidden_copies(lane.kernel_copy_overlap, None, "copies")
         if has_calls(recording):
             yield blocked(host_blocked_ns(recording, device), tab="waits")
-
-
-def _steady(recording: "RecordingData", device: int) -> "SteadyState":
-    return next(each for each in steady_states(recording) if each.device == device)
 
 
 def _lanes(recording: "RecordingData", device: int) -> "list[DeviceOverlap]":
@@ -246,7 +241,7 @@ def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
         return
     (lane,) = lanes
     period = "from its first to its last activity" if recording.bounds is None else "shown here"
-    steady = _steady(recording, device)
+    steady = steady_of(recording, device)
     yield busy(
         steady.busy,
         f"{format_duration(steady.busy_ns)} of the {format_duration(steady.duration_ns)} "

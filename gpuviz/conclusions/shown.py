@@ -11,6 +11,7 @@ from gpuviz.conclusions.links import rows_of
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.conclusions.wording import short_site
 from gpuviz.data.conclusions import schemas
+from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,10 +53,16 @@ def shown_conclusions(recording: "RecordingData") -> pa.Table:
 
 def findings_of(recording: "RecordingData", device: int) -> list[Item]:
     """Return the conclusions about a device, and what holds up all devices."""
-    found = conclusions(recording)
-    return items_of(
-        recording, [each for each in found if each.device == device or each.rule in _OF_ALL]
-    )
+    return items_of(recording, _by_device(recording)[device])
+
+
+@Once
+def _by_device(recording: "RecordingData") -> "dict[int, list[Finding]]":
+    found: dict[int, list[Finding]] = {device: [] for device in recording.devices}
+    for each in conclusions(recording):
+        for device in recording.devices if each.rule in _OF_ALL else (each.device,):
+            found.setdefault(device, []).append(each)
+    return found
 
 
 def hazards_of(recording: "RecordingData", device: int) -> list[Item]:

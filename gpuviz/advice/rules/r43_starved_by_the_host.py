@@ -12,7 +12,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
-from gpuviz.analysis.steady_state import steady_states
+from gpuviz.analysis.steady_state import steady_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_counted, format_duration, format_share
@@ -164,7 +164,7 @@ def _finding(
     removed[place.calls] = True
     host_ns = int(gaps.length[place.calls].sum())
     change = ScheduleChange(without_gap=removed, at_most_ns=host_ns)
-    steady = next(each for each in steady_states(recording) if each.device == device)
+    steady = steady_of(recording, device)
     times = plain(recording.tables["api_calls"]["time"])[place.calls]
     idle = format_duration(place.idle_ns)
     rows = _idle_rows(recording, device, times - gaps.length[place.calls], times)

@@ -96,5 +96,5 @@ def test_a_loaded_sanitizer_is_noticed_too(monkeypatch):
     assert not cupti.sanitizer_is_present()
 
     loaded = [Path("/lib/libc.so.6"), Path("/opt/sanitizer/libsanitizer-collection.so")]
-    monkeypatch.setattr(cupti, "_loaded_libraries", lambda: iter(loaded))
+    monkeypatch.setattr(cupti, "loaded_libraries", lambda: iter(loaded))
     assert cupti.sanitizer_is_present()

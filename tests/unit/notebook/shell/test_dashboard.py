@@ -195,7 +195,7 @@ def test_without_plotly_the_charts_are_the_command_that_installs_it(dashboard, m
 
     assert (opener, message.value) == (
         charts.opener,
-        "plotly is not installed: `pip install &#x27;plotly&gt;=5.20&#x27;`.",
+        "plotly is not installed: `pip install &#39;plotly&gt;=5.20&#39;`.",
     )
     assert charts._widget in charts.children
 
