@@ -41,11 +41,14 @@ def findings(driver: int, packages: list[tuple[str, str]], runtime: int) -> Iter
     """
     install = pip_install(*cuda_requirements(driver // 1000))
     names = ", ".join(f"{name} {version}" for name, version in packages)
+    if not runtime and names:
+        found = f"{names} cannot be imported"
+        meaning = "gpuviz records the memory of CuPy programs."
+        yield Finding("CuPy", "problem", found, meaning, install)
+        return
     if not runtime:
-        found = f"{names} cannot be imported" if names else "not installed"
-        yield Finding(
-            "CuPy", "problem", found, "gpuviz records the memory of CuPy programs.", install
-        )
+        meaning = "PyTorch and other libraries are recorded without it."
+        yield Finding("CuPy", "warning", "not installed", meaning, install)
         return
     if len(packages) > 1:
         meaning = "They overwrite each other's files, and it is undefined which one is imported."

@@ -38,10 +38,10 @@ def examine(machine: Machine, *, use_gpu: bool = False) -> Iterator[Finding]:
         yield cupy_build.compiler(served)
     yield from permissions.findings(machine)
     gpus = nvml.gpus()
-    if runtime:
+    if runtime or served:
         users = [] if isinstance(gpus, str) else [pid for gpu in gpus for pid, _ in gpu.processes]
         tools = profiling.tools_of(machine.root / "proc", users)
-        yield from profiling.findings(runtime, has_driver=bool(served), tools=tools)
+        yield from profiling.findings(runtime or served, has_driver=bool(served), tools=tools)
     yield from gpu_use.findings(machine, gpus, has_driver=bool(served))
     yield from variables.findings(machine)
     yield from jupyter.findings(machine, jupyter.installed())
