@@ -20,6 +20,7 @@ from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.periods import Repeats, repeats
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
+from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 FEWEST = 3
 # Of the launches or of the time, what the iterations have at least.
 _LEAST_SHARE = 0.5
+# How many times as long as the median iteration a regular one takes.
+_MOST_REGULAR = 1.5
 _KINDS = DICTIONARIES["activities", "kind"]
 _RANGE_KINDS = DICTIONARIES["ranges", "kind"]
 
@@ -94,8 +97,7 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
         device: Ordinal.
     """
     schema = pa.schema([field for field in schemas()["iterations"] if field.name != "device"])
-    launches = _Launches(recording)
-    found = _found(recording, launches)
+    launches, found = _found(recording)
     if found is None or not len(found.start):
         return schema.empty_table()
     columns = {
@@ -117,9 +119,23 @@ def host_spans(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]
     Of ranges, they are the begins and ends. Both are in ns and ascending; none if no iterations are
     found.
     """
-    found = _found(recording, _Launches(recording))
+    _, found = _found(recording)
     none = np.zeros(0, np.int64)
     return (none, none) if found is None else (found.host_start, found.host_end)
+
+
+def regular_from(recording: "RecordingData") -> int | None:
+    """Return when the first iteration began that took about as long as the others, in ns.
+
+    None if no iterations are found, or if the longer ones are not only at the beginning.
+    """
+    _, found = _found(recording)
+    if found is None or not len(found.start):
+        return None
+    length = found.end - found.start
+    regular = np.flatnonzero(length <= _MOST_REGULAR * np.median(length))
+    first = int(regular[0])
+    return int(found.start[first]) if first <= len(length) // 2 else None
 
 
 def peak_and_busy(
@@ -130,11 +146,13 @@ def peak_and_busy(
     return _peaks(recording, device, spans), _busy(recording, device, spans)
 
 
-def _found(recording: "RecordingData", launches: "_Launches") -> _Found | None:
+@Once
+def _found(recording: "RecordingData") -> "tuple[_Launches, _Found | None]":
+    launches = _Launches(recording)
     found = _ranges(recording, launches) or _periods(recording, launches)
     if found is not None and recording.bounds is not None:
         found = found.within(*recording.bounds)
-    return found
+    return launches, found
 
 
 class _Launches:

@@ -7,8 +7,9 @@ import numpy as np
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.iterations import regular_from
 from gpuviz.analysis.launches import calls_of
-from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.processes import part_of_device
 from gpuviz.data.columns import codes, plain
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _RANGES = DICTIONARIES["ranges", "kind"]
 _CAUSES = WORDS["idle_gaps", "cause"]
+# What is left out besides the time between cells; the last is what none of the others explains.
+WARM_UP = (*PREPARATIONS, "before the first iteration")
 # Idle time that the host's preparation causes: it has not launched, or it allocates.
 _OF_HOST = tuple(_CAUSES.index(cause) for cause in ("host", "allocation", "unknown"))
 
@@ -37,8 +40,10 @@ class SteadyState:
         device: Ordinal.
         window_ns: From the device's first activity to the end of its last, or the recording's own
             window.
+        from_ns: When the first iteration began that takes as long as the others; without
+            iterations, when the window begins.
         busy_ns: The part of it in which an activity ran.
-        warm_up_ns: The idle time in which the host prepared, for each of `PREPARATIONS`.
+        warm_up_ns: The idle time in which the host prepared, for each of `WARM_UP`.
         between_cells_ns: The idle time between notebook cells, in which nobody asked for work.
         causes_ns: The idle time of the steady state by cause, of those of
             `gpuviz.analysis.overlap.LaneOverlap`.
@@ -46,6 +51,7 @@ class SteadyState:
 
     device: int
     window_ns: int
+    from_ns: int
     busy_ns: int
     warm_up_ns: tuple[int, ...]
     between_cells_ns: int
@@ -81,8 +87,9 @@ def steady_state(recording: "RecordingData", device: int) -> SteadyState | None:
     """Return the steady state of a device; None if no activity of it was recorded.
 
     What is left out is idle time that ends with work whose host thread compiled, loaded code or
-    used it for the first time meanwhile, see `gpuviz.analysis.preparation`, or that is between
-    notebook cells. A repeated run of the same program in a warm process has none of it.
+    used it for the first time meanwhile, see `gpuviz.analysis.preparation`, that is before the
+    first iteration of the main loop that takes as long as the others, or between notebook cells. A
+    repeated run of the same program in a warm process has none of it.
     """
     return _by_device(recording).get(device)
 
@@ -107,29 +114,30 @@ def steady_ns(recording: "RecordingData") -> int:
 def steady_states(recording: "RecordingData") -> tuple[SteadyState, ...]:
     """Return the steady state of each device with activities."""
     return tuple(
-        _steady_state(
-            part_of_device(recording, lane.device), lane.device, lane.window_ns, lane.busy_ns
-        )
+        _steady_state(part_of_device(recording, lane.device), lane)
         for lane in whole_overlap(recording).devices
     )
 
 
-def _steady_state(
-    recording: "RecordingData", device: int, window_ns: int, busy_ns: int
-) -> SteadyState:
+def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyState:
     gaps = derived(recording)["idle_gaps"]
-    is_own = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
+    is_own = (plain(gaps["device"]) == lane.device) & (plain(gaps["stream"]) == 0)
     causes, cells = codes(gaps["cause"], _CAUSES), _cells(recording)
     idle = {cause: np.flatnonzero(is_own & (causes == cause)) for cause in range(len(_CAUSES))}
     inside = {cause: _within(recording, rows, cells) for cause, rows in idle.items()}
-    prepared = {cause: _prepared(recording, idle[cause], cells) for cause in _OF_HOST}
+    # A window may begin within an iteration.
+    from_ns = None if recording.bounds is not None else regular_from(recording)
+    from_ns = lane.start if from_ns is None else from_ns
+    before = Intervals(np.array([min(lane.start, from_ns)]), np.array([from_ns]))
+    prepared = {cause: _prepared(recording, idle[cause], before, cells) for cause in _OF_HOST}
     warm_up = np.sum([*prepared.values()], axis=0)
     return SteadyState(
-        device=device,
-        window_ns=window_ns,
-        busy_ns=busy_ns,
+        device=lane.device,
+        window_ns=lane.window_ns,
+        from_ns=from_ns,
+        busy_ns=lane.busy_ns,
         warm_up_ns=tuple(warm_up.tolist()),
-        between_cells_ns=max(window_ns - busy_ns - sum(inside.values()), 0) if cells else 0,
+        between_cells_ns=max(lane.idle_ns - sum(inside.values()), 0) if cells else 0,
         causes_ns={
             _CAUSES[cause]: time - int(prepared[cause].sum() if cause in prepared else 0)
             for cause, time in inside.items()
@@ -144,9 +152,9 @@ def _within(recording: "RecordingData", rows: "NDArray[Any]", cells: Intervals |
 
 
 def _prepared(
-    recording: "RecordingData", rows: "NDArray[Any]", cells: Intervals | None
+    recording: "RecordingData", rows: "NDArray[Any]", before: Intervals, cells: Intervals | None
 ) -> "NDArray[Any]":
-    """Return the idle time in some rows of ``idle_gaps`` in which the host prepared, by kind."""
+    """Return the idle time in some rows of ``idle_gaps`` that is warm-up, by kind."""
     gaps = derived(recording)["idle_gaps"]
     rows = rows[plain(gaps["activity"])[rows] >= 0]
     launches = plain(recording.tables["activities"]["correlation"])[plain(gaps["activity"])[rows]]
@@ -154,7 +162,7 @@ def _prepared(
     rows, calls = rows[calls >= 0], calls[calls >= 0]
     threads = plain(recording.tables["api_calls"]["thread"])[calls]
     begin, end = (plain(gaps[name])[rows] for name in ("time", "end"))
-    totals = np.zeros(len(PREPARATIONS), np.int64)
+    totals = np.zeros(len(WARM_UP), np.int64)
     for thread in np.unique(threads).tolist():
         chosen = threads == thread
         idle = Intervals(begin[chosen], end[chosen])
@@ -163,6 +171,7 @@ def _prepared(
             found = idle.common(spans)
             totals[kind] += found.length
             idle = idle.without(found)
+        totals[-1] += idle.common(before).length
     return totals
 
 

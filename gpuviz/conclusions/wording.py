@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.preparation import PREPARATIONS
+from gpuviz.analysis.steady_state import WARM_UP
 from gpuviz.quantities import format_bytes, format_duration, format_share
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def left_out(state: "SteadyState") -> str:
         return ""
     causes = [
         f"{format_duration(time)} {cause}"
-        for cause, time in zip(PREPARATIONS, state.warm_up_ns, strict=True)
+        for cause, time in zip(WARM_UP, state.warm_up_ns, strict=True)
         if time >= _LEAST_LEFT_OUT * state.left_out_ns
     ]
     warm_up = f"{format_duration(sum(state.warm_up_ns))} of warm-up ({', '.join(causes)})"

@@ -64,6 +64,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         gaps = host_gaps(schedule.recording, device.device)
         chosen = launching & gaps.is_short
         idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
+        idle[schedule.called < steady.from_ns] = 0
         if (
             len(kernels) < _LEAST_LAUNCHES
             or steady.busy > _MOST_BUSY

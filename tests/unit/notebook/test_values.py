@@ -49,7 +49,7 @@ def rows_of(html):
 
 def test_a_recording_shows_its_headline_and_a_picture(recording):
     html = recording._repr_html_()
-    busy = format_share(recording.overlap().devices[0].busy)
+    busy = format_share(recording.steady_state().busy)
 
     assert words(html).startswith(
         f"gpuviz peak 161 MiB; nothing still allocated; GPU busy {busy}; took 214 ms."

@@ -87,8 +87,8 @@ def test_the_first_use_of_a_library_is_left_out_and_work_of_another_line_is_not(
     same, other = (library_call(line).steady_state() for line in (2, 3))
 
     # From the load to the launch; what is not the host's is the start of the kernel.
-    assert same.warm_up_ns == (0, 100, 710)
-    assert other.warm_up_ns == (0, 100, 110 + 10)
+    assert same.warm_up_ns == (0, 100, 710, 0)
+    assert other.warm_up_ns == (0, 100, 110 + 10, 0)
 
 
 def test_a_kernel_that_ran_before_a_window_is_not_used_for_the_first_time_in_it():
@@ -149,3 +149,37 @@ def test_common_time_and_the_rest_are_those_of_each_ns(seed):
 
     assert instants(one.common(other)) == instants(one) & instants(other)
     assert instants(one.without(other)) == instants(one) - instants(other)
+
+
+def test_idle_time_before_the_first_regular_iteration_is_left_out():
+    def program(gpu):
+        gpu.launch("start", duration=1e-3)
+        gpu.synchronize()
+        gpu.work_on_host(0.5)
+        for step in range(20):
+            gpu.launch("forward", duration=1e-3)
+            gpu.launch("backward", duration=1e-3)
+            gpu.work_on_host(30e-3 if step < 2 else 3e-3)
+            gpu.synchronize()
+
+    recording = timed(program)
+    state = recording.steady_state()
+
+    assert recording.iterations().num_rows == 20
+    assert sum(state.warm_up_ns[:3]) < MS / 100
+    # The first two iterations take longer than the others.
+    assert state.warm_up_ns[3] == pytest.approx(500 * MS + 2 * 28 * MS, rel=0.02)
+    assert left_out(state) == "without 556 ms of warm-up (556 ms before the first iteration)"
+
+
+def test_a_window_has_no_time_before_a_loop_that_may_have_begun_before():
+    def program(gpu):
+        for _ in range(20):
+            gpu.launch("forward", duration=1e-3)
+            gpu.launch("backward", duration=1e-3)
+            gpu.work_on_host(3e-3)
+            gpu.synchronize()
+
+    recording = timed(program)
+
+    assert recording.window(12 * MS, 60 * MS).steady_state().left_out_ns == 0
