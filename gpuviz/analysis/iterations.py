@@ -81,8 +81,7 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     where the next one begins; the last one ends with its last launch or the work of it. If the GPU
     has work left when the host begins an iteration, it begins when the GPU does. Of nested loops
     this is the inner one if launches outside it are that few, else the outer one. In both cases,
-    iterations have at least half of the launches or of the
-    recorded time.
+    iterations have at least half of the launches or of the recorded time.
 
     Columns: ``number`` (from 1); ``name`` of the range, empty without one; ``start``, ``end``,
     ``duration_ns``; in this time, ``peak_bytes`` (most bytes allocated), ``busy_ns`` (in which an

@@ -53,8 +53,8 @@ def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
 
     More than half of them are equal. All others together differ from these in the number of their
     elements by at most 5 % of the elements (20 % if at least 85 % of the repetitions are equal), or
-    by one element if there are few. What is before and
-    after them may be anything. At least eight elements repeat.
+    by one element if there are few. What is before and after them may be anything. At least eight
+    elements repeat.
 
     Args:
         elements: Numbers from 0.

@@ -1,4 +1,4 @@
-"""What a program does once before it can work: compile, load code, use it first.
+"""What a program does once before it can work: compiling, loading code, starting libraries.
 
 CUDA loads a kernel's code when the kernel is first launched (lazy loading, since CUDA 11.7),
 libraries such as cuBLAS load modules, allocate and create streams on first use, and CuPy and Numba
@@ -80,6 +80,7 @@ def prepares(recording: "RecordingData") -> "NDArray[Any]":
     return of_run
 
 
+@Once
 def _runs(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the rows of ``api_calls`` by thread and time, and the number of the run of each.
 

@@ -61,15 +61,26 @@ class OtherLibraries:
         only_observe: Whether to install the allocator in none of them.
     """
 
-    allocator = "observe"
-    allocator_name = TORCH_ALLOCATOR
     framework = ""
     memory = "device"
 
     def __init__(self, *, stacks: bool, only_observe: bool) -> None:
         cuda_driver()
         self._stacks = stacks
+        self._only_observe = only_observe
         self._libraries = RecordedLibraries(stacks=stacks, only_observe=only_observe)
+
+    @property
+    def allocator(self) -> str:
+        """``observe`` beside torch, whose allocator serves most of the memory then."""
+        return "observe" if self._only_observe or "torch" in sys.modules else "caching"
+
+    @property
+    def allocator_name(self) -> str:
+        """The name of torch's allocator, else of gpuviz's; empty if neither serves."""
+        if "torch" in sys.modules:
+            return TORCH_ALLOCATOR
+        return "" if self._only_observe else "gpuviz caching allocator"
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return nothing: all tables grow during the recording."""

@@ -1,5 +1,8 @@
 """The devices that a source describes: those with memory, and those that only run kernels."""
 
+import sys
+from types import ModuleType
+
 import pytest
 
 from gpuviz.errors import DeviceUnavailableError
@@ -49,5 +52,9 @@ def test_without_cupy_the_devices_of_any_kernel_are_described(allocator, monkeyp
 
     assert [row["id"] for row in source.devices({1, 3})] == [1, 3]
     assert source.sample() == []
+    own = ("caching", "gpuviz caching allocator") if allocator == "caching" else ("observe", "")
+    assert (source.allocator, source.allocator_name) == own
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    assert (source.allocator, source.allocator_name) == ("observe", "PyTorch's caching allocator")
     with pytest.raises(DeviceUnavailableError, match="CuPy is not installed"):
         record(record_stream="auto")
