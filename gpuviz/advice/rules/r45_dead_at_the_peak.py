@@ -30,10 +30,11 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Trigger: blocks that one line allocated are allocated at the peak, their last use is before it,
     and they are freed after it. The saving is the decrease of the peak if every block of that line
     were freed right after its last use. Blocks that the recording does not free are not counted: a
-    later cell may use them. Neither are those that nothing reads, which R01 finds.
+    later cell may use them. Neither are those that nothing reads, which R01 finds, nor those
+    without a call stack: nobody could tell which variable to delete.
     """
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
-    dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread
+    dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
     for blocks, change, saved in changes_by_line(device, dead, device.begin, end):
         yield _finding(device, blocks, change, saved)
 
@@ -47,7 +48,7 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved
         title=f"{format_bytes(int(device.size[blocks].sum()))} from "
         f"{named(line.site, line.source)} is still allocated at the peak, "
         "where nothing uses it any more.",
-        reason=f"The last use of {'the array' if is_one else f'these {len(blocks)} arrays'} is "
+        reason=f"Nothing uses {'the array' if is_one else f'these {len(blocks)} arrays'} after "
         f"{last_use}. The peak is reached by {named(*device.site_of(device.peak_stack))}.",
         change=f"Delete it (`del`) after {last_use}."
         if is_one

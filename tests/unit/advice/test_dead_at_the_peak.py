@@ -40,7 +40,7 @@ def test_an_array_is_found_and_deleting_it_saves_what_was_predicted():
         "uses it any more."
     )
     assert finding.reason == (
-        'The last use of the array is `gpu.launch("flatten", duration=1e-4, reads=[image], '
+        'Nothing uses the array after `gpu.launch("flatten", duration=1e-4, reads=[image], '
         "writes=[flat])`. The peak is reached by `large = gpu.empty(64 * MIB)`."
     )
     assert finding.change == (

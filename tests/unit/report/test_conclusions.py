@@ -51,7 +51,7 @@ def test_failures_come_first_then_findings():
     assert "of the peak" in shown[-1].title
     (saves, reason, _) = next(sentences(each) for each in shown if each.title == TITLE)
     assert saves == "Saves 32.0 MiB of the peak."
-    assert reason.startswith("The last use of the array is ")
+    assert reason.startswith("Nothing uses the array after ")
 
 
 def test_a_finding_is_shown_on_its_own_device_only():

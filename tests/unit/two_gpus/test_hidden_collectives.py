@@ -71,3 +71,16 @@ def test_the_report_begins_with_the_share_of_each_rank(tmp_path):
     text = (tmp_path / "report.html").read_text()
     assert "Beside other kernels and copies: rank 0 " in text
     assert "hidden and rank 1 " in text
+
+
+@pytest.mark.parametrize("training", ["hidden", "exposed", "late_rank"])
+def test_the_buckets_have_the_line_that_runs_the_backward_pass(training):
+    rows = load(training).hidden_collectives().to_pylist()
+
+    assert {row["source"] for row in rows} == {"loss.backward()"}
+
+
+def test_memory_of_before_the_recording_without_a_line_is_not_to_be_deleted():
+    found = load("late_rank").findings()
+
+    assert [finding.rule for finding in found if finding.rule == "R45"] == []
