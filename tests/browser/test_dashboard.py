@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.lab import (
     LAB,
@@ -88,6 +88,8 @@ def select_a_block(page: Page) -> str:
     for share in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3):
         page.mouse.click(*point(page, MAP, 0.5, share))
         if "Block of" in selected.inner_text():
+            # Its call stack may arrive with a later batch than the block.
+            expect(selected).to_contain_text("In [4]:")
             return selected.inner_text()
     raise AssertionError(f"no block was hit: {selected.inner_text()}")
 
