@@ -191,13 +191,24 @@ def _synchronous(client: "Client | None") -> "Client":
     return client
 
 
+def workers_of(client: "Client") -> dict[str, dict[str, Any]]:
+    """Return what the scheduler knows about each worker, by address.
+
+    Asks the scheduler itself: a client replaces the answer of its ``scheduler_info`` every two
+    seconds by one without workers, which may happen before that returns.
+    """
+    scheduler: Any = client.scheduler
+    workers: dict[str, dict[str, Any]] = client.sync(scheduler.identity, n_workers=-1)["workers"]
+    return workers
+
+
 def _names_of(
     client: "Client", workers: "int | Iterable[str | int] | None"
 ) -> frozenset[str] | None:
     """Return the names of the chosen workers, which they keep when they restart."""
     if workers is None:
         return None
-    known = client.scheduler_info(n_workers=-1)["workers"]
+    known = workers_of(client)
     names = {address: str(worker["name"]) for address, worker in known.items()}
     if isinstance(workers, int):
         if not 1 <= workers <= len(names):

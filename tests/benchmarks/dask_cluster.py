@@ -122,6 +122,7 @@ def fetch_s() -> tuple[float, int]:
     """Return the seconds that fetching the recordings takes, and their bytes."""
     from distributed import Client
 
+    from gpuviz.dask.cluster_recording import workers_of
     from gpuviz.dask.plugin import PLUGIN
 
     with (
@@ -130,7 +131,7 @@ def fetch_s() -> tuple[float, int]:
         Client(local) as client,
     ):
         with gpuviz.dask.record(Path(folder, "run"), device=fast_gpu) as recorded:
-            workers = list(client.scheduler_info()["workers"])
+            workers = list(workers_of(client))
             client.gather(
                 [client.submit(many_events, n, workers=[one]) for n, one in enumerate(workers)]
             )

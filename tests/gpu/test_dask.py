@@ -39,7 +39,9 @@ def client(tmp_path):
 
 
 def test_workers_on_one_gpu_are_one_recording_with_their_tasks(client, tmp_path):
-    workers = list(client.scheduler_info()["workers"])
+    from gpuviz.dask.cluster_recording import workers_of
+
+    workers = list(workers_of(client))
     with gpuviz.dask.record(tmp_path / "run") as recorded:
         results = client.gather(
             [

@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster, Nanny, Scheduler, SpecCluster
 
 import gpuviz
 from gpuviz.dask import transfer, worker_files
-from gpuviz.dask.cluster_recording import ClusterRecording
+from gpuviz.dask.cluster_recording import ClusterRecording, workers_of
 from gpuviz.errors import RecorderError, RecordingExistsError
 from gpuviz.notebook import live_output
 from tests.integration.dask import gpu_tasks
@@ -50,7 +50,7 @@ def client(cluster):
         cluster.scale(2)
         client.wait_for_workers(2)
         # A test may have added one, which ends now.
-        wait_until(lambda: len(client.scheduler_info()["workers"]) == 2)
+        wait_until(lambda: len(workers_of(client)) == 2)
         yield client
 
 
@@ -81,7 +81,7 @@ def test_each_worker_is_recorded_to_a_file_whose_ranges_are_its_tasks(client, tm
     with gpuviz.dask.record(tmp_path / "run", device=gpu_tasks.gpu) as recorded:
         futures = [
             client.submit(gpu_tasks.scale, number, key=("scale", number), workers=[worker])
-            for number, worker in enumerate(client.scheduler_info()["workers"])
+            for number, worker in enumerate(workers_of(client))
         ]
         client.gather(futures)
 
@@ -97,7 +97,7 @@ def test_each_worker_is_recorded_to_a_file_whose_ranges_are_its_tasks(client, tm
 
 
 def test_a_task_that_fails_has_a_range_and_later_tasks_have_their_own(client, tmp_path):
-    worker = next(iter(client.scheduler_info()["workers"]))
+    worker = next(iter(workers_of(client)))
     with gpuviz.dask.record(tmp_path, device=gpu_tasks.gpu) as recorded:
         failed = client.submit(gpu_tasks.fail, 1, key="bad", workers=[worker])
         assert isinstance(failed.exception(), ArithmeticError)
@@ -121,10 +121,10 @@ def test_the_metrics_of_workers_have_the_memory_of_the_recorded_pool(client, tmp
     def has_metric(dask_worker):
         return "rmm" in dask_worker.metrics
 
-    address = next(iter(client.scheduler_info()["workers"]))
+    address = next(iter(workers_of(client)))
 
     def reported():
-        return client.scheduler_info()["workers"][address]["metrics"].get("rmm", {})
+        return workers_of(client)[address]["metrics"].get("rmm", {})
 
     with gpuviz.dask.record(tmp_path, device=gpu_tasks.gpu_in_real_time):
         client.run(gpu_tasks.keep, 1, workers=[address])
@@ -182,9 +182,7 @@ def shell(monkeypatch):
 
 def test_only_chosen_workers_are_recorded(client, tmp_path):
     address = next(
-        address
-        for address, worker in client.scheduler_info()["workers"].items()
-        if str(worker["name"]) == "1"
+        address for address, worker in workers_of(client).items() if str(worker["name"]) == "1"
     )
     for number, workers in enumerate(([1], [address], 1)):
         with gpuviz.dask.record(tmp_path / str(number), workers, device=gpu_tasks.gpu) as recorded:
@@ -203,9 +201,7 @@ def test_a_worker_that_joins_is_recorded(client, cluster, tmp_path):
         cluster.scale(3)
         client.wait_for_workers(3)
         added = next(
-            address
-            for address, worker in client.scheduler_info()["workers"].items()
-            if str(worker["name"]) == "2"
+            address for address, worker in workers_of(client).items() if str(worker["name"]) == "2"
         )
         client.submit(gpu_tasks.scale, 7, key="late", workers=[added]).result()
 
@@ -230,14 +226,13 @@ def test_a_worker_named_like_a_path_is_recorded_and_fetched(tmp_path, scratch):
 
 def test_a_killed_worker_leaves_what_it_recorded_and_its_successor_is_recorded(client, tmp_path):
     address, name = next(
-        (address, str(worker["name"]))
-        for address, worker in client.scheduler_info()["workers"].items()
+        (address, str(worker["name"])) for address, worker in workers_of(client).items()
     )
     with gpuviz.dask.record(tmp_path, device=gpu_tasks.gpu) as recorded:
         client.submit(gpu_tasks.scale, 1, key="before", workers=[address]).result()
         wait_until(lambda: flushed_kernel(client, address))
         client.run(gpu_tasks.die, workers=[address], on_error="ignore")
-        wait_until(lambda: address not in client.scheduler_info()["workers"])
+        wait_until(lambda: address not in workers_of(client))
         client.wait_for_workers(2)
 
     assert recorded.problems == {}
@@ -264,8 +259,8 @@ def wait_until(is_reached) -> None:
 
 
 def test_a_worker_without_a_gpu_works_unrecorded_and_is_reported(client, tmp_path):
-    addresses = list(client.scheduler_info()["workers"])
-    name = str(client.scheduler_info()["workers"][addresses[0]]["name"])
+    addresses = list(workers_of(client))
+    name = str(workers_of(client)[addresses[0]]["name"])
     client.run(gpu_tasks.take_gpu_away, workers=addresses[:1])
     try:
         with (
@@ -288,7 +283,7 @@ def record_nothing(directory, workers=None) -> None:
 
 
 def test_a_worker_that_records_itself_is_left_alone(client, tmp_path):
-    address = next(iter(client.scheduler_info()["workers"]))
+    address = next(iter(workers_of(client)))
     client.run(gpu_tasks.start_own_recorder, workers=[address])
     try:
         with (
@@ -352,7 +347,7 @@ def test_an_interrupted_end_names_what_fetches_the_recordings(client, tmp_path, 
 def test_a_recording_is_fetched_from_another_worker_of_the_host_if_the_first_fails(
     client, tmp_path, monkeypatch
 ):
-    ask, failing = transfer.Transfer._ask, next(iter(client.scheduler_info()["workers"]))
+    ask, failing = transfer.Transfer._ask, next(iter(workers_of(client)))
 
     async def fail_for_one_worker(self, worker, function, *arguments):
         if worker == failing:
