@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.cupy_allocation import DEPTH, Row, at_depth, cupy_pool, pair_of_1_kib
-from tests.benchmarks.streams import launch_seconds
+from tests.benchmarks.streams import KERNELS, bare_cupti, launch_seconds
 
 NEEDS_GPU = True
 TIMEOUT_S = 120
@@ -27,26 +27,7 @@ CALLS = 100_000
 PAIRS = 7
 RUNS = 7
 MOST_PAIR, MOST_LAUNCH, MOST_OBSERVED, MOST_RUN_S = 1.35, 1.3, 3.0, 0.3
-KERNELS = 10  # CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
 PROGRAM = "import cupy\ncupy.zeros(1000).sum().get()\n"
-
-
-@contextmanager
-def bare_cupti(*kinds: int, everything: bool = False):
-    """CUPTI records these kinds, and its buffers are dropped unread."""
-    import cupy
-
-    from gpuviz import _testing
-    from gpuviz.recorder.cupti_library import find_cupti
-
-    major = cupy.cuda.runtime.runtimeGetVersion() // 1000
-    tool = _testing.BareCupti(str(find_cupti(major)), None if everything else list(kinds))
-    tool.start()
-    try:
-        yield
-    finally:
-        cupy.cuda.Device().synchronize()
-        tool.stop()
 
 
 def recording(**options: Any) -> AbstractContextManager[Any]:

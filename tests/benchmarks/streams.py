@@ -21,24 +21,29 @@ ELEMENTS = 1000
 LAUNCHES = 20_000
 REPEATS = 5
 TIMEOUT_S = 120
+KERNELS = 10  # CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
 
 
 @contextmanager
-def bare_cupti():
-    """CUPTI records the same activities, and its buffers are dropped unread."""
+def bare_cupti(*kinds: int, everything: bool = False):
+    """CUPTI records these kinds, or those that gpuviz records, and drops its buffers unread."""
     import cupy
 
     from gpuviz import _testing
     from gpuviz.recorder.cupti_library import find_cupti
 
     major = cupy.cuda.runtime.runtimeGetVersion() // 1000
-    tool = _testing.BareCupti(str(find_cupti(major)))
+    tool = _testing.BareCupti(str(find_cupti(major)), None if everything else list(kinds))
     tool.start()
     try:
         yield
     finally:
         cupy.cuda.Device().synchronize()
         tool.stop()
+
+
+def everything_bare() -> AbstractContextManager[Any]:
+    return bare_cupti(everything=True)
 
 
 @contextmanager
@@ -89,11 +94,11 @@ def launch_seconds() -> float:
 
 # Functions to measure, with their contexts.
 PAIRS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], float]]] = {
-    "bare": (bare_cupti, launch_seconds),
+    "bare": (everything_bare, launch_seconds),
     "activities": (activities_only, launch_seconds),
     "everything": (recording, launch_seconds),
     "after": (after_a_recording, launch_seconds),
-    "bare kmeans": (bare_cupti, kmeans_seconds),
+    "bare kmeans": (everything_bare, kmeans_seconds),
     "kmeans": (recording, kmeans_seconds),
 }
 

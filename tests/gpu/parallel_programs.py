@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import gpuviz
-from tests.gpu.ranks import recorded, run_ranks
+from tests.gpu.ranks import observed, run_ranks
 from tests.gpu.without_host import without_host
 
 WIDTH = 4096
@@ -33,7 +33,7 @@ TRAININGS = {
 }
 
 
-def train(rank: int, ranks: str, is_recorded: bool, bucket_mb: int, late_s: float, _: Any) -> None:
+def train(rank: int, ranks: str, observer: str, bucket_mb: int, late_s: float, _: Any) -> None:
     """Train a model of equal layers on two ranks."""
     import torch
     import torch.distributed as dist
@@ -54,7 +54,7 @@ def train(rank: int, ranks: str, is_recorded: bool, bucket_mb: int, late_s: floa
     # NCCL loads gpuviz's plugin for communicators that are made during a recording.
     start = Path(ranks).with_name("start")
     start.mkdir(exist_ok=True)
-    with recorded(rank, str(start), is_recorded=is_recorded):
+    with observed(rank, str(start), observer):
         dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
     model = DistributedDataParallel(
         Model().cuda(), bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True
@@ -73,7 +73,7 @@ def train(rank: int, ranks: str, is_recorded: bool, bucket_mb: int, late_s: floa
     for _ in range(3):
         step()
     torch.cuda.synchronize()
-    with recorded(rank, ranks, is_recorded=is_recorded):
+    with observed(rank, ranks, observer):
         begin = time.perf_counter()
         for _ in range(STEPS):
             step()
@@ -192,10 +192,10 @@ def _record_trainings(folder: Path) -> None:
         with TemporaryDirectory() as temporary:
             ranks = Path(temporary) / "ranks"
             took = {}
-            for is_recorded in (False, True):
-                run_ranks(train, (0, 1), str(ranks), is_recorded, *options)
+            for observer in ("", "gpuviz"):
+                run_ranks(train, (0, 1), str(ranks), observer, *options)
                 seconds = [float((ranks / f"seconds{rank}").read_text()) for rank in (0, 1)]
-                took["recorded" if is_recorded else "plain"] = f"{1e3 * max(seconds):.2f} ms"
+                took["recorded" if observer else "plain"] = f"{1e3 * max(seconds):.2f} ms"
             merged = gpuviz.merge(ranks)
         without_host(merged).save(folder / f"training_{name}.gpuviz", overwrite=True)
         print(f"training, {name}: {took} a step", flush=True)

@@ -4,13 +4,14 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from multiprocessing import get_context
 from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from typing import Any
 
 import gpuviz
+from tests.benchmarks.streams import KERNELS, bare_cupti
 
 REPEATS = 5
 TIMEOUT_S = 240
@@ -81,23 +82,32 @@ def _free_port() -> int:
         return int(listener.address[1])
 
 
-def cost(work: Callable[..., None], gpus: tuple[int, int], ranks: Path, *arguments: Any) -> float:
-    """Return how much longer the fastest steps take than in ranks that never record."""
+def cost(
+    work: Callable[..., None],
+    gpus: tuple[int, int],
+    ranks: Path,
+    *arguments: Any,
+    observer: str = "gpuviz",
+) -> float:
+    """Return how much longer the fastest steps take than in ranks that nothing observes."""
     took = []
-    for is_recorded in (False, True):
-        run_ranks(work, gpus, str(ranks), is_recorded, *arguments)
+    for each in ("", observer):
+        run_ranks(work, gpus, str(ranks), each, *arguments)
         took.append(
             statistics.mean(float((ranks / f"seconds{rank}").read_text()) for rank in (0, 1))
         )
-    plain, recorded = took
-    return recorded / plain
+    plain, observed = took
+    return observed / plain
 
 
-@contextmanager
-def recorded(rank: int, ranks: str, *, is_recorded: bool) -> Iterator[None]:
-    """Record a rank, or leave its process as it is, so that NCCL loads no profiler."""
-    with gpuviz.record(path(ranks, rank)) if is_recorded else nullcontext():
-        yield
+def observed(rank: int, ranks: str, observer: str) -> AbstractContextManager[Any]:
+    """Observe a rank by ``gpuviz``, by ``CUPTI``'s records of kernels alone, or by nothing.
+
+    Nothing leaves the process as it is, so that NCCL loads no profiler.
+    """
+    if observer == "gpuviz":
+        return gpuviz.record(path(ranks, rank))
+    return bare_cupti(KERNELS) if observer == "CUPTI" else nullcontext()
 
 
 def measure(rank: int, ranks: str, steps: Callable[[], None]) -> None:
