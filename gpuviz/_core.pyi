@@ -744,9 +744,9 @@ def typical_rows(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), ord
     Return the first row of each group with the group's most frequent combination of three columns; of equally frequent ones, of the one that occurs first.
     """
 
-def pack(begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seconds: float, seed: int) -> tuple[object, dict[str, Any]]:
+def pack(begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seconds: float) -> tuple[object, dict[str, Any]]:
     """
-    Return offsets of blocks that exist from their begin until before their end, as low as found in this time; and `load`, the most bytes that exist at once, first after the begin at `load_time`, with the `lower_bound` of any packing and the `upper_bound` that the offsets need.
+    Return offsets of blocks that exist from their begin until before their end, as low as found in this time; and `load`, the most bytes that exist at once, first after the begin at `load_time`, with the `height` that the offsets need.
     """
 
 class HazardStreamKind(enum.Enum):

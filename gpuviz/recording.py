@@ -287,17 +287,14 @@ class Recording(RecordingData):
         """
         return fragmentation(self, at, device)
 
-    def packing(
-        self, device: int | None = None, *, seconds: float = 10.0, seed: int = 0
-    ) -> "Packing":
+    def packing(self, device: int | None = None, *, seconds: float = 10.0) -> "Packing":
         """Return bounds of the memory that the recorded blocks need, and a packing of them.
 
         Args:
             device: Ordinal; the recording's first device if None.
-            seconds: Time limit of the search, which ends earlier if the packing is proved optimal.
-            seed: Start of the random numbers of the search.
+            seconds: Time limit of the search, which usually ends earlier.
         """
-        return packing(self, device, seconds=seconds, seed=seed)
+        return packing(self, device, seconds=seconds)
 
     def what_if(
         self,

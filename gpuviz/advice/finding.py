@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Certainty = Literal["certain", "likely", "possible"]
 # Of a finding about all devices together.
 ALL_DEVICES = -1
-Kind = Literal["hazard", "failure", "finding", "fact", "regression"]
+Kind = Literal["hazard", "failure", "finding", "fact", "regression", "growth"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Finding:
             the time between cells, of which it saves a part, in ns; 0 if unknown.
         kind: ``hazard`` if results may be wrong, ``failure`` if something failed or nearly did,
             ``finding`` if a change saves memory or time, ``fact`` if it is no fault, ``regression``
-            if it costs more than in an earlier recording.
+            if it costs more than in an earlier recording, ``growth`` if a line's memory grows.
     """
 
     rule: str

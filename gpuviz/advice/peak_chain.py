@@ -50,8 +50,8 @@ _STEPS = (
     _Step(
         "packed",
         "allocator",
-        "The best packing found for the active blocks, none of which can move: with gaps that no "
-        "packing avoids, or that the search did not close.",
+        "The best packing found for the active blocks, none of which can move: with gaps that the "
+        "search did not close.",
     ),
     _Step(
         "reserved",

@@ -25,10 +25,8 @@ class Packing:
 
     Attributes:
         device: Ordinal.
-        lower_bound: Bytes that every packing needs: ``load``, or more if an exhaustive search found
-            that the blocks do not fit into less.
+        lower_bound: Bytes that every packing needs: the maximum of active bytes.
         upper_bound: Bytes that the packing in ``blocks`` needs.
-        load: The maximum of active bytes.
         load_time_ns: The first time of that maximum, in ns since the recording's start.
         blocks: One row for each block, in the order of allocation: ``event`` (the allocation's row
             of ``memory_events``), ``time`` and ``end`` (ns; ``end`` is -1 if the block exists at
@@ -40,7 +38,6 @@ class Packing:
     device: int
     lower_bound: int
     upper_bound: int
-    load: int
     load_time_ns: int
     blocks: "pa.Table"
 
@@ -58,7 +55,7 @@ class Packing:
     def load_blocks(self) -> "pa.Table":
         """The rows of ``blocks`` that exist at the maximum of active bytes, largest first.
 
-        Their sizes add up to ``load``: they are why no packing needs fewer bytes.
+        Their sizes add up to ``lower_bound``: they are why no packing needs fewer bytes.
         """
         return self.blocks.filter(self.blocks["in_load"]).sort_by([("size", "descending")])
 
@@ -68,26 +65,22 @@ def packing(
     device: int | None = None,
     *,
     seconds: float = 10.0,
-    seed: int = 0,
 ) -> Packing:
     """Return bounds of the memory that a device's blocks need, and a packing.
 
-    The search ends when the packing is proved optimal, or after ``seconds``; it can be interrupted.
-    It removes blocks that cannot matter, places the others in several orders, and searches what
-    remains exhaustively: by offset, with the rules of MiniMalloc (Moffitt, ASPLOS 2023) and random
-    restarts, and over time, remembering which places of blocks leave no room for later ones.
-    The attempts depend on nothing but the blocks and ``seed``: more time continues them. With
+    The search ends when the packing needs no more than the maximum of active bytes, when many
+    attempts in turn have not improved it, or after ``seconds``; it can be interrupted. It places
+    the blocks in several orders, each as low as it fits, and then those that reach too high
+    earlier. The attempts depend on nothing but the blocks: more time continues them. With
     ``seconds=0`` only the packing of an allocator with best fit is computed, in n log n steps.
 
     Raises:
-        ValueError: There is no such device, ``seconds`` is negative or not a number, ``seed`` is
-            negative or has more than 64 bits, or the blocks exceed 2**56 bytes.
+        ValueError: There is no such device, ``seconds`` is negative or not a number, or the blocks
+            exceed 2**56 bytes.
     """
     device = recording.device_or_first(device)
     if math.isnan(seconds) or seconds < 0:
         raise ValueError(f"seconds must be 0 or more, got {seconds}")
-    if not 0 <= seed < 1 << 64:
-        raise ValueError(f"seed must be between 0 and 2**64 - 1, got {seed}")
     initial = recording.manifest.initial_events
     rows = lifetimes(recording.memory_columns, initial, device)
     events = recording.tables["memory_events"]
@@ -95,7 +88,7 @@ def packing(
     # Blocks of initial events begin together, before the first event that follows.
     begin = np.maximum(rows["begin"], initial - 1)
     size = np.ascontiguousarray(sizes[rows["begin"]])
-    offsets, numbers = pack(begin, rows["end"], size, float(seconds), seed)
+    offsets, numbers = pack(begin, rows["end"], size, float(seconds))
     load_row = numbers["load_time"]
     in_load = (begin <= load_row) & (load_row < rows["end"])
     ends = np.append(times, -1)[rows["end"]]
@@ -111,9 +104,8 @@ def packing(
     }
     return Packing(
         device=device,
-        lower_bound=numbers["lower_bound"],
-        upper_bound=numbers["upper_bound"],
-        load=numbers["load"],
+        lower_bound=numbers["load"],
+        upper_bound=numbers["height"],
         load_time_ns=int(times[load_row]) if len(size) and load_row >= initial else 0,
         blocks=pa.table(blocks),
     )

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
-from gpuviz.present.text import leaks_text
+from gpuviz.conclusions.growth import NOTHING_GROWS, growth_of
+from gpuviz.present.text import findings_text
 
 
 def run(file: Path, *, as_json: bool) -> None:
@@ -17,4 +18,4 @@ def run(file: Path, *, as_json: bool) -> None:
     if as_json:
         say_json(found.to_pylist())
     else:
-        say(leaks_text(found))
+        say(findings_text(growth_of(found)) if found.num_rows else NOTHING_GROWS)

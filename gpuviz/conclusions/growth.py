@@ -1,8 +1,12 @@
-"""Growing memory as sentences."""
+"""Growing memory as conclusions."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gpuviz.advice.finding import Finding, Findings, Line, named
 from gpuviz.quantities import format_bytes, format_count, format_counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NOTHING_GROWS = "No line's live memory grows with iterations or with runs of a cell."
 _UNITS = {"iteration": "iteration", "cell": "run of its cell"}
@@ -14,23 +18,33 @@ _USES = {
 }
 
 
-def pace(row: dict[str, Any]) -> str:
-    """Return by how much the memory of a row grows each time; empty if that is unknown."""
-    return "" if row["growth_bytes"] is None else f"+{format_bytes(row['growth_bytes'])}"
+def growth_of(leaks: "pa.Table") -> Findings:
+    """Return what `gpuviz.Recording.leaks` returned as conclusions, in its order."""
+    return Findings(map(_growth, leaks.to_pylist()))
 
 
-def held(row: dict[str, Any]) -> str:
-    """Return a sentence on what the line of a row keeps."""
-    size = format_bytes(row["live_bytes"])
+def _growth(row: dict[str, Any]) -> Finding:
+    place, size = named(row["site"], row["source"].strip()), format_bytes(row["live_bytes"])
     arrays = format_counted(row["live_count"], "array")
-    unused = format_bytes(row["unused_bytes"] or 0)
-    use = _USES[row["use"]].format(unused=unused)
+    use = _USES[row["use"]].format(unused=format_bytes(row["unused_bytes"] or 0))
     if row["by"] == "recording":
-        score = f"{100 * row['score']:.0f} %"
-        return f"{size} in {arrays}, kept with a probability of {score} each; {use}."
-    unit = _UNITS[row["by"]]
-    low, high = (format_bytes(row[name]) for name in ("growth_low_bytes", "growth_high_bytes"))
-    between = "" if low == high else f" ({low} to {high})"
-    periods = format_count(row["periods"])
-    plural = unit.replace("run", "runs", 1) if row["by"] == "cell" else f"{unit}s"
-    return f"with each {unit}{between}: {size} in {arrays} after {periods} {plural}; {use}."
+        grows = f"{place} keeps {size}."
+        held = f"{arrays}, each kept with a probability of {100 * row['score']:.0f} %; {use}."
+    else:
+        unit = _UNITS[row["by"]]
+        low, high = (format_bytes(row[name]) for name in ("growth_low_bytes", "growth_high_bytes"))
+        between = "" if low == high else f" ({low} to {high})"
+        pace = f"{format_bytes(row['growth_bytes'])}{between}"
+        grows = f"{place} keeps {pace} more with each {unit}."
+        plural = unit.replace("run", "runs", 1) if row["by"] == "cell" else f"{unit}s"
+        held = f"{size} in {arrays} after {format_count(row['periods'])} {plural}; {use}."
+    return Finding(
+        kind="growth",
+        rule="",
+        title=grows,
+        reason=held,
+        change="",
+        certainty=row["certainty"],
+        device=row["device"],
+        lines=(Line(row["site"], row["source"], size, row["stack"]),),
+    )

@@ -10,6 +10,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
+from gpuviz.conclusions.growth import growth_of
 from gpuviz.conclusions.item import AT_ONCE
 from gpuviz.conclusions.ranking import all_conclusions, conclusions
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
@@ -25,8 +26,8 @@ from gpuviz.notebook.measurement import Measurement
 from gpuviz.notebook.numbers import status_text, stopped_text
 from gpuviz.ownership.held_memory import held_memory_html
 from gpuviz.ownership.holders import holders
-from gpuviz.present.conclusions_html import leaks_html
-from gpuviz.present.text import conclusions_text, leaks_text
+from gpuviz.present.conclusions_html import notebook_list
+from gpuviz.present.text import conclusions_text, findings_text
 from gpuviz.terminal import printable, write_line
 
 if TYPE_CHECKING:
@@ -128,10 +129,10 @@ class GpuvizMagics(Magics):
         held = holders(0) if arguments.all else holders()
         _show(str(held), held_memory_html(held))
         recorder = self.control.recorder
-        growing = None if recorder is None else recorder.recording.leaks()
-        if growing:
+        found = () if recorder is None else growth_of(recorder.recording.leaks())
+        if found:
             heading = "Lines whose memory grows:"
-            _show(f"{heading}\n{leaks_text(growing)}", f"<p>{heading}</p>{leaks_html(growing)}")
+            _show(f"{heading}\n{findings_text(found)}", notebook_list(found, heading))
 
     def _history(self, _: Namespace) -> None:
         self._keep_history()

@@ -2,22 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.conclusions.growth import NOTHING_GROWS, held, pace
 from gpuviz.conclusions.item import AT_ONCE, FIRST, Item
 from gpuviz.conclusions.wording import nothing_found
-from gpuviz.present.markup import columns, html, inline_table, part
+from gpuviz.present.markup import part
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import pyarrow as pa
     from markupsafe import Markup
 
     from gpuviz.advice.finding import Finding
 
 MOST_IN_NOTEBOOK = 3
-_MOST_ROWS = 12
 
 
 def conclusions_list(
@@ -59,16 +56,3 @@ def notebook_list(
 def nothing_of(shown: "Sequence[Item]") -> str:
     """Return that nothing was found, if it was not; else empty."""
     return nothing_found(each.said for each in shown)
-
-
-def leaks_html(table: "pa.Table") -> "Markup":
-    """Return the first rows of what `gpuviz.Recording.leaks` returned."""
-    if not table.num_rows:
-        return html("<div>{}</div>", NOTHING_GROWS)
-    rows = (
-        (pace(row), html("<code>{}</code> {}<br>{}", row["source"], row["site"], held(row)))
-        for row in table.slice(0, _MOST_ROWS).to_pylist()
-    )
-    more = table.num_rows - _MOST_ROWS
-    rest = html("<div>and {} more</div>", more) if more > 0 else ""
-    return inline_table(("grows by", "line"), rows, columns("nt")) + rest

@@ -1,9 +1,8 @@
-"""Conclusions, hazards and growing memory as text of a terminal."""
+"""Conclusions and hazards as text of a terminal."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuviz.analysis.processes import device_names
-from gpuviz.conclusions.growth import NOTHING_GROWS, held, pace
 from gpuviz.conclusions.wording import nothing_found, sentences, unknown
 from gpuviz.hazards.known import unknown as unknown_hazards
 from gpuviz.hazards.text import NOTHING_FOUND, done, title
@@ -11,8 +10,6 @@ from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    import pyarrow as pa
 
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
@@ -81,14 +78,3 @@ def _operation(place: str, hazard: "Hazard", operation: "HazardOperation") -> "I
     yield f"   {place} {done(hazard, operation)}, {operation.site}"
     if operation.source:
         yield f"          {operation.source}"
-
-
-def leaks_text(table: "pa.Table") -> str:
-    """Return what `gpuviz.Recording.leaks` returned as text, two lines for each line of code."""
-    rows = table.to_pylist()
-    return "\n".join(text for row in rows for text in _growth(row)) if rows else NOTHING_GROWS
-
-
-def _growth(row: dict[str, Any]) -> tuple[str, str]:
-    source = f"  {row['source']}" if row["source"] else ""
-    return f"{pace(row):>10}  {row['site']}{source}", f"{'':>10}  {held(row)}"

@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
     from gpuviz.recording import Recording
 
-# Shares of the size available to the archive: the target, and the size that is close enough.
-_AIM, _ENOUGH = 0.96, 0.92
-_MOST_PARTS = 8
-# Estimated share of the other tables that even the moment of the peak needs.
-_LEAST_SHARE = 0.15
+# Shares of the time around the peak, of which the first that fits is kept.
+_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 0.0)
 # Base64 encodes 3 bytes as 4 letters.
 _LETTERS = 4 / 3
 # Tables whose size hardly depends on the window of the recording.
@@ -92,8 +89,8 @@ def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
     """Return a page with as much of a recording as fits, and a note for each omission.
 
     Links from launches to blocks are omitted first, then CUDA calls with the call stacks of
-    launches, then time far from the peak of allocated bytes. Pages are written and measured until
-    one fits and is close to the limit.
+    launches, then time far from the peak of allocated bytes, in fixed steps. Steps that cannot
+    suffice, by the sizes of the tables, are left out; usually the first page written then fits.
 
     Args:
         shown: The recording to show.
@@ -123,7 +120,7 @@ def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
             return page
         tables = dict(page.tables)
     page.close()
-    return _around_peak(shown, whole, _Search(page, tables, largest), write, largest)
+    return _around_peak(shown, whole, _Sizes(page.least_around, tables), write, largest)
 
 
 def _fits(page: WrittenPage, largest: int) -> bool:
@@ -153,112 +150,59 @@ def _without_calls_of_waits(waits: "pa.Table") -> "pa.Table":
     return kept
 
 
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """What a page with a share of the time is expected to need.
+
+    Attributes:
+        around: Bytes of the rest of the page.
+        tables: Bytes of each table of the whole time.
+    """
+
+    around: int
+    tables: "Mapping[str, int]"
+
+    def of(self, share: float) -> float:
+        """Return the expected bytes of a page with a share of the time."""
+        names = sum(self.tables.get(name, 0) for name in _NAMES)
+        rest = sum(self.tables.values()) - names
+        return self.around + _LETTERS * (names + share * rest)
+
+
 def _around_peak(
     shown: Shown,
     whole: "Recording",
-    search: "_Search",
+    sizes: _Sizes,
     write: "Callable[[Shown], P]",
     largest: int,
 ) -> P:
-    """Return the page of the longest window around the peak that fits, within a few percent.
+    """Return the page of the longest window around the peak that fits, of a few lengths.
 
     Args:
         shown: The recording without what is omitted before time.
         whole: The same with it, from which causes of idle time in a window are computed.
-        search: Searches the window.
+        sizes: What pages are expected to need.
         write: Writes a page.
         largest: Maximum size of the page in bytes.
     """
     first, last = shown.window or whole.time_range
     peak = min(max(whole.peak().time_ns, first), last)
-
-    def part(share: float) -> Shown:
+    size, error = 0, 1.0
+    for share in _SHARES:
+        if share and sizes.of(share) * error > largest:
+            continue
         start = int(peak - (peak - first) * share)
         end = max(int(peak + (last - peak) * share), start + 1)
-        return _part(shown, whole, (start, end), largest)
-
-    best: P | None = None
-    for _ in range(_MOST_PARTS):
-        share = search.next_share()
-        page = write(part(share))
-        fits = _fits(page, largest)
-        search.learn(share, page, fits=fits)
-        if not fits:
-            page.close()
-            continue
-        if best is not None:
-            best.close()
-        best = page
-        if search.is_near(page):
-            break
-    return best or _smallest(write(part(0)), largest)
-
-
-def _smallest(page: P, largest: int) -> P:
-    if _fits(page, largest):
-        return page
-    size = page.size
-    page.close()
+        page = write(_part(shown, whole, (start, end), largest))
+        if _fits(page, largest):
+            return page
+        size = page.size
+        error = max(size / sizes.of(share), 1.0)
+        page.close()
     raise ValueError(
         f"max_size is {largest} bytes, too few for this recording: with the moment of the peak "
         f"alone, the report has {size}",
     )
-
-
-class _Search:
-    """Searches the share of the time whose page just fits.
-
-    Uses regula falsi with the Illinois modification, which interpolates between the sizes of a
-    share that fits and one that does not. Because sizes may change in few large steps, the last
-    attempts bisect.
-
-    Args:
-        page: The page of the whole time, which does not fit.
-        tables: The sizes of its tables in bytes, for the tables that a part keeps.
-        largest: Maximum size of a page in bytes.
-    """
-
-    def __init__(self, page: WrittenPage, tables: "Mapping[str, int]", largest: int) -> None:
-        self._largest = largest
-        self._around = page.least_around
-        self._shares = [0.0, 1.0]
-        whole = sum(tables.values())
-        names = sum(tables.get(name, 0) for name in _NAMES)
-        least = names + _LEAST_SHARE * (whole - names)
-        self._sizes = [_LETTERS * least, _LETTERS * whole]
-        self._weights = [1.0, 1.0]
-        self._last: bool | None = None
-        self._attempts = 0
-
-    def next_share(self) -> float:
-        """Return the share to try."""
-        aim = self._room * _AIM
-        missing = max(aim - self._sizes[0], 0) * self._weights[0]
-        over = max(self._sizes[1] - aim, 0) * self._weights[1]
-        is_lost = self._attempts >= _MOST_PARTS // 2 or not missing + over
-        slope = 0.5 if is_lost else missing / (missing + over)
-        low, high = self._shares
-        return low + (high - low) * min(max(slope, 0.02), 0.98)
-
-    @property
-    def _room(self) -> int:
-        return self._largest - self._around
-
-    def is_near(self, page: WrittenPage) -> bool:
-        """Return whether a page that fits is close enough to the limit."""
-        return _LETTERS * page.archive_size >= self._room * _ENOUGH
-
-    def learn(self, share: float, page: WrittenPage, *, fits: bool) -> None:
-        """Add the size of the page of a share."""
-        letters = _LETTERS * page.archive_size
-        if letters <= self._largest:
-            self._around = page.size - int(letters)
-        self._attempts += 1
-        side = int(not fits)
-        self._shares[side], self._sizes[side], self._weights[side] = share, letters, 1.0
-        if self._last == fits:
-            self._weights[1 - side] /= 2
-        self._last = fits
 
 
 def _part(shown: Shown, whole: "Recording", window: tuple[int, int], largest: int) -> Shown:

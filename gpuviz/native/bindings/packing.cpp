@@ -36,8 +36,7 @@ Effort::Clock::time_point after(double seconds) {
 
 std::tuple<nb::object, Columns> pack(const Column<std::int64_t>& begin,
                                      const Column<std::int64_t>& end,
-                                     const Column<std::int64_t>& size, double seconds,
-                                     std::uint64_t seed) {
+                                     const Column<std::int64_t>& size, double seconds) {
     std::span<const std::int64_t> begins;
     std::span<const std::int64_t> ends;
     std::span<const std::int64_t> sizes;
@@ -47,13 +46,12 @@ std::tuple<nb::object, Columns> pack(const Column<std::int64_t>& begin,
     {
         const python::GilRelease unlocked;
         Effort effort(after(seconds), let_signals_through);
-        found = packing::pack(begins, ends, sizes, seed, effort);
+        found = packing::pack(begins, ends, sizes, effort);
     }
     Columns numbers;
     numbers["load"] = found.load;
     numbers["load_time"] = found.load_time;
-    numbers["lower_bound"] = found.lower_bound;
-    numbers["upper_bound"] = found.upper_bound;
+    numbers["height"] = found.height;
     return {to_numpy(std::move(found.offsets)), numbers};
 }
 
@@ -62,11 +60,10 @@ std::tuple<nb::object, Columns> pack(const Column<std::int64_t>& begin,
 void bind_packing(nb::module_& m) {
     m.def(
         "pack", &pack, "begin"_a.noconvert(), "end"_a.noconvert(), "size"_a.noconvert(),
-        "seconds"_a, "seed"_a,
+        "seconds"_a,
         "Return offsets of blocks that exist from their begin until before their end, as low as "
         "found in this time; and `load`, the most bytes that exist at once, first after the begin "
-        "at `load_time`, with the `lower_bound` of any packing and the `upper_bound` that the "
-        "offsets need.");
+        "at `load_time`, with the `height` that the offsets need.");
 }
 
 }  // namespace gpuviz::bindings

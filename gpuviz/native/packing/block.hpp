@@ -13,10 +13,6 @@ struct Block {
     std::int32_t end;
     std::int64_t size;
     std::int64_t lifetime;  // in any unit, to compare blocks by
-
-    [[nodiscard]] bool overlaps(const Block& other) const noexcept {
-        return begin < other.end && other.begin < end;
-    }
 };
 
 // The position of a section in a list.

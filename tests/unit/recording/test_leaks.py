@@ -6,17 +6,15 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from markupsafe import escape
 
 import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.analysis.growth import growth, theil_sen
-from gpuviz.conclusions.growth import NOTHING_GROWS
+from gpuviz.conclusions.growth import growth_of
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.tables import schemas
 from gpuviz.errors import RecorderError
-from gpuviz.present.conclusions_html import leaks_html
-from gpuviz.present.text import leaks_text
+from gpuviz.present.text import findings_text
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import recorded
@@ -264,19 +262,18 @@ def test_noise_hardly_ever_grows():
 
 
 def test_the_text_says_what_grows_and_what_is_known():
-    text = leaks_text(of(a_list).leaks())
+    text = findings_text(growth_of(of(a_list).leaks()))
 
-    assert "+1.00 MiB  work (" in text
-    assert "with each iteration: 24.0 MiB in 24 arrays after 24 iterations; nothing used" in text
-    assert leaks_text(of(HONEST[0]).leaks()) == NOTHING_GROWS
+    assert "keeps 1.00 MiB more with each iteration." in text
+    assert "24.0 MiB in 24 arrays after 24 iterations; nothing used these arrays again." in text
+    assert "24.0 MiB: work (" in text
 
 
-def test_the_html_escapes_the_lines():
-    html = leaks_html(in_cells([[("a < b", MIB)]] * 6).leaks())
+def test_a_notebook_shows_what_grows_as_it_shows_findings():
+    html = growth_of(in_cells([[("a < b", MIB)]] * 6).leaks())._repr_html_()
 
     assert "a &lt; b" in html
     assert "6.00 MiB in 6 arrays after 6 runs of its cell" in html
-    assert escape(NOTHING_GROWS) in leaks_html(of(HONEST[0]).leaks())
 
 
 def test_the_latest_recording_is_meant():

@@ -46,9 +46,9 @@ def of_blocks(blocks):
 def check_consistent(found):
     """Assert what holds for every packing; events of one time are one after the other."""
     blocks = found.blocks.to_pylist()
-    assert found.load <= found.lower_bound <= found.upper_bound
+    assert found.lower_bound <= found.upper_bound
     assert found.upper_bound == max((b["offset"] + b["size"] for b in blocks), default=0)
-    assert sum(b["size"] for b in blocks if b["in_load"]) == found.load
+    assert sum(b["size"] for b in blocks if b["in_load"]) == found.lower_bound
     assert found.is_optimal == (found.lower_bound == found.upper_bound)
     sizes = [block["size"] for block in blocks if block["in_load"]]
     assert found.load_blocks["size"].to_pylist() == sorted(sizes, reverse=True)
@@ -76,7 +76,7 @@ def test_any_events_have_the_lifetimes_of_plain_ones_and_a_packing_without_overl
     found = recording.packing(device)
 
     check_consistent(found)
-    assert found.load == recording.memory_stats(device)["active_bytes.all.peak"]
+    assert found.lower_bound == recording.memory_stats(device)["active_bytes.all.peak"]
     # Each row's stack is its number, counted from 1.
     spans = plain_lifetimes(rows, device)
     blocks = found.blocks.to_pylist()
@@ -116,50 +116,37 @@ CROSSED = ((0, 2, 2), (0, 4, 2), (2, 6, 1), (2, 8, 1), (4, 6, 1), (4, 8, 1), (6,
 
 
 @st.composite
-def nearly_crossed_blocks(draw):
-    """Blocks like those of CROSSED, of which many do not fit into their load."""
-    changes = st.sampled_from([0, 0, 0, 0, 0, 1, -1])
-    factor = draw(st.integers(1, 3))
-    return [
-        (begin, end + draw(changes), max(1, factor * size + draw(changes)))
-        for begin, end, size in CROSSED
-    ]
-
-
-@st.composite
 def few_blocks(draw, most=6):
     begins = draw(st.lists(st.integers(0, 6), min_size=1, max_size=most))
     return [(b, b + draw(st.integers(1, 5)), draw(st.integers(1, 5))) for b in begins]
 
 
-@examples(200)
-@given(blocks=few_blocks() | nearly_crossed_blocks())
-def test_the_packing_of_a_few_blocks_is_the_lowest_of_all(blocks):
+@examples(100)
+@given(blocks=few_blocks())
+def test_the_lowest_packing_of_a_few_blocks_is_between_the_bounds(blocks):
     found = of_blocks(blocks).packing()
 
     check_consistent(found)
-    assert found.is_optimal
-    assert found.upper_bound == lowest_height(blocks)
+    assert found.lower_bound <= lowest_height(blocks) <= found.upper_bound
 
 
-def test_blocks_that_do_not_fit_into_the_load_raise_the_lower_bound():
+def test_blocks_that_do_not_fit_into_the_load_are_packed_above_it():
     found = of_blocks(CROSSED).packing()
 
     check_consistent(found)
-    assert (found.load, found.lower_bound, found.upper_bound) == (4, 5, 5)
+    assert (found.lower_bound, found.upper_bound, found.is_optimal) == (4, 5, False)
     assert lowest_height(CROSSED) == 5
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_the_workloads_recordings_have_an_optimal_packing(path):
+def test_the_workloads_recordings_have_a_packing_near_the_lower_bound(path):
     recording = gpuviz.load(path)
 
     found = recording.packing()
 
     check_consistent(found)
-    assert found.is_optimal
-    assert found.gap == 0
-    assert found.load == recording.memory_stats()["active_bytes.all.peak"]
+    assert found.gap < 0.005
+    assert found.lower_bound == recording.memory_stats()["active_bytes.all.peak"]
     assert found.upper_bound < recording.memory_stats()["reserved_bytes.all.peak"]
 
 
@@ -181,7 +168,7 @@ def test_blocks_exist_from_before_the_recording_until_their_free_is_completed():
 
     found = recording.packing()
 
-    assert (found.lower_bound, found.upper_bound, found.load) == (12 * KIB,) * 3
+    assert (found.lower_bound, found.upper_bound) == (12 * KIB,) * 2
     assert found.load_time_ns == 20
     columns = found.blocks.drop_columns(["offset", "pool", "stack"]).to_pydict()
     assert columns == {
@@ -206,8 +193,8 @@ def test_a_block_of_the_initial_events_counts_even_if_the_first_event_frees_it()
     during = of_rows(freed, initial_events=1).packing()
     before = of_rows(freed, initial_events=3).packing()
 
-    assert (during.load, during.load_time_ns) == (1234, 0)
-    assert (before.load, before.upper_bound, before.blocks.num_rows) == (0, 0, 0)
+    assert (during.lower_bound, during.load_time_ns) == (1234, 0)
+    assert (before.lower_bound, before.upper_bound, before.blocks.num_rows) == (0, 0, 0)
     assert (before.is_optimal, before.gap) == (True, 0)
 
 
@@ -233,15 +220,6 @@ def sliced(count, seed):
     return [(begin, end, high - low) for begin, end, low, high in pieces]
 
 
-@examples(40)
-@given(count=st.integers(1, 80), seed=st.integers(0, 1000))
-def test_blocks_that_fill_a_rectangle_are_packed_without_a_gap(count, seed):
-    found = of_blocks(sliced(count, seed)).packing()
-
-    check_consistent(found)
-    assert (found.load, found.upper_bound) == (4000, 4000)
-
-
 def test_without_time_the_packing_is_that_of_best_fit():
     blocks = [(0, 2, 4), (1, 9, 1), (3, 9, 5)]
 
@@ -254,24 +232,14 @@ def test_without_time_the_packing_is_that_of_best_fit():
     assert of_blocks(blocks).packing().upper_bound == 6
 
 
-def test_equal_seeds_find_equal_packings():
+def test_equal_blocks_have_equal_packings():
     blocks = sliced(60, 2)
 
-    found = [of_blocks(blocks).packing(seed=seed) for seed in (3, 3, 4)]
+    first, second = (of_blocks(blocks).packing() for _ in range(2))
 
-    assert all(each.is_optimal for each in found)
-    assert found[0].blocks == found[1].blocks
-
-
-def test_the_search_ends_in_time():
-    recording = of_blocks(sliced(3000, 1))
-
-    begin = time.monotonic()
-    found = recording.packing(seconds=0.3)
-
-    assert time.monotonic() - begin < 10
-    check_consistent(found)
-    assert not found.is_optimal
+    check_consistent(first)
+    assert first.lower_bound == 4000
+    assert first.blocks == second.blocks
 
 
 class InterruptError(Exception):
@@ -304,8 +272,6 @@ def test_the_search_can_be_interrupted():
         ({"device": 3}, "no device 3"),
         ({"seconds": -1}, "seconds must be 0 or more, got -1"),
         ({"seconds": float("nan")}, "seconds must be 0 or more, got nan"),
-        ({"seed": -1}, r"seed must be between 0 and 2\*\*64 - 1, got -1"),
-        ({"seed": 1 << 64}, "seed must be between 0"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments, message):
@@ -326,5 +292,5 @@ def test_more_bytes_than_any_device_has_are_refused(sizes):
 def test_a_recording_without_blocks_needs_no_memory():
     found = Recording({}, Manifest()).packing()
 
-    assert (found.device, found.lower_bound, found.upper_bound, found.load) == (0, 0, 0, 0)
+    assert (found.device, found.lower_bound, found.upper_bound) == (0, 0, 0)
     assert (found.blocks.num_rows, found.load_blocks.num_rows) == (0, 0)

@@ -62,5 +62,5 @@ def test_what_keeps_memory_and_what_grows_are_shown_together(shell):
     shown = shell.run("%gpuviz leaks").text
 
     assert re.search(r"16\.0 MiB.* kept", shown)
-    assert re.search(r"\+2\.00 MiB .*kept\.append", shown)
+    assert re.search(r"kept\.append.* keeps 2\.00 MiB more with each run of its cell", shown)
     shell.run("%gpuviz stop")
