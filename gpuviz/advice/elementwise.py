@@ -38,8 +38,8 @@ TYPES = tuple(_BYTES)
 # elements.
 _BLOCK = 128
 _MODES = DICTIONARIES["launch_blocks", "mode"]
-READ, WRITE = _MODES.index("read"), _MODES.index("write")
-WRITES = (WRITE, _MODES.index("read_write"))
+READ, WRITE, READ_WRITE = (_MODES.index(each) for each in ("read", "write", "read_write"))
+WRITES = (WRITE, READ_WRITE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,8 @@ class Elementwise:
             its beginning; fewer than 128 at the end may be missing.
         output: For each launch, the type of its output, an index of `TYPES`.
         elements: For each launch, how many elements the block of the output has.
+        updated: Touches by launches that overwrite what they read, as in ``x += 1``, which are not
+            among the others: indices of ``used.block``.
         launch: For each array that is read, an index of the launches, ascending.
         source: For each array that is read, its block.
         at_begin: For each array that is read, whether its first element is the block's first.
@@ -118,6 +120,7 @@ class Elementwise:
         number[[each is None for each in found]] = -1
         number = number[np.searchsorted(distinct, name)]
         touched, number = touched[number >= 0], number[number >= 0]
+        self.updated = touched[used.mode[touched] == READ_WRITE]
         writes = used.mode[touched] == WRITE
         targets = touched[writes]
         calls, at, count = np.unique(used.call[targets], return_index=True, return_counts=True)

@@ -68,9 +68,10 @@ def fusible(device: "DeviceBlocks") -> Groups:
     """Return the elementwise launches of a device that one kernel could do, by group.
 
     A launch passes its result on if only elementwise launches with as many elements read it, and
-    reductions, on the same line or a later one of the same function, and if the program frees it:
-    the array is not needed then. Launches that pass results to each other are a group, unless
-    other work writes to what they read meanwhile. A group with a reduction has no other result.
+    reductions, on the same line or a later one of the same function, and if the program frees it
+    and no list keeps it: the array is not needed then. Launches that pass results to each other are
+    a group, unless other work writes to what they read meanwhile. A group with a reduction has no
+    other result.
     """
     return _Fusion(device).groups()
 
@@ -196,7 +197,7 @@ class _Fusion:
         able = able[used.first[launches.target[able]] == launches.call[able]]
         place = device.place[launches.target[able]]
         free = device.is_freed[place] & device.is_seen[place]
-        free &= ~device.is_shared[place] & ~device.is_initial[place]
+        free &= ~device.is_shared[place] & ~device.is_initial[place] & ~device.is_kept[place]
         able = able[free]
         writer[launches.target[able]] = able
         touch = np.flatnonzero(writer[used.block] >= 0)

@@ -75,7 +75,8 @@ class DeviceBlocks:
         first: The place before the line that first used each block, or its end if there is none;
             its begin if that is unknown.
         last: The place after the line that last used each block, or its begin if there is none; its
-            end if that is unknown. A program can free a block there, but not within the line.
+            end if that is unknown. A program can free a block there, but not within the line. Of a
+            line that makes array after array, the place where the second one after it is made.
         needed: The uses without those that only fill a block: see `needed_touches`.
         first_needed: As ``first``, but for ``needed``.
         is_unread: Whether the program itself allocates the block, it is freed in the recording, and
@@ -89,6 +90,9 @@ class DeviceBlocks:
         is_used: Whether each block was used, or may have been.
         is_shared: Whether another or an unknown stream than the block's own used it. Then it must
             live until that work has ended, which its place in the order of calls does not tell.
+        is_kept: Whether something else than the variable of a loop keeps each block after its last
+            use, such as a list: the same calls have made two more arrays meanwhile. What keeps most
+            arrays of a line keeps its last two as well.
         peak: The recorded peak of the device.
         peak_place: The place of the event that reached it.
     """
@@ -135,7 +139,8 @@ class DeviceBlocks:
         is_first_known = ~self.is_initial & ~unknown[used.first[self.number]]
         is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
-        self.last = np.where(is_last_known, self.last, self.end)
+        superseded, self.is_kept = self._superseded()
+        self.last = np.where(is_last_known, np.minimum(self.last, superseded), self.end)
         is_needed = self.needed.used[self.number]
         known = ~self.is_initial & ~unknown[self.needed.first[self.number]]
         self.first_needed = np.where(is_needed, needed, self.end)
@@ -208,6 +213,29 @@ class DeviceBlocks:
     def site(self) -> "NDArray[Any]":
         """A number for each block, equal for blocks of the same line of the program."""
         return self._callers.numbers
+
+    def _superseded(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return where the second array after each one that a line returns is made; else its end.
+
+        A line returns what is live when its run ends. Its variable then has the first array after
+        it, at the latest. Only of arrays that are not used afterwards. Also whether each is kept.
+        """
+        blocks, number, place = self.used.blocks, self.number, self.end.copy()
+        ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)[number]
+        runs = self._statements.ends_of_events(blocks.alloc[number])
+        returned = np.flatnonzero((ends > runs) & (self.stack != 0) & ~self.is_initial)
+        returned = returned[np.lexsort((self.begin[returned], self.stack[returned]))]
+        before, after = returned[:-2], returned[2:]
+        same = self.stack[before] == self.stack[after]
+        before, after = before[same], after[same]
+        calls = self.used.last[number[before]]
+        used = np.where(calls >= 0, self._call_times[calls], -1)
+        unused = used < blocks.begin[number[after]]
+        place[before[unused]] = np.minimum(self.begin[after], self.end[before])[unused]
+        kept = place < self.end
+        _, of_stack, made = np.unique(self.stack[returned], return_inverse=True, return_counts=True)
+        kept[returned] |= (np.bincount(of_stack, kept[returned], len(made)) * 2 >= made)[of_stack]
+        return place, kept
 
     @cached_property
     def _callers(self) -> Callers:

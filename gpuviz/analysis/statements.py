@@ -45,6 +45,11 @@ class Statements:
         self._begin, self._end = time.copy(), until.copy()
         self._begin[order], self._end[order] = begin[run], end[run]
 
+    def ends_of_events(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the ends, in ns, of the runs of some rows of ``memory_events``."""
+        ends: NDArray[Any] = self._end[rows]
+        return ends
+
     def of_calls(self, rows: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
         """Return begin and end, in ns, of the runs of some rows of ``api_calls``."""
         places = self._offset + rows

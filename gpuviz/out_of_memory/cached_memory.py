@@ -1,6 +1,6 @@
 """Free and live memory in a device's segments, as seen by a request for memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class FreeMemory:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Live blocks that separate free blocks; freeing them would make a request fit.
+    """Live blocks whose free would make a request fit.
 
     Attributes:
         bytes: Their total size.
@@ -185,7 +185,7 @@ class Layout:
         chosen = np.arange(best, last[best] + 1)
         chosen = chosen[in_use[chosen]]
         columns = (blocks["stack"][own][chosen], blocks["address"][own][chosen], sizes[chosen])
-        return _obstacle(*(column.tolist() for column in columns))
+        return obstacle_of(*(column.tolist() for column in columns))
 
     def least_pins(self, size: int) -> Obstacle | None:
         """Return live blocks without which segments of ``size`` bytes could be released.
@@ -202,10 +202,9 @@ class Layout:
         if size <= 0 or count > len(order):
             return None
         chosen = in_use & np.isin(blocks["segment"], order[:count])
-        columns = (blocks[name][chosen] for name in ("stack", "address", "size"))
-        places = (blocks[name][chosen].tolist() for name in ("pool", "stream"))
-        found = _obstacle(*(column.tolist() for column in columns))
-        return replace(found, places=tuple(zip(*places, strict=True)))
+        names = ("stack", "address", "size", "pool", "stream")
+        stacks, addresses, sizes, *places = (blocks[name][chosen].tolist() for name in names)
+        return obstacle_of(stacks, addresses, sizes, tuple(zip(*places, strict=True)))
 
     def _runs(self, own: Any) -> tuple[Any, Any]:
         """Return the size of each run of blocks that are not in use, and whether it is ``own``."""
@@ -220,13 +219,19 @@ class Layout:
         return np.add.reduceat(blocks["size"][idle], starts), own[idle[starts]]
 
 
-def _obstacle(stacks: list[int], addresses: list[int], sizes: list[int]) -> Obstacle:
+def obstacle_of(
+    stacks: list[int],
+    addresses: list[int],
+    sizes: list[int],
+    places: tuple[tuple[int, int], ...] = (),
+) -> Obstacle:
+    """Return live blocks by their stacks, addresses, sizes, and pools and streams."""
     by_stack: dict[int, int] = {}
     for stack, size in zip(stacks, sizes, strict=True):
         by_stack[stack] = by_stack.get(stack, 0) + size
     most_first = sorted(by_stack.items(), key=lambda item: -item[1])
-    places = tuple(zip(addresses, sizes, strict=True))
-    return Obstacle(sum(sizes), tuple(most_first), len(sizes), places)
+    blocks = tuple(zip(addresses, sizes, strict=True))
+    return Obstacle(sum(sizes), tuple(most_first), len(sizes), blocks, places)
 
 
 def _largest(sizes: Any) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gpuviz.data.arrays import numbers
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.errors import GpuvizError
+from gpuviz.out_of_memory.unused_arrays import longest_unused
 
 if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
@@ -23,13 +25,15 @@ if TYPE_CHECKING:
     from gpuviz.out_of_memory.failures import OutOfMemory
 
 _EVENTS = "memory_events"
-# Events that change only what the allocator may do; the capacity of the device stands for them.
-_NOT_REPEATED = "memory_limit"
+_LIMIT = "memory_limit"
 _FRACTION = "per_process_memory_fraction"
 _SPLITS = ("max_split_size_mb", "max_non_split_rounding_mb")
 # A trial repeats all operations before the failure, which takes time.
 MOST_EVENTS = 1_000_000
 _MOST_PLACES = 3
+_MOST_TRIED = 4
+# Of the request, what a smaller one has at least, in whole segments.
+_LEAST_PIECE, _PIECE = 0.25, 2 << 20
 # Of the request's bytes.
 _MOST_PINNED = 0.25
 ROUNDING = "roundup_power2_divisions"
@@ -81,14 +85,14 @@ class Trials:
         if self._moment.row > MOST_EVENTS:
             return False
         replayed = self._replayed(self._own_capacity, self._items, (), {})
-        if replayed is None or _succeeded(replayed):
+        if replayed is None or _succeeded(replayed, self._earlier_failures):
             return False
         stats = statistics(replayed, failed.device)
         return stats["reserved_bytes.all.current"] == failed.reserved
 
     def without_limit(self) -> bool:
         """Return whether the request succeeds if only the device limits the allocator."""
-        return self._limit is not None and self._succeeds(capacity=self._room)
+        return self._limit is not None and self._succeeds(capacity=self._room, is_limited=False)
 
     def with_free_splits(self) -> bool:
         """Return whether it succeeds without a limit on the blocks that are split."""
@@ -147,11 +151,35 @@ class Trials:
         is_between = _SHARED_SEGMENT < self._failed.size < OWN_SEGMENT
         return is_between and self._succeeds(change=change)
 
+    def without_unused(self) -> "Obstacle | None":
+        """Return the live arrays, unused for longest, without which it succeeds; None without."""
+        if not self.reproduce_the_failure:
+            return None
+        failed, moment = self._failed, self._moment
+        needed = failed.size - max(failed.request.own_block, failed.request.room)
+        found = longest_unused(moment.recording, moment.row, needed, of_torch=failed.of_torch)
+        return next((each for each in islice(found, _MOST_TRIED) if self._after_frees(each)), None)
+
+    def largest(self) -> int:
+        """Return the bytes of a smaller request that succeeds; 0 if there is none worth making."""
+        request = self._failed.request
+        room = self._own_capacity - self._failed.reserved
+        sizes = {request.own_block, room // _PIECE * _PIECE}
+        worth = (each for each in sizes if _LEAST_PIECE * self._failed.size <= each)
+        for size in sorted(worth, reverse=True):
+            change = {"size": size, "requested_size": size}
+            if size < self._failed.size and self._succeeds(change=change):
+                return size
+        return 0
+
     def _without(self, found: "Obstacle | None") -> bool:
+        """Return whether it succeeds after fewer live bytes than those of the request are freed."""
+        is_less = found is not None and 0 < found.bytes < self._failed.size
+        return is_less and found is not None and self._after_frees(found)
+
+    def _after_frees(self, found: "Obstacle") -> bool:
         """Return whether it succeeds after some live blocks are freed."""
         failed = self._failed
-        if found is None or not 0 < found.bytes < failed.size:
-            return False
         places = found.places or ((failed.pool, failed.stream),) * len(found.addresses)
         rows = [
             {
@@ -173,7 +201,17 @@ class Trials:
 
     def _own_capacity_with(self, released: int) -> int:
         room = self._room + released
-        return room if self._limit is None else min(room, self._limit)
+        return room if self._limit is None or self._has_limits else min(room, self._limit)
+
+    @cached_property
+    def _has_limits(self) -> bool:
+        """Whether the limits are events, which the replays repeat; else less memory stands for it.
+
+        A limit counts the memory that a request would map at once, unlike the memory of a device.
+        """
+        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
+        is_limit = codes(events["action"], ACTIONS) == ACTIONS.index(_LIMIT)
+        return bool((is_limit & (plain(events["device"]) == self._failed.device)).any())
 
     def _inferred_limit(self) -> int | None:
         """Return what the allocator could reserve at most; None if the device limits it.
@@ -183,7 +221,7 @@ class Trials:
         if self._failed.of_torch or self._moment.row > MOST_EVENTS:
             return None
         events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
-        is_limit = codes(events["action"], ACTIONS) == ACTIONS.index(_NOT_REPEATED)
+        is_limit = codes(events["action"], ACTIONS) == ACTIONS.index(_LIMIT)
         is_limit &= plain(events["device"]) == self._failed.device
         if is_limit.any():
             return int(plain(events["size"])[is_limit][-1])
@@ -197,6 +235,7 @@ class Trials:
         items: "list[str] | None" = None,
         before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]" = (),
         change: "Mapping[str, Any] | None" = None,
+        is_limited: bool = True,
     ) -> bool:
         if not self.reproduce_the_failure:
             return False
@@ -205,8 +244,17 @@ class Trials:
             self._items if items is None else items,
             before,
             change or {},
+            is_limited=is_limited,
         )
-        return replayed is not None and _succeeded(replayed)
+        return replayed is not None and _succeeded(replayed, self._earlier_failures)
+
+    @cached_property
+    def _earlier_failures(self) -> int:
+        """How many requests to the allocator on the device failed before this one."""
+        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
+        own = plain(events["device"]) == self._failed.device
+        own &= are_of(plain(events["pool"]), torch=self._failed.of_torch)
+        return int((codes(events["action"], ACTIONS)[own] == ACTIONS.index("oom")).sum())
 
     def _replayed(
         self,
@@ -214,11 +262,13 @@ class Trials:
         items: list[str],
         before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]",
         change: "Mapping[str, Any]",
+        *,
+        is_limited: bool = True,
     ) -> "RecordingData | None":
         """Return the replay until the request; None if the recording cannot be replayed."""
         import gpuviz
 
-        program = self._program(max(capacity, 1), before, change)
+        program = self._program(max(capacity, 1), before, change, is_limited=is_limited)
         try:
             return gpuviz.replay(program, speed=0, settings=",".join(items))
         except (ValueError, RuntimeError, GpuvizError):
@@ -229,13 +279,15 @@ class Trials:
         capacity: int,
         before: "tuple[Mapping[str, Any], ...] | list[dict[str, Any]]",
         change: "Mapping[str, Any]",
+        *,
+        is_limited: bool,
     ) -> "RecordingData":
         recording, device = self._moment.recording, self._failed.device
         events = recording.tables[_EVENTS].slice(0, self._moment.row + 1)
         actions = codes(events["action"], ACTIONS)
         pools = plain(events["pool"])
         kept = (plain(events["device"]) == device) & are_of(pools, torch=self._failed.of_torch)
-        kept &= actions != ACTIONS.index(_NOT_REPEATED)
+        kept &= is_limited | (actions != ACTIONS.index(_LIMIT))
         # Earlier failures have no effect beyond what they released, which the replay decides.
         initial = int(np.count_nonzero(kept[: recording.manifest.initial_events]))
         events = events.filter(kept)
@@ -282,6 +334,8 @@ def _device(device: int, capacity: int) -> "pa.Table":
     return pa.Table.from_pylist([row], schema=schemas()["devices"])
 
 
-def _succeeded(replayed: "RecordingData") -> bool:
-    actions = replayed.tables[_EVENTS]["action"]
-    return len(actions) > 0 and actions[-1].as_py() != "oom"
+def _succeeded(replayed: "RecordingData", earlier_failures: int) -> bool:
+    """Return whether the last request succeeds, and no other one fails that did not before."""
+    is_failure = codes(replayed.tables[_EVENTS]["action"], ACTIONS) == ACTIONS.index("oom")
+    is_served = len(is_failure) > 0 and not is_failure[-1]
+    return bool(is_served and is_failure.sum() <= earlier_failures)

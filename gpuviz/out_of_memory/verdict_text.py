@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.finding import named
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings, line_to_use
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.out_of_memory.trials import OWN_SEGMENT, ROUNDING, Trials
@@ -102,6 +103,12 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
     for name in trials.places():
         yield f"In {name} the request would have succeeded; order streams with events."
     yield from _freeing(failed, trials)
+    largest = trials.largest()
+    if largest:
+        yield (
+            f"A request for {format_bytes(largest)} would have succeeded: process smaller pieces, "
+            "one after the other."
+        )
 
 
 def _rounding(trials: Trials) -> "Iterator[str]":
@@ -124,6 +131,16 @@ def _freeing(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
         yield (
             f"Freeing {_live(failed.pins)} empties segments that the allocator then releases: the "
             "request would have succeeded."
+        )
+    unused = trials.without_unused()
+    if unused is not None:
+        site, source = failed.moment.recording.call_stacks.call_site(unused.stacks[0][0])
+        most = f", most of it from {named(site, source)}" if len(unused.stacks) > 1 else ""
+        of = f" from {named(site, source)}" if len(unused.stacks) == 1 else ""
+        them = "it" if unused.blocks == 1 else "them"
+        yield (
+            f"Nothing has used {_live(unused)}{of} for longest{most}: without {them} the request "
+            "would have succeeded."
         )
 
 

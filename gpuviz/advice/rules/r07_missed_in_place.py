@@ -49,9 +49,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: an elementwise function of CuPy reads block a once, from its beginning, writes block b
     first, has an input of the type of its output, both blocks have the same number of requested
-    bytes, nothing uses a afterwards, and a is freed in the recording. The program itself calls the
-    function. If b is in the peak, the
-    saving is the decrease of the peak if a held the result on this line, wherever it occurs.
+    bytes, nothing uses a afterwards, no list keeps a, and a is freed in the recording. The program
+    itself calls the function. If b is in the peak, the saving is the decrease of the peak if a held
+    the result on this line, wherever it occurs.
 
     CuPy gives the result of a single array the layout of that array. Of several arrays, one could
     be transposed, which the recording does not tell: then this is only ``possible``.
@@ -96,6 +96,7 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     stacks = stacks_of(device.recording.tables, launches.call)
     fits &= is_own(device.recording, stacks)[launch]
     fits &= ~device.is_shared[place[source]] & ~device.is_initial[place[target]]
+    fits &= ~device.is_kept[place[source]]
     # Of several inputs, one can be overwritten.
     rows = np.flatnonzero(fits)
     _, first = np.unique(launch[rows], return_index=True)

@@ -26,6 +26,7 @@ RULES = (
 
 _UNIT = {"iteration": "iteration", "cell": "run of the cell"}
 _UNITS = {"iteration": "iterations", "cell": "runs of the cell"}
+_OPEN = " The recording ends with them: if the program uses them later, they are no fault."
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -37,7 +38,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     outlive that work, and are not counted.
 
     The saving is the decrease of the peak if each block that the line keeps were freed right after
-    its last use.
+    its last use. Of iterations, if the recording ends before any of them is freed, what follows may
+    use them: ``possible``.
     """
     for line in growing_lines(device.recording, device.used):
         if line.device != device.device or line.growth is None or line.use != "unused":
@@ -60,6 +62,7 @@ def _finding(
     shown = device.line_of(blocks[-1:])
     place = named(shown.site, shown.source)
     unit = _UNIT[line.by]
+    is_open = line.by == "iteration" and not device.is_freed[blocks].any()
     return Finding(
         rule="R09",
         title=f"{place} keeps {_pace(line)} more with each {unit}, and nothing uses it again.",
@@ -67,9 +70,10 @@ def _finding(
             f"After {format_count(line.periods)} {_UNITS[line.by]}, it keeps "
             f"{format_bytes(line.live_bytes)} in {format_count(len(line.blocks))} arrays. "
             "Of those that are older than three, none was used after the one that follows its own."
+            f"{_OPEN if is_open else ''}"
         ),
         change=_advice(device, blocks),
-        certainty="likely",
+        certainty="possible" if is_open else "likely",
         device=device.device,
         saved_bytes=saved,
         lines=(device.line_of(blocks),),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz import _core
+from gpuviz.advice.driver_allocations import calls_for_segments, calls_named
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.reserved_memory import ReservedMemory
@@ -37,7 +38,7 @@ RULES = (
 # Fewer calls than these may be deliberate: before another library starts, or at the end.
 _LEAST_CALLS = 4
 _MOST_SHOWN = 20
-_ALLOC, _FREE = "cuMemAlloc_v2", "cuMemFree_v2"
+_FREE = "cuMemFree_v2"
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -102,17 +103,16 @@ class _Emptied:
         made, released = self._avoided_segments(), self._released_segments()
         times = plain(self._events["time"])[self._rows]
         driver = schedule.recording.tables["api_calls"]
-        begin, end = plain(driver["time"]), plain(driver["time"]) + durations(driver)
-        # A segment is recorded after it was made, and before it is released.
-        allocs, frees = _named(schedule, _ALLOC), _named(schedule, _FREE)
-        before = np.searchsorted(end[allocs], times[made], side="right") - 1
+        begin = plain(driver["time"])
+        # A segment is recorded before it is released.
+        frees, calls = calls_named(schedule, _FREE), calls_for_segments(schedule, self._rows[made])
         after = np.searchsorted(begin[frees], times[released])
-        is_known = made.size and before.min() >= 0 and after.max(initial=-1) < len(frees)
-        is_distinct = len(np.unique(before)) == len(made) and len(np.unique(after)) == len(released)
+        is_known = made.size and calls.min() >= 0 and after.max(initial=-1) < len(frees)
+        is_distinct = len(np.unique(calls)) == len(made) and len(np.unique(after)) == len(released)
         if not is_known or not is_distinct:
             return None
         stacks = plain(self._events["stack"])[self._rows[released]]
-        return _Calls(allocs[before], frees[after], stacks)
+        return _Calls(calls, frees[after], stacks)
 
     def _released_segments(self) -> "NDArray[Any]":
         """Return the positions of the segments that the calls released: those right before."""
@@ -138,15 +138,6 @@ class _Emptied:
         requests = np.append(asked, -1)[np.searchsorted(asked, made)]
         avoided: NDArray[Any] = made[~np.isin(self._rows[requests], needed)]
         return avoided
-
-
-def _named(schedule: "Schedule", name: str) -> "NDArray[Any]":
-    """Return the calls with a name, in the order of time."""
-    tables = schedule.recording.tables
-    strings = tables["strings"]
-    known = dict(zip(strings["text"].to_pylist(), strings["id"].to_pylist(), strict=True))
-    rows = np.flatnonzero(plain(tables["api_calls"]["name"]) == known.get(name, -1))
-    return rows[np.argsort(plain(tables["api_calls"]["time"])[rows], kind="stable")]
 
 
 def _finding(

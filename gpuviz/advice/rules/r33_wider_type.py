@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import WRITES
+from gpuviz.advice.elementwise import READ, WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
@@ -61,9 +61,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Trigger: the program itself calls an elementwise function of CuPy which writes a new block. An
     input has as many elements in a type of half the size (float16, float32 or complex64), and all
     inputs of another type are blocks of at most 1/16 of the result's bytes. Nothing else writes the
-    result, and the line does this each time. The saving is the decrease of the peak if these
-    results had half of their size, and so had those of further elementwise functions that only lack
-    the narrower type because of them.
+    result, except in place with smaller operands (``x += 1``), and the line does this each time.
+    The saving is the decrease of the peak if these results had half of their size, and so had those
+    of further elementwise functions that only lack the narrower type because of them.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """
@@ -116,10 +116,19 @@ def _narrower(function: "Function") -> str:
 def _writes_alone(device: DeviceBlocks) -> "NDArray[Any]":
     """Return which elementwise launches write a block of the device first, and nothing does later.
 
-    Kernels whose accesses are unknown are not counted as writes.
+    Kernels whose accesses are unknown are not counted as writes, and neither are elementwise
+    functions that overwrite what they read with smaller operands.
     """
     used, launches = device.used, device.elementwise
-    writes = np.bincount(used.block[np.isin(used.mode, WRITES)], minlength=len(used.blocks))
+    count, requested = len(used.blocks), used.blocks.requested
+    writes = np.bincount(used.block[np.isin(used.mode, WRITES)], minlength=count)
+    calls, at = np.unique(used.call[launches.updated], return_index=True)
+    target = used.block[launches.updated[at]]
+    read = np.flatnonzero((used.mode == READ) & np.isin(used.call, calls))
+    into = np.searchsorted(calls, used.call[read])
+    is_large = requested[used.block[read]] * _TWICE > requested[target[into]]
+    is_wide = np.bincount(into[is_large], minlength=len(calls)) > 0
+    writes -= np.bincount(target[~is_wide], minlength=count)
     place = device.place[launches.target]
     alone: NDArray[Any] = (writes[launches.target] == 1) & (place >= 0)
     alone &= (used.first[launches.target] == launches.call) & ~device.is_initial[place]

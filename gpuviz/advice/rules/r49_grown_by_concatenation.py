@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.driver_allocations import calls_for_allocations
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.joins import Joins, joins
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
@@ -21,7 +22,8 @@ RULES = (
         "R49",
         "an array that grows by concatenation",
         "at least four times in a row, a line joins its own previous result, which nothing uses "
-        "afterwards, with more; the saving of time is that of the copies of previous results",
+        "afterwards, with more; the saving of time is that of the copies of previous results and "
+        "of the driver's calls that make segments for all results but the last",
         "allocate the final size once, or join a list of parts after the loop",
     ),
 )
@@ -38,7 +40,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     it copied, so that all together copy the square.
 
     Savings: the decrease of the peak if one array of the final size existed from the first join on,
-    and the recording's `Schedule`, replayed without the copies of the previous results.
+    and the recording's `Schedule`, replayed without the copies of the previous results, and without
+    the driver's calls that make segments for all results but the last.
     """
     links = grown(device, joins(device))
     for site in np.unique(device.site[links.target]).tolist():
@@ -51,6 +54,7 @@ def grown(device: DeviceBlocks, joined: Joins) -> Joins:
     """Return the joins whose part is the previous result of the same line."""
     same = device.site[joined.part] == device.site[joined.target]
     same &= device.requested[joined.target] > device.requested[joined.part]
+    same &= ~device.is_kept[joined.part]
     rows = np.flatnonzero(same)
     # The largest part of a target is the previous result.
     rows = rows[np.lexsort((-device.requested[joined.part[rows]], joined.target[rows]))]
@@ -66,7 +70,11 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
     duration = schedule.duration.copy()
     share = device.requested[links.part] / device.requested[links.target]
     duration[work] = (duration[work] * np.where(links.is_shared, 1 - share, 0)).astype(np.int64)
-    faster = ScheduleChange(duration=duration)
+    results = np.setdiff1d(np.append(links.part, links.target), last)
+    instant = np.zeros(len(schedule.called), bool)
+    made = calls_for_allocations(schedule, device.used.blocks.alloc[device.number[results]])
+    instant[made] = True
+    faster = ScheduleChange(duration=duration, instant=instant, without_wait=instant)
     line = device.line_of(links.target)
     copied = int(device.requested[links.part].sum())
     spent = int((schedule.duration[work] - duration[work]).sum())

@@ -1,0 +1,105 @@
+"""CuPy's arrays on a simulated GPU: the kernels that it launches, with their names and times."""
+
+import pyarrow as pa
+
+import gpuviz
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
+
+MI = 1 << 20
+_BYTES = {"bool": 1, "float32": 4, "float64": 8}
+_RATE, _LAUNCH_S, _EMPTY_S = 2.5e12, 8e-6, 2e-6
+
+
+class Array:
+    """An array without contents, or a part of one."""
+
+    def __init__(self, library, memory, size, kind):
+        self.library, self.memory, self.size, self.kind = library, memory, size, kind
+
+    def __add__(self, other):
+        return self.library.elementwise("add", self, other)
+
+    def __mul__(self, other):
+        return self.library.elementwise("multiply", self, other)
+
+    def __iadd__(self, other):
+        return self.library.elementwise("add", self, other, out=self)
+
+    def __isub__(self, other):
+        return self.library.elementwise("subtract", self, other, out=self)
+
+    def __float__(self):
+        self.library.launches(copies=self)
+        return 0.5
+
+    def sum(self):
+        result = self.library.empty(1, self.kind)
+        self.library.kernel("cupy_sum", [self], [result])
+        return result
+
+
+class Arrays:
+    """The functions of CuPy that the programs use; each call costs the host what a launch does."""
+
+    def __init__(self, gpu):
+        self.gpu = gpu
+
+    def empty(self, size, kind="float32"):
+        return Array(self, self.gpu.empty(size * _BYTES[kind]), size, kind)
+
+    def launches(self, copies=None):
+        self.gpu.work_on_host(_LAUNCH_S)
+        if copies is not None:
+            self.gpu.copy_to_host(copies.memory)
+            self.gpu.current_stream.synchronize()
+
+    def kernel(self, name, reads, writes, duration=None):
+        arrays = [each.memory for each in (*reads, *writes)]
+        size = max((each.size for each in (*reads, *writes)), default=1)
+        self.launches()
+        self.gpu.launch(
+            name,
+            reads=[each.memory for each in reads],
+            writes=[each.memory for each in writes],
+            grid=(-(-size // 128),),
+            block=(128,),
+            duration=duration or _EMPTY_S + sum(each.nbytes for each in arrays) / _RATE,
+        )
+
+    def elementwise(self, name, *inputs, out=None):
+        arrays = [each for each in inputs if isinstance(each, Array)]
+        kind = max((each.kind for each in arrays), key=_BYTES.__getitem__)
+        size = max(each.size for each in arrays)
+        result = self.empty(size, kind) if out is None else out
+        kinds = [each.kind if isinstance(each, Array) else "float" for each in inputs]
+        moved = sum(each.memory.nbytes for each in arrays) + size * _BYTES[result.kind]
+        called = f"cupy_{name}__{'_'.join([*kinds, result.kind])}"
+        self.kernel(called, arrays, [result], _EMPTY_S + moved / _RATE)
+        return result
+
+    def random(self, size, kind="float32"):
+        result = self.empty(size, kind)
+        self.kernel("curand_uniform", [], [result])
+        return result
+
+    def joined(self, first, second):
+        result = self.empty(first.size + second.size, first.kind)
+        for each in (first, second):
+            self.elementwise("copy", each, out=result)
+        return result
+
+
+def of_arrays(program):
+    """Return the recording of a program, in which these functions are a library's, not its own."""
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        program(Arrays(gpu))
+        gpu.synchronize()
+    recording = recorder.recording
+    frames, stacks = recording.tables["frames"].to_pylist(), recording.tables["stacks"].to_pylist()
+    own = {each["id"] for each in frames if each["filename"] != __file__}
+    rows = [row | {"frames": [each for each in row["frames"] if each in own]} for row in stacks]
+    rows = [row | {"user_frame": next(iter(row["frames"]), 0)} for row in rows]
+    changed = {"stacks": pa.Table.from_pylist(rows, schemas()["stacks"])}
+    return Recording({**recording.tables, **changed}, recording.manifest)
