@@ -9,7 +9,7 @@ import type { HostMemory } from "../model/host_memory.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
-import type { Window } from "../model/gpu_rows.ts";
+import type { Window } from "../model/grouping.ts";
 import { lineRows, type LineRow } from "../model/line_rows.ts";
 import { Divisions } from "../model/divisions.ts";
 import type { Mark } from "../model/marks.ts";
