@@ -56,7 +56,8 @@ export function tableOf(
   replaceFromNs?: number,
 ): ArrowTable {
   const rows = Math.max(0, ...Object.values(columns).map((values) => values.length));
-  const whole = (COLUMNS[name] ?? []).map((column) => {
+  const names = new Set([...(COLUMNS[name] ?? []), ...Object.keys(columns)]);
+  const whole = [...names].map((column) => {
     const isText = TEXTS.has(column);
     const values = columns[column] ?? Array.from({ length: rows }, () => (isText ? "" : 0));
     const type = typeOf(values[0]);

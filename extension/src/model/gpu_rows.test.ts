@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { tableOf } from "../../testing/table_of.ts";
 import { GrowingRecording } from "./growing_recording.ts";
-import { copyRows, kernelRows, synchronizationRows } from "./gpu_rows.ts";
+import { copyRows, kernelRows, synchronizationRows, type KernelRow } from "./gpu_rows.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import type { RelatedContents } from "./related.ts";
 import type { CallSite } from "./stacks.ts";
@@ -20,11 +20,11 @@ test("a call that comes after its kernels gives them their line and their delay"
     correlation: [7, 8],
   };
   recording.append(tableOf("activities", kernels));
-  const rows = kernelRows(recording.contentsOf(0), undefined);
+  const rows = (): readonly KernelRow[] => kernelRows(recording.contentsOf(0), undefined);
   const [early] = rows();
   recording.append(tableOf("api_calls", { time: [9, 19], end: [10, 20], correlation: [7, 8] }));
   const [late] = rows();
-  const [inWindow] = kernelRows(recording.contentsOf(0), { fromNs: 40, toNs: 50 })();
+  const [inWindow] = kernelRows(recording.contentsOf(0), { fromNs: 40, toNs: 50 });
 
   assert.equal(early?.launchDelayNs, undefined);
   assert.deepEqual([late?.count, late?.totalNs, late?.launchDelayNs], [2, 25, 25]);
@@ -42,16 +42,16 @@ test("only the time of a row in the window counts, in that shown and in the reco
   recording.append(tableOf("host_waits", waits));
   const contents = recording.contentsOf(0);
   const shown = { fromNs: 850, toNs: 960 };
-  const [kernel] = kernelRows(contents, shown)();
-  const [copy] = copyRows(contents, shown)();
-  const [wait] = synchronizationRows(contents, shown)();
+  const [kernel] = kernelRows(contents, shown);
+  const [copy] = copyRows(contents, shown);
+  const [wait] = synchronizationRows(contents, shown);
 
   assert.deepEqual([kernel?.totalNs, kernel?.maxNs], [110, 110]);
   assert.deepEqual([copy?.totalNs, copy?.bytes, copy?.bytesPerSecond], [110, 5000, 5e9]);
   assert.deepEqual([wait?.totalNs, wait?.waitingNs, wait?.transferNs], [110, 50, 60]);
   recording.gpu.bounds = { fromNs: 900, toNs: 1000 };
-  assert.equal(kernelRows(contents, undefined)()[0]?.totalNs, 100);
-  assert.equal(kernelRows(contents, shown)()[0]?.totalNs, 60);
+  assert.equal(kernelRows(contents, undefined)[0]?.totalNs, 100);
+  assert.equal(kernelRows(contents, shown)[0]?.totalNs, 60);
 });
 
 test("a kernel that three lines launch has three lines, in the table and in the search", () => {
@@ -73,7 +73,7 @@ test("a kernel that three lines launch has three lines, in the table and in the 
   const contents = { ...recording.contentsOf(0), stacks } as unknown as RelatedContents &
     DeviceContents;
 
-  const [row] = kernelRows(contents, undefined)();
+  const [row] = kernelRows(contents, undefined);
   const details = (query: string): string[] =>
     search(query, contents).flatMap(({ what, detail }) => (what === "scale" ? [detail] : []));
 

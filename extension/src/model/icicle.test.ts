@@ -40,7 +40,7 @@ const STACKS = new FixedStacks(
 
 function outline(call: Call): string {
   const inner = call.children.map(outline).join(" ");
-  return `${call.frame?.name ?? "-"}@${call.from}+${call.bytes}${inner === "" ? "" : `(${inner})`}`;
+  return `${call.frame?.name ?? "-"}@${call.from}+${call.amount}${inner === "" ? "" : `(${inner})`}`;
 }
 
 test("stacks are merged from the outermost call on, the largest first", () => {

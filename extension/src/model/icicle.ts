@@ -1,13 +1,13 @@
 import type { Frame, Stacks } from "./stacks.ts";
 
-/** A call and what was allocated in it and below it, as a part of all that was. */
+/** A call and what happened in it and below it, in bytes or ns, as a part of all that did. */
 export interface Call {
   /** Undefined for the root, and for what has no call stack. */
   readonly frame: Frame | undefined;
   readonly depth: number;
-  /** Where it begins among all bytes. */
+  /** Where it begins among all. */
   from: number;
-  bytes: number;
+  amount: number;
   readonly parent: Call | undefined;
   readonly children: readonly Call[];
 }
@@ -19,20 +19,27 @@ interface GrowingCall extends Call {
 
 const DEEPEST = 64;
 
-/** Merges call stacks from their outermost frames on, the largest call first on each level. */
-export function callTree(bytesOf: ReadonlyMap<number, number>, stacks: Stacks): Call {
+/**
+ * Merges call stacks from their outermost frames on, or their innermost, the largest call first on
+ * each level.
+ */
+export function callTree(
+  amounts: ReadonlyMap<number, number>,
+  stacks: Stacks,
+  isFromInnermost = false,
+): Call {
   const root = growing(undefined, undefined);
-  for (const [stack, bytes] of bytesOf) {
-    if (bytes <= 0) {
+  for (const [stack, amount] of amounts) {
+    if (amount <= 0) {
       continue;
     }
-    root.bytes += bytes;
+    root.amount += amount;
     let call = root;
-    const frames = stacks.framesOf(stack);
-    const outermostFirst: (Frame | undefined)[] = frames.slice(0, DEEPEST).reverse();
-    for (const frame of outermostFirst.length === 0 ? [undefined] : outermostFirst) {
+    const innermostFirst: (Frame | undefined)[] = stacks.framesOf(stack).slice(0, DEEPEST);
+    const path = isFromInnermost ? innermostFirst : innermostFirst.reverse();
+    for (const frame of path.length === 0 ? [undefined] : path) {
       call = childOf(call, frame);
-      call.bytes += bytes;
+      call.amount += amount;
     }
   }
   place(root);
@@ -53,24 +60,24 @@ function childOf(call: GrowingCall, frame: Frame | undefined): GrowingCall {
 
 function growing(parent: Call | undefined, frame: Frame | undefined): GrowingCall {
   const depth = parent === undefined ? 0 : parent.depth + 1;
-  return { frame, depth, from: 0, bytes: 0, parent, children: [], byFrame: new Map() };
+  return { frame, depth, from: 0, amount: 0, parent, children: [], byFrame: new Map() };
 }
 
 function place(call: GrowingCall): void {
-  call.children.sort((left, right) => right.bytes - left.bytes);
+  call.children.sort((left, right) => right.amount - left.amount);
   let from = call.from;
   for (const child of call.children) {
     child.from = from;
-    from += child.bytes;
+    from += child.amount;
     place(child);
   }
 }
 
-/** The calls that are at least `leastBytes`, and how deep they go. */
-export function visibleCalls(root: Call, leastBytes: number): Call[] {
+/** The calls that have at least this, and those around them. */
+export function visibleCalls(root: Call, least: number): Call[] {
   const visible: Call[] = [];
   const visit = (call: Call): void => {
-    if (call.bytes >= leastBytes && call.bytes > 0) {
+    if (call.amount >= least && call.amount > 0) {
       visible.push(call);
       call.children.forEach(visit);
     }

@@ -1,4 +1,4 @@
-import type { Panes } from "../view/panes.ts";
+import { setSize, type Panes } from "../view/panes.ts";
 
 /** Sizes of panes by name, 0 for those that are closed: `memory-176_blocks-0_drawer-210`. */
 export const ARRANGEMENT = /^[a-z]+-\d{1,5}(_[a-z]+-\d{1,5})*$/;
@@ -9,7 +9,7 @@ export function arrange(panes: Panes, text: string): void {
     const pane = panes.list.find((each) => each.name === name);
     if (pane !== undefined) {
       pane.isOpen.value = Number(size) > 0;
-      pane.root.style.flexGrow = size ?? "";
+      setSize(pane, Number(size));
     }
   }
   panes.arrangement.value = text;

@@ -9,13 +9,14 @@ import type { HostMemory } from "../model/host_memory.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Lane } from "../model/lanes.ts";
 import { Links } from "../model/links.ts";
-import type { Window } from "../model/gpu_rows.ts";
+import type { Window } from "../model/grouping.ts";
 import { lineRows, type LineRow } from "../model/line_rows.ts";
 import { Divisions } from "../model/divisions.ts";
 import type { Mark } from "../model/marks.ts";
 import type { Names } from "../model/names.ts";
 import type { Selected } from "../model/selected.ts";
 import { groupedLanes } from "../model/grouped_lanes.ts";
+import { wholeOf } from "../model/whole_time.ts";
 import { selectedTimes } from "../model/selected_times.ts";
 import type { RelatedContents } from "../model/related.ts";
 import type { Stacks } from "../model/stacks.ts";
@@ -88,7 +89,7 @@ export class ChartContext implements RelatedContents {
     this.#contents = contents;
     this.#derived = new Derived(contents);
     this.grouping = new Grouping(contents);
-    this.selection = new Selection(contents.timeline, (selected) =>
+    this.selection = new Selection(contents.timeline, wholeOf(contents), (selected) =>
       this.links.highlightedBy(selected),
     );
   }
@@ -104,7 +105,7 @@ export class ChartContext implements RelatedContents {
     this.#marks = undefined;
     this.#lines = [];
     this.grouping.update(contents);
-    this.selection.follow(contents.timeline);
+    this.selection.follow(contents.timeline, wholeOf(contents));
     this.revision.value += 1;
   }
 

@@ -24,7 +24,7 @@ import { selectedPanel } from "./selected_panel.ts";
 import type { TimeWindow } from "./time_window.ts";
 import { addTimelineKeys } from "./timeline_keys.ts";
 import { addTrack, once, type Track } from "./track.ts";
-import { windowControls } from "./window_controls.ts";
+import { shownWindow, windowControls } from "./window_controls.ts";
 
 /** The tracks and the drawer of one device, and how to show that the recording went on. */
 export interface DeviceView {
@@ -56,6 +56,8 @@ const MEMORY_SIZE = 176;
 const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
+/** Below this height these tracks close, so that memory and streams have room. */
+const LEAST_PX = 64;
 
 /** The tracks of one device on one time axis with one selection, and a drawer with details. */
 export function deviceView(
@@ -77,11 +79,12 @@ export function deviceView(
   const overview = element("div", "gpuviz-overview");
   scope.append(charts, overview);
   minimap(scope, overview, chart);
+  shownWindow(scope, overview, chart);
   const panes = new Panes(scope, charts);
   const axis = element("div", "gpuviz-ruler");
   panes.root.append(axis);
   ruler(scope, axis, chart);
-  axis.append(element("p", "gpuviz-ruler__hint", "Ctrl + wheel zooms · ? keys"));
+  axis.append(element("p", "gpuviz-ruler__hint", "Drag selects · Ctrl+wheel zooms · ?"));
   addTracks(scope, panes, chart);
   const drawer = new Drawer(scope, panes, isDrawerOpen);
   addPanels(scope, panes, drawer, chart);
@@ -104,25 +107,30 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     size: number,
     isThere: () => boolean,
     show: (track: Track) => void,
-  ): void => addTrack(scope, panes, chart, { name, title, hint, size, isThere, show });
+    leastPx = 0,
+  ): void => addTrack(scope, panes, chart, { name, title, hint, size, isThere, leastPx, show });
   track("memory", "Memory", MEMORY_HINT, MEMORY_SIZE, hasMemory, ({ body, side }) => {
     levelsView(scope, body, chart);
     levelsLegend(scope, side, chart);
   });
   const hasPinned = (): boolean => chart.host.isRecorded;
-  track("pinned", "Pinned", PINNED_HINT, PINNED_SIZE, hasPinned, ({ body, side }) => {
+  const showPinned = ({ body, side }: Track): void => {
     hostLevelsView(scope, body, chart);
     hostLevelsLegend(scope, side, chart);
-  });
-  track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, ({ body, side }) => {
+  };
+  track("pinned", "Pinned", PINNED_HINT, PINNED_SIZE, hasPinned, showPinned, LEAST_PX);
+  const showBlocks = ({ body, side }: Track): void => {
     segmentsLegend(side);
     mapView(scope, body, chart);
-  });
+  };
+  track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, showBlocks, LEAST_PX);
   const hasLanes = (): boolean => chart.lanes.length > 0;
   track("streams", "Streams", STREAMS_HINT, 0, hasLanes, ({ body, side, setSize }) => {
     kindsLegend(scope, side, chart);
     const { least, most } = STREAMS_SIZES;
-    lanesView(scope, body, chart, (px) => setSize(Math.min(Math.max(px, least), most)));
+    lanesView(scope, body, chart, (px, leastPx) => {
+      setSize(Math.min(Math.max(px, least), most), leastPx);
+    });
   });
 }
 

@@ -3,7 +3,8 @@ import { Signal } from "../base/signal.ts";
 import { actionButton, element } from "./dom.ts";
 import type { Pane, Panes } from "./panes.ts";
 
-const HEIGHT = 220;
+/** Half of what is below the overview is 38 to 40 % of a window. */
+const HEIGHT = "max(50%, 270px)";
 const ORDER = [
   "selection",
   "moment",
@@ -24,6 +25,8 @@ const ORDER = [
   "summary",
   "environment",
 ];
+/** Tabs that stay where not all fit. */
+const KEPT = ["findings", "hazards"];
 let created = 0;
 
 interface Panel {
@@ -47,6 +50,8 @@ export class Drawer {
   readonly #panes: Panes;
   readonly #pane: Pane;
   readonly #tabs = element("div", "gpuviz-drawer__tabs", { role: "tablist", ariaLabel: "Details" });
+  /** Lists the tabs that do not fit. */
+  readonly #more = element("select", "gpuviz-drawer__more", { ariaLabel: "More details" });
   readonly #list: Panel[] = [];
   #isChosen = false;
 
@@ -59,7 +64,24 @@ export class Drawer {
       panes.toggle(this.#pane),
     );
     toggle.classList.add("gpuviz-drawer__toggle");
-    head.append(this.#tabs, this.tools, toggle);
+    const maximize = actionButton(
+      scope,
+      "⤢",
+      "Details in all of the window, or no longer; also: double click on this bar",
+      () => panes.maximize(this.#pane),
+    );
+    maximize.classList.add("gpuviz-drawer__maximize");
+    scope.listen(head, "dblclick", ({ target }) => {
+      if (target === head || target === this.#tabs) {
+        panes.maximize(this.#pane);
+      }
+    });
+    scope.listen(this.#more, "change", () => this.open(this.#more.value));
+    head.append(this.#tabs, this.#more, this.tools, maximize, toggle);
+    const observer = new ResizeObserver(() => this.#fit());
+    observer.observe(head);
+    observer.observe(this.tools);
+    scope.defer(() => observer.disconnect());
     this.#pane.root.append(head, this.panels);
     scope.follow(() => {
       toggle.ariaExpanded = String(this.#pane.isOpen.value);
@@ -118,6 +140,7 @@ export class Drawer {
     if (panel !== undefined) {
       panel.tab.hidden = !isOffered;
       panel.root.hidden = !isOffered;
+      this.#fit();
     }
   }
 
@@ -144,6 +167,35 @@ export class Drawer {
       tab.ariaSelected = String(isShown);
       tab.tabIndex = isShown ? 0 : -1;
       root.classList.toggle("gpuviz-drawer__panel--shown", isShown);
+    }
+    this.#fit();
+  }
+
+  /** Shows as many tabs as fit, with the chosen one among them; the rest is in a list. */
+  #fit(): void {
+    const offered = this.#list.filter(({ tab }) => !tab.hidden);
+    const cut = (panels: readonly Panel[]): void => {
+      for (const panel of offered) {
+        panel.tab.classList.toggle("gpuviz-drawer__tab--cut", panels.includes(panel));
+      }
+      this.#more.hidden = panels.length === 0;
+      const options = panels.map(({ name, tab }) => new Option(tab.textContent ?? "", name));
+      this.#more.replaceChildren(new Option(`${panels.length} more`, ""), ...options);
+    };
+    cut([]);
+    const widths = new Map(offered.map((panel) => [panel, panel.tab.offsetWidth]));
+    const widthOf = (panels: readonly Panel[]): number =>
+      panels.reduce((sum, panel) => sum + (widths.get(panel) ?? 0), 0);
+    const isShown = ({ name }: Panel): boolean => name === this.shown.value;
+    const rest: Panel[] = [];
+    while (widthOf(offered) - widthOf(rest) > this.#tabs.clientWidth) {
+      const fitting = offered.filter((panel) => !isShown(panel) && !rest.includes(panel));
+      const next = fitting.findLast(({ name }) => !KEPT.includes(name)) ?? fitting.at(-1);
+      if (next === undefined) {
+        break;
+      }
+      rest.push(next);
+      cut(offered.filter((panel) => rest.includes(panel)));
     }
   }
 }

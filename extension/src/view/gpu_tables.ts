@@ -11,10 +11,9 @@ import {
   type CopyRow,
   type GpuRow,
   type KernelRow,
-  type RowsUntilNow,
   type SynchronizationRow,
-  type Window,
 } from "../model/gpu_rows.ts";
+import type { Window } from "../model/grouping.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
@@ -130,7 +129,7 @@ interface TableOf<Row> {
   readonly colour?: (row: Row) => string;
   readonly keyOf?: (row: Row) => string;
   /** The rows of a window, or the parts of one of them by line. */
-  readonly rowsOf: (contents: DeviceContents, window: Window, of?: Row) => RowsUntilNow<Row>;
+  readonly rowsOf: (contents: DeviceContents, window: Window, of?: Row) => readonly Row[];
 }
 
 /** A table of what has a name; a row that several lines are behind opens into one for each. */
@@ -145,8 +144,7 @@ function gpuTable<Row extends GpuRow>(
   const keyOfRow = (row: Row): string =>
     row.isPart ? `${keyOf(row)}\n${row.callSite.site}` : keyOf(row);
   const opened = new Signal<readonly string[]>([]);
-  let shown: readonly [contents: DeviceContents, window: Window] | undefined;
-  let rows: RowsUntilNow<Row> = () => [];
+  let shown: Window;
   const show = dataTable(scope, parent, [nameColumn(chart, of, opened), ...columns], {
     label: of.label,
     sortedBy: TOTAL_TIME,
@@ -156,16 +154,11 @@ function gpuTable<Row extends GpuRow>(
     none: of.none,
     classOf: ({ isPart }) => (isPart ? "gpuviz-table__part" : ""),
     opened,
-    partsOf: (row) => rowsOf(chart.contents, shown?.[1], row)(),
+    partsOf: (row) => rowsOf(chart.contents, shown, row),
   });
   return (window) => {
-    const { contents } = chart;
-    // They are summed up anew only where it is another window.
-    if (shown?.[0] !== contents || shown[1] !== window) {
-      shown = [contents, window];
-      rows = rowsOf(contents, window);
-    }
-    show(rows());
+    shown = window;
+    show(rowsOf(chart.contents, window));
   };
 }
 

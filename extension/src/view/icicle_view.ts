@@ -1,6 +1,6 @@
-import { formatBytes, formatExactBytes, formatShare } from "../base/format.ts";
+import { formatShare } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
-import { callTree, visibleCalls, type Call } from "../model/icicle.ts";
+import { visibleCalls, type Call } from "../model/icicle.ts";
 import { shortFilename, siteText } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
@@ -9,28 +9,34 @@ const ROW_PX = 21;
 const LEAST_SHARE = 0.0015;
 const COLOURS = 7;
 
+/** What the width of a call stands for. */
+export interface Measure {
+  /** After an amount, as in `5 MiB allocated`. */
+  readonly text: string;
+  readonly format: (amount: number) => string;
+  readonly exact: (amount: number) => string;
+}
+
 /**
- * Call stacks from the outermost call at the top to the line that allocated at the bottom.
+ * A tree of calls, the root at the top, each as wide as what happened in it.
  *
- * Each call is as wide as the bytes allocated in it. A click shows a call in the whole width; the
- * arrow keys go from call to call.
+ * A click shows a call in the whole width; the arrow keys go from call to call.
  */
 export function icicleView(
   scope: Scope,
   parent: HTMLElement,
   chart: ChartContext,
-  bytesOf: ReadonlyMap<number, number>,
-  measure: string,
+  root: Call,
+  measure: Measure,
 ): void {
-  const root = callTree(bytesOf, chart.stacks);
-  const properties = { role: "group", ariaLabel: `Call stacks by bytes ${measure}` };
+  const properties = { role: "group", ariaLabel: `Call stacks, ${measure.text}` };
   const box = element("div", "gpuviz-icicle", properties);
   scope.append(parent, box);
   const colours = fileColours(root);
   const shown = new Scope();
   const show = (focus: Call, isChosen: boolean): void => {
     shown.dispose();
-    const calls = [...ancestorsOf(focus), ...visibleCalls(focus, focus.bytes * LEAST_SHARE)];
+    const calls = [...ancestorsOf(focus), ...visibleCalls(focus, focus.amount * LEAST_SHARE)];
     const deepest = calls.reduce((depth, call) => Math.max(depth, call.depth), 0);
     box.style.height = `${(deepest + 1) * ROW_PX}px`;
     const buttons = calls.map((call) => {
@@ -47,8 +53,8 @@ export function icicleView(
       chosen?.focus();
     }
   };
-  if (root.bytes === 0) {
-    box.replaceChildren(element("p", "gpuviz-section__hint", `Nothing was ${measure}.`));
+  if (root.amount === 0) {
+    box.replaceChildren(element("p", "gpuviz-section__hint", `Nothing ${measure.text} here.`));
   } else {
     show(root, false);
   }
@@ -62,7 +68,7 @@ function callButton(
   call: Call,
   focus: Call,
   root: Call,
-  measure: string,
+  measure: Measure,
   colours: ReadonlyMap<string, number>,
 ): HTMLButtonElement {
   const created = element("button", "gpuviz-icicle__call", {
@@ -72,8 +78,8 @@ function callButton(
     ariaLabel: linesOf(call, root, measure).join(", "),
   });
   const isAbove = call.depth < focus.depth;
-  const from = isAbove ? 0 : (call.from - focus.from) / focus.bytes;
-  const width = isAbove ? 1 : call.bytes / focus.bytes;
+  const from = isAbove ? 0 : (call.from - focus.from) / focus.amount;
+  const width = isAbove ? 1 : call.amount / focus.amount;
   created.style.left = `${from * 100}%`;
   created.style.width = `${width * 100}%`;
   created.style.top = `${call.depth * ROW_PX}px`;
@@ -87,9 +93,9 @@ function callButton(
   return created;
 }
 
-function textOf(call: Call, root: Call, measure: string): string {
+function textOf(call: Call, root: Call, measure: Measure): string {
   if (call === root) {
-    return `${formatBytes(root.bytes)} ${measure}`;
+    return `${measure.format(root.amount)} ${measure.text}`;
   }
   if (call.frame === undefined) {
     return "no call stack";
@@ -98,9 +104,9 @@ function textOf(call: Call, root: Call, measure: string): string {
   return `${name} ${shortFilename(filename)}:${line}`;
 }
 
-function linesOf(call: Call, root: Call, measure: string): string[] {
-  const share = formatShare(call.bytes / Math.max(root.bytes, 1));
-  const head = `${formatExactBytes(call.bytes)}, ${share} of what was ${measure}`;
+function linesOf(call: Call, root: Call, measure: Measure): string[] {
+  const share = formatShare(call.amount / Math.max(root.amount, 1));
+  const head = `${measure.exact(call.amount)} ${measure.text}, ${share} of all`;
   if (call.frame === undefined) {
     return [call === root ? "All call stacks" : "No call stack was captured", head];
   }
@@ -112,10 +118,10 @@ function ancestorsOf(call: Call): Call[] {
   return call.parent === undefined ? [] : [...ancestorsOf(call.parent), call.parent];
 }
 
-/** A colour for each of the user's files, those with most bytes first. */
+/** A colour for each of the user's files, the largest first. */
 function fileColours(root: Call): ReadonlyMap<string, number> {
   const colours = new Map<string, number>();
-  for (const { frame } of visibleCalls(root, root.bytes * LEAST_SHARE)) {
+  for (const { frame } of visibleCalls(root, root.amount * LEAST_SHARE)) {
     if (frame !== undefined && !frame.isInstalled && !colours.has(frame.filename)) {
       colours.set(frame.filename, colours.size % COLOURS);
     }

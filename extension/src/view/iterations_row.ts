@@ -1,15 +1,16 @@
-import { formatBytes, formatDuration } from "../base/format.ts";
-import { fromPixel, type Scale } from "../base/scale.ts";
+import { counted, formatBytes, formatDuration } from "../base/format.ts";
+import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Iteration } from "../model/conclusions.ts";
 import { SpanRow } from "../model/span_row.ts";
 import { drawTitle, scaleAcross } from "./axes.ts";
 import { Bands, SEPARATOR } from "./bands.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { Plot } from "./plot.ts";
+import { Plot, type Drawing } from "./plot.ts";
 import { TIME_MARGINS_PX } from "./time_plot.ts";
 
 const ROW_PX = 19;
+const TICK_PX = 3;
 
 /** A row of iterations below the time axis. */
 export function iterationsRow(
@@ -25,6 +26,7 @@ export function iterationsRow(
     return [span + 1, duration, `peak ${formatBytes(iterations[span]?.[2] ?? 0)}`].join(SEPARATOR);
   };
   const bands = new Bands(() => row, nameOf);
+  const title = counted(iterations.length, "iteration");
   const plot = new Plot(scope, panes.querySelector<HTMLElement>(".gpuviz-ruler") ?? panes, frames, {
     label: "Iterations. A click shows and measures one.",
     heightPx: ROW_PX,
@@ -37,10 +39,11 @@ export function iterationsRow(
   };
   plot.onDraw(
     (drawing) => {
+      drawTicks(drawing, time(), row);
       bands.drawGround(drawing, time());
       bands.drawEdges(drawing, time());
       bands.drawNames(drawing, time());
-      drawTitle(drawing, "iterations", ROW_PX / 2);
+      drawTitle(drawing, title, ROW_PX / 2);
     },
     () => undefined,
   );
@@ -50,6 +53,26 @@ export function iterationsRow(
     const [span, after] = row.range(timeNs, timeNs + 1);
     if (span < after) {
       selection.showMeasured({ fromNs: row.fromNs[span] ?? 0, toNs: row.toNs[span] ?? 0 });
+    }
+  });
+}
+
+/** A tick where an iteration begins; many in the same few pixels have one. */
+function drawTicks({ context, area, theme }: Drawing, time: Scale, row: SpanRow): void {
+  const columns = Math.ceil(area.width / TICK_PX);
+  context.fillStyle = theme.muted;
+  row.columns(time.from, time.to, columns).span.forEach((span, column) => {
+    if (span >= 0) {
+      const [fromPx, toPx] = [row.fromNs, row.toNs].map((times) => toPixel(time, times[span] ?? 0));
+      const leftPx = area.left + column * TICK_PX;
+      if (
+        fromPx !== undefined &&
+        toPx !== undefined &&
+        (fromPx >= leftPx || toPx - fromPx < TICK_PX)
+      ) {
+        const at = Math.round(Math.max(fromPx, leftPx));
+        context.fillRect(at, area.top + 5, 1, area.height - 10);
+      }
     }
   });
 }

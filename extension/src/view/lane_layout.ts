@@ -27,6 +27,8 @@ export interface LaneLayout {
   readonly lanes: readonly PlacedLane[];
   readonly headings: readonly LaneHeading[];
   readonly heightPx: number;
+  /** Whether one lane shows when all streams of the device were idle. */
+  readonly hasAllIdle: boolean;
 }
 
 export interface SpanInRow {
@@ -115,6 +117,10 @@ function withDevice(lanes: readonly Lane[], gaps: SpanRow | undefined): readonly
   return lanes.toSpliced(first, 0, group === undefined ? idle : { ...idle, group });
 }
 
+function isAllIdle({ stream, stack }: Lane, gapsOf: GapsOf): boolean {
+  return stream === undefined && stack.rows[0] !== undefined && stack.rows[0] === gapsOf();
+}
+
 function stackLanes(lanes: readonly Lane[], measures: Measures, gapsOf: GapsOf): LaneLayout {
   let topPx = measures.gap / 2;
   let firstId = 0;
@@ -142,7 +148,12 @@ function stackLanes(lanes: readonly Lane[], measures: Measures, gapsOf: GapsOf):
     topPx += heightPx + measures.gap;
     return result;
   });
-  return { lanes: placed, headings, heightPx: Math.max(topPx, measures.leastLane) };
+  return {
+    lanes: placed,
+    headings,
+    heightPx: Math.max(topPx, measures.leastLane),
+    hasAllIdle: lanes.some((lane) => isAllIdle(lane, gapsOf)),
+  };
 }
 
 /** The span with an id of the raster, without the 1 that ids are larger by. */

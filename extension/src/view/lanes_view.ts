@@ -38,12 +38,12 @@ const POINTER_SLACK_PX = 2;
 /** Room for the heading of the track. */
 const TOP_PX = 22;
 
-/** What each stream and each host thread did over time; `needs` takes the height for that. */
+/** What each stream and each host thread did over time; `needs` takes the heights for that. */
 export function lanesView(
   scope: Scope,
   parent: HTMLElement,
   chart: ChartContext,
-  needs: (heightPx: number) => void,
+  needs: (heightPx: number, leastPx: number) => void,
 ): void {
   const layOut = (roomPx?: number): LaneLayout =>
     layOutLanes(chart.lanes, (stream) => chart.idleOf(stream)?.gaps, roomPx);
@@ -104,8 +104,7 @@ export function lanesView(
   };
   const refresh = (): void => {
     const { heightPx } = layOut();
-    plot.setHeight(heightPx, layOut(0).heightPx);
-    needs(heightPx + plot.area.top);
+    needs(...plot.setHeight(heightPx, layOut(0).heightPx));
     place(plot.area.height);
     plot.redraw();
   };
@@ -160,8 +159,10 @@ function paintLanes(
   describe: GpuDescriptions,
 ): void {
   const { theme, pixelRatio } = drawing;
-  const palette = lanePalette(theme);
-  for (const { rows } of layout.lanes) {
+  const strong = lanePalette(theme);
+  const quiet = lanePalette(theme, layout.hasAllIdle);
+  for (const { lane, rows } of layout.lanes) {
+    const palette = lane.stream === undefined ? strong : quiet;
     for (const { row, topPx, heightPx, firstId } of rows) {
       const { share, span } = columnsOf(row, time, raster.width);
       const fromY = Math.round(topPx * pixelRatio);

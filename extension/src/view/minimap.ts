@@ -2,7 +2,7 @@ import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import { columnLargest, columnRows } from "../model/decimation.ts";
 import { SpanKind } from "../model/span_kinds.ts";
-import { drawTitle, scaleAcross } from "./axes.ts";
+import { drawTitle, line, scaleAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { Plot, type Drawing } from "./plot.ts";
 import { TIME_MARGINS_PX } from "./time_plot.ts";
@@ -29,6 +29,9 @@ export function minimap(scope: Scope, parent: HTMLElement, chart: ChartContext):
       drawGround(drawing);
       drawMemory(drawing, chart, time());
       drawBusy(drawing, chart, time());
+      if (selection.window.full.fromNs > 0) {
+        drawCut(drawing);
+      }
     },
     (drawing) => drawWindow(drawing, chart, time()),
   );
@@ -40,6 +43,16 @@ export function minimap(scope: Scope, parent: HTMLElement, chart: ChartContext):
 function drawGround({ context, area, theme }: Drawing): void {
   context.fillStyle = theme.ground;
   context.fillRect(area.left, area.top, area.width, area.height);
+}
+
+/** Two strokes through the edge where the axis begins later than the recording. */
+function drawCut({ context, area, theme }: Drawing): void {
+  context.strokeStyle = theme.text;
+  context.lineWidth = 1.5;
+  const bottom = area.top + area.height;
+  for (const x of [area.left - 5, area.left - 1]) {
+    line(context, x, bottom, x + 6, area.top);
+  }
 }
 
 function drawMemory(drawing: Drawing, { timeline }: ChartContext, time: Scale): void {

@@ -3,6 +3,8 @@ import { Signal } from "../base/signal.ts";
 import { element } from "./dom.ts";
 
 const LEAST_PX = 44;
+/** Of the whole height, so much at most is the least of a pane. */
+const MOST_LEAST = "28%";
 const KEY_STEP_PX = 16;
 
 export interface Pane {
@@ -24,8 +26,13 @@ export class Panes {
     scope.append(parent, this.root);
   }
 
-  /** Adds a pane above another, or below all; `size` is its share of the height. */
-  add(name: string, label: string, size: number, isOpen = true, above?: string): Pane {
+  /**
+   * Adds a pane above another, or below all.
+   *
+   * `size` is its share of the height; a percentage is that part of the whole, and the others share
+   * the rest.
+   */
+  add(name: string, label: string, size: number | string, isOpen = true, above?: string): Pane {
     const root = element("section", "gpuviz-pane", { ariaLabel: label });
     root.dataset["pane"] = name;
     const pane = { name, root, isOpen: new Signal(isOpen) };
@@ -43,14 +50,49 @@ export class Panes {
   }
 
   /** Sets the share of a pane, unless a reader has arranged the panes. */
-  resize({ root }: Pane, size: number): void {
+  resize(pane: Pane, size: number | string, leastPx = LEAST_PX): void {
     if (this.arrangement.value === undefined) {
-      root.style.flexGrow = String(size);
+      setSize(pane, size);
+      pane.root.style.setProperty(
+        "--gpuviz-least-pane",
+        `max(${LEAST_PX}px, min(${leastPx}px, ${MOST_LEAST}))`,
+      );
     }
+  }
+
+  /** Closes a pane while it would be lower than this, unless a reader has arranged the panes. */
+  giveWay(pane: Pane, leastPx: number): void {
+    let closedAtPx = 0;
+    const observer = new ResizeObserver(() => {
+      const roomPx = heightOf(this.root);
+      if (this.arrangement.value !== undefined || pane.root.hidden) {
+        return;
+      }
+      if (pane.isOpen.value && heightOf(pane.root) < leastPx) {
+        closedAtPx = roomPx;
+        pane.isOpen.value = false;
+      } else if (!pane.isOpen.value && roomPx > closedAtPx + leastPx) {
+        pane.isOpen.value = true;
+      }
+    });
+    observer.observe(this.root);
+    observer.observe(pane.root);
+    this.#scope.defer(() => observer.disconnect());
   }
 
   toggle(pane: Pane): void {
     pane.isOpen.value = !pane.isOpen.value;
+    this.#remember();
+  }
+
+  /** Closes all other panes, or opens them if they are closed. */
+  maximize(pane: Pane): void {
+    const others = this.list.filter((each) => each !== pane);
+    const isAlone = others.every(({ root, isOpen }) => root.hidden || !isOpen.value);
+    others.forEach(({ isOpen }) => {
+      isOpen.value = isAlone;
+    });
+    pane.isOpen.value = true;
     this.#remember();
   }
 
@@ -70,9 +112,7 @@ export class Panes {
     heights[below - 1] = above + by;
     heights[below] = own - by;
     if (below > 0) {
-      open.forEach(({ root }, place) => {
-        root.style.flexGrow = String(heights[place]);
-      });
+      open.forEach((each, place) => setSize(each, heights[place] ?? 0));
       this.#remember();
     }
   }
@@ -113,6 +153,12 @@ export class Panes {
     });
     return handle;
   }
+}
+
+/** A percentage is the least that a pane gets; alone it gets all. */
+export function setSize({ root }: Pane, size: number | string): void {
+  root.style.removeProperty("--gpuviz-least-pane");
+  root.style.flex = typeof size === "number" ? `${size} 1 0` : `1 1 ${size}`;
 }
 
 function heightOf(root: HTMLElement): number {

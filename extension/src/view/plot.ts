@@ -89,11 +89,16 @@ export class Plot {
     };
   }
 
-  /** Sets the height of the plot area where it is free, and the least where others share it. */
-  setHeight(heightPx: number, leastPx = 0): void {
+  /**
+   * Sets the height of the plot area where it is free, and the least where others share it; returns
+   * both with the margins.
+   */
+  setHeight(heightPx: number, leastPx = 0): readonly [heightPx: number, leastPx: number] {
     const { top, bottom } = this.#margins;
-    this.host.style.setProperty("--gpuviz-height", `${heightPx + top + bottom}px`);
-    this.host.style.setProperty("--gpuviz-least", `${leastPx + top + bottom}px`);
+    const [whole, least] = [heightPx, leastPx].map((px) => px + top + bottom) as [number, number];
+    this.host.style.setProperty("--gpuviz-height", `${whole}px`);
+    this.host.style.setProperty("--gpuviz-least", `${least}px`);
+    return [whole, least];
   }
 
   redraw(): void {

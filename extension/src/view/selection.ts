@@ -26,9 +26,10 @@ export class Selection {
 
   constructor(
     timeline: DeviceTimeline,
+    whole: TimeRange,
     highlightedBy: (selected: Selected | undefined) => Highlighted,
   ) {
-    this.window = new TimeWindow({ fromNs: 0, toNs: timeline.endNs });
+    this.window = new TimeWindow(whole);
     this.momentRow = new Signal(timeline.peak);
     this.#peak = timeline.peak;
     this.#highlightedBy = highlightedBy;
@@ -76,8 +77,8 @@ export class Selection {
   }
 
   /** Takes in that a timeline went on; the peak and the end are followed where they are shown. */
-  follow({ endNs, peak }: DeviceTimeline): void {
-    this.window.extend(endNs);
+  follow({ peak }: DeviceTimeline, whole: TimeRange): void {
+    this.window.extend(whole);
     if (this.momentRow.value === this.#peak) {
       this.momentRow.value = peak;
     }

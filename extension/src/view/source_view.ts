@@ -1,14 +1,15 @@
 import { formatBytes, formatCount, formatDuration } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import { Signal } from "../base/signal.ts";
-import { sumsByLine, type LineRow, type LineSums } from "../model/line_rows.ts";
+import { sumsByLine, type LineRow } from "../model/line_rows.ts";
+import type { Sums } from "../model/stack_sums.ts";
 import { shortFilename, type Frame } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { element } from "./dom.ts";
 
 type Figure = readonly [
-  name: keyof LineSums,
+  name: keyof Sums,
   title: string,
   hint: string,
   format: (value: number) => string,
@@ -27,7 +28,7 @@ const FIGURES: readonly Figure[] = [
 ];
 
 /** The columns of what lines cost; empty where that is nothing, unknown in an older file. */
-export function figureColumns<Row extends { readonly sums: LineSums }>(
+export function figureColumns<Row extends { readonly sums: Sums }>(
   { gpu }: ChartContext,
   figures = FIGURES,
 ): TableColumn<Row>[] {
@@ -44,7 +45,7 @@ export function figureColumns<Row extends { readonly sums: LineSums }>(
 }
 
 /** The names of the figures that any row has, in their order. */
-export function usedFigures(rows: readonly { readonly sums: LineSums }[]): readonly string[] {
+export function usedFigures(rows: readonly { readonly sums: Sums }[]): readonly string[] {
   return FIGURES.map(([name]) => name).filter((name) => rows.some(({ sums }) => sums[name] > 0));
 }
 
@@ -56,7 +57,7 @@ export function figuresOf(names: readonly string[]): readonly Figure[] {
 interface SourceLine {
   readonly line: number;
   readonly text: string;
-  readonly sums: LineSums;
+  readonly sums: Sums;
 }
 
 const SHORT: readonly string[] = ["liveBytes", "kernelNs", "waitNs"];

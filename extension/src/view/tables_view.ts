@@ -17,6 +17,8 @@ interface Part {
   readonly name: string;
   readonly title: string;
   readonly hint: string;
+  /** Whether a recording without memory has nothing for it. */
+  readonly isOfMemory?: boolean;
   readonly create: (scope: Scope, parent: HTMLElement, chart: ChartContext) => ShowWindow;
 }
 
@@ -29,18 +31,19 @@ const LINES: Part = {
   create: linesView,
 };
 
-/** The tables of memory of a whole recording. */
+/** What is shown of a whole recording only. */
 export const WHOLE_MEMORY: readonly Part[] = [
   {
     name: "call-stacks",
     title: "Call stacks",
-    hint: "Who called the lines that allocated; sizes are those of rounded blocks.",
+    hint: "Who called the lines that allocated, launched and waited; sizes are those of rounded blocks.",
     create: callStacksView,
   },
   {
     name: "fragmentation",
     title: "Fragmentation",
     hint: "Unused reserved memory, over time and at the moment shown in the charts.",
+    isOfMemory: true,
     create: fragmentationView,
   },
 ];
@@ -123,10 +126,10 @@ export function tablesView(
     const hasMemory = chart.timeline.events.count > 0;
     const hasGpu = chart.gpu.activities.count + chart.gpu.apiCalls.count > 0;
     for (const { part } of parts) {
-      const isOffered = ofMemory.includes(part)
-        ? hasMemory
-        : hasGpu || (part === LINES && hasMemory);
-      drawer.offer(part.name, isOffered);
+      drawer.offer(
+        part.name,
+        (hasMemory && !OF_GPU.includes(part)) || (hasGpu && !part.isOfMemory),
+      );
     }
     drawer.prefer("lines");
   };

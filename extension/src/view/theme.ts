@@ -91,10 +91,14 @@ const PATTERNS: Readonly<Record<number, number>> = {
   [SpanKind.overhead]: Pattern.crossed,
 };
 
-/** The colours of spans by kind, each with a sign of its own where it could be mistaken. */
-export function lanePalette(theme: Theme): LanePalette {
+/**
+ * The colours of spans by kind, each with a sign of its own where it could be mistaken.
+ *
+ * Quiet idle time is that of one stream of several, in which others may be busy.
+ */
+export function lanePalette(theme: Theme, hasQuietIdle = false): LanePalette {
   const fill = theme.spans.map(pixelOf);
-  const hatch = fill[SpanKind.idle] ?? 0;
+  const hatch = hasQuietIdle ? pixelOf(theme.split) : (fill[SpanKind.idle] ?? 0);
   const edge = fill.map((pixel) => shade(pixel, luminance(pixel) > 0.35 ? -0.22 : 0.25));
   return {
     fill: fill.with(SpanKind.idle, pixelOf(theme.ground)),

@@ -15,22 +15,22 @@ export class TimeWindow {
     this.range = new Signal(full);
   }
 
-  /** The whole recording so far. */
+  /** The whole recording so far, without a long time at the begin in which nothing happened. */
   get full(): TimeRange {
     return this.#full;
   }
 
-  /** Lets the recording end later; a range that shows all, or its end, goes on doing so. */
-  extend(toNs: number): void {
+  /** Takes in a longer recording; a range that shows all, or its end, goes on doing so. */
+  extend(full: TimeRange): void {
     const { isFull, isAtEnd } = this;
     const { fromNs } = this.range.value;
-    const later = toNs - this.#full.toNs;
-    if (later > 0) {
-      this.#full = { ...this.#full, toNs };
+    const later = full.toNs - this.#full.toNs;
+    if (later > 0 || full.fromNs !== this.#full.fromNs) {
+      this.#full = full;
       if (isFull) {
         this.reset();
       } else if (isAtEnd) {
-        this.show(fromNs + later, toNs);
+        this.show(fromNs + later, full.toNs);
       }
     }
   }

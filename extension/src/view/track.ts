@@ -7,7 +7,7 @@ import type { Panes } from "./panes.ts";
 export interface Track {
   readonly body: HTMLElement;
   readonly side: HTMLElement;
-  readonly setSize: (px: number) => void;
+  readonly setSize: (px: number, leastPx: number) => void;
 }
 
 interface TrackOptions {
@@ -20,6 +20,8 @@ interface TrackOptions {
   readonly above?: string;
   /** Whether there is something to show; until then the track is hidden. */
   readonly isThere?: () => boolean;
+  /** Below this height it closes by itself. */
+  readonly leastPx?: number;
   readonly show: (track: Track) => void;
 }
 
@@ -28,9 +30,10 @@ export function addTrack(
   scope: Scope,
   panes: Panes,
   chart: ChartContext,
-  { name, title, hint, size, above, isThere = () => true, show }: TrackOptions,
+  { name, title, hint, size, above, isThere = () => true, leastPx = 0, show }: TrackOptions,
 ): void {
   const pane = panes.add(name, `${title} over time`, size, true, above);
+  panes.giveWay(pane, leastPx);
   const head = element("h3", "gpuviz-track__title");
   const toggle = actionButton(scope, title, hint, () => panes.toggle(pane));
   toggle.className = "gpuviz-track__toggle";
@@ -44,7 +47,7 @@ export function addTrack(
   const ariaLabel = `Legend of ${title}`;
   const side = element("div", "gpuviz-track__side", { tabIndex: 0, role: "group", ariaLabel });
   pane.root.append(head, frame, side);
-  const setSize = (px: number): void => panes.resize(pane, px);
+  const setSize = (px: number, leastPx: number): void => panes.resize(pane, px, leastPx);
   once(scope, chart, isThere, pane.root, () => show({ body, side, setSize }));
 }
 

@@ -6,7 +6,7 @@ import type { TimeWindow } from "./time_window.ts";
 
 const BUTTON_ZOOM = 0.5;
 
-/** Buttons for the time axis, and what part of it is shown. */
+/** Buttons for the time axis. */
 export function windowControls(
   scope: Scope,
   parent: HTMLElement,
@@ -14,12 +14,10 @@ export function windowControls(
   help: () => void,
 ): void {
   const bar = element("div", "gpuviz-controls");
-  const shown = element("span", "gpuviz-controls__text");
   const act = actionButton.bind(undefined, scope);
   const time = chart.selection.window;
   const middle = (): number => (time.range.value.fromNs + time.range.value.toNs) / 2;
   bar.append(
-    shown,
     act("−", "Zoom out; also: S, Ctrl and wheel", () => time.zoom(1 / BUTTON_ZOOM, middle())),
     act("+", "Zoom in; also: W, Ctrl and wheel", () => time.zoom(BUTTON_ZOOM, middle())),
     act("◀", "Earlier; also: A", () => time.pan(-BUTTON_ZOOM)),
@@ -31,6 +29,13 @@ export function windowControls(
     act("?", "Keys and gestures", help),
   );
   parent.append(bar);
+}
+
+/** What part of the time axis is shown. */
+export function shownWindow(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  const shown = element("p", "gpuviz-controls__text");
+  const time = chart.selection.window;
+  parent.append(shown);
   scope.follow(
     () => {
       shown.textContent = describeWindow(time);
@@ -44,7 +49,11 @@ function describeWindow(time: TimeWindow): string {
   const { fromNs, toNs } = time.range.value;
   const digits = (toNs - fromNs) / 1000;
   const whole = formatDuration(time.full.toNs);
-  return time.isFull
+  const first = time.full.fromNs;
+  if (!time.isFull) {
+    return `${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)} of ${whole} shown`;
+  }
+  return first === 0
     ? `all ${whole} shown`
-    : `${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)} of ${whole} shown`;
+    : `${whole}, all but the first ${formatDuration(first)}`;
 }
