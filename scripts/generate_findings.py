@@ -1,4 +1,4 @@
-"""Writes the rules in docs/findings.md, each with one example.
+"""Writes the rules in docs/reference/findings.md, each with one example.
 
 Usage: python -m scripts.generate_findings [--check]. The text between the marks in the file comes
 from the rules; with ``--check`` nothing is written, and the exit status is 1 if it is out of date.
@@ -51,7 +51,7 @@ from tests.unit.ipython_shells import new_shell
 from tests.unit.recording import leaking_programs, test_leaks
 
 ROOT = Path(__file__).parents[1]
-DOCUMENT = ROOT / "docs" / "findings.md"
+DOCUMENT = ROOT / "docs" / "reference" / "findings.md"
 SHIPPED = ROOT / "gpuviz" / "commands" / "recordings"
 TWO_GPUS = ROOT / "tests" / "unit" / "two_gpus" / "data"
 # Where a line stands on this machine.
@@ -197,7 +197,9 @@ def generated(text: str) -> str:
 
     made = MARKED.sub(part, text)
     if found:
-        raise SystemExit(f"docs/findings.md has no marks for the rules about {', '.join(found)}.")
+        raise SystemExit(
+            f"docs/reference/findings.md has no marks for the rules about {', '.join(found)}."
+        )
     return made
 
 

@@ -52,7 +52,8 @@ class Finding:
     """Something that gpuviz says about a recording: what it is, why, and what to change.
 
     Attributes:
-        rule: The rule that found it, such as ``R45``; see docs/findings.md. Empty if none did.
+        rule: The rule that found it, such as ``R45``; see docs/reference/findings.md. Empty
+            if none did.
         title: The finding with its figures, in one line.
         reason: The figures that gpuviz followed.
         change: What to change in the program; empty if nothing follows.

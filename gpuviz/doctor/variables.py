@@ -10,7 +10,7 @@ from gpuviz.recorder.nvtx import VARIABLE as NVTX_TOOL
 
 _UNSET = "Unset it to see the program's normal behaviour."
 # Meaning and remedy of each variable.
-_MEANINGS = {
+MEANINGS = {
     "CUDA_LAUNCH_BLOCKING": (
         "The host waits for each kernel: nothing overlaps, and waits appear too long.",
         _UNSET,
@@ -57,13 +57,13 @@ SETTINGS = "GPUVIZ_ALLOC_CONF"
 def findings(machine: Machine) -> Iterator[Finding]:
     """Yield findings about the variables that are set."""
     environment = machine.environment
-    for name, (meaning, remedy) in _MEANINGS.items():
+    for name, (meaning, remedy) in MEANINGS.items():
         if name in environment and not _is_off(name, environment[name]):
             level: Level = "warning" if remedy else "ok"
             yield Finding("environment", level, f"{name}={environment[name]}", meaning, remedy)
     yield from _settings(machine)
     yield from _tools(machine)
-    others = sorted({name for name in environment if name.startswith("CUPY_")} - _MEANINGS.keys())
+    others = sorted({name for name in environment if name.startswith("CUPY_")} - MEANINGS.keys())
     if others:
         meaning = "See CuPy's documentation."
         yield Finding("environment", "ok", ", ".join(others), meaning)

@@ -5,15 +5,15 @@ import pyarrow as pa
 from gpuviz.data.tables import schemas
 
 UNIT = b"unit"
-_NS = {"time", "end", "created", "destroyed", "wall", "boot", "uncertainty"}
+_NS = {
+    *("time", "start", "begin", "end", "created", "destroyed", "wall", "boot", "uncertainty"),
+    "clock_error",
+}
 _BYTES = {
-    "size",
-    "requested_size",
-    "bytes",
-    "used",
-    "total_memory",
-    "static_shared_memory",
-    "dynamic_shared_memory",
+    *("size", "requested_size", "bytes", "used", "total_memory", "libraries", "rest"),
+    *("static_shared_memory", "dynamic_shared_memory", "added", "largest", "largest_free"),
+    *("peak_allocated", "peak_reserved", "peak_reserved_lower"),
+    *("requested", "allocated", "active", "reserved", "inactive_split"),
 }
 _ABOUT = (
     "A table of a gpuviz recording. Times are nanoseconds since the recording's start, sizes are "
@@ -51,7 +51,7 @@ def _schema(fields: "list[pa.Field]", metadata: "dict[bytes, bytes]") -> "pa.Sch
 
 
 def unit_of(column: str) -> bytes:
-    """Return the unit of a column of a recording's own tables: ``ns``, ``bytes`` or none."""
-    if column in _NS:
+    """Return the unit of a column of a table or of a result: ``ns``, ``bytes`` or none."""
+    if column in _NS or column.endswith(("_ns", "_time")):
         return b"ns"
-    return b"bytes" if column in _BYTES else b""
+    return b"bytes" if column in _BYTES or column.endswith("_bytes") else b""

@@ -93,6 +93,14 @@ def words_after(magic: str, words: list[str]) -> list[str]:
     return [word for word in parser.following(words) if word not in words]
 
 
+def parsers() -> Iterator[ArgumentParser]:
+    """Yield the parsers of the commands of ``%gpuviz``, then that of ``%%gpuviz``."""
+    for action in _line_parser()._actions:  # noqa: SLF001 - argparse has no public list of them
+        if isinstance(action.choices, dict):
+            yield from action.choices.values()
+    yield _cell_parser()
+
+
 def help_text() -> str:
     """Return the help on both magics."""
     return f"{_line_parser().format_help()}\n{_cell_parser().format_help()}"

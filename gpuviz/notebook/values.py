@@ -24,10 +24,6 @@ _LONGEST_TEXT = 90
 _IDS = ("uint32", "uint64")
 _TABLE = ("pyarrow.lib", "Table")
 # Columns of bytes besides those whose names end with ``_bytes``.
-_SIZES = {
-    *("bytes", "added", "largest", "peak_allocated", "peak_reserved", "peak_reserved_lower"),
-    *("requested", "allocated", "active", "reserved", "inactive_split", "largest_free"),
-}
 
 
 def recording_html(recording: "Recording") -> str:
@@ -130,15 +126,12 @@ def _integer(field: "pa.Field", value: int) -> str:
     name = field.name
     if name == "address":
         return f"{value:#x}"
-    if name.endswith("_ns") or unit_of(name) == b"ns":
+    unit = unit_of(name)
+    if unit == b"ns":
         return format_duration(value)
     if name == "stack" or str(field.type) in _IDS:
         return str(value)
-    return format_bytes(value) if _is_size(name) else format_count(value)
-
-
-def _is_size(name: str) -> bool:
-    return name in _SIZES or name.endswith("_bytes") or unit_of(name) == b"bytes"
+    return format_bytes(value) if unit == b"bytes" else format_count(value)
 
 
 def _cut(text: str) -> str:

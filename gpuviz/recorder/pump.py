@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 # A killed process loses the events since the last drain: those of half a second, and early in a
-# recording those of half its time, or of its last 20 ms. docs/files.md says so.
+# recording those of half its time, or of its last 20 ms. docs/reference/files.md says so.
 INTERVAL_S = 0.5
 FIRST_INTERVAL_S = 0.02
 # While a view is visible; longer if draining takes more than this share of the time.

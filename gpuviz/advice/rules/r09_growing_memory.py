@@ -17,9 +17,9 @@ RULES = (
     Rule(
         "R09",
         "memory that grows with each iteration",
-        "the live memory of a line [grows](leaks.md) with the iterations or with the runs of a "
-        "cell, and of the arrays older than three of them, none is used after the one that follows"
-        " its own",
+        "the live memory of a line [grows](../how-to/leaks.md) with the iterations or with the "
+        "runs of a cell, and of the arrays older than three of them, none is used after the one "
+        "that follows its own",
         "drop the references: a list, a cache, a closure, outputs",
     ),
 )

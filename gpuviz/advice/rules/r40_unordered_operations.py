@@ -21,9 +21,9 @@ RULES = (
     Rule(
         "R40",
         "two operations use the same memory, and nothing orders them",
-        "a [hazard](hazards.md) that is certain or probable, or several that one wait would order,"
-        " of a recording that was finished, of at most a million activities and CUDA calls unless "
-        "it was made with `hazards=True`",
+        "a [hazard](../explanation/hazards.md) that is certain or probable, or several that one "
+        "wait would order, of a recording that was finished, of at most a million activities and "
+        "CUDA calls unless it was made with `hazards=True`",
         "as the finding says: an event and a wait, `record_stream`, or the array kept longer",
     ),
 )
@@ -34,7 +34,7 @@ _ORDERED = {"RAW", "WAR", "WAW"}
 
 
 def find(recording: "RecordingData") -> "Iterator[Finding]":
-    """Find hazards, whose results may be wrong; see docs/hazards.md.
+    """Find hazards, whose results may be wrong; see docs/explanation/hazards.md.
 
     Trigger: a hazard of `gpuviz.Recording.hazards` that is certain or probable. A latent one does
     no harm yet. A recording of more than a million activities and CUDA calls is not judged here.

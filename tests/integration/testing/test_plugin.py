@@ -902,7 +902,7 @@ def test_it(gpu, benchmark):
 
 
 def test_the_example_in_the_documentation_passes_without_a_gpu(run):
-    page = (Path(__file__).parents[3] / "docs" / "testing.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "testing.md").read_text()
     example = next(
         part.split("```")[0] for part in page.split("```python") if "def test_pipeline" in part
     )

@@ -1,0 +1,68 @@
+"""Links, pages and names of the documentation."""
+
+import re
+import subprocess
+
+import pytest
+
+import gpuviz
+from scripts import generate_reference
+from tests.documents import PAGES, ROOT, name_of
+
+GENERATED = ROOT / "docs" / "reference" / "generated"
+FILES = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"))]
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def anchors(page):
+    """Return the anchors of a page's headings, as GitHub and the site name them."""
+    text = CODE.sub("", page.read_text(encoding="utf-8"))
+    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", head).replace("`", "") for head in heads]
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in plain}
+
+
+@pytest.mark.parametrize("page", FILES, ids=name_of)
+def test_every_link_leads_somewhere(page):
+    broken = []
+    for path, anchor in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
+        target = (page.parent / path).resolve() if path else page
+        if target.parent == GENERATED:
+            if target.name not in generate_reference.pages():
+                broken.append(path)
+        elif not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(f"{path}#{anchor}")
+
+    assert broken == []
+
+
+def test_the_index_lists_every_page():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [each.relative_to(ROOT / "docs") for each in PAGES if each.parent != ROOT]
+    listed = [each for each in pages if each.parent.name not in {"", "project"}]
+
+    assert [str(each) for each in listed if f"({each})" not in index] == []
+    assert [str(each) for each in listed if f"\n{each.with_suffix('')}\n" not in index] == []
+
+
+def test_every_public_name_is_in_the_reference():
+    assert generate_reference.documented_names() == {*dir(gpuviz)} - {"__version__"}
+
+
+def test_every_variable_that_gpuviz_reads_is_in_the_reference():
+    known = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    command = ["git", "grep", "-hoE", '"_?GPUVIZ_[A-Z_]+"', "--", "gpuviz", "cmake"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = {each.strip('"') for each in found.splitlines()}
+
+    assert {"GPUVIZ_RECORD", "GPUVIZ_ALLOC_CONF"} <= names
+    assert {each for each in names if each.removeprefix("_") not in known} == set()
+
+
+def test_every_column_with_a_time_or_a_size_has_its_unit():
+    text = generate_reference.pages()["tables.md"]
+
+    assert "| `duration_ns` | `int64` | ns |" in text
+    assert "| `saved_bytes` | `int64` | bytes |" in text
+    assert "| `stack` | `uint32` |  | [stacks](#stacks) |" in text
