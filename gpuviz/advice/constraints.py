@@ -101,10 +101,9 @@ class Orders:
         return _sorted([*self._of_threads(), *self._of_calls(), *self._of_activities()])
 
     def _of_threads(self) -> "Iterator[Constraints]":
-        """Yield the time between the calls of a thread."""
+        """Yield the time between the calls of a thread, or of threads that take turns."""
         trace, moments = self._trace, self._moments
-        calls = self._recording.tables["api_calls"]
-        threads = plain(calls["thread"])
+        threads = trace.thread
         order = np.lexsort((trace.called, threads))
         before, after = order[:-1], order[1:]
         same = threads[before] == threads[after]
@@ -203,23 +202,24 @@ class Orders:
         pairs = [(*pair, np.full(len(pair[0]), why)) for why, found in orders for pair in found()]
         before, after, order = (np.concatenate(each) for each in zip(*pairs, strict=True))
         launched = np.flatnonzero((trace.call >= 0) & (trace.launch_begin() <= trace.begin))
-        last = np.full(len(trace.begin), NEVER)
-        last[launched] = trace.launch_begin()[launched]
-        by_launch = last.copy()
-        np.maximum.at(last, after, trace.end[before])
-        idle = launched[last[launched] == by_launch[launched]]
-        launch_ns = _median(trace.begin[idle] - by_launch[idle], _LAUNCH_NS)
-        lag = trace.begin[launched] - by_launch[launched]
-        lag = np.where(by_launch[launched] == last[launched], lag, np.minimum(lag, launch_ns))
-        calls = trace.call[launched]
-        yield _of(moments.start[calls], moments.begun[launched], lag, LAUNCHED, calls)
+        calls, launch_begin = trace.call[launched], trace.launch_begin()[launched]
+        free = np.full(len(trace.begin), NEVER)
+        np.maximum.at(free, after, trace.end[before])
+        # What an activity began last after keeps its distance: the launch, or earlier work.
+        lag = trace.begin[launched] - launch_begin
+        launch_ns = _median(lag[free[launched] <= launch_begin], _LAUNCH_NS)
+        ready = np.full(len(trace.begin), NEVER)
+        ready[launched] = launch_begin + launch_ns
         apart = trace.begin[after] - trace.end[before]
-        queued = (trace.end[before] == last[after]) & (
-            trace.end[before] >= trace.launch_end()[after]
-        )
+        # A dependent launch may begin before the end of the work before it.
+        queued = (trace.end[before] == free[after]) & (trace.end[before] >= ready[after])
+        queued &= apart >= 0
         next_ns = _median(apart[queued], _NEXT_NS)
-        lag = np.where(trace.end[before] == last[after], apart, np.minimum(apart, next_ns))
-        lag = lag + trace.duration[before]
+        is_last = ready[launched] >= free[launched] + next_ns
+        lag = np.where(is_last, lag, np.minimum(lag, launch_ns))
+        yield _of(moments.start[calls], moments.begun[launched], lag, LAUNCHED, calls)
+        is_last = (trace.end[before] == free[after]) & (free[after] + next_ns >= ready[after])
+        lag = np.where(is_last, apart, np.minimum(apart, next_ns)) + trace.duration[before]
         yield _of(moments.begun[before], moments.begun[after], lag, before, order)
 
     def _before_on_stream(self) -> "_Pairs":

@@ -12,6 +12,7 @@ from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.steady_state import steady_ns, steady_states
 from gpuviz.analysis.touches import Touches, touches
+from gpuviz.analysis.turns import taking_turns
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
@@ -56,6 +57,8 @@ class Trace:
         multiprocessors: The number of multiprocessors of each device; 0 if unknown.
         called: When each call of ``api_calls`` began, in ns.
         returned: When it returned.
+        thread: A number for the thread of each call, which threads that take turns share; see
+            `gpuviz.analysis.turns.taking_turns`.
         relevant_ns: A finding that saves less is not shown unless asked for.
     """
 
@@ -97,7 +100,17 @@ class Trace:
         )
         self.called = np.clip(plain(calls["time"]), -_LIMIT, _LIMIT)
         self.returned = np.maximum(self.called + durations(calls), self.called + 1)
+        threads = plain(calls["thread"])
+        self._groups = taking_turns(threads, self.called, self.returned)
+        self.thread = self.group_of(threads)
         self.relevant_ns = LEAST_SHARE * steady_ns(recording)
+
+    def group_of(self, threads: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the number of each thread, as in `thread`; 0 of those without calls."""
+        ids, places = np.unique(threads, return_inverse=True)
+        groups = [self._groups.get(each, 0) for each in ids.tolist()]
+        numbers: NDArray[Any] = np.array(groups, np.int64)[places.ravel()]
+        return numbers
 
     @cached_property
     def touches(self) -> Touches | None:

@@ -57,6 +57,7 @@ ACTIVITY_TABLES = (
 DEFAULTS = {
     ("activities", "source_device"): -1,
     ("activities", "destination_device"): -1,
+    ("api_calls", "own_cost"): 0,
     ("api_calls", "stream"): 0,
     ("devices", "uuid"): "",
     ("devices", "multiprocessors"): 0,
@@ -148,7 +149,8 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
       others on request. ``name`` is an id of ``strings``. ``stream`` is the one that a copy within
       or between devices was issued on; a copy between devices may run in another one. It is 0 if
-      unknown, and for other calls.
+      unknown, and for other calls. ``own_cost`` is how long gpuviz worked in the thread after the
+      call, to record it, in ns; 0 if unknown.
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
       For ``event_record`` both are the time when the GPU reached it; 0 if that was not recorded,
       as in programs on a real GPU. ``event`` and ``event_sync_id`` join a record with its waits:
@@ -337,6 +339,7 @@ _COLUMNS = {
         "stack": "uint32",
         "range": "uint32",
         "stream": "uint32",
+        "own_cost": "uint32",
     },
     "synchronizations": {
         "time": "int64",

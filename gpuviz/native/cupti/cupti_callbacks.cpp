@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
@@ -15,6 +16,8 @@ using record::AccessMode;
 using record::BlockTouches;
 
 namespace {
+
+constexpr std::int64_t kMostOwnCost = 1'000'000'000;
 
 // Calls that gpuviz makes inside a callback are not the program's.
 thread_local bool is_inside = false;
@@ -112,19 +115,28 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         return;
     }
     const CuptiStreams::Used used = stream_used(call, data);
-    const std::uint32_t stack = options_.stacks ? session_.capture_stack() : 0;
-    log.api_calls.append({.time = log.since_start(began_ns),
-                          .end = log.since_start(ended_ns),
-                          .name = name_of(id),
-                          .thread = record::current_thread_id(),
-                          .correlation = data.correlationId,
-                          .stack = stack,
-                          .range = session_.current_range(),
-                          .stream = call.may_be_between_devices() ? used.id : 0});
+    record::ApiCallRow row{
+        .time = log.since_start(began_ns),
+        .end = log.since_start(ended_ns),
+        .name = name_of(id),
+        .thread = record::current_thread_id(),
+        .correlation = data.correlationId,
+        .stack = options_.stacks ? session_.capture_stack() : 0,
+        .range = session_.current_range(),
+        .stream = call.may_be_between_devices() ? used.id : 0,
+    };
     launches_.fetch_add(is_launch, std::memory_order_relaxed);
-    if (data.context == nullptr) {
-        return;
+    if (data.context != nullptr) {
+        note_recorded_call(call, data, used.id, began_ns, row.stack, touches);
     }
+    row.own_cost = std::uint32_t(std::min<std::int64_t>(record::now_ns() - ended_ns, kMostOwnCost));
+    log.api_calls.append(row);
+}
+
+void CuptiTracer::note_recorded_call(const CuptiCall& call, const CUpti_CallbackData& data,
+                                     std::uint32_t stream, std::int64_t began_ns,
+                                     std::uint32_t stack,
+                                     std::vector<BlockTouches::Touch>& touches) noexcept {
     try {
         const bool is_known =
             session_.touches() != nullptr && touch_blocks(call, data, began_ns, touches);
@@ -132,13 +144,13 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
             follow_exit(call, data, touches, stack);
         }
         if (captures_.is_any_open() && call.kind != CuptiCall::Kind::stream_destroy) {
-            on_captured_call(call, data, used.id, is_known);
+            on_captured_call(call, data, stream, is_known);
         }
         if (call.kind == CuptiCall::Kind::graph_launch) {
-            on_graph_launch(data, named_stream_of(call, data.functionParams), used.id);
+            on_graph_launch(data, named_stream_of(call, data.functionParams), stream);
         }
     } catch (const std::exception&) {
-        log.count_lost(1);
+        session_.log().count_lost(1);
     }
 }
 

@@ -70,6 +70,10 @@ class CuptiTracer {
                                   const void* data);
     void on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept;
     void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept;
+    // What a call that gets a row in `api_calls` means for memory, captures and graphs.
+    void note_recorded_call(const CuptiCall& call, const CUpti_CallbackData& data,
+                            std::uint32_t stream, std::int64_t began_ns, std::uint32_t stack,
+                            std::vector<record::BlockTouches::Touch>& touches) noexcept;
     void on_enter(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
     void note_wait(const CuptiCall& call, const CUpti_CallbackData& data, std::int64_t began_ns,
                    std::int64_t ended_ns) noexcept;

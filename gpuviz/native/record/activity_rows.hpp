@@ -87,7 +87,8 @@ struct ApiCallRow {
     std::uint32_t correlation;
     std::uint32_t stack;
     std::uint32_t range;
-    std::uint32_t stream = 0;  // of a copy within or between devices
+    std::uint32_t stream = 0;    // of a copy within or between devices
+    std::uint32_t own_cost = 0;  // ns that recording took after the call
 
     static constexpr auto fields() {
         return std::tuple{Field{"time", &ApiCallRow::time},
@@ -97,7 +98,8 @@ struct ApiCallRow {
                           Field{"correlation", &ApiCallRow::correlation},
                           Field{"stack", &ApiCallRow::stack},
                           Field{"range", &ApiCallRow::range},
-                          Field{"stream", &ApiCallRow::stream}};
+                          Field{"stream", &ApiCallRow::stream},
+                          Field{"own_cost", &ApiCallRow::own_cost}};
     }
 };
 

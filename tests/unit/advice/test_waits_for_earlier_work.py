@@ -77,7 +77,7 @@ def test_a_copy_that_waits_for_a_kernel_is_found_and_reading_later_saves_what_wa
     )
     assert finding.reason.endswith(
         "After the waits the GPU idles until the next launch; without them the work would end "
-        "7.66 ms earlier."
+        "7.68 ms earlier."
     )
     assert finding.change == (
         "Keep the value on the GPU and read it when the program needs it: after the loop, or every "
