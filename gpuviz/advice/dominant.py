@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
 
-RULE = "R55"
 _KINDS = DICTIONARIES["activities", "kind"]
 # Of the time; less does not limit a program alone.
 _MOST = 0.5

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.classification import DerivedTables
 from gpuviz.analysis.processes import DerivedByProcess, processes
-from gpuviz.data.derived import fitting, marked
+from gpuviz.data.derived import if_current, marked
 from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @Once
 def derived(recording: "RecordingData") -> "Mapping[str, pa.Table]":
     """Return the tables of `gpuviz.data.derived`, each computed on first use."""
-    known = fitting(recording.stored, recording.tables)
+    known = if_current(recording.stored, recording.tables)
     if known is not None:
         return known
     if processes(recording):

@@ -28,8 +28,8 @@ def judged_run(
     """Run ``python PROGRAM``, and exit with its own code if it fails, else with the verdict's."""
     with tempfile.TemporaryDirectory(prefix="gpuviz-run-") as folder:
         path = Path(folder, "verdict")
-        told = replace(options, verdict=str(path))
-        code = _run(program, {**environment, startup.OPTIONS: told.to_json()})
+        judged = replace(options, verdict=str(path))
+        code = _run(program, {**environment, startup.OPTIONS: judged.to_json()})
         verdict = int(path.read_text(encoding="ascii")) if path.exists() else NO_VERDICT
     if code < 0:
         _end_by(signal.Signals(-code))

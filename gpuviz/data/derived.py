@@ -187,7 +187,7 @@ def marked(
     derived: "Mapping[str, pa.Table]",
     tables: "Mapping[str, pa.Table]",
 ) -> "dict[str, pa.Table]":
-    """Return the derived tables in the form stored in files, for `fitting`.
+    """Return the derived tables in the form stored in files, for `if_current`.
 
     A mark identifies the tables they were computed from. ``idle_gaps``, which has as many rows as
     ``activities``, is stored as differences, which compress to a quarter of the size: ``pause``
@@ -202,7 +202,7 @@ def marked(
     return {name: table.replace_schema_metadata(mark) for name, table in stored.items()}
 
 
-def fitting(
+def if_current(
     stored: Stored,
     tables: "Mapping[str, pa.Table]",
 ) -> "dict[str, pa.Table] | None":

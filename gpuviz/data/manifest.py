@@ -207,8 +207,8 @@ def by_device(stats: dict[str, Any]) -> dict[int, dict[str, int]]:
 
 
 def _check_failures(failures: dict[str, Any]) -> None:
-    for told in failures.values():
-        if not isinstance(told, dict) or not all(map(_is_integer, told.values())):
+    for facts in failures.values():
+        if not isinstance(facts, dict) or not all(map(_is_integer, facts.values())):
             raise ValueError('expected "failures" to give integers by name for each failure')
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from types import ModuleType
@@ -22,7 +22,6 @@ from gpuviz.allocator.memory import (
     get_allocator_settings,
     host_allocator,
     set_empty_cache,
-    set_new_allocator_hook,
     set_new_host_allocator_hook,
 )
 from gpuviz.data.manifest import NOT_LIMITED
@@ -31,17 +30,14 @@ from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_current import import_cupy
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.cupy_pinned import RecordedPinnedPool
-from gpuviz.frameworks.driver_devices import device_rows
-from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.frameworks.numba_compilation import watch_numba_compilations
-from gpuviz.frameworks.shared_pool import lost_frees, record_calls
+from gpuviz.frameworks.process_memory import ProcessMemory
+from gpuviz.frameworks.shared_pool import lost_frees
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
 from gpuviz.recorder.prevention import NO_PREVENTION, PreventedReuse, Prevention
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.recorder.tracer import TracerOptions
 
 Allocator = Callable[[int], Any]
@@ -216,17 +212,6 @@ def total_memory(device: int) -> int:
     return cuda_driver().total_memory(device)
 
 
-def used_bytes(devices: Iterable[int]) -> list[tuple[int, int]]:
-    """Return each device with the bytes that are used on it, by other processes too."""
-    cuda = import_cupy().cuda
-    used = []
-    for device in devices:
-        with cuda.Device(device):
-            free, total = cuda.runtime.memGetInfo()
-        used.append((device, total - free))
-    return used
-
-
 class Installation:
     """An allocator installed in CuPy until `remove`."""
 
@@ -340,92 +325,58 @@ class FailedFrees:
         return (f"{failed}; that memory stays allocated.",) if count else ()
 
 
-class CachingSource:
-    """gpuviz's caching allocator, installed in CuPy for one recording."""
+class CachingSource(ProcessMemory):
+    """gpuviz's caching allocator, installed in CuPy and in other libraries for one recording."""
 
     allocator = "caching"
     allocator_name = "gpuviz caching allocator"
     framework = "cupy"
-    memory = "device"
 
     def __init__(self, *, stacks: bool, prevention: Prevention = NO_PREVENTION) -> None:
-        self._stacks = stacks
         self._keeps_graphs = prevention.record_stream == "auto"
         self._prevented = PreventedReuse(prevention)
         self._client = cupy_allocator()
-        cuda_driver()
+        super().__init__(stacks=stacks)
         self._failed_frees = FailedFrees(self._client, pinned_allocator())
         # The blocks of gpuviz's allocator wait for the copies that the tracer sees.
         instead = malloc_pinned if prevention.record_stream == "auto" else None
         self._pinned_pool = RecordedPinnedPool(import_cupy().cuda, instead)
-        self._libraries = RecordedLibraries(stacks=stacks)
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
 
-    def tables(self) -> "dict[str, pa.Table]":
-        """Return nothing: all tables grow during the recording."""
-        return {}
+    def _attached(
+        self, session: _core.Session, device: int, allocator: _core.CachingAllocator
+    ) -> None:
+        self._prevented.begin(device, allocator, partial(allocator.track_uses, session))
 
-    def describe(self, session: _core.Session) -> None:
-        """Push the segments and blocks left by an earlier use of the allocator."""
-        for device, allocator in caching_allocators().items():
-            allocator.describe_state(session.sink(device), stacks_are_valid=False)
-        self._libraries.describe(session)
-
-    def begin(self, session: _core.Session) -> None:
-        """Install the allocator in CuPy and other libraries, and start recording."""
-
-        def attach(device: int, allocator: _core.CachingAllocator) -> None:
-            allocator.attach(session.sink(device))
-            self._prevented.begin(device, allocator, partial(allocator.track_uses, session))
-
-        set_new_allocator_hook(attach)
+    def _install(self, session: _core.Session) -> None:
         _record_pinned_memory(session, stacks=self._stacks)
         self._pinned_pool.begin(session, stacks=self._stacks)
         self._client.set_session(session, stacks=self._stacks)
-        record_calls(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
         if self._keeps_graphs:
             _keep_graphs("recording")
-        self._libraries.begin()
-
-    def sample(self) -> list[tuple[int, int]]:
-        """Return the used bytes of the devices that the allocator has served."""
-        used = []
-        for device, allocator in caching_allocators().items():
-            free, total = allocator.device.memory_info()
-            used.append((device, total - free))
-        return [*used, *used_bytes(set(self._libraries.devices()) - caching_allocators().keys())]
-
-    def now_ns(self) -> int | None:
-        """Return None: the events are on the session's clock."""
-        return None
 
     def end(self) -> tuple[str, ...]:
         """Restore the allocators of CuPy and others, and release unused memory to the device."""
         installation = self._installation
         restored = installation is None or installation.remove()
         _keepers.discard("recording")
-        libraries = self._libraries.end()
-        self._client.set_session(None)
-        record_calls(None)
-        set_new_allocator_hook(None)
-        self._pinned_pool.end()
-        _stop_recording_pinned_memory()
-        set_empty_cache(None)
-        notes = self._prevented.end()
+        notes = super().end()
         for device, allocator in caching_allocators().items():
-            allocator.detach()
             self._final_stats[device] = allocator.memory_stats()
             if installation is not None and installation.previous is not malloc:
                 allocator.empty_cache()
         replaced = () if restored else (_REPLACED,)
-        return (*replaced, *libraries, *self._failed_frees.notes(), *notes)
+        return (*replaced, *notes, *self._failed_frees.notes())
 
-    def devices(self, active: Iterable[int], /) -> list[dict[str, Any]]:
-        """Return the devices that the allocator has served, and those with work."""
-        return device_rows({*caching_allocators(), *self._libraries.devices(), *active})
+    def _stop(self) -> tuple[str, ...]:
+        self._client.set_session(None)
+        self._pinned_pool.end()
+        _stop_recording_pinned_memory()
+        set_empty_cache(None)
+        return self._prevented.end()
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return settings, versions and the allocator's final statistics."""
@@ -463,7 +414,7 @@ def _total_bytes_of(memory: Any) -> Callable[[], int] | None:
     return None if pool is None else cast("Callable[[], int]", pool.total_bytes)
 
 
-class ObservingSource:
+class ObservingSource(ProcessMemory):
     """The program's own allocator, observed for one recording.
 
     No reference to it is kept afterwards, so a pool releases its memory when the program deletes
@@ -475,19 +426,13 @@ class ObservingSource:
     memory = ""
 
     def __init__(self, *, stacks: bool) -> None:
-        self._stacks = stacks
         self._cuda = import_cupy().cuda
-        cuda_driver()
+        super().__init__(stacks=stacks, only_observe=True)
         self.allocator_name = _name_of(self._cuda.get_allocator())
         self._observer: _core.CupyObserver | None = None
-        self._libraries = RecordedLibraries(stacks=stacks, only_observe=True)
         self._pinned_pool = RecordedPinnedPool(self._cuda)
         self._installation: Installation | None = None
-        self._seen: list[int] = []
-
-    def tables(self) -> "dict[str, pa.Table]":
-        """Return nothing: all tables grow during the recording."""
-        return {}
+        self._seen: set[int] = set()
 
     def describe(self, session: _core.Session) -> None:
         """Push what is known: CuPy's earlier allocations were not observed."""
@@ -515,14 +460,6 @@ class ObservingSource:
         self._installation = Installation(_core.observed_malloc(lambda: observer))
         self._libraries.begin()
 
-    def sample(self) -> list[tuple[int, int]]:
-        """Return the used bytes of the devices seen."""
-        return used_bytes(self._devices())
-
-    def now_ns(self) -> int | None:
-        """Return None: the events are on the session's clock."""
-        return None
-
     def end(self) -> tuple[str, ...]:
         """Restore the program's allocator, and drop the reference to it."""
         restored = self._installation is None or self._installation.remove()
@@ -535,15 +472,11 @@ class ObservingSource:
         self._observer = self._installation = None
         return libraries if restored else (_REPLACED, *libraries)
 
-    def devices(self, active: Iterable[int], /) -> list[dict[str, Any]]:
-        """Return the devices seen, and those with work."""
-        return device_rows({*self._devices(), *active})
-
-    def _devices(self) -> list[int]:
+    def _devices(self) -> set[int]:
         observer = self._observer
         if observer is None:
             return self._seen
-        return sorted({*observer.devices(), *self._libraries.devices()})
+        return {*observer.devices(), *self._libraries.devices()}
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return versions; other allocators have no settings or statistics like torch's."""

@@ -154,12 +154,12 @@ def _apart(placed: "Sequence[Placement]") -> "Iterator[str]":
 def _steps(placed: "Sequence[Placement]") -> "Iterator[str]":
     if all(each.alignment.error == 0 for each in placed):
         return
-    told = set()
+    reported = set()
     for each in placed:
         host = each.recording.manifest.host or each.source
         for step in each.steps:
-            if (host, step) not in told:
-                told.add((host, step))
+            if (host, step) not in reported:
+                reported.add((host, step))
                 yield (
                     f"The wall clock of {host} was set {format_duration(abs(step.size))} "
                     f"{'ahead' if step.size > 0 else 'back'} while recording; the error of its "
@@ -173,5 +173,5 @@ def _parts(placed: "Sequence[Placement]") -> "Iterator[str]":
         for note in each.recording.notes:
             if note != each.recording.manifest.label:
                 names.setdefault(note, []).append(name)
-    for note, told in names.items():
-        yield note if len(told) == len(placed) else f"{format_names(told)}: {note}"
+    for note, affected in names.items():
+        yield note if len(affected) == len(placed) else f"{format_names(affected)}: {note}"

@@ -229,10 +229,10 @@ class _Part:
         """Return the manifest's facts about devices, by the devices of the merged recording."""
         manifest = self.placed.recording.manifest
         failures = {}
-        for place, told in manifest.failures.items():
+        for place, facts in manifest.failures.items():
             device, _, time = place.partition(":")
             if device.isdecimal() and time.isdecimal():
-                failures[f"{self._device(int(device))}:{self._time(int(time))}"] = dict(told)
+                failures[f"{self._device(int(device))}:{self._time(int(time))}"] = dict(facts)
         return {
             "memory_stats": {
                 self._device(device): stats for device, stats in manifest.memory_stats.items()

@@ -21,7 +21,7 @@ NOTHING_RECORDED = "No cell that used the GPU has been recorded yet."
 _WORSE_PEAK = 0.05
 _LEAST_BYTES = 1 << 20
 # A time is worse if it is longer than that of each earlier run but the first, by this share and by
-# this much. Of so few runs nobody can tell what is noise.
+# this much. Too few runs to separate noise.
 _WORSE_TIME = 0.2
 _LEAST_NS = 1_000_000
 _FEWEST_TIMES = 3

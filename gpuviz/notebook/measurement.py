@@ -4,9 +4,9 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.notebook.asked import default_stream_fact, hazards_fact
 from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import CellResult, cell_result
+from gpuviz.notebook.requested_checks import default_stream_fact, hazards_fact
 from gpuviz.ownership.array_names import ArrayNames
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.terminal import printable

@@ -98,13 +98,6 @@ class OutOfMemory:
     moment: Moment = field(repr=False, compare=False)
 
     @property
-    def device_used(self) -> int | None:
-        """Memory of the device in use, by any process; None if unknown."""
-        if self.device_free is None or not self.device_total:
-            return None
-        return self.device_total - self.device_free
-
-    @property
     def summary(self) -> str:
         """The verdict and its reason, in one sentence."""
         return summary(self)

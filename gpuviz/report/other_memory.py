@@ -36,12 +36,6 @@ def other_memory_section(recording: "Recording", device: int) -> str:
     return panel("Other memory", body, slug="other-memory", count=len(rows))
 
 
-def sample_sentence(recording: "Recording", device: int) -> str:
-    """Return how the device's used memory divides at the last sample; empty without one."""
-    samples = _samples(recording, device)
-    return _sentence(samples) if samples else ""
-
-
 def _samples(recording: "Recording", device: int) -> list[dict[str, Any]]:
     own = part_of_device(recording, device)
     samples: list[dict[str, Any]] = other_memory(own, "time").to_pylist()

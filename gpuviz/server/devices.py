@@ -32,11 +32,11 @@ class DevicesHandler(APIHandler):
         """Respond with JSON."""
         devices = await self._reading.latest()
         kernels = KernelProcesses(self.kernel_manager)
-        told = [
+        reported = [
             device | {"processes": [_process(each, kernels) for each in device["processes"]]}
             for device in devices
         ]
-        self.finish({"machine": platform.node(), "devices": told})
+        self.finish({"machine": platform.node(), "devices": reported})
 
 
 def _process(process: dict[str, Any], kernels: KernelProcesses) -> dict[str, Any]:

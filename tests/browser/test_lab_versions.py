@@ -74,6 +74,7 @@ def page(chromium: Browser) -> Iterator[Page]:
     assert complaints == []
 
 
+@pytest.mark.deep  # installs it
 def test_the_oldest_jupyterlab_opens_recordings_and_tells_of_kernels(oldest_lab, page, tmp_path):
     shutil.copy(RECORDING, tmp_path)
     write_notebook(tmp_path, "old.ipynb", CELLS)

@@ -189,8 +189,13 @@ def offenders(
     return {relative(path): wrong for path in paths if (wrong := wrong_in(path))}
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """Yield the absolute name of each import, and whether it runs when the file is imported."""
+@cache
+def imports(path: Path) -> tuple[tuple[str, bool], ...]:
+    """Return the absolute name of each import, and whether it runs when the file is imported."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, bool]]:
     tree = tree_of(path)
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
     at_import = {id(node) for node in statements(tree)}

@@ -5,7 +5,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { element } from "../view/dom.ts";
 import type { Actions } from "./actions.ts";
-import { type Teller, unionOf } from "./device_union.ts";
+import { type Source, unionOf } from "./device_union.ts";
 import { KernelCard } from "./kernel_card.ts";
 import type { KernelLinks, LinkedKernel } from "./kernel_links.ts";
 import type { KernelState } from "./panel_messages.ts";
@@ -87,19 +87,19 @@ export class PanelView {
     const kernels = running.flatMap(({ link: { state, status }, path }) => {
       return state === undefined || status !== "present" ? [] : [this.#kernelTeller(state, path)];
     });
-    const tellers = [
+    const sources = [
       ...kernels.filter(({ isFresh }) => isFresh),
       ...(server === undefined ? [] : [server]),
       ...kernels.filter(({ isFresh }) => !isFresh),
     ];
-    const devices = totalsList(unionOf(tellers, server), server?.machine, this.#words);
+    const devices = totalsList(unionOf(sources, server), server?.machine, this.#words);
     const none = paragraph(this.#words.__("No NVIDIA GPU detected."));
     const contents = devices.length > 0 || server === undefined ? devices : [none];
     const title = element("h2", "", this.#words.__("GPU memory, all processes"));
     this.#devices.replaceChildren(...(contents.length > 0 ? [title, ...contents] : []));
   }
 
-  #kernelTeller(state: KernelState, path: string): Teller & { readonly isFresh: boolean } {
+  #kernelTeller(state: KernelState, path: string): Source & { readonly isFresh: boolean } {
     const nowMs = performance.now();
     const toldMs = this.#toldMs.get(state) ?? nowMs;
     this.#toldMs.set(state, toldMs);
@@ -109,7 +109,7 @@ export class PanelView {
     return { machine, devices: totals, owners, isFresh: nowMs - toldMs < STALE_MS };
   }
 
-  #serverTeller(running: readonly LinkedKernel[]): Teller | undefined {
+  #serverTeller(running: readonly LinkedKernel[]): Source | undefined {
     const { reading } = this.#server;
     if (reading === undefined) {
       return undefined;

@@ -2,12 +2,12 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { formatBytes } from "../base/format.ts";
 import { element } from "../view/dom.ts";
-import type { ToldDevice } from "./device_union.ts";
+import type { SourcedDevice } from "./device_union.ts";
 import type { ProcessUse } from "./panel_messages.ts";
 
 /** The use of each GPU and its processes; machines are named if there are several. */
 export function totalsList(
-  devices: readonly ToldDevice[],
+  devices: readonly SourcedDevice[],
   serverMachine: string | undefined,
   words: TranslationBundle,
 ): HTMLElement[] {
@@ -24,7 +24,7 @@ export function totalsList(
 }
 
 function totalsOf(
-  { device, owners }: ToldDevice,
+  { device, owners }: SourcedDevice,
   where: string,
   words: TranslationBundle,
 ): HTMLElement {
@@ -40,7 +40,7 @@ function totalsOf(
   return section;
 }
 
-function memoryOf(device: ToldDevice["device"], words: TranslationBundle): HTMLElement[] {
+function memoryOf(device: SourcedDevice["device"], words: TranslationBundle): HTMLElement[] {
   const { total, used, sharesHostMemory = false } = device;
   if (total === 0) {
     return [element("p", "", words.__("Memory in use unknown"))];

@@ -10,7 +10,7 @@ import { Levels, type LevelName } from "./levels.ts";
 import { segmentsAfter, type SegmentAtMoment } from "./moment.ts";
 import { Segments } from "./segments.ts";
 
-/** What was after an event: the same for ever, but for blocks that are told of only later. */
+/** State after an event; final unless a later free reveals an older block. */
 interface Moment {
   readonly row: number;
   readonly unannounced: number;
@@ -61,7 +61,7 @@ export class DeviceTimeline {
     return this.#regions.view();
   }
 
-  /** Whether the allocator tells what it reserves; some only tell their blocks. */
+  /** Whether the allocator reports its segments; some report only blocks. */
   get knowsSegments(): boolean {
     return this.segments.count > 0 || this.blocks.count === 0;
   }

@@ -16,7 +16,7 @@ import { readShowing } from "../view/showing_reader.ts";
 import { sourceOfBase64 } from "../wire/byte_source.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
 import { NOWHERE, readAddress } from "./address.ts";
-import { tell } from "./notice.ts";
+import { notify } from "./notice.ts";
 import { redrawForPrint } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { Report } from "./report.ts";
@@ -56,7 +56,7 @@ async function start(): Promise<void> {
 
 start().catch((error: unknown) => {
   const reason = error instanceof Error ? error.message : String(error);
-  tell(`Cannot draw charts and tables: ${reason} The numbers on this page are complete.`);
+  notify(`Cannot draw charts and tables: ${reason} The numbers on this page are complete.`);
   document.documentElement.dataset["gpuviz"] = "failed";
   document.documentElement.classList.remove("gpuviz-host");
 });

@@ -1,5 +1,5 @@
-/** Tells something at the head of the page, in place of what was told before; nothing if empty. */
-export function tell(text: string): void {
+/** Shows a message at the head of the page instead of the one before; none if empty. */
+export function notify(text: string): void {
   const notice = document.getElementById("gpuviz-notice");
   if (notice !== null) {
     notice.textContent = text;

@@ -6,9 +6,9 @@ import { Frames } from "../view/frames.ts";
 import { adoptSections, showConclusions } from "../view/conclusions.ts";
 import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
-import { followPage } from "./led_window.ts";
+import { followPage } from "./linked_window.ts";
 import { followAddress, showAddress } from "./linked_view.ts";
-import { tell } from "./notice.ts";
+import { notify } from "./notice.ts";
 
 /** Shows the parts of the page that belong to a device and draws its charts. */
 export class Report {
@@ -41,7 +41,7 @@ export class Report {
     }
   }
 
-  /** Shows what the page's address points at, and tells what of it is not there. */
+  /** Shows what the page's address points at, and names what of it is missing. */
   showFragment(): void {
     const { address, bad } = readAddress(location.hash);
     const first = Number(document.querySelector<HTMLElement>("[data-device]")?.dataset["device"]);
@@ -63,7 +63,7 @@ export class Report {
     const missing = this.#view === undefined ? [] : showAddress(this.#view, place);
     const all = [...bad, ...(isKnown ? [] : [`device=${device}`]), ...missing];
     const parts = all.map((part) => `“${part}”`).join(", ");
-    tell(all.length === 0 ? "" : `This link's ${parts} cannot be found in this recording.`);
+    notify(all.length === 0 ? "" : `This link's ${parts} cannot be found in this recording.`);
   }
 
   redraw(): void {

@@ -119,6 +119,7 @@ Block* CachingAllocator::find_or_make_block_again(const Request& request, const 
 }
 
 // By value, because the callback may be replaced while it runs.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 bool CachingAllocator::freed_elsewhere(std::function<bool()> callback,
                                        std::unique_lock<record::ForkSafeMutex>& lock) {
     if (callback == nullptr) {

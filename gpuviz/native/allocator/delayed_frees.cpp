@@ -63,6 +63,7 @@ void DelayedFreeCounts::end() {
 
 std::vector<DelayedFrees> DelayedFreeCounts::rows() const {
     std::vector<DelayedFrees> rows;
+    rows.reserve(rows_.size());
     for (const auto& [lines, row] : rows_) {
         rows.push_back(row);
     }

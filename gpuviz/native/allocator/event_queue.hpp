@@ -113,7 +113,8 @@ class EventQueue {
     }
 
     template <typename Complete>
-    void pop(std::deque<Pending>& queue, std::deque<Pending>::iterator at, Complete complete) {
+    void pop(std::deque<Pending>& queue, const std::deque<Pending>::iterator& at,
+             Complete complete) {
         const Pending pending = std::move(*at);
         queue.erase(at);
         if (pending.use == nullptr) {

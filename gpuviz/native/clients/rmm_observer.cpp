@@ -36,6 +36,7 @@ void RmmObserver::set_session(record::Session* session, bool stacks) {
 
 std::vector<int> RmmObserver::devices() const {
     std::vector<int> seen;
+    seen.reserve(pools_.size());
     for (const auto& [device, known] : pools_) {
         seen.push_back(device);
     }

@@ -106,6 +106,7 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
     const std::vector<std::uint32_t> elements =
         array_elements(reinterpret_cast<std::uint64_t>(function), name, sizes);
     std::vector<Parameter> parameters;
+    parameters.reserve(places->size());
     for (std::size_t index = 0; index < places->size(); ++index) {
         parameters.push_back({(*places)[index], modes[index], elements[index]});
     }

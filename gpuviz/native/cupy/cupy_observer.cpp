@@ -167,6 +167,7 @@ void CupyObserver::set_session(record::Session* session, bool stacks) {
 
 std::vector<int> CupyObserver::devices() const {
     std::vector<int> seen;
+    seen.reserve(pools_.size());
     for (const auto& [device, pool] : pools_) {
         seen.push_back(device);
     }

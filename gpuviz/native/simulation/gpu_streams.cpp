@@ -90,6 +90,7 @@ std::vector<GpuSchedule::Id> GpuStreams::pending(const GpuStream& stream) const 
 
 std::vector<GpuSchedule::Id> GpuStreams::newest() const {
     std::vector<GpuSchedule::Id> newest;
+    newest.reserve(streams_.size() + destroyed_.size());
     for (const auto& [handle, stream] : streams_) {
         newest.push_back(stream.last);
     }

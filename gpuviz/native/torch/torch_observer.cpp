@@ -331,6 +331,7 @@ void TorchObserver::push_of_block(Action action, int device, std::uint64_t addre
 std::vector<int> TorchObserver::devices() const {
     const std::lock_guard lock(*mutex_);
     std::vector<int> seen;
+    seen.reserve(devices_.size());
     for (const auto& [device, state] : devices_) {
         seen.push_back(device);
     }

@@ -7,7 +7,7 @@ import pytest
 
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.frameworks import cupy as framework
-from gpuviz.frameworks import driver_devices, without_cupy
+from gpuviz.frameworks import driver_devices, process_memory, without_cupy
 from gpuviz.recorder.record import record
 
 
@@ -34,7 +34,8 @@ class Driver:
 def test_a_device_without_memory_of_the_program_is_described_if_it_works(source, monkeypatch):
     monkeypatch.setattr(framework, "cuda_driver", Driver)
     monkeypatch.setattr(driver_devices, "cuda_driver", Driver)
-    monkeypatch.setattr(framework, "caching_allocators", dict)
+    monkeypatch.setattr(process_memory, "cuda_driver", Driver)
+    monkeypatch.setattr(process_memory, "caching_allocators", dict)
 
     found = source(stacks=False).devices({1, 3})
 
@@ -44,9 +45,9 @@ def test_a_device_without_memory_of_the_program_is_described_if_it_works(source,
 @pytest.mark.parametrize("allocator", ["caching", "observe"])
 def test_without_cupy_the_devices_of_any_kernel_are_described(allocator, monkeypatch):
     monkeypatch.setattr(without_cupy, "is_without_cupy", lambda: True)
-    monkeypatch.setattr(without_cupy, "cuda_driver", Driver)
     monkeypatch.setattr(driver_devices, "cuda_driver", Driver)
-    monkeypatch.setattr(without_cupy, "caching_allocators", dict)
+    monkeypatch.setattr(process_memory, "cuda_driver", Driver)
+    monkeypatch.setattr(process_memory, "caching_allocators", dict)
 
     source = record(allocator=allocator, streams=False)._source
 

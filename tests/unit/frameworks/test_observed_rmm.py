@@ -13,7 +13,7 @@ from cupy.cuda import memory
 from gpuviz.analysis.pools import RMM_OWNER, private_pools
 from gpuviz.errors import RecordingError
 from gpuviz.frameworks import cupy as cupy_framework
-from gpuviz.frameworks import driver_devices
+from gpuviz.frameworks import driver_devices, process_memory
 from gpuviz.frameworks import rmm as framework
 from gpuviz.frameworks.libraries import RecordedLibraries
 from gpuviz.recorder.recorder import Recorder
@@ -353,6 +353,7 @@ def observing(monkeypatch):
     """Return a function that creates a recorder of CuPy's allocator, as on a machine with a GPU."""
     monkeypatch.setattr(cupy_framework, "cuda_driver", Driver)
     monkeypatch.setattr(driver_devices, "cuda_driver", Driver)
+    monkeypatch.setattr(process_memory, "cuda_driver", Driver)
     monkeypatch.setattr(cupy_framework, "versions", dict)
     monkeypatch.setattr(cupy_framework, "_arguments_of_state", state)
     monkeypatch.setattr(cupy_framework.ObservingSource, "sample", lambda _: [])

@@ -14,7 +14,7 @@ from cupy.cuda import memory
 
 from gpuviz import _core
 from gpuviz.frameworks import cupy as framework
-from gpuviz.frameworks import driver_devices
+from gpuviz.frameworks import driver_devices, process_memory
 from gpuviz.recorder.recorder import Recorder
 from tests.unit.frameworks.simulated_cupy import ClientSource, ObservedSource, state
 
@@ -142,6 +142,7 @@ def observed(monkeypatch, tmp_path):
     """Return a function that creates a recorder of CuPy's allocator, as on a machine with a GPU."""
     monkeypatch.setattr(framework, "cuda_driver", Driver)
     monkeypatch.setattr(driver_devices, "cuda_driver", Driver)
+    monkeypatch.setattr(process_memory, "cuda_driver", Driver)
     monkeypatch.setattr(framework, "versions", dict)
     monkeypatch.setattr(framework, "_arguments_of_state", state)
     monkeypatch.setattr(framework.ObservingSource, "sample", lambda _: [])

@@ -2,7 +2,7 @@ import type { Scope } from "../base/scope.ts";
 import { isShownWindow, showWindow } from "../base/shown_window.ts";
 import type { TimeWindow } from "../view/time_window.ts";
 
-/** In a page with several reports: tells which time is shown, and shows what the page tells. */
+/** In a page with several reports: reports which time is shown, and shows the time that the page sends. */
 export function followPage(scope: Scope, shown: TimeWindow): void {
   const page = window.parent;
   if (document.documentElement.dataset["linked"] === undefined || page === window) {
