@@ -1,7 +1,7 @@
 """Elementwise operations of a function that one kernel could do, with the reductions after them."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,7 @@ class Groups:
         passed: The bytes of those that one kernel would not read or write.
         temporary: The block that one kernel would not need, which each writes: an index of the
             device's blocks; -1 without one.
+        round: The round of a loop within the line that each belongs to; 0 where there is none.
     """
 
     group: "NDArray[Any]"
@@ -57,11 +58,11 @@ class Groups:
     moved: "NDArray[Any]"
     passed: "NDArray[Any]"
     temporary: "NDArray[Any]"
+    round: "NDArray[Any]"
 
     def of(self, rows: "NDArray[Any]") -> "Groups":
         """Return some rows."""
-        names = ("group", "call", "activity", "launch", "moved", "passed", "temporary")
-        return Groups(*(getattr(self, name)[rows] for name in names))
+        return Groups(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
 def fusible(device: "DeviceBlocks") -> Groups:
@@ -102,6 +103,8 @@ class _Fusion:
         able = launches.where(lambda each: each.name not in _COPIES or len(set(each.types)) > 1)
         able &= launches.is_whole & (device.place[launches.target] >= 0)
         self._is_able = np.append(able, np.ones(len(self._reductions), bool)) & self._is_own
+        self._runs = device.line_runs(self._call)
+        self._round = self._rounds(self._runs)
 
     def groups(self) -> Groups:
         """Return the groups; see `fusible`."""
@@ -134,6 +137,7 @@ class _Fusion:
             np.maximum(moved[rows], passed[rows]),
             passed[rows].astype(np.int64),
             temporary[rows],
+            self._round[rows],
         )
 
     def _is_left_to_reductions(
@@ -213,8 +217,7 @@ class _Fusion:
         reads &= self._file[source] == self._file[target]
         same_line = self._line[source] == self._line[target]
         # In another round of a loop, the line reads the result of the round before.
-        runs = device.line_runs(self._call)
-        rounds = self._rounds(runs)
+        runs, rounds = self._runs, self._round
         same_round = (runs[source] == runs[target]) & (rounds[source] == rounds[target])
         reads &= ~same_line | same_round
         reads &= self._host_reads(self._call[source]) == self._host_reads(self._call[target])
@@ -231,7 +234,8 @@ class _Fusion:
         """Return the round of a loop that each launch belongs to, in runs of a line with several.
 
         In such a run there are more launches than operations in the line's text, and the functions
-        repeat from its beginning on; the shortest such sequence is a round, if it has several.
+        repeat from its beginning on; the shortest such sequence is a round, if it has several. Only
+        launches that one kernel can do count: what `stack` copies at last does not.
         """
         launches, times = self._device.elementwise, self._times()
         rounds = np.zeros(len(self._call), np.int64)
@@ -241,6 +245,7 @@ class _Fusion:
         most = np.zeros(int(lines.max(initial=-1)) + 1, np.int64)
         most[distinct] = operations_of(self._device.recording, stacks[first])
         order = np.lexsort((times[launches.call], runs[: len(launches)], lines))
+        order = order[self._is_able[order]]
         keys = np.stack([lines, runs[: len(launches)]])[:, order]
         starts = np.flatnonzero((np.diff(keys, prepend=-1) != 0).any(axis=0))
         counts = np.diff(np.append(starts, len(order)))
@@ -274,31 +279,47 @@ class _Fusion:
     def _keeps_inputs(
         self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
     ) -> "NDArray[Any]":
-        """Return for each node whether other work leaves alone what its group reads."""
-        used, times = self._used, self._times()
-        kept = np.ones(len(self._call), bool)
+        """Return for each node whether there is a time at which one kernel could do its group.
+
+        It is after other work has written what the group reads, and before other work uses what the
+        group writes. Other work must not overwrite meanwhile what the group has read.
+        """
         members = np.unique(np.append(source, target))
         if not len(members):
-            return kept
-        never = np.iinfo(np.int64).max
-        first, last = np.full(len(self._call), never), np.full(len(self._call), -1)
-        when = times[self._call[members]]
-        np.minimum.at(first, label[members], when)
-        np.maximum.at(last, label[members], when)
+            return np.ones(len(self._call), bool)
+        used, times = self._used, np.sort(self._times())
+        ranks = np.searchsorted(times, self._times())
+        # By the first node of each group: its first and last launch, and the bounds of that time.
+        groups, when = label[members], ranks[self._call[members]]
+        first = np.full(len(self._call), len(times))
+        last, earliest = np.full((2, len(self._call)), -1)
+        np.minimum.at(first, groups, when)
+        np.maximum.at(last, groups, when)
+        latest = np.full(len(self._call), len(times))
         node = first_rows(self._call + 1, used.call + 1)
-        of_member = (node >= 0) & np.isin(node, members)
-        touch = np.flatnonzero(of_member & (used.mode != WRITE))
-        writes = np.flatnonzero(~of_member & (used.mode != READ))
+        group = np.where((node >= 0) & np.isin(node, members), label[node], -1)
+        writer = np.full(len(used.blocks), -1)
+        own = members[members < len(self._device.elementwise)]
+        writer[self._device.elementwise.target[own]] = label[own]
+        maker, rank = writer[used.block], ranks[used.call]
+        outside = (maker >= 0) & (group != maker)
+        np.minimum.at(latest, maker[outside], rank[outside])
         span = np.int64(len(times) + 1)
-        rank = np.searchsorted(np.sort(times), times[used.call[writes]])
-        keys = np.sort(used.block[writes] * span + rank)
-        group = label[node[touch]]
-        low, high = (
-            used.block[touch] * span + np.searchsorted(np.sort(times), each[group])
-            for each in (first, last)
-        )
-        is_written = np.searchsorted(keys, high) > np.searchsorted(keys, low)
-        kept[group[is_written]] = False
+        keys = used.block.astype(np.int64) * span + rank
+        writes = np.sort(keys[used.mode != READ])
+        reads = np.flatnonzero((group >= 0) & (used.mode != WRITE) & (maker != group))
+        after = np.searchsorted(writes, keys[reads], side="right")
+        of_reads = group[reads]
+        for place, is_before in ((after - 1, True), (after, False)):
+            found = np.append(writes, -1)[np.clip(place, -1, len(writes))]
+            same = found // span == used.block[reads]
+            written, of_group = (found % span)[same], of_reads[same]
+            inside = (written > first[of_group]) & (written <= last[of_group])
+            if is_before:
+                np.maximum.at(earliest, of_group[inside], written[inside])
+            else:
+                latest[of_group[inside]] = -1
+        kept: NDArray[Any] = earliest < latest
         return kept
 
     def _moved(self, label: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":

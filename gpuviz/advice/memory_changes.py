@@ -223,7 +223,9 @@ class DeviceBlocks:
         blocks, number, place = self.used.blocks, self.number, self.end.copy()
         ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)[number]
         runs = self._statements.ends_of_events(blocks.alloc[number])
-        returned = np.flatnonzero((ends > runs) & (self.stack != 0) & ~self.is_initial)
+        # A function of a library may make several arrays in one call.
+        is_own_call = is_own(self.recording, self.stack) & (self.stack != 0)
+        returned = np.flatnonzero((ends > runs) & is_own_call & ~self.is_initial)
         returned = returned[np.lexsort((self.begin[returned], self.stack[returned]))]
         before, after = returned[:-2], returned[2:]
         same = self.stack[before] == self.stack[after]

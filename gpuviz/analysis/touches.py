@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 
 _GRAPH_CALLS = DICTIONARIES["graph_calls", "kind"]
 _KINDS = DICTIONARIES["activities", "kind"]
-# Kernels that receive their arrays as a table of pointers in device memory, by name.
-_BY_TABLE = re.compile(r"batched|grouped|concatenate|_ptrs|ptr_array|multi_tensor", re.IGNORECASE)
+# Kernels that receive their arrays as a table of pointers in device memory, by name. Those of
+# strided batches receive the first address and a distance, as cuBLAS's for matrix and vector.
+_BY_TABLE = re.compile(
+    r"(?<!strided)(?<!strided_)batched|grouped|concatenate|_ptrs|ptr_array|multi_tensor",
+    re.IGNORECASE,
+)
 # CuPy's own kernels receive tables of pointers only if they are named above.
 _OF_CUPY = re.compile(r"cupyx?_")
 _LAUNCH = re.compile(r"cu(da)?(Graph)?Launch")

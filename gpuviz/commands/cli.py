@@ -87,6 +87,15 @@ def demo(
     help="Let torch allocate from gpuviz's pool, too; its own statistics then do not work.",
 )
 @click.option(
+    "--pin-arrays",
+    is_flag=True,
+    help="Let NumPy allocate arrays in pinned memory after the import of CuPy. Copies then return "
+    "at once: what the program writes to their sources meanwhile may arrive instead.",
+)
+@click.option(
+    "--peer-access", is_flag=True, help="Let CuPy's GPUs access each other's memory directly."
+)
+@click.option(
     "--fail",
     is_flag=True,
     help="Exit with 3 if a hazard is certain or probable (latent ones do not count), or if work "

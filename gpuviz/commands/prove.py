@@ -21,6 +21,8 @@ from gpuviz.recording import Recording, load
 _LEAST_CHANGE = 0.05
 _LOADING = "CUDA_MODULE_LOADING"
 _UNKNOWN = "not predicted"
+# Options of ``gpuviz run`` that do what the findings of a rule ask for.
+_OF_RULES = {"R17": "--pin-arrays", "R56": "--peer-access"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,14 @@ class Change:
         environment: Variables of the program's environment.
         options: Options of ``gpuviz run``.
         reserved: The predicted peak of reserved bytes; None if unknown.
+        saved_ns: By how much less time it is predicted to take, in ns; 0 if unknown.
     """
 
     name: str
     environment: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
     reserved: int | None = None
+    saved_ns: int = 0
 
 
 def run(program: tuple[str, ...]) -> None:
@@ -93,9 +97,19 @@ def changes(before: Recording) -> Iterator[Change]:
     streams = before.table("activities")["stream"].unique()
     if len(streams) > 1 and before.manifest.record_stream == "off":
         yield Change("gpuviz run --record-stream auto", options=("--record-stream", "auto"))
+    yield from _options(before)
     if before.manifest.cupy:
         other = "LAZY" if os.environ.get(_LOADING, "LAZY") == "EAGER" else "EAGER"
         yield Change(f"{_LOADING}={other}", {_LOADING: other})
+
+
+def _options(before: Recording) -> Iterator[Change]:
+    """Yield the options that make the changes of findings, with what these predict."""
+    found = before.findings(small=True)
+    for rule, option in _OF_RULES.items():
+        saved_ns = sum(each.further_ns for each in found if each.rule == rule)
+        if saved_ns:
+            yield Change(f"gpuviz run {option} [{rule}]", options=(option,), saved_ns=saved_ns)
 
 
 def _settings(before: Recording) -> Iterator[Change]:
@@ -113,6 +127,8 @@ def _settings(before: Recording) -> Iterator[Change]:
 
 
 def _predicted(before: Recording, change: Change) -> str:
+    if change.saved_ns:
+        return f"-{format_duration(change.saved_ns)}"
     if change.reserved is None:
         return _UNKNOWN
     return f"{_signed_bytes(change.reserved - _reserved(before))} reserved"

@@ -84,6 +84,11 @@ class RecordedRun:
         from gpuviz.frameworks.cupy_start import FirstAllocation
 
         if self._has_driver():
+            if self._options.pin_arrays:
+                from gpuviz.frameworks.cupy import malloc_pinned
+                from gpuviz.frameworks.pinned_arrays import PinnedArrays
+
+                PinnedArrays(malloc_pinned)
             self._reason = "the program allocated nothing with CuPy"
             follow = self._options.children
             self._awaited = FirstAllocation(self._record_cupy, follow_forks=follow)
@@ -143,6 +148,10 @@ class RecordedRun:
         add_new_gpu_hook(self._record_simulated)
 
     def _record_cupy(self, is_programs_choice: bool) -> None:
+        if self._options.peer_access:
+            from gpuviz.frameworks.cupy_peers import enable_peer_access
+
+            enable_peer_access()
         observed = is_programs_choice or self._options.allocator == "observe"
         self._record(None, "observe" if observed else "caching")
 

@@ -114,6 +114,8 @@ def options_of(  # noqa: PLR0913 - a value for each option
     poison: bool,
     quarantine: int,
     shared_pool: bool,
+    pin_arrays: bool,
+    peer_access: bool,
 ) -> RunOptions:
     """Return the options of the command line as `RunOptions`.
 
@@ -168,6 +170,8 @@ def options_of(  # noqa: PLR0913 - a value for each option
         poison=poison,
         quarantine=quarantine,
         shared_pool=shared_pool,
+        pin_arrays=pin_arrays,
+        peer_access=peer_access,
     )
 
 

@@ -30,6 +30,8 @@ class RunOptions:
         quiet: Whether to print only warnings.
         verdict: The file to write the exit code of the verdict to; empty for none.
         shared_pool: Whether to install the allocator in torch.
+        pin_arrays: Whether NumPy allocates its arrays in CuPy's pinned memory.
+        peer_access: Whether devices access each other's memory directly.
 
     The others are those of `gpuviz.record`.
     """
@@ -56,6 +58,8 @@ class RunOptions:
     quarantine: int = 0
     verdict: str = ""
     shared_pool: bool = False
+    pin_arrays: bool = False
+    peer_access: bool = False
 
     def to_json(self) -> str:
         """Return the options as JSON."""

@@ -1,7 +1,7 @@
-"""Copies, memsets and synchronizations that cost more than before, by line: part of rule R39."""
+"""Copies, memsets and waits of the host that cost more than before, by line: part of R39."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -204,11 +204,23 @@ def _copies(recording: "RecordingData") -> list[_Row]:
 
 
 def _waits(recording: "RecordingData") -> list[_Row]:
-    return [
-        _Row(row["site"], row["source"], row["name"], "", row["count"], 0, row["total_ns"])
-        for row in synchronizations(recording, "line").to_pylist()
-        if row["kind"] in _SYNCHRONIZATIONS
-    ]
+    """Return the synchronizations of each line, and the copies that wait longer than they copy.
+
+    Of several calls of a line, such as a copy and the synchronization after it, the longest counts.
+    """
+    found: dict[tuple[str, str], _Row] = {}
+    for row in synchronizations(recording, "line").to_pylist():
+        is_copy = row["kind"] not in _SYNCHRONIZATIONS
+        if is_copy and (row["waiting_ns"] or 0) <= (row["transfer_ns"] or 0):
+            continue
+        time_ns = row["waiting_ns"] if is_copy else row["total_ns"]
+        made = _Row(row["site"], row["source"], row["name"], "", row["count"], 0, time_ns)
+        place = row["site"], row["source"]
+        known = found.setdefault(place, made)
+        if known is not made:
+            longer = max(known, made, key=lambda each: each.time_ns)
+            found[place] = replace(longer, time_ns=known.time_ns + made.time_ns)
+    return list(found.values())
 
 
 def _memsets(recording: "RecordingData") -> list[_Row]:

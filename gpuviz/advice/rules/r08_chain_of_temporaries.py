@@ -50,8 +50,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: see `gpuviz.advice.fusion.fusible`; on one line or several of a function, with the
     reductions that read their results. The text of each line has at least as many operators and
-    calls as a group has launches there: otherwise each round of a loop may use the result of the
-    round before.
+    calls as a group has launches there in a round of a loop: otherwise each round may use the
+    result of the round before.
 
     Savings: the decrease of the peak without the arrays that are only passed on. And the
     recording's `Schedule`, replayed with one launch for each group. Its kernel takes as long as the
@@ -94,11 +94,12 @@ def _of_expressions(
     device: DeviceBlocks, groups: Groups, stacks: "NDArray[Any]", lines: "NDArray[Any]"
 ) -> "tuple[Groups, NDArray[Any]]":
     """Return the groups whose launches are not the rounds of a loop, and their lines."""
-    distinct, first, line = np.unique(lines, return_index=True, return_inverse=True)
+    _, first, line = np.unique(lines, return_index=True, return_inverse=True)
     operations = operations_of(device.recording, stacks[first])
-    pairs = groups.group * len(distinct) + line
-    pair, count = np.unique(pairs, return_counts=True)
-    repeats = pair[count > operations[pair % len(distinct)]] // len(distinct)
+    parts, count = np.unique(
+        np.stack([groups.group, line, groups.round]), axis=1, return_counts=True
+    )
+    repeats = parts[0, count > operations[parts[1]]]
     rows = np.flatnonzero(~np.isin(groups.group, repeats))
     return groups.of(rows), lines[rows]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding, Line
-from gpuviz.advice.host_gaps import HostGaps, host_gaps
+from gpuviz.advice.host_gaps import LONG_NS, HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -14,6 +14,7 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.steady_state import steady_of
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_counted, format_duration, format_share
 
@@ -29,9 +30,10 @@ RULES = (
     Rule(
         "R43",
         "a GPU starved by the host",
-        "at least three times, two calls of a thread are 250 µs or more apart while the GPU is "
-        "idle; time between cells, and before the first launch of a kernel or while its library "
-        "starts, does not count; allocations between the two calls narrow the lines down",
+        "at least three times, and in 10 % of the rounds of that step of the program, two calls of "
+        "a thread are 250 µs or more apart while the GPU is idle; time between cells, and before "
+        "the first launch of a kernel or while its library starts, does not count; allocations "
+        "between the two calls narrow the lines down",
         "do the work on the GPU, or while it works",
     ),
 )
@@ -40,6 +42,8 @@ RULES = (
 _LEAST_TIMES = 3
 # The first time often includes preparation; as a multiple of the longest later time.
 _MOST_OF_FIRST = 2
+# Of the rounds of a step of the program, such as work that is done every tenth time.
+_LEAST_OF_ROUNDS = 0.1
 _MOST_PLACES = 8
 _MOST_ROWS = 1000
 
@@ -74,7 +78,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
     Trigger: at least three times, two calls of a thread are at least 250 µs apart, more than a
     launch costs, and the device is idle meanwhile with the cause ``host`` (see
-    `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording. The place is
+    `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording, and so in a
+    tenth of the rounds of that step: pauses of Python and of other threads are rarer. The place is
     where the call stacks of the calls before and after differ, or those of the allocations
     between them: of the parts of a gap, the longest. Time between notebook cells does not
     count, nor do gaps before the first launch of a kernel, which is compiled or loaded then, as is
@@ -98,6 +103,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
     """Return the places with the most idle time, most first."""
     calls = np.flatnonzero(gaps.is_long & (gaps.idle > 0))
+    calls = calls[_share_of_rounds(recording, gaps)[calls] >= _LEAST_OF_ROUNDS]
     pairs = _longest_parts(recording, gaps, calls)
     found: dict[Any, list[int]] = {}
     lines: dict[Any, tuple[tuple[Line | Frame, Line | Frame], tuple[int, int]]] = {}
@@ -120,6 +126,34 @@ def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
         (first, last), stacks_of_place = lines[key]
         places.append(_Place(first, last, stacks_of_place, rows, int(gaps.idle[rows].sum())))
     return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
+
+
+def _share_of_rounds(recording: "RecordingData", gaps: HostGaps) -> "NDArray[Any]":
+    """Return how many of the gaps before the same step of the program are long, for each call.
+
+    A step is given by what this call and the one before do, and by their call stacks. What the host
+    does in a program, it does in the same step again; a pause of Python, of another thread or of
+    another program occurs in any of them.
+    """
+    tables = recording.tables
+    table, activities = tables["api_calls"], tables["activities"]
+    rows = first_rows(plain(activities["correlation"]), plain(table["correlation"]))
+    names = plain(table["name"]).astype(np.int64)
+    # Kernels and calls are numbered apart.
+    launched = np.append(plain(activities["name"]).astype(np.int64), 0)[rows]
+    work = np.where(rows >= 0, 2 * launched + 1, 2 * names)
+    columns = np.stack([work, plain(table["stack"]).astype(np.int64)])
+    steps = np.concatenate([columns, columns[:, gaps.previous]])
+    _, step, count = np.unique(_hashed(steps), return_inverse=True, return_counts=True)
+    share: NDArray[Any] = (np.bincount(step, gaps.length >= LONG_NS) / count)[step]
+    return share
+
+
+def _hashed(columns: "NDArray[Any]") -> "NDArray[Any]":
+    """Return a number for each column of a table, equal for equal ones."""
+    factors = np.random.default_rng(0).integers(1 << 63, size=(len(columns), 1), dtype=np.uint64)
+    sums: NDArray[Any] = (columns.astype(np.uint64) * (factors | np.uint64(1))).sum(axis=0)
+    return sums
 
 
 def _longest_parts(

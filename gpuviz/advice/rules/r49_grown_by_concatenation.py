@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.advice.driver_allocations import calls_for_allocations
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.joins import Joins, joins
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
@@ -22,8 +23,8 @@ RULES = (
         "R49",
         "an array that grows by concatenation",
         "at least four times in a row, a line joins its own previous result, which nothing uses "
-        "afterwards, with more; the saving of time is that of the copies of previous results and "
-        "of the driver's calls that make segments for all results but the last",
+        "afterwards, with more; the saving of time is that of the copies of previous results, "
+        "their launches, and the driver's calls that make segments for all results but the last",
         "allocate the final size once, or join a list of parts after the loop",
     ),
 )
@@ -40,8 +41,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     it copied, so that all together copy the square.
 
     Savings: the decrease of the peak if one array of the final size existed from the first join on,
-    and the recording's `Schedule`, replayed without the copies of the previous results, and without
-    the driver's calls that make segments for all results but the last.
+    and the recording's `Schedule`, replayed without the copies of the previous results and their
+    launches, and without the driver's calls that make segments for all results but the last.
     """
     links = grown(device, joins(device))
     for site in np.unique(device.site[links.target]).tolist():
@@ -51,7 +52,11 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 
 def grown(device: DeviceBlocks, joined: Joins) -> Joins:
-    """Return the joins whose part is the previous result of the same line."""
+    """Return the joins whose part is the previous result of the same line.
+
+    Only of parts that are joined themselves, or whose result is joined again: others are made on
+    that line.
+    """
     same = device.site[joined.part] == device.site[joined.target]
     same &= device.requested[joined.target] > device.requested[joined.part]
     same &= ~device.is_kept[joined.part]
@@ -59,7 +64,9 @@ def grown(device: DeviceBlocks, joined: Joins) -> Joins:
     # The largest part of a target is the previous result.
     rows = rows[np.lexsort((-device.requested[joined.part[rows]], joined.target[rows]))]
     _, first = np.unique(joined.target[rows], return_index=True)
-    return joined.of(rows[first])
+    links = joined.of(rows[first])
+    again = np.isin(links.part, links.target) | np.isin(links.target, links.part)
+    return links.of(np.flatnonzero(again))
 
 
 def _finding(device: DeviceBlocks, links: Joins) -> Finding:
@@ -74,7 +81,12 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
     instant = np.zeros(len(schedule.called), bool)
     made = calls_for_allocations(schedule, device.used.blocks.alloc[device.number[results]])
     instant[made] = True
-    faster = ScheduleChange(duration=duration, instant=instant, without_wait=instant)
+    copies = schedule.call[work[~links.is_shared]]
+    instant[copies[copies >= 0]] = True
+    gaps = instant & host_gaps(schedule.recording, device.device).is_short
+    faster = ScheduleChange(
+        duration=duration, instant=instant, without_wait=instant, without_gap=gaps
+    )
     line = device.line_of(links.target)
     copied = int(device.requested[links.part].sum())
     spent = int((schedule.duration[work] - duration[work]).sum())

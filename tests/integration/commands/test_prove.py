@@ -59,6 +59,24 @@ def test_a_program_with_several_streams_is_tried_with_record_stream(program, tmp
     ]
 
 
+def test_copies_of_pageable_memory_are_tried_with_pinned_arrays(program, tmp_path):
+    program.write_text(
+        "import gpuviz\n"
+        "gpu = gpuviz.SimulatedGPU(real_time=False)\n"
+        "x = gpu.empty(1 << 24)\n"
+        "for _ in range(8):\n"
+        "    gpu.copy_to_device(x)\n"
+        "    gpu.launch('work', duration=1e-4, reads=[x])\n"
+        "gpu.synchronize()\n"
+    )
+    before = prove.recorded((str(program),), tmp_path / "one.gpuviz")
+    (finding,) = [each for each in before.findings() if each.rule == "R17"]
+    (change,) = [each for each in prove.changes(before) if each.saved_ns]
+
+    assert (change.name, change.options) == ("gpuviz run --pin-arrays [R17]", ("--pin-arrays",))
+    assert change.saved_ns == finding.saved_ns > 0
+
+
 def test_a_program_that_fails_or_uses_no_gpu_is_an_error(tmp_path):
     with pytest.raises(GpuvizError, match="ended with 3: stop"):
         prove.recorded(

@@ -83,9 +83,9 @@ class Arrays:
         self.kernel("curand_uniform", [], [result])
         return result
 
-    def joined(self, first, second):
-        result = self.empty(first.size + second.size, first.kind)
-        for each in (first, second):
+    def joined(self, parts):
+        result = self.empty(sum(each.size for each in parts), parts[0].kind)
+        for each in parts:
             self.elementwise("copy", each, out=result)
         return result
 

@@ -196,3 +196,14 @@ def test_an_allocation_before_the_work_tells_where_it_is():
     assert finding.title.endswith(
         'between `x = gpu.empty(1 << 20)` and `gpu.launch("step", duration=200e-6, writes=[x])`.'
     )
+
+
+@pytest.mark.parametrize(("every", "count"), [(10, 1), (50, 0)])
+def test_pauses_in_few_rounds_of_a_step_are_not_the_programs_work(every, count):
+    def program(gpu):
+        x = gpu.empty(1 << 20)
+        for step in range(200):
+            gpu.work_on_host(2e-3 if step % every == every - 1 else 1e-5)
+            gpu.launch("filter", duration=2e-5, writes=[x])
+
+    assert len(found(program, "R43")) == count

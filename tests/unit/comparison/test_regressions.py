@@ -149,3 +149,15 @@ def test_more_synchronizations_name_their_line_and_call():
         "10 synchronizations more than before: `gpu.synchronize()` calls `cuCtxSynchronize` 10 "
         "times more."
     )
+
+
+def test_a_copy_that_waits_longer_than_it_copies_is_a_synchronization():
+    before = COPIES.replace("    x =", "    value, x = gpu.empty(8),")
+    after = before.replace("pinned=True)\n", "pinned=True)\n        gpu.copy_to_host(value)\n")
+    (finding,) = findings(after, before)
+
+    assert finding.title == (
+        "10 synchronizations more than before: `gpu.copy_to_host(value)` calls "
+        "`cuMemcpyDtoHAsync_v2` 10 times more."
+    )
+    assert finding.saved_ns < 1e6

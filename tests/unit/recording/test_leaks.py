@@ -309,3 +309,22 @@ def test_tiny_growth_is_listed_and_no_finding_worth_showing():
 
     assert recording.leaks().num_rows == 1
     assert [each for each in recording.findings() if each.rule == "R09"] == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "use"),
+    [
+        ("gemv2T_kernel_val<int, cublasGemvTensorStridedBatched<float const> >(int)", "unused"),
+        ("gemv2T_kernel_val<int, cublasGemvTensorBatched<float const> >(int)", "unknown"),
+    ],
+)
+def test_only_batches_of_pointers_may_use_arrays_that_they_do_not_name(kernel, use):
+    def program(gpu, kept):
+        matrix = gpu.empty(MIB)
+        for _ in range(STEPS):
+            kept.append(work(gpu))
+            gpu.launch(kernel, duration=1e-5, reads=[matrix])
+
+    (row,) = of(program).leaks().to_pylist()
+
+    assert row["use"] == use
