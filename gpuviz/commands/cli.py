@@ -329,17 +329,20 @@ def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
     type=click.Choice(list(FORMATS)),
     help="Format to write; by default from the suffix of OUT.",
 )
+@click.option("--range", "window", metavar="START:END", help="Only this time range, as in 1.5s:2s.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @examples(
     "gpuviz convert run.gpuviz.part run.gpuviz",
     "gpuviz convert snapshot.pickle run.gpuviz",
     "gpuviz convert run.gpuviz run.pftrace",
+    "gpuviz convert run.html step.gpuviz --range 1.5s:1.8s",
 )
-def convert(*, file: Path, output: Path, format: str | None, force: bool) -> None:  # noqa: A002
-    """Write a recording in another format; that of IN is detected by its content."""
+def convert(*, file: Path, output: Path, window: str | None, **options: Any) -> None:
+    """Write a recording, or a part of it, in another format; that of IN is detected."""
     from gpuviz.commands import convert as command
+    from gpuviz.commands.report import parse_range
 
-    command.run(file, output, format=format, force=force)
+    command.run(file, output, window=None if window is None else parse_range(window), **options)
 
 
 @commands.command()

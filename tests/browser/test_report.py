@@ -141,13 +141,13 @@ def drag(page: Page, from_share: float, to_share: float, key: str = "") -> str:
     return page.locator(".gpuviz-controls__text").inner_text()
 
 
-def test_a_drag_with_ctrl_zooms_one_without_moves_and_a_double_click_shows_all(
+def test_a_drag_with_ctrl_zooms_one_with_shift_moves_and_a_double_click_shows_all(
     page, recording, tmp_path
 ):
     open_report(page, recording, tmp_path)
 
     zoomed = drag(page, 0.25, 0.5, "Control")
-    moved = drag(page, 0.75, 0.25)
+    moved = drag(page, 0.75, 0.25, "Shift")
     page.mouse.dblclick(*point(page, MAP, 0.5, 0.5))
 
     assert re.fullmatch(r"(149|150)\.\d µs to (299|300)\.\d µs of 600 µs shown", zoomed)

@@ -10,6 +10,7 @@ const PAN = 0.15;
 export interface KeyTargets {
   readonly search: () => void;
   readonly help: () => void;
+  readonly name: () => void;
 }
 
 /** The keys of all charts together, while the focus is in `root` and not in a field. */
@@ -33,6 +34,8 @@ export function addTimelineKeys(
     f: () => {
       if (selected.value !== undefined) {
         zoomTo(selected.value, chart);
+      } else if (measured.value !== undefined) {
+        selection.showMeasured(measured.value);
       }
     },
     "[": () => {
@@ -41,14 +44,17 @@ export function addTimelineKeys(
     "]": () => {
       selected.value = neighbour(chart, 1) ?? selected.value;
     },
+    n: targets.name,
     m: () => selection.measure((found) => chart.timesOf(found)),
     Backspace: () => selection.back(),
     "/": targets.search,
     "?": targets.help,
     Escape: () => {
       chart.tooltip.hide();
+      if (selected.value === undefined) {
+        measured.value = undefined;
+      }
       selected.value = undefined;
-      measured.value = undefined;
     },
   };
   scope.listen(root, "keydown", (event) => {
