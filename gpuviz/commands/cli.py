@@ -162,6 +162,20 @@ def view(*, file: Path) -> None:
 
 
 @commands.command()
+@click.option("-o", "--output", type=FILE, required=True, help="HTML file to write.")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@examples("gpuviz viewer --output viewer.html")
+def viewer(*, output: Path, force: bool) -> None:
+    """Write a page on which one drops recordings and reports to see them.
+
+    Nothing needs to be installed to use it, and it sends nothing.
+    """
+    from gpuviz.commands import viewer as command
+
+    command.run(output, force=force)
+
+
+@commands.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all", "everything", is_flag=True, help="Also what saves little.")

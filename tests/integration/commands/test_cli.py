@@ -55,6 +55,7 @@ def test_help_names_every_command(gpuviz_command):
         "run",
         "stats",
         "view",
+        "viewer",
         "what-if",
     ]
 

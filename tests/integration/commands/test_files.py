@@ -288,6 +288,7 @@ def test_sizes_are_read_with_their_units(text, expected):
         "run",
         "stats",
         "view",
+        "viewer",
         "what-if",
     ],
 )
