@@ -63,6 +63,19 @@ def test_a_whole_session_needs_no_mouse(page, streams, tmp_path):
     assert selected(page).startswith("Nothing is selected.")
 
 
+def test_the_cursor_sets_both_ends_of_a_span(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    measured = page.get_by_role("region", name="Measured")
+
+    plot(page, LANES).focus()
+    press(page, *["ArrowLeft"] * 10, "(", *["ArrowRight"] * 20, ")")
+
+    length = streams.duration_ns * 0.2
+    begin, end = (float(measured.get_attribute(f"data-{each}-ns") or 0) for each in ("from", "to"))
+    assert begin == pytest.approx(streams.duration_ns * 0.4, abs=2)
+    assert end - begin == pytest.approx(length, abs=2)
+
+
 def test_the_arrow_keys_choose_a_lane_and_enter_what_is_in_it(page, streams, tmp_path):
     open_report(page, streams, tmp_path)
 

@@ -185,7 +185,7 @@ def test_all_tabs_can_be_opened_and_the_drawer_takes_the_window(page, tmp_path):
     others.select_option(label=hidden[0])
     chosen = page.get_by_role("tab", selected=True)
     opened, is_visible = chosen.inner_text(), chosen.is_visible()
-    page.locator(".gpuviz-drawer__head").dblclick(position={"x": 1275, "y": 2})
+    page.locator(".gpuviz-drawer__head").dblclick(position={"x": 1276, "y": 17})
 
     assert sum(row["y"] + row["height"] <= 720 for row in seen) >= 9
     assert "Findings 6" in tabs

@@ -12,6 +12,7 @@ const KEYS = [
   ["Backspace", "return to the previous selection"],
   ["F", "zoom to the selection"],
   ["M", "select the span of the selection, or else of the time shown"],
+  ["( and )", "begin and end of the span at the cursor"],
   ["N", "name and keep the selected span"],
   ["← →, Enter", "move the cursor; choose the moment, or select the item there"],
   ["↑ ↓", "choose a lane"],
