@@ -1,5 +1,7 @@
 """The timeline without a mouse: focus, announcements and keys."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page
 
@@ -44,7 +46,9 @@ def test_a_whole_session_needs_no_mouse(page, streams, tmp_path):
 
     press(page, "/")
     page.keyboard.type("smooth")
-    press(page, "Enter")
+    press(page, "Enter", "Enter", "Shift+Enter")
+    place = page.locator(".gpuviz-search__place").inner_text()
+    press(page, "Escape")
     kernel = selected(page)
     tab_to(page, ".gpuviz-selected__table button")
     press(page, "Enter")
@@ -55,6 +59,7 @@ def test_a_whole_session_needs_no_mouse(page, streams, tmp_path):
     measured = page.get_by_role("region", name="Measured").inner_text()
     press(page, "Escape")
 
+    assert re.fullmatch(r"1 of \d+", place)
     assert kernel.startswith("void smooth<float, 4>")
     assert block.startswith("Block of 16.0 MiB")
     assert said == "Selected: Block of 16.0 MiB (16,777,216 B); Launches that touched it: 7"
