@@ -171,6 +171,20 @@ def view(*, file: Path) -> None:
 
 
 @commands.command()
+@click.option("-o", "--output", type=FILE, required=True, help="HTML file to write.")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+@examples("gpuviz viewer --output viewer.html")
+def viewer(*, output: Path, force: bool) -> None:
+    """Write a page on which one drops recordings and reports to see them.
+
+    Nothing needs to be installed to use it, and it sends nothing.
+    """
+    from gpuviz.commands import viewer as command
+
+    command.run(output, force=force)
+
+
+@commands.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all", "everything", is_flag=True, help="Also what saves little.")
@@ -338,17 +352,20 @@ def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
     type=click.Choice(list(FORMATS)),
     help="Format to write; by default from the suffix of OUT.",
 )
+@click.option("--range", "window", metavar="START:END", help="Only this time range, as in 1.5s:2s.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @examples(
     "gpuviz convert run.gpuviz.part run.gpuviz",
     "gpuviz convert snapshot.pickle run.gpuviz",
     "gpuviz convert run.gpuviz run.pftrace",
+    "gpuviz convert run.html step.gpuviz --range 1.5s:1.8s",
 )
-def convert(*, file: Path, output: Path, format: str | None, force: bool) -> None:  # noqa: A002
-    """Write a recording in another format; that of IN is detected by its content."""
+def convert(*, file: Path, output: Path, window: str | None, **options: Any) -> None:
+    """Write a recording, or a part of it, in another format; that of IN is detected."""
     from gpuviz.commands import convert as command
+    from gpuviz.commands.report import parse_range
 
-    command.run(file, output, format=format, force=force)
+    command.run(file, output, window=None if window is None else parse_range(window), **options)
 
 
 @commands.command()

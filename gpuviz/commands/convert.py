@@ -16,8 +16,15 @@ if TYPE_CHECKING:
 _FOLDERS = {"arrow", "parquet"}
 
 
-def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  # noqa: A002
-    """Convert a recording from any readable format to any writable one.
+def run(
+    file: Path,
+    output: Path,
+    *,
+    format: str | None,  # noqa: A002
+    window: tuple[int, int] | None,
+    force: bool,
+) -> None:
+    """Convert a recording, or the part in a window in ns, from any format to any writable one.
 
     Raises:
         GpuvizError: The file cannot be read as a recording, or the output cannot be written.
@@ -25,6 +32,8 @@ def run(file: Path, output: Path, *, format: str | None, force: bool) -> None:  
     chosen = format or format_of(output)
     check_output(output, force=force, is_folder=chosen in _FOLDERS)
     recording = reading(file)
+    if window is not None:
+        recording = recording.window(*window)
     with writing(output):
         _write(recording, output, chosen, force=force)
     say(f"Wrote {output}")

@@ -13,6 +13,12 @@ _STYLE = {
     "style_options_panel_border": "dim",
     "style_commands_panel_border": "dim",
 }
+_GROUPS = (
+    ("Record and look", ("run", "view", "report", "viewer", "demo")),
+    ("Conclude", ("findings", "hazards", "leaks", "peak", "what-if", "diff", "prove")),
+    ("Files and machine", ("info", "stats", "convert", "merge", "doctor")),
+)
+_PANELS = [{"name": name, "commands": list(verbs)} for name, verbs in _GROUPS]
 _SAME = (
     "name",
     "params",
@@ -55,7 +61,7 @@ def _drawing(ctx: click.Context) -> "RichContext":
         _drawn(ctx.command),
         info_name=ctx.command_path,
         help_option_names=ctx.help_option_names,
-        rich_help_config=_STYLE,
+        rich_help_config=_STYLE | {"command_groups": {ctx.command_path: _PANELS}},
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 import gpuviz
+from gpuviz.report.viewer import write_viewer
 from tests.browser.test_report import open_report, open_tab
 
 pytestmark = pytest.mark.browser
@@ -24,6 +25,12 @@ TABS = (
     "findings",
     "what-if",
 )
+# What the keys lead to, one after the other.
+STATES = {
+    "kept span": ("m", "n", "a", "Enter", "Escape"),
+    "help": ("?",),
+    "search": ("Escape", "/", "g", "a", "u"),
+}
 
 
 def violations(page: Page) -> list[str]:
@@ -44,7 +51,13 @@ def test_every_tab_of_a_report_is_accessible(page, tmp_path, scheme):
         open_tab(page, tab)
         broken[tab] = violations(page)
 
-    assert broken == {tab: [] for tab in broken}
+    page.keyboard.press("Escape")
+    for name, keys in STATES.items():
+        for key in keys:
+            page.keyboard.press(key)
+        broken[name] = violations(page)
+
+    assert broken == {state: [] for state in broken}
 
 
 def test_a_report_on_a_phone_is_accessible(page, tmp_path):
@@ -52,7 +65,11 @@ def test_a_report_on_a_phone_is_accessible(page, tmp_path):
     open_report(page, gpuviz.load(RECORDINGS / "fft_filter.gpuviz"), tmp_path)
     page.evaluate(AXE)
 
-    assert violations(page) == []
+    of_report = violations(page)
+    page.goto(write_viewer(tmp_path / "viewer.html").as_uri())
+    page.evaluate(AXE)
+
+    assert of_report == violations(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

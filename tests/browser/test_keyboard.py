@@ -1,5 +1,7 @@
 """The timeline without a mouse: focus, announcements and keys."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page
 
@@ -44,7 +46,9 @@ def test_a_whole_session_needs_no_mouse(page, streams, tmp_path):
 
     press(page, "/")
     page.keyboard.type("smooth")
-    press(page, "Enter")
+    press(page, "Enter", "Enter", "Shift+Enter")
+    place = page.locator(".gpuviz-search__place").inner_text()
+    press(page, "Escape")
     kernel = selected(page)
     tab_to(page, ".gpuviz-selected__table button")
     press(page, "Enter")
@@ -55,12 +59,26 @@ def test_a_whole_session_needs_no_mouse(page, streams, tmp_path):
     measured = page.get_by_role("region", name="Measured").inner_text()
     press(page, "Escape")
 
+    assert re.fullmatch(r"1 of \d+", place)
     assert kernel.startswith("void smooth<float, 4>")
     assert block.startswith("Block of 16.0 MiB")
     assert said == "Selected: Block of 16.0 MiB (16,777,216 B); Launches that touched it: 7"
     assert again.startswith("void smooth<float, 4>")
     assert measured.startswith("Measured: 76.0 µs from ")
     assert selected(page).startswith("Nothing is selected.")
+
+
+def test_the_cursor_sets_both_ends_of_a_span(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    measured = page.get_by_role("region", name="Measured")
+
+    plot(page, LANES).focus()
+    press(page, *["ArrowLeft"] * 10, "(", *["ArrowRight"] * 20, ")")
+
+    length = streams.duration_ns * 0.2
+    begin, end = (float(measured.get_attribute(f"data-{each}-ns") or 0) for each in ("from", "to"))
+    assert begin == pytest.approx(streams.duration_ns * 0.4, abs=2)
+    assert end - begin == pytest.approx(length, abs=2)
 
 
 def test_the_arrow_keys_choose_a_lane_and_enter_what_is_in_it(page, streams, tmp_path):

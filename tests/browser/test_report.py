@@ -1,6 +1,7 @@
 """The report in a real browser, opened from disk with the network off."""
 
 import re
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
+from gpuviz.report.viewer import write_viewer
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 from tests.unit.report.test_page import HOSTILE
 
@@ -25,7 +27,11 @@ def open_report(page: Page, recording: Recording, folder: Path) -> None:
 
 def open_tab(page: Page, name: str) -> Locator:
     """Open a tab of the drawer, and return its panel."""
-    page.locator(f"[role=tab][data-tab='{name}']:visible").click()
+    tab = page.locator(f"[role=tab][data-tab='{name}']:visible")
+    if tab.count() > 0:
+        tab.click()
+    else:
+        page.get_by_label("More details").locator("visible=true").select_option(name)
     return page.locator(f"[data-panel='{name}']:visible")
 
 
@@ -141,13 +147,13 @@ def drag(page: Page, from_share: float, to_share: float, key: str = "") -> str:
     return page.locator(".gpuviz-controls__text").inner_text()
 
 
-def test_a_drag_with_ctrl_zooms_one_without_moves_and_a_double_click_shows_all(
+def test_a_drag_with_ctrl_zooms_one_with_shift_moves_and_a_double_click_shows_all(
     page, recording, tmp_path
 ):
     open_report(page, recording, tmp_path)
 
     zoomed = drag(page, 0.25, 0.5, "Control")
-    moved = drag(page, 0.75, 0.25)
+    moved = drag(page, 0.75, 0.25, "Shift")
     page.mouse.dblclick(*point(page, MAP, 0.5, 0.5))
 
     assert re.fullmatch(r"(149|150)\.\d µs to (299|300)\.\d µs of 600 µs shown", zoomed)
@@ -269,3 +275,38 @@ def test_a_moment_without_known_segments_says_so(page, tmp_path):
 
     assert "3.00 MiB allocated in 1 block; this allocator does not expose its segments" in text
     expect(page.locator("[data-level=reserved]")).to_have_text("unknown")
+
+
+def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording, tmp_path):
+    viewer = write_viewer(tmp_path / "viewer.html")
+    report = write_report(recording, tmp_path / "run.html")
+    saved = recording.save(tmp_path / "run.gpuviz")
+    page.goto(viewer.as_uri())
+    page.wait_for_selector("html[data-gpuviz=empty]", state="attached")
+    lines = page.locator("[data-panel=lines] tbody tr")
+    title = page.locator("h1")
+
+    page.get_by_label("Open:").set_input_files(report)
+    page.get_by_role("button", name="show", exact=True).first.wait_for()
+    of_report = title.inner_text()
+    page.evaluate(
+        """text => {
+            const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+            const dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File([bytes], "run.gpuviz"));
+            document.dispatchEvent(new DragEvent("drop", { dataTransfer, cancelable: true }));
+        }""",
+        b64encode(saved.read_bytes()).decode(),
+    )
+    expect(title).to_have_text("run.gpuviz")
+    lines.first.wait_for()
+    page.get_by_label("Open:").set_input_files(
+        {"name": "x.pickle", "mimeType": "", "buffer": b"\x80\x04."}
+    )
+    page.locator("#gpuviz-notice:visible").wait_for()
+
+    assert of_report == "run.html"
+    assert lines.count() > 1
+    assert (
+        "gpuviz convert snapshot.pickle run.gpuviz" in page.locator("#gpuviz-notice").inner_text()
+    )

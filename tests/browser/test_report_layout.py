@@ -172,6 +172,28 @@ def test_a_track_is_closed_and_resized_and_a_link_keeps_that(page, tmp_path):
     assert shown == pytest.approx(arranged, abs=2)
 
 
+def test_all_tabs_can_be_opened_and_the_drawer_takes_the_window(page, tmp_path):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
+    rows = page.locator("[data-panel=lines] tbody tr")
+    drawer = page.locator(".gpuviz-pane[data-pane=drawer]")
+
+    seen = [row.bounding_box() for row in rows.all()]
+    others = page.get_by_label("More details")
+    tabs = page.get_by_role("tab").locator("visible=true").all_inner_texts()
+    hidden = others.locator("option").all_inner_texts()[1:]
+    others.select_option(label=hidden[0])
+    chosen = page.get_by_role("tab", selected=True)
+    opened, is_visible = chosen.inner_text(), chosen.is_visible()
+    page.locator(".gpuviz-drawer__head").dblclick(position={"x": 1276, "y": 17})
+
+    assert sum(row["y"] + row["height"] <= 720 for row in seen) >= 9
+    assert "Findings 6" in tabs
+    assert len(hidden) >= 2
+    assert (opened, is_visible) == (hidden[0], True)
+    assert drawer.bounding_box()["height"] > 390
+
+
 def test_a_wheel_over_a_chart_zooms_only_with_ctrl_or_after_a_click(page, tmp_path):
     page.set_viewport_size({"width": 390, "height": 844})
     open_report(page, make_stream_recording(), tmp_path)
@@ -226,13 +248,12 @@ def test_tables_count_the_measured_window(page, tmp_path):
     open_tab(page, "kernels")
     whole = page.evaluate(launches)
 
-    drag(page, 0.4, 0.6, "Shift")
+    drag(page, 0.4, 0.6)
     opened = page.get_by_role("tab", selected=True).inner_text()
-    open_tab(page, "kernels")
     checked, few = only.is_checked(), page.evaluate(launches)
     page.keyboard.press("Escape")
 
-    assert opened == "Selection"
+    assert opened == "Kernels"
     assert checked
     assert 0 < few < whole
     assert not only.is_checked()

@@ -102,6 +102,27 @@ def with_cuda_alone(recording: Recording) -> Recording:
     return Recording(recording.tables | tables, recording.manifest)
 
 
+def test_a_span_is_named_kept_sent_in_the_link_and_written_as_a_recording(page, tmp_path):
+    page.context.grant_permissions(["clipboard-read"])
+    open_at(page, make_recording(), tmp_path, "#span=100000-300000")
+    panel = page.get_by_role("region", name="Measured")
+    page.keyboard.press("n")
+    page.keyboard.type("warm-up & co")
+    page.keyboard.press("Enter")
+    panel.get_by_role("button", name="Copy command").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    page.keyboard.press("Escape")
+    hidden = panel.is_hidden()
+    fragment = wait_for_fragment(page, r"^#keep=100000-300000:warm-up%20%26%20co$")
+    open_at(page, make_recording(), tmp_path, fragment)
+    page.get_by_role("group", name="Kept spans").get_by_role("button").first.click()
+
+    assert copied == "gpuviz convert 'run.html' span.gpuviz --range 100000ns:300000ns"
+    assert hidden
+    assert panel.inner_text().startswith("Measured: 200 µs from 100.0 µs to 300.0 µs")
+    assert panel.get_by_role("textbox").input_value() == "warm-up & co"
+
+
 def test_showing_all_again_leaves_no_fragment(page, tmp_path):
     open_at(page, make_recording(), tmp_path, "#t=100000-300000")
 
@@ -190,7 +211,7 @@ def test_a_finding_shows_its_moment_in_the_timeline(page, tmp_path):
     page.get_by_role("button", name="show", exact=True).first.click()
 
     assert re.fullmatch(r"38\d\.\d+ µs to 41\d\.\d+ µs of 600 µs shown", shown(page))
-    assert open_tab(page, "selection").get_by_role("region", name="Measured").is_visible()
+    assert page.get_by_role("region", name="Measured").is_visible()
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -216,7 +237,7 @@ def test_a_finding_leads_to_its_rows_in_the_table_that_has_them(page, path, tmp_
         assert [is_marked for _, is_marked in marked] == sorted(
             (is_marked for _, is_marked in marked), reverse=True
         )
-    open_tab(page, "selection").get_by_role("button", name="Clear").first.click()
+    page.get_by_role("region", name="Measured").get_by_role("button", name="Clear").click()
     open_tab(page, "lines")
 
     assert page.locator(".gpuviz-table__marked").count() == 0

@@ -66,12 +66,10 @@ def test_a_measured_window_has_the_numbers_of_the_recording_cut_to_it(page, name
     open_report(page, recording, tmp_path)
     panel = page.get_by_role("region", name="Measured")
 
-    page.keyboard.down("Shift")
     page.mouse.move(*point(page, LEVELS, shares[0], 0.5))
     page.mouse.down()
     page.mouse.move(*point(page, LEVELS, shares[1], 0.5), steps=3)
     page.mouse.up()
-    page.keyboard.up("Shift")
 
     start, end = (int(panel.get_attribute(f"data-{side}-ns") or 0) for side in ("from", "to"))
     cut = recording.window(start, end)

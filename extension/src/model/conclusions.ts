@@ -67,6 +67,11 @@ export class Conclusions {
     );
   }
 
+  /** Whether the file has none, as a recording that is not a report. */
+  get isEmpty(): boolean {
+    return this.#said.length === 0;
+  }
+
   said(device: number, list: Conclusion["list"]): readonly Conclusion[] {
     return this.#said.filter((each) => each.device === device && each.list === list);
   }

@@ -9,6 +9,11 @@ test("what is written is read again", () => {
     { ...NOWHERE, window: [0, 123_456_789_012_345] },
     {
       window: [1000, 2000],
+      span: [1200, 1400],
+      kept: [
+        { fromNs: 1200, toNs: 1400, name: "warm-up: 1st & 2nd = 50 %" },
+        { fromNs: 1500, toNs: 1600, name: "Schritt #3" },
+      ],
       selected: { kind: "block", row: 7 },
       device: 3,
       event: 12,
@@ -25,11 +30,22 @@ test("what is written is read again", () => {
 
 test("parts that say nothing are named and the rest is kept", () => {
   const { address, bad } = readAddress(
-    "#t=5-2&select=block:7&select=soul:1&device=-1&x&event=1e3&view=memory",
+    "#t=5-2&select=block:7&select=soul:1&device=-1&x&event=1e3&view=memory&span=7-7&keep=1-2&t=1-2:a&keep=1-2:%",
   );
 
   assert.deepEqual(address, { ...NOWHERE, selected: { kind: "block", row: 7 } });
-  assert.deepEqual(bad, ["t=5-2", "select=soul:1", "device=-1", "x", "event=1e3", "view=memory"]);
+  assert.deepEqual(bad, [
+    "t=5-2",
+    "select=soul:1",
+    "device=-1",
+    "x",
+    "event=1e3",
+    "view=memory",
+    "span=7-7",
+    "keep=1-2",
+    "t=1-2:a",
+    "keep=1-2:%",
+  ]);
 });
 
 test("times between nanoseconds are rounded", () => {

@@ -1,8 +1,18 @@
 import { ARRANGEMENT } from "./arrangement.ts";
 
-/** What a link to the page points at: `#t=1000-2000&select=block:7&device=0&event=12`. */
+/**
+ * What a link to the page points at: `#t=1000-2000&span=1200-1400&select=block:7&device=0&event=12`,
+ * and `keep=1200-1400:step` for each span that has a name.
+ */
 export interface Address {
   readonly window: readonly [fromNs: number, toNs: number] | undefined;
+  /** The selected span. */
+  readonly span: readonly [fromNs: number, toNs: number] | undefined;
+  readonly kept: readonly {
+    readonly fromNs: number;
+    readonly toNs: number;
+    readonly name: string;
+  }[];
   readonly selected: { readonly kind: SelectedKind; readonly row: number } | undefined;
   readonly device: number | undefined;
   /** The row of the event after which the segment map is shown. */
@@ -24,6 +34,8 @@ export type SelectedKind = (typeof SELECTED_KINDS)[number];
 
 export const NOWHERE: Address = {
   window: undefined,
+  span: undefined,
+  kept: [],
   selected: undefined,
   device: undefined,
   event: undefined,
@@ -40,17 +52,25 @@ export function readAddress(fragment: string): { address: Address; bad: readonly
     if (read === undefined) {
       bad.push(part);
     } else {
-      address = { ...address, ...read };
+      address = { ...address, ...read, kept: [...address.kept, ...(read.kept ?? [])] };
     }
   }
   return { address, bad };
 }
 
 function readPart(part: string): Partial<Address> | undefined {
-  const window = /^t=(\d{1,16})-(\d{1,16})$/.exec(part);
-  if (window !== null) {
-    const [fromNs, toNs] = [Number(window[1]), Number(window[2])];
-    return fromNs < toNs ? { window: [fromNs, toNs] } : undefined;
+  const times = /^(t|span|keep)=(\d{1,16})-(\d{1,16})(?::([^:]{1,600}))?$/.exec(part);
+  if (times !== null) {
+    const [, what, from, to, name] = times;
+    const [fromNs, toNs] = [Number(from), Number(to)];
+    if (fromNs >= toNs || (what === "keep") !== (name !== undefined)) {
+      return undefined;
+    }
+    if (name !== undefined) {
+      const text = decoded(name);
+      return text === undefined ? undefined : { kept: [{ fromNs, toNs, name: text }] };
+    }
+    return what === "t" ? { window: [fromNs, toNs] } : { span: [fromNs, toNs] };
   }
   const selected = /^select=([a-z]{1,10}):(\d{1,10})$/.exec(part);
   if (selected !== null) {
@@ -65,10 +85,32 @@ function readPart(part: string): Partial<Address> | undefined {
   return number === null ? undefined : { [number[1] ?? ""]: Number(number[2]) };
 }
 
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The fragment that leads to an address, with its `#`; empty for none. */
-export function writeAddress({ window, selected, device, event, view }: Address): string {
+export function writeAddress({
+  window,
+  span,
+  kept,
+  selected,
+  device,
+  event,
+  view,
+}: Address): string {
+  const times = ([fromNs, toNs]: readonly [number, number]): string =>
+    `${Math.round(fromNs)}-${Math.round(toNs)}`;
   const parts = [
-    ...(window === undefined ? [] : [`t=${Math.round(window[0])}-${Math.round(window[1])}`]),
+    ...(window === undefined ? [] : [`t=${times(window)}`]),
+    ...(span === undefined ? [] : [`span=${times(span)}`]),
+    ...kept.map(
+      ({ fromNs, toNs, name }) => `keep=${times([fromNs, toNs])}:${encodeURIComponent(name)}`,
+    ),
     ...(selected === undefined ? [] : [`select=${selected.kind}:${selected.row}`]),
     ...(device === undefined ? [] : [`device=${device}`]),
     ...(event === undefined ? [] : [`event=${event}`]),

@@ -15,11 +15,12 @@ import { GrowingRecording } from "../model/growing_recording.ts";
 import { readShowing } from "../view/showing_reader.ts";
 import { sourceOfBase64 } from "../wire/byte_source.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
-import { NOWHERE, readAddress } from "./address.ts";
+import { NOWHERE, readAddress, type Address } from "./address.ts";
 import { notify } from "./notice.ts";
 import { redrawForPrint } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { Report } from "./report.ts";
+import { openViewer } from "./viewer.ts";
 
 /** Reads the recording in the page, and shows what has come now and then until all has. */
 async function readAll(
@@ -38,20 +39,38 @@ async function readAll(
   reading.dispose();
 }
 
-async function start(): Promise<void> {
-  const embedded = document.getElementById("gpuviz-recording");
-  const { address } = readAddress(`t=${embedded?.dataset["window"] ?? ""}`);
-  const file = await RecordingFile.open(sourceOfBase64(embedded?.textContent ?? ""));
-  embedded?.remove();
-  const conclusions = await Conclusions.of(file);
+/** Shows a recording in the parts of the page until the scope ends. */
+async function show(
+  scope: Scope,
+  file: RecordingFile,
+  conclusions: Conclusions,
+  initial: Address = NOWHERE,
+): Promise<void> {
   const recording = new GrowingRecording(file.initialEvents);
-  const event = embedded?.dataset["moment"] === "end" ? Infinity : undefined;
-  const report = new Report(recording, conclusions, { ...NOWHERE, window: address.window, event });
+  const report = new Report(scope, recording, conclusions, initial);
   report.showFragment();
-  window.addEventListener("hashchange", () => report.showFragment());
-  redrawForPrint(() => report.redraw());
+  const follow = (): void => report.showFragment();
+  window.addEventListener("hashchange", follow);
+  scope.defer(() => window.removeEventListener("hashchange", follow));
+  redrawForPrint(scope, () => report.redraw());
   await readAll(file, recording, report);
   document.documentElement.dataset["gpuviz"] = "ready";
+}
+
+async function start(): Promise<void> {
+  const main = document.querySelector("main");
+  const embedded = document.getElementById("gpuviz-recording");
+  if (embedded === null) {
+    openViewer(main ?? document.body, show);
+    document.documentElement.dataset["gpuviz"] = "empty";
+    return;
+  }
+  const { address } = readAddress(`t=${embedded.dataset["window"] ?? ""}`);
+  const file = await RecordingFile.open(sourceOfBase64(embedded.textContent ?? ""));
+  embedded.remove();
+  const event = embedded.dataset["moment"] === "end" ? Infinity : undefined;
+  const initial = { ...NOWHERE, window: address.window, event };
+  await show(new Scope(), file, await Conclusions.of(file), initial);
 }
 
 start().catch((error: unknown) => {

@@ -35,6 +35,14 @@ export function showAddress({ chart, panes }: DeviceView, address: Address): str
   } else {
     selection.window.show(...address.window);
   }
+  selection.kept.value = address.kept;
+  if (address.span === undefined) {
+    selection.measured.value = undefined;
+  } else if (address.span[0] >= selection.window.full.toNs) {
+    missing.push(writeAddress({ ...NOWHERE, span: address.span }));
+  } else {
+    selection.measured.value = { fromNs: address.span[0], toNs: address.span[1] };
+  }
   if (address.event !== undefined && address.event >= timeline.events.count) {
     missing.push(writeAddress({ ...NOWHERE, event: address.event }));
   } else {
@@ -57,8 +65,11 @@ export function followAddress(
     settling = window.setTimeout(() => {
       const { fromNs, toNs } = selection.window.range.value;
       const { value: row } = selection.momentRow;
+      const { value: spanNs } = selection.measured;
       changed({
         window: selection.window.isFull ? undefined : [fromNs, toNs],
+        span: spanNs && [spanNs.fromNs, spanNs.toNs],
+        kept: selection.kept.value,
         selected: addressOf(selection.selected.value),
         device,
         event: row === timeline.peak ? undefined : row,
@@ -66,8 +77,8 @@ export function followAddress(
       });
     }, SETTLED_MS);
   };
-  const { window: shown, selected, momentRow } = selection;
-  scope.watch(follow, shown.range, selected, momentRow, panes.arrangement);
+  const { window: shown, measured, kept, selected, momentRow } = selection;
+  scope.watch(follow, shown.range, measured, kept, selected, momentRow, panes.arrangement);
   scope.defer(() => window.clearTimeout(settling));
 }
 

@@ -1,12 +1,18 @@
+import type { Scope } from "../base/scope.ts";
+
 /** Draws again when the colours change: for printing, which is always light, and for dark mode. */
-export function redrawForPrint(redraw: () => void): void {
+export function redrawForPrint(scope: Scope, redraw: () => void): void {
   const root = document.documentElement;
-  window.addEventListener("beforeprint", () => {
+  const listen = (target: EventTarget, type: string, listener: () => void): void => {
+    target.addEventListener(type, listener);
+    scope.defer(() => target.removeEventListener(type, listener));
+  };
+  listen(window, "beforeprint", () => {
     root.classList.add("gpuviz-light");
     redraw();
     document.querySelectorAll("canvas").forEach(keepAsPixels);
   });
-  window.addEventListener("afterprint", () => {
+  listen(window, "afterprint", () => {
     root.classList.remove("gpuviz-light");
     redraw();
   });
@@ -15,7 +21,7 @@ export function redrawForPrint(redraw: () => void): void {
     "prefers-contrast: more",
     "forced-colors: active",
   ]) {
-    window.matchMedia(`(${wish})`).addEventListener("change", redraw);
+    listen(window.matchMedia(`(${wish})`), "change", redraw);
   }
 }
 

@@ -21,18 +21,31 @@ export class Report {
   #view: DeviceView | undefined;
   #device: number | undefined;
   #isWhole = false;
+  #isGone = false;
   #tables: TablesView | undefined;
 
-  /** `initial` is shown where the page's address names no place. */
-  constructor(recording: GrowingRecording, conclusions: Conclusions, initial: Address) {
+  /** `initial` is shown where the page's address names no place; all goes with the scope. */
+  constructor(
+    scope: Scope,
+    recording: GrowingRecording,
+    conclusions: Conclusions,
+    initial: Address,
+  ) {
     this.#recording = recording;
     this.#conclusions = conclusions;
     this.#initial = initial;
     this.#choice?.addEventListener("change", () => this.#choose(Number(this.#choice?.value)));
+    scope.defer(() => {
+      this.#isGone = true;
+      this.#shown.dispose();
+    });
   }
 
   /** Shows what has been read since; links and tables wait for the whole. */
   follow(isWhole: boolean): void {
+    if (this.#isGone) {
+      return;
+    }
     this.#isWhole = isWhole;
     this.#update();
     if (isWhole) {

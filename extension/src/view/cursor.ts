@@ -3,26 +3,31 @@ import { formatTime } from "../base/format.ts";
 import { line } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
-/** The window that a reader measures. */
+/** Dims what is outside the span that a reader has selected, unless something else is shown. */
 export function drawMeasured(
   drawing: Drawing,
   time: Scale,
   measured: { readonly fromNs: number; readonly toNs: number } | undefined,
+  isDimmed: boolean,
 ): void {
   if (measured !== undefined) {
     const { context, area, theme } = drawing;
     const right = area.left + area.width;
     const from = Math.min(Math.max(toPixel(time, measured.fromNs), area.left), right);
     const to = Math.min(Math.max(toPixel(time, measured.toNs), area.left), right);
-    context.globalAlpha = 0.14;
-    context.fillStyle = theme.alarm;
-    context.fillRect(from, area.top, to - from, area.height);
-    context.globalAlpha = 1;
-    vertical(drawing, time, measured.fromNs, theme.alarm, [6, 2]);
-    vertical(drawing, time, measured.toNs, theme.alarm, [6, 2]);
+    if (isDimmed) {
+      context.globalAlpha = OUTSIDE;
+      context.fillStyle = theme.background;
+      context.fillRect(area.left, area.top, from - area.left, area.height);
+      context.fillRect(to, area.top, right - to, area.height);
+      context.globalAlpha = 1;
+    }
+    vertical(drawing, time, measured.fromNs, theme.text, [6, 2]);
+    vertical(drawing, time, measured.toNs, theme.text, [6, 2]);
   }
 }
 
+const OUTSIDE = 0.55;
 const EXTENT_PX = 4;
 
 /** A line through the plot where the pointer is. */

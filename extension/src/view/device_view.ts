@@ -75,7 +75,6 @@ export function deviceView(
   const search = searchBox(scope, bar, chart);
   colourSwitch(scope, bar, chart);
   windowControls(scope, bar, chart, help);
-  addTimelineKeys(scope, keys, chart, { search, help });
   const overview = element("div", "gpuviz-overview");
   scope.append(charts, overview);
   minimap(scope, overview, chart);
@@ -87,7 +86,8 @@ export function deviceView(
   axis.append(element("p", "gpuviz-ruler__hint", "Drag selects · Ctrl+wheel zooms · ?"));
   addTracks(scope, panes, chart);
   const drawer = new Drawer(scope, panes, isDrawerOpen);
-  addPanels(scope, panes, drawer, chart);
+  const name = addPanels(scope, panes, drawer, chart);
+  addTimelineKeys(scope, keys, chart, { search, help, name });
   return {
     scope,
     chart,
@@ -146,19 +146,22 @@ const STREAMS_HINT =
   "Activity of each host thread and stream, and when and why streams were idle. For spans shorter " +
   "than a pixel, the height is their share of its time.";
 
-/** The panels that need nothing but the selection. */
-function addPanels(scope: Scope, panes: Panes, drawer: Drawer, chart: ChartContext): void {
+/** The panels that need nothing but the selection; returns what leads to the name of a span. */
+function addPanels(scope: Scope, panes: Panes, drawer: Drawer, chart: ChartContext): () => void {
   const { selection } = chart;
+  const name = measuredPanel(scope, drawer.top, chart);
   const panel = drawer.add(scope, "selection", "Selection");
-  measuredPanel(scope, panel, chart);
   const selected = selectedPanel(scope, panel, chart);
-  for (const signal of [selection.selected, selection.measured]) {
-    scope.watch(() => {
-      if (signal.value !== undefined) {
-        drawer.open("selection");
-      }
-    }, signal);
-  }
+  scope.watch(() => {
+    if (selection.selected.value !== undefined) {
+      drawer.open("selection");
+    }
+  }, selection.selected);
+  scope.watch(() => {
+    if (selection.measured.value !== undefined) {
+      drawer.open(drawer.shown.value);
+    }
+  }, selection.measured);
   chart.showSelected = () => {
     drawer.open("selection");
     panes.root.scrollIntoView({ block: "nearest" });
@@ -172,4 +175,5 @@ function addPanels(scope: Scope, panes: Panes, drawer: Drawer, chart: ChartConte
     momentControls(scope, moment, chart);
     momentView(scope, moment, chart);
   });
+  return name;
 }

@@ -45,6 +45,8 @@ export class Drawer {
   readonly shown = new Signal("selection");
   /** Beside the tabs. */
   readonly tools = element("div", "gpuviz-drawer__tools");
+  /** Above all panels. */
+  readonly top = element("div", "gpuviz-drawer__top");
   readonly panels = element("div", "gpuviz-drawer__panels");
   readonly #scope: Scope;
   readonly #panes: Panes;
@@ -82,7 +84,7 @@ export class Drawer {
     observer.observe(head);
     observer.observe(this.tools);
     scope.defer(() => observer.disconnect());
-    this.#pane.root.append(head, this.panels);
+    this.#pane.root.append(head, this.top, this.panels);
     scope.follow(() => {
       toggle.ariaExpanded = String(this.#pane.isOpen.value);
     }, this.#pane.isOpen);

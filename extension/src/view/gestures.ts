@@ -26,8 +26,8 @@ interface Press {
   readonly x: number;
   readonly timeNs: number;
   readonly range: TimeRange;
-  /** Whether a drag marks a range; otherwise it moves the part shown. */
-  readonly marks: boolean;
+  /** Whether a drag selects a span, zooms to what it marks, or moves the part shown. */
+  readonly does: "select" | "zoom" | "move";
 }
 
 /** Lets a plot with a time axis zoom, pan, show a cursor and choose a moment. */
@@ -63,8 +63,8 @@ function addPointer(
   let down: Press | undefined;
   scope.listen(host, "pointerdown", (event) => {
     if (event.button === 0) {
-      const marks = event.shiftKey || event.ctrlKey || event.metaKey;
-      down = { x: event.offsetX, timeNs: time(event), range: selection.window.range.value, marks };
+      const range = selection.window.range.value;
+      down = { x: event.offsetX, timeNs: time(event), range, does: doneBy(event) };
       host.setPointerCapture(event.pointerId);
     }
   });
@@ -72,7 +72,7 @@ function addPointer(
     const byPx = event.offsetX - (down?.x ?? event.offsetX);
     if (down === undefined || Math.abs(byPx) <= CLICK_SLACK_PX) {
       marked.value = undefined;
-    } else if (down.marks) {
+    } else if (down.does !== "move") {
       marked.value = { fromPx: down.x, toPx: event.offsetX };
     } else {
       const { fromNs, toNs } = down.range;
@@ -88,8 +88,9 @@ function addPointer(
       marked.value = undefined;
       const end = time(event);
       const marking = { fromNs: Math.min(start.timeNs, end), toNs: Math.max(start.timeNs, end) };
-      if (event.shiftKey) {
+      if (start.does === "select") {
         const [fromNs, toNs] = [Math.round(marking.fromNs), Math.round(marking.toNs)];
+        selection.selected.value = undefined;
         selection.measured.value = { fromNs, toNs };
       } else {
         selection.window.show(marking.fromNs, marking.toNs);
@@ -102,6 +103,14 @@ function addPointer(
     marked.value = undefined;
   });
   addClicks(plot, selection, () => dragged, time, choose);
+}
+
+/** A finger moves what is shown, as it does everywhere. */
+function doneBy({ ctrlKey, metaKey, shiftKey, pointerType }: PointerEvent): Press["does"] {
+  if (ctrlKey || metaKey) {
+    return "zoom";
+  }
+  return shiftKey || pointerType === "touch" ? "move" : "select";
 }
 
 /** A click chooses a moment; a double click shows the whole axis and chooses none. */

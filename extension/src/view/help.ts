@@ -3,19 +3,21 @@ import { actionButton, element } from "./dom.ts";
 
 const KEYS = [
   ["Ctrl or ⌘ and wheel, W, S", "zoom in and out; in a chart with the focus also the wheel alone"],
-  ["Drag, A, D, Shift and ← →", "earlier, later"],
-  ["Ctrl or ⌘ and drag", "zoom to the marked range"],
-  ["Shift and drag", "measure the marked range"],
+  ["Drag", "select a span: all tables show its sums"],
+  ["Ctrl or ⌘ and drag, drag in the overview", "zoom to the marked range"],
+  ["Shift and drag, A, D, Shift and ← →", "earlier, later"],
   ["Double click, 0", "show the whole recording"],
   ["Click", "select; related items are highlighted"],
   ["[ and ]", "select the previous or next item in the same row"],
   ["Backspace", "return to the previous selection"],
   ["F", "zoom to the selection"],
-  ["M", "measure the selection, or else the time shown"],
+  ["M", "select the span of the selection, or else of the time shown"],
+  ["( and )", "begin and end of the span at the cursor"],
+  ["N", "name and keep the selected span"],
   ["← →, Enter", "move the cursor; choose the moment, or select the item there"],
   ["↑ ↓", "choose a lane"],
-  ["/", "search"],
-  ["Escape", "clear the selection and the measurement"],
+  ["/", "search; Enter and Shift + Enter go from hit to hit, Escape to what is selected"],
+  ["Escape", "clear the selection, then the span"],
   ["?", "this help"],
 ] as const;
 

@@ -3,21 +3,54 @@ import type { Scope } from "../base/scope.ts";
 import { idleText } from "../model/gpu_description.ts";
 import { measure, type Measurement } from "../model/measurement.ts";
 import type { ChartContext } from "./chart_context.ts";
+import { copyText } from "./copy_text.ts";
 import { actionButton, element } from "./dom.ts";
 
-/** Tells what happened in the window that a reader has measured. */
-export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
-  const { measured } = chart.selection;
-  const spoken = { role: "region", ariaLabel: "Measured", ariaLive: "polite" };
-  const panel = element("div", "gpuviz-measured", spoken);
-  const text = element("p", "gpuviz-measured__title");
-  const list = element("dl", "gpuviz-measured__values");
+const LONGEST_NAME = 60;
+
+/**
+ * The selected span: when it is, what happened in it, its name, and the spans that are kept.
+ *
+ * Returns a function that brings the keyboard to its name.
+ */
+export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): () => void {
+  const { selection } = chart;
+  const { measured, kept } = selection;
+  const panel = element("div", "gpuviz-measured", { role: "region", ariaLabel: "Measured" });
+  const text = element("p", "gpuviz-measured__title", { ariaLive: "polite" });
+  const name = element("input", "gpuviz-measured__name", {
+    placeholder: "Name (N)",
+    ariaLabel: "Name of the span",
+    maxLength: LONGEST_NAME,
+  });
+  const keep = actionButton(scope, "Keep", "Keep the span under this name, also in the link", () =>
+    selection.keep(name.value.trim() || `span ${kept.value.length + 1}`),
+  );
+  const command = actionButton(
+    scope,
+    "Copy command",
+    "The command that writes this span as a recording of its own",
+    () => {
+      copyText(commandFor(measured.value));
+      chart.say("Copied.");
+    },
+  );
   const clear = actionButton(scope, "Clear", "Also: Escape", () => {
     measured.value = undefined;
   });
-  panel.append(text, clear, list);
-  parent.append(panel);
-  const show = (): void => {
+  scope.listen(name, "keydown", (event) => {
+    if (event.key === "Enter") {
+      keep.click();
+    } else if (event.key === "Escape") {
+      name.blur();
+    }
+    event.stopPropagation();
+  });
+  const list = element("dl", "gpuviz-measured__values");
+  panel.append(text, name, keep, command, clear, list);
+  const spans = element("div", "gpuviz-measured__kept", { role: "group", ariaLabel: "Kept spans" });
+  scope.append(parent, panel, spans);
+  scope.follow(() => {
     panel.hidden = measured.value === undefined;
     if (measured.value !== undefined) {
       const { fromNs, toNs } = measured.value;
@@ -27,15 +60,52 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `Measured: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
       list.replaceChildren(
-        ...[...valuesOf(found), ...idleIn(found, chart)].map(([name, value]) => {
+        ...[...valuesOf(found), ...idleIn(found, chart)].map(([term, value]) => {
           const entry = element("div", "");
-          entry.append(element("dt", "", name), element("dd", "", value));
+          entry.append(element("dt", "", term), element("dd", "", value));
           return entry;
         }),
       );
     }
+  }, measured);
+  scope.follow(
+    (shown) => {
+      const current = selection.keptSpan;
+      name.value = current?.name ?? "";
+      keep.textContent = current === undefined ? "Keep" : "Rename";
+      spans.hidden = kept.value.length === 0;
+      spans.replaceChildren(
+        ...kept.value.map((span) => {
+          const chip = element("span", "gpuviz-measured__chip");
+          const label = `${span.name} · ${formatDuration(span.toNs - span.fromNs)}`;
+          const show = actionButton(shown, label, "Show and select this span", () =>
+            selection.showMeasured({ fromNs: span.fromNs, toNs: span.toNs }),
+          );
+          show.ariaPressed = String(span === current);
+          const drop = actionButton(shown, "×", `Drop ${span.name}`, () => {
+            kept.value = kept.value.filter((each) => each !== span);
+          });
+          chip.append(show, drop);
+          return chip;
+        }),
+      );
+    },
+    kept,
+    measured,
+  );
+  return () => {
+    if (measured.value !== undefined) {
+      name.focus();
+      name.select();
+    }
   };
-  scope.follow(show, measured);
+}
+
+/** The command that writes a span; the page knows its file only where it is a file's page. */
+function commandFor(span: { readonly fromNs: number; readonly toNs: number } | undefined): string {
+  const [file = "RECORDING.gpuviz"] = /[^/]+\.html$/.exec(location.pathname) ?? [];
+  const quoted = `'${decodeURIComponent(file).replaceAll("'", "'\\''")}'`;
+  return `gpuviz convert ${quoted} span.gpuviz --range ${span?.fromNs}ns:${span?.toNs}ns`;
 }
 
 type Values = (readonly [name: string, value: string])[];

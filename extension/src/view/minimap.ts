@@ -15,6 +15,7 @@ const OPTIONS = {
 const BUSY_PX = 10;
 const OUTSIDE = 0.6;
 const KEY_PAN = 0.2;
+const CLICK_SLACK_PX = 4;
 
 /** The whole recording, with the part that the charts show. */
 export function minimap(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
@@ -116,10 +117,14 @@ function drawWindow(
   context.strokeRect(from, area.top, width, area.height);
 }
 
-/** A press moves the part shown to the pointer, a drag along with it. */
+/**
+ * A press in the part shown moves it along with the pointer; elsewhere a click moves it there, and
+ * a drag shows what it marks.
+ */
 function addMoves(plot: Plot, { selection }: ChartContext, time: () => Scale): void {
   const { scope, host } = plot;
   let grabNs: number | undefined;
+  let marked: { readonly atNs: number; readonly x: number } | undefined;
   const moveTo = (event: PointerEvent): void => {
     const { fromNs, toNs } = selection.window.range.value;
     const from = fromPixel(time(), event.offsetX) - (grabNs ?? 0);
@@ -128,15 +133,26 @@ function addMoves(plot: Plot, { selection }: ChartContext, time: () => Scale): v
   scope.listen(host, "pointerdown", (event) => {
     const { fromNs, toNs } = selection.window.range.value;
     const at = fromPixel(time(), event.offsetX);
-    grabNs = at >= fromNs && at <= toNs ? at - fromNs : (toNs - fromNs) / 2;
+    const isInside = at >= fromNs && at <= toNs && !selection.window.isFull;
+    marked = isInside ? undefined : { atNs: at, x: event.offsetX };
+    grabNs = isInside ? at - fromNs : (toNs - fromNs) / 2;
     host.setPointerCapture(event.pointerId);
-    moveTo(event);
-  });
-  scope.listen(host, "pointermove", (event) => {
-    if (grabNs !== undefined) {
+    if (!selection.window.isFull) {
       moveTo(event);
     }
   });
+  scope.listen(host, "pointermove", (event) => {
+    if (grabNs === undefined) {
+      return;
+    }
+    if (marked === undefined) {
+      moveTo(event);
+    } else if (Math.abs(event.offsetX - marked.x) > CLICK_SLACK_PX) {
+      const at = fromPixel(time(), event.offsetX);
+      selection.window.show(Math.min(at, marked.atNs), Math.max(at, marked.atNs));
+    }
+  });
+  scope.listen(host, "dblclick", () => selection.window.reset());
   for (const end of ["pointerup", "pointercancel"] as const) {
     scope.listen(host, end, () => {
       grabNs = undefined;

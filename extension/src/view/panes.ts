@@ -82,6 +82,13 @@ export class Panes {
 
   toggle(pane: Pane): void {
     pane.isOpen.value = !pane.isOpen.value;
+    const others = this.list.filter((each) => each !== pane);
+    if (!pane.isOpen.value && others.every(({ root, isOpen }) => root.hidden || !isOpen.value)) {
+      // Something must fill the height.
+      others.forEach(({ isOpen }) => {
+        isOpen.value = true;
+      });
+    }
     this.#remember();
   }
 

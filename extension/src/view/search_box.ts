@@ -1,14 +1,16 @@
 import { formatCount } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
-import { search } from "../model/search.ts";
+import { search, type Hit } from "../model/search.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
 import { reveal } from "./selected_panel.ts";
 
 const MOST_HITS = 50;
+const NONE = -1;
 
 /**
- * A field that finds kernels, lines, addresses, ranges and cells, and selects what is chosen.
+ * A field that finds kernels, lines, addresses, ranges and cells, and selects what is chosen; Enter
+ * goes from hit to hit.
  *
  * Returns a function that focuses the field.
  */
@@ -22,9 +24,14 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
   const found = element("div", "gpuviz-search__hits", { role: "status", hidden: true });
   // Safari gives the focus to what is around a pressed button.
   found.tabIndex = -1;
-  box.append(field, found);
+  const place = element("span", "gpuviz-search__place", { role: "status" });
+  box.append(field, place, found);
   scope.append(parent, box);
   const shown = new Scope();
+  let hits: readonly Hit[] = [];
+  /** The hit that is selected. */
+  let at = NONE;
+  let isStepping = false;
   const close = (): void => {
     shown.dispose();
     found.replaceChildren();
@@ -32,28 +39,53 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
   };
   const show = (): void => {
     close();
+    at = NONE;
+    place.textContent = "";
+    hits = search(field.value, chart);
     found.hidden = field.value.trim() === "";
     if (!found.hidden) {
-      found.append(...hitList(field.value, chart, shown, close));
+      found.append(...hitList(hits, chart, shown, close));
+    }
+  };
+  const step = (by: number): void => {
+    if (hits.length === 0) {
+      return;
+    }
+    const next = (Math.max(at, by < 0 ? 0 : NONE) + by + hits.length) % hits.length;
+    const hit = hits[next];
+    if (hit !== undefined) {
+      close();
+      isStepping = true;
+      reveal(hit.selected, chart);
+      field.focus({ preventScroll: true });
+      isStepping = false;
+      at = next;
+      place.textContent = `${formatCount(next + 1)} of ${formatCount(hits.length)}`;
     }
   };
   scope.listen(field, "input", show);
-  scope.listen(field, "focus", show);
+  scope.listen(field, "focus", () => {
+    if (!isStepping) {
+      show();
+    }
+  });
   scope.listen(box, "focusout", ({ relatedTarget }) => {
     if (!(relatedTarget instanceof Node && box.contains(relatedTarget))) {
       close();
     }
   });
   scope.listen(box, "keydown", (event) => {
-    if (event.key === "Escape") {
+    if (event.key === "Escape" && at !== NONE) {
+      chart.showSelected();
+    } else if (event.key === "Escape") {
       field.value = "";
       close();
       field.blur();
     } else if (event.key === "Enter" && event.target === field) {
-      found.querySelector("button")?.click();
+      step(event.shiftKey ? -1 : 1);
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      step(found, event.key === "ArrowDown" ? 1 : -1);
+      moveFocus(found, event.key === "ArrowDown" ? 1 : -1);
     }
     event.stopPropagation();
   });
@@ -62,12 +94,11 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
 }
 
 function hitList(
-  query: string,
+  hits: readonly Hit[],
   chart: ChartContext,
   scope: Scope,
   close: () => void,
 ): HTMLElement[] {
-  const hits = search(query, chart);
   const more = hits.length > MOST_HITS ? `, the first ${MOST_HITS} shown` : "";
   const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, selected, name = what }) => {
     const hit = actionButton(scope, "", `Select and zoom to ${name}`, () => {
@@ -85,7 +116,7 @@ function hitList(
 }
 
 /** Moves the focus to the next or the previous hit. */
-function step(found: HTMLElement, by: number): void {
+function moveFocus(found: HTMLElement, by: number): void {
   const buttons = [...found.querySelectorAll("button")];
   const focused = buttons.findIndex((hit) => hit === document.activeElement);
   buttons[Math.min(Math.max(focused + by, 0), buttons.length - 1)]?.focus();

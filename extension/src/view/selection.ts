@@ -3,17 +3,24 @@ import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "../model/selected.ts";
 import { TimeWindow, type TimeRange } from "./time_window.ts";
 
+/** A span of time with a name. */
+export interface KeptSpan extends TimeRange {
+  readonly name: string;
+}
+
 /** Of a window, what is shown before and after it. */
 const AROUND = 0.1;
 
 /** What the charts of one device have in common: the time shown, the cursor, what is selected. */
 export class Selection {
+  /** Spans that a reader has named, by their begin. */
+  readonly kept = new Signal<readonly KeptSpan[]>([]);
   readonly window: TimeWindow;
   /** Where the pointer is on the time axis. */
   readonly cursorNs = new Signal<number | undefined>(undefined);
   /** The event after which the segment map at a moment is shown. */
   readonly momentRow: Signal<number>;
-  /** The window that a reader measures. */
+  /** The span that a reader has selected, which the tables sum up. */
   readonly measured = new Signal<TimeRange | undefined>(undefined);
   readonly selected = new Signal<Selected | undefined>(undefined);
   /** What was selected before, the latest last. */
@@ -76,6 +83,23 @@ export class Selection {
     this.measured.value = window;
   }
 
+  /** Keeps the selected span under a name, in place of the one that it had. */
+  keep(name: string): void {
+    const { value: span } = this.measured;
+    if (span !== undefined) {
+      const others = this.kept.value.filter((each) => !isSame(each, span));
+      this.kept.value = [...others, { ...span, name }].sort(
+        (left, right) => left.fromNs - right.fromNs,
+      );
+    }
+  }
+
+  /** The kept span that is selected. */
+  get keptSpan(): KeptSpan | undefined {
+    const { value: span } = this.measured;
+    return span && this.kept.value.find((each) => isSame(each, span));
+  }
+
   /** Takes in that a timeline went on; the peak and the end are followed where they are shown. */
   follow({ peak }: DeviceTimeline, whole: TimeRange): void {
     this.window.extend(whole);
@@ -91,4 +115,8 @@ export class Selection {
   #light(): void {
     this.highlighted.value = this.#highlightedBy(this.selected.value);
   }
+}
+
+function isSame(left: TimeRange, right: TimeRange): boolean {
+  return left.fromNs === right.fromNs && left.toNs === right.toNs;
 }

@@ -1,6 +1,7 @@
 import { Scope } from "../base/scope.ts";
 import { callStacksView } from "./call_stacks_view.ts";
 import type { ChartContext } from "./chart_context.ts";
+import { copyText } from "./copy_text.ts";
 import { csvOf } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
 import type { Drawer } from "./drawer.ts";
@@ -72,7 +73,7 @@ const OF_GPU: readonly Part[] = [
 /** Leaves 95 % of the page's time for other things. */
 const PACE = { shortestMs: 500, rest: 20 };
 const WINDOW_HINT =
-  "The measured window, or without one the time shown in the charts. Kernels, copies and waits count " +
+  "The selected span, or without one the time shown in the charts. Kernels, copies and waits count " +
   "with their time in it, and the peak is the peak within it, as in recording.window(start, end).";
 
 interface Shown {
@@ -180,14 +181,4 @@ function tableTools(scope: Scope, drawer: Drawer, chart: ChartContext): TableToo
     chart.filter.value = filter.value.trim().toLowerCase();
   });
   return { tools, isOfWindow };
-}
-
-/** Copies a text also where a page has no access to the clipboard, as over plain HTTP. */
-function copyText(text: string): void {
-  const set = (event: ClipboardEvent): void => {
-    event.clipboardData?.setData("text/plain", text);
-    event.preventDefault();
-  };
-  document.addEventListener("copy", set, { once: true });
-  document.execCommand("copy");
 }

@@ -74,7 +74,8 @@ export function timePlot(
         drawExtent(drawing, time(), chart.timesOf(selection.selected.value));
       }
       drawOver?.(drawing, time());
-      drawMeasured(drawing, time(), selection.measured.value);
+      const isFree = selection.selected.value === undefined;
+      drawMeasured(drawing, time(), selection.measured.value, isFree);
       const momentNs = chart.timeline.events.timeNs[selection.momentRow.value] ?? 0;
       drawMoment(drawing, time(), momentNs);
       drawCursor(drawing, time(), selection.cursorNs.value);

@@ -2,6 +2,7 @@ import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { zoomTo } from "./selected_panel.ts";
+import type { TimeRange } from "./time_window.ts";
 
 const ZOOM = 0.7;
 const PAN = 0.15;
@@ -10,6 +11,7 @@ const PAN = 0.15;
 export interface KeyTargets {
   readonly search: () => void;
   readonly help: () => void;
+  readonly name: () => void;
 }
 
 /** The keys of all charts together, while the focus is in `root` and not in a field. */
@@ -25,6 +27,13 @@ export function addTimelineKeys(
     const { fromNs, toNs } = shown.range.value;
     return cursorNs.value ?? (fromNs + toNs) / 2;
   };
+  const setEdge = (edge: Partial<TimeRange>): void => {
+    const { fromNs, toNs } = { ...(measured.value ?? shown.range.value), ...edge };
+    if (fromNs < toNs) {
+      selected.value = undefined;
+      measured.value = { fromNs: Math.round(fromNs), toNs: Math.round(toNs) };
+    }
+  };
   const actions: Readonly<Record<string, () => void>> = {
     w: () => shown.zoom(ZOOM, middle()),
     s: () => shown.zoom(1 / ZOOM, middle()),
@@ -33,6 +42,8 @@ export function addTimelineKeys(
     f: () => {
       if (selected.value !== undefined) {
         zoomTo(selected.value, chart);
+      } else if (measured.value !== undefined) {
+        selection.showMeasured(measured.value);
       }
     },
     "[": () => {
@@ -41,14 +52,19 @@ export function addTimelineKeys(
     "]": () => {
       selected.value = neighbour(chart, 1) ?? selected.value;
     },
+    n: targets.name,
+    "(": () => setEdge({ fromNs: Math.round(middle()) }),
+    ")": () => setEdge({ toNs: Math.round(middle()) }),
     m: () => selection.measure((found) => chart.timesOf(found)),
     Backspace: () => selection.back(),
     "/": targets.search,
     "?": targets.help,
     Escape: () => {
       chart.tooltip.hide();
+      if (selected.value === undefined) {
+        measured.value = undefined;
+      }
       selected.value = undefined;
-      measured.value = undefined;
     },
   };
   scope.listen(root, "keydown", (event) => {

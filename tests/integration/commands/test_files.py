@@ -58,6 +58,15 @@ def test_a_recording_becomes_a_report_and_a_recording_again(folder):
     assert tables_of(folder / "back.gpuviz") == tables_of(folder / "run.gpuviz")
 
 
+def test_a_part_of_a_recording_becomes_one(folder):
+    run([GPUVIZ, "convert", "run.gpuviz", "part.gpuviz", "--range", "100us:300us"], folder)
+
+    whole = gpuviz.load(folder / "run.gpuviz")
+    assert tables_of(folder / "part.gpuviz") == {
+        name: table for name, table in whole.window(100_000, 300_000).tables.items() if table
+    }
+
+
 def test_what_a_file_is_does_not_depend_on_its_name(folder):
     (folder / "run.gpuviz").rename(folder / "run.txt")
     done = run([GPUVIZ, "convert", "run.txt", "copy", "--format", "gpuviz"], folder)
@@ -279,6 +288,7 @@ def test_sizes_are_read_with_their_units(text, expected):
         "run",
         "stats",
         "view",
+        "viewer",
         "what-if",
     ],
 )

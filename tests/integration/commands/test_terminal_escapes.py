@@ -86,6 +86,7 @@ COMMANDS = {
     "run": [f"--{HOSTILE}"],
     "stats": [ONE],
     "view": [f"{HOSTILE}missing.gpuviz"],
+    "viewer": ["-o", f"{HOSTILE}.htm"],
     "what-if": [ONE, "cupy", "-o", f"{HOSTILE}.gpuviz"],
 }
 

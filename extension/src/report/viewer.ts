@@ -1,0 +1,131 @@
+import { formatDuration } from "../base/format.ts";
+import { Scope } from "../base/scope.ts";
+import { Conclusions } from "../model/conclusions.ts";
+import { element } from "../view/dom.ts";
+import { archiveIn, isPickle } from "../wire/file_bytes.ts";
+import { RecordingFile } from "../wire/recording_file.ts";
+import { notify } from "./notice.ts";
+
+const SNAPSHOT =
+  "This is a PyTorch memory snapshot, which this page cannot read. `gpuviz convert snapshot.pickle " +
+  "run.gpuviz` makes a recording of it.";
+const OLDER =
+  "This file was written by an older gpuviz, so waits, idle times and names are missing: `gpuviz " +
+  "convert OLD.gpuviz NEW.gpuviz` adds them.";
+const WITHOUT =
+  "A recording alone has no findings here: `gpuviz report` writes a report, which has them.";
+const LISTS = { findings: "Findings", hazards: "Hazards" } as const;
+
+type Show = (scope: Scope, file: RecordingFile, conclusions: Conclusions) => Promise<void>;
+
+/** Lets a reader choose or drop files, each of which is shown in place of the one before it. */
+export function openViewer(main: HTMLElement, show: Show): void {
+  const drop = document.getElementById("gpuviz-drop");
+  const choice = document.querySelector<HTMLInputElement>("#gpuviz-file");
+  let shown = new Scope();
+  const open = async (blob: Blob, name: string): Promise<void> => {
+    notify("");
+    try {
+      const file = await recordingIn(blob);
+      const conclusions = await Conclusions.of(file);
+      shown.dispose();
+      shown = new Scope();
+      history.replaceState(null, "", location.pathname + location.search);
+      await addParts(shown, main, file, conclusions, name);
+      // The choice stays for the next file.
+      document.querySelector("header")?.append(...(choice?.labels ?? []));
+      drop?.remove();
+      await show(shown, file, conclusions);
+      const notes = [
+        ...(file.isClassified ? [] : [OLDER]),
+        ...(conclusions.isEmpty ? [WITHOUT] : []),
+      ];
+      notify(notes.join(" "));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      notify(`${name} cannot be shown: ${reason}`);
+      document.documentElement.dataset["gpuviz"] = "failed";
+    }
+  };
+  const take = (files: FileList | null | undefined): void => {
+    const [file] = files ?? [];
+    if (file !== undefined) {
+      void open(file, file.name);
+    }
+  };
+  choice?.addEventListener("change", () => take(choice.files));
+  document.addEventListener("dragover", (event) => event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    take(event.dataTransfer?.files);
+  });
+}
+
+async function recordingIn(blob: Blob): Promise<RecordingFile> {
+  const source = {
+    byteLength: blob.size,
+    slice: async (from: number, to: number) =>
+      new Uint8Array(await blob.slice(from, to).arrayBuffer()),
+  };
+  if (await isPickle(source)) {
+    throw new Error(SNAPSHOT);
+  }
+  return RecordingFile.open(await archiveIn(source));
+}
+
+/** Adds to the page what a report has for each device: its choice, its charts and its lists. */
+async function addParts(
+  scope: Scope,
+  main: HTMLElement,
+  file: RecordingFile,
+  conclusions: Conclusions,
+  name: string,
+): Promise<void> {
+  const table = await file.table("devices");
+  const ids = table.rows === 0 ? [0] : [...table.numbers("id")];
+  const names = table.rows === 0 ? [""] : table.texts("name");
+  const title = document.querySelector("h1");
+  const about = document.querySelector(".gpuviz-overview__text");
+  const { created } = file.manifest;
+  const facts = [
+    names.join(", "),
+    formatDuration(file.durationNs),
+    String(created ?? "").replace(/^(.{10})T(.{8}).*$/, "$1 $2 UTC"),
+  ];
+  if (title !== null && about !== null) {
+    title.textContent = name;
+    about.textContent = facts.filter((fact) => fact !== "").join(" · ");
+    document.title = name;
+    if (ids.length > 1) {
+      const choice = element("select", "gpuviz-select", {
+        id: "gpuviz-device",
+        ariaLabel: "Device",
+      });
+      choice.append(
+        ...ids.map((id, at) => new Option(`Device ${id}: ${names[at] ?? ""}`, String(id))),
+      );
+      about.after(choice);
+      scope.defer(() => choice.remove());
+    }
+  }
+  for (const id of ids) {
+    const article = element("article", "");
+    article.dataset["device"] = String(id);
+    article.append(element("div", "gpuviz-first"));
+    for (const [list, heading] of Object.entries(LISTS) as [keyof typeof LISTS, string][]) {
+      const said = conclusions.said(id, list);
+      if (said.length > 0) {
+        const section = element("section", "gpuviz-section");
+        const label = `${heading} ${said.length}`;
+        Object.assign(section.dataset, { panel: list, title: label });
+        section.append(element("h3", "", label), element("div", "gpuviz-conclusions"));
+        article.append(section);
+      }
+    }
+    const charts = element("div", "gpuviz-screen__charts");
+    charts.dataset["charts"] = String(id);
+    article.append(charts);
+    main.prepend(article);
+    scope.defer(() => article.remove());
+  }
+}
