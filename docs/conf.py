@@ -49,9 +49,25 @@ def _write_reference(app: Sphinx) -> None:
     generate_reference.write(Path(app.srcdir) / "reference" / "generated")
 
 
-def _write_gallery(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None and app.builder.format == "html":
-        generate_gallery.write(Path(app.outdir) / "gallery")
+# What screen readers and keyboards need and the theme leaves out.
+ACCESSIBLE = {
+    'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
+    '<aside class="sidebar-drawer"': '<aside class="sidebar-drawer" aria-label="Pages"',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+}
+
+
+def _finish(app: Sphinx, exception: Exception | None) -> None:
+    if exception is not None or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = before = page.read_text(encoding="utf-8")
+        for written, accessible in ACCESSIBLE.items():
+            text = text.replace(written, accessible)
+        if text != before:
+            page.write_text(text, encoding="utf-8")
+    generate_gallery.write(Path(app.outdir) / "gallery")
 
 
 def _escape_bars(*arguments: list[str]) -> None:
@@ -62,6 +78,6 @@ def _escape_bars(*arguments: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Connect what is written before a build, and what changes the pages that it reads."""
     app.connect("builder-inited", _write_reference)
-    app.connect("build-finished", _write_gallery)
+    app.connect("build-finished", _finish)
     app.connect("source-read", _link_pages)
     app.connect("autodoc-process-docstring", _escape_bars)
