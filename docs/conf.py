@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from scripts import generate_reference  # noqa: E402 - it is found by the line above
+from scripts import generate_gallery, generate_reference  # noqa: E402 - it is found by the line above
 
 # Files of the repository that are pages here, by their links.
 PROJECT = {
@@ -25,8 +25,6 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["build"]
 default_role = "py:obj"
 myst_heading_anchors = 4
-# A page that index.md does not list yet comes last in its part; usually there is none.
-suppress_warnings = ["toc.empty_glob"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 python_use_unqualified_type_names = True
@@ -51,6 +49,27 @@ def _write_reference(app: Sphinx) -> None:
     generate_reference.write(Path(app.srcdir) / "reference" / "generated")
 
 
+# What screen readers and keyboards need and the theme leaves out.
+ACCESSIBLE = {
+    'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
+    '<aside class="sidebar-drawer"': '<aside class="sidebar-drawer" aria-label="Pages"',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+}
+
+
+def _finish(app: Sphinx, exception: Exception | None) -> None:
+    if exception is not None or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = before = page.read_text(encoding="utf-8")
+        for written, accessible in ACCESSIBLE.items():
+            text = text.replace(written, accessible)
+        if text != before:
+            page.write_text(text, encoding="utf-8")
+    generate_gallery.write(Path(app.outdir) / "gallery")
+
+
 def _escape_bars(*arguments: list[str]) -> None:
     *_, lines = arguments
     lines[:] = [line.replace("|", r"\|") if "``" not in line else line for line in lines]
@@ -59,5 +78,6 @@ def _escape_bars(*arguments: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Connect what is written before a build, and what changes the pages that it reads."""
     app.connect("builder-inited", _write_reference)
+    app.connect("build-finished", _finish)
     app.connect("source-read", _link_pages)
     app.connect("autodoc-process-docstring", _escape_bars)

@@ -60,7 +60,7 @@ def run(page: Path, has: Collection[str] = ()) -> list[str]:
         is_tutorial = "tutorials" in name_of(page)
         if not is_tutorial:
             _copy_files()
-        names = {} if is_tutorial else _names("gpu" in has)
+        names = {} if is_tutorial else _names(has)
         module = ModuleType(page.stem)
         module.__dict__.update(names)
         sys.path.insert(0, folder)
@@ -103,7 +103,7 @@ class _Script:
         self._texts: dict[str, str] = {}
 
     def run(self, block: Block) -> str:
-        name = block.file or f"{self._module.__name__}.py"
+        name = block.file or "example.py"
         before = self._texts.get(name, "")
         self._texts[name] = f"{before}{block.text}\n"
         path = Path(name).absolute()
@@ -126,7 +126,7 @@ def _copy_files() -> None:
         shutil.copy(RECORDINGS / f"{recording}.gpuviz", name)
 
 
-def _names(has_gpu: bool) -> dict[str, Any]:
+def _names(has: Collection[str]) -> dict[str, Any]:
     """Return the names that pages use without defining them."""
     names = {
         "gpuviz": gpuviz,
@@ -135,8 +135,14 @@ def _names(has_gpu: bool) -> dict[str, Any]:
         "gpu": gpuviz.SimulatedGPU(memory=2 << 30, real_time=False),
         "batches": range(3),
     }
-    if not has_gpu:
+    if "gpu" not in has:
         return names
+    if "cluster" in has:
+        import dask
+
+        # A client without a cluster starts one.
+        names |= {"cluster": None, "graph": dask.delayed(sum)([1, 2]), "display": print}
+    Path("run.gpuviz").unlink()  # pages with a GPU record it
     import cupy
     import cupyx
 

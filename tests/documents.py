@@ -9,11 +9,7 @@ ROOT = Path(__file__).parents[1]
 # Without what a build of the site writes.
 PAGES = [
     ROOT / "README.md",
-    *sorted(
-        each
-        for each in (ROOT / "docs").rglob("*.md")
-        if each.parent.name not in {"generated", "gallery"}
-    ),
+    *sorted(each for each in (ROOT / "docs").rglob("*.md") if each.parent.name != "generated"),
 ]
 _SAVED = re.compile(r"[Ss]ave this as `(\w+\.py)`(?:.|\n(?!\n))*\n+\Z")
 _FENCE = re.compile(

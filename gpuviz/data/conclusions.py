@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
 CONCLUSIONS_VERSION = 11
 
+# Tables that earlier versions stored; what they had is concluded again.
+RETIRED = frozenset({"findings"})
+
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")
 

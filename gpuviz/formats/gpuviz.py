@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
+from gpuviz.data import conclusions
 from gpuviz.data.derived import DERIVED_VERSION
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
@@ -184,7 +185,8 @@ def _check_comment(content: bytes, path: str) -> None:
 
 def noting_unknown(manifest: Manifest, names: "Iterable[str]") -> Manifest:
     """Return the manifest with a note on tables that this version of gpuviz does not know."""
-    unknown = [name for name in names if known_schema(name) is None]
+    retired = {f"{DERIVED_FOLDER}{name}" for name in conclusions.RETIRED}
+    unknown = [name for name in names if known_schema(name) is None and name not in retired]
     if not unknown:
         return manifest
     named = ", ".join(repr(name[:40]) for name in unknown[:5])

@@ -1,14 +1,25 @@
-"""``python -m tests.benchmarks [NAME ...]``: measure, print one table, exit 1 if a bound is missed.
+"""Measures, prints one table, and exits with 1 if a bound is missed.
+
+Usage: python -m tests.benchmarks [--save FOLDER] [NAME ...]. With ``--save`` the rows of each
+module are written to FOLDER/NAME.json with the date and the machine; of those in ``measured``
+beside this file `scripts.generate_performance` makes the tables of the documentation.
 
 Every other module of this folder has ``rows()``, which measures and returns or yields its rows of
 the table.
 Modules with ``NEEDS_GPU = True`` are skipped, and listed, if there is no GPU with CuPy.
 """
 
+import argparse
 import ctypes
 import importlib
+import json
+import os
+import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
@@ -25,19 +36,57 @@ def has_gpu() -> bool:
     return driver.cuInit(0) == 0 and find_spec("cupy") is not None
 
 
-def measure(names: list[str]) -> Iterator[Row]:
+def machine(*, uses_gpu: bool) -> str:
+    """Return what the machine is, in words: its processor, and its GPU and CuPy if used."""
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    model = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    parts = [
+        f"Python {sys.version.split()[0]}",
+        f"{os.cpu_count()} cores of {model[1] if model else os.uname().machine}",
+    ]
+    if uses_gpu:
+        query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+        found = subprocess.run(query, capture_output=True, text=True, check=False).stdout
+        name, _, driver = found.partition("\n")[0].partition(", ")
+        parts[:0] = [name, f"driver {driver}", *_installed("cupy-cuda13x", "cupy-cuda12x", "torch")]
+    return ", ".join(parts)
+
+
+def _installed(*packages: str) -> Iterator[str]:
+    for package in packages:
+        try:
+            yield f"{package.partition('-')[0]} {version(package)}"
+        except PackageNotFoundError:
+            continue
+
+
+def measure(names: list[str], folder: Path | None) -> Iterator[Row]:
     for name in names:
         module = importlib.import_module(f"tests.benchmarks.{name}")
-        if getattr(module, "NEEDS_GPU", False) and not has_gpu():
+        uses_gpu = getattr(module, "NEEDS_GPU", False)
+        if uses_gpu and not has_gpu():
             sys.stderr.write(f"{name} is left out: there is no GPU with CuPy\n")
             continue
-        yield from cast("Callable[[], Iterable[Row]]", module.rows)()
+        rows = list(cast("Callable[[], Iterable[Row]]", module.rows)())
+        if folder is not None:
+            facts = {
+                "date": datetime.now(UTC).date().isoformat(),
+                "machine": machine(uses_gpu=uses_gpu),
+                "rows": rows,
+            }
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.json").write_text(f"{json.dumps(facts, indent=1)}\n")
+        yield from rows
 
 
 def main() -> int:
     here = Path(__file__).parent
     present = sorted(path.stem for path in here.glob("*.py") if not path.stem.startswith("_"))
-    rows = list(measure(sys.argv[1:] or present))
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
+    parser.add_argument("--save", type=Path, metavar="FOLDER")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    given = parser.parse_args()
+    rows = list(measure(given.names or present, given.save))
     header = ("what", "must reach", "measured", "ok")
     cells = [header, *((*row[:3], "yes" if row[3] else "NO") for row in rows)]
     widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]

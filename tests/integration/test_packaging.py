@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tomllib
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +12,10 @@ import pytest
 import gpuviz
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "cmake"))
+
+from release_version import version_of  # noqa: E402 - the build imports it from there
+
 HEAVY = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy", "tornado", "distributed")
 
 
@@ -22,9 +25,39 @@ def run_python(code: str, *options: str) -> str:
 
 
 def test_the_version_is_that_of_the_metadata():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert gpuviz.__version__ == version("gpuviz")
 
-    assert gpuviz.__version__ == version("gpuviz") == project["version"]
+
+def run_git(folder: Path, *arguments: str) -> None:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(folder), *arguments]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def test_the_version_is_that_of_the_tag_of_a_commit_without_changes(tmp_path):
+    known = []
+
+    def note(*arguments: str) -> None:
+        if arguments:
+            run_git(tmp_path, *arguments)
+        known.append(version_of(tmp_path, "0.2.0"))
+
+    note()
+    note("init")
+    (tmp_path / "file").write_text("1")
+    run_git(tmp_path, "add", "file")
+    note("commit", "-m", "First")
+    run_git(tmp_path, "tag", "v0.2.0rc1")
+    note("tag", "v0.2.0")
+    (tmp_path / "file").write_text("2")
+    note()
+    note("commit", "-am", "Second")
+    note("tag", "other")
+    (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: gpuviz\nVersion: 0.3.0\n")
+    note()
+
+    development = "0.2.0.dev0"
+    assert known[:3] == [development] * 3
+    assert known[3:] == ["0.2.0", development, development, development, "0.3.0"]
 
 
 def test_import_loads_no_heavy_library():

@@ -1,0 +1,55 @@
+"""The documentation site: built without a warning, whole, and without anything from a network."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from scripts.generate_gallery import REPORTS
+from tests.documents import PAGES, ROOT
+
+# What a browser loads by itself; links may lead anywhere.
+LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?P<src>[^"]*)"|<link\b[^>]*>""")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "state"]
+    done = subprocess.run(
+        [*map(str, command), str(ROOT / "docs"), str(folder / "html")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder / "html"
+
+
+def test_every_page_and_every_report_of_the_gallery_is_there(site):
+    pages = [each.relative_to(ROOT / "docs") for each in PAGES if each.parent != ROOT]
+
+    assert [str(each) for each in pages if not (site / each.with_suffix(".html")).exists()] == []
+    assert {each.name for each in (site / "gallery").iterdir()} == REPORTS.keys()
+    assert (site / "_images" / "report.webp").stat().st_size < 1_500_000
+
+
+def test_a_page_loads_nothing_from_a_network(site):
+    loaded = [
+        found.group("src") or found.group()
+        for page in site.rglob("*.html")
+        for found in LOADED.finditer(page.read_text(encoding="utf-8"))
+    ]
+
+    assert len(loaded) > 100
+    assert [each for each in loaded if "//" in each] == []
+
+
+def test_the_reference_has_the_docstring_of_a_name_and_the_columns_of_a_table(site):
+    reference = site / "reference" / "generated"
+
+    recordings = (reference / "api_recordings.html").read_text(encoding="utf-8")
+    assert 'id="gpuviz.Recording.steady_state"' in recordings
+    assert 'id="gpuviz.Recording.take_path"' not in recordings
+    assert "free_requested" in (reference / "tables.html").read_text(encoding="utf-8")
