@@ -158,8 +158,9 @@ def _memory_figures(recording: "RecordingData", summary: DeviceSummary) -> "Iter
 
 
 def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
-    for lane in _lanes(recording, device):
-        steady = steady_of(compensated(recording), device)
+    unrecorded = compensated(recording)
+    for lane in _lanes(unrecorded, device):
+        steady = steady_of(unrecorded, device)
         yield busy(steady.busy, left_out(steady), tab="kernels")
         late = sum(steady.causes_ns[cause] for cause in ("host", "synchronization", "allocation"))
         detail = f"{format_duration(late)} due to the host" if late else ""
@@ -169,7 +170,7 @@ def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]"
         if lane.copy_ns:
             yield hidden_copies(lane.kernel_copy_overlap, None, "copies")
         if has_calls(recording):
-            yield blocked(host_blocked_ns(recording, device), tab="waits")
+            yield blocked(host_blocked_ns(unrecorded, device), tab="waits")
 
 
 def _lanes(recording: "RecordingData", device: int) -> "list[DeviceOverlap]":
@@ -250,14 +251,15 @@ def _pinned(recording: "RecordingData") -> tuple[Number, ...]:
 
 def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
     """Yield the times of the device and its host; nothing if no activity was recorded."""
-    lanes = _lanes(recording, device)
+    unrecorded = compensated(recording)
+    lanes = _lanes(unrecorded, device)
     if not lanes:
         return
     (lane,) = lanes
     period = "from its first to its last activity" if recording.bounds is None else "shown here"
-    steady = steady_of(compensated(recording), device)
-    if steady.duration_ns != steady_of(recording, device).duration_ns:
+    if unrecorded is not recording:
         period = f"{period}, as if not recorded"
+    steady = steady_of(unrecorded, device)
     yield busy(
         steady.busy,
         f"{format_duration(steady.busy_ns)} of the {format_duration(steady.duration_ns)} "
@@ -275,7 +277,7 @@ def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
     if not has_calls(recording):
         yield not_recorded("Host blocked", "CUDA calls were not recorded")
         return
-    yield blocked(host_blocked_ns(recording, device), "in waits and copies, summed over threads")
+    yield blocked(host_blocked_ns(unrecorded, device), "in waits and copies, summed over threads")
 
 
 def host_blocked_ns(recording: "RecordingData", device: int) -> int:

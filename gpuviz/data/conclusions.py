@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 10
+CONCLUSIONS_VERSION = 11
 
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")
@@ -59,6 +59,7 @@ _FACTS = (
     "dropped_activities",
     "dropped_oldest_activities",
     "initial_events",
+    "costs",
 )
 
 
