@@ -175,7 +175,7 @@ def _times(schedule: Schedule, costs: HostCosts) -> "NDArray[Any]":
     spent = costs.between(schedule.thread[calls[host]], (until - lag)[host], until[host])
     lag[host] = np.maximum(lag[host] - spent, 0)
     launches = np.flatnonzero(constraints.work == LAUNCHED)
-    lag[launches] = np.maximum(lag[launches] - costs.tracing[constraints.call[launches]], 0)
+    lag[launches] = np.maximum(lag[launches] - costs.inside[constraints.call[launches]], 0)
     return _replayed(schedule, lag)
 
 

@@ -24,6 +24,7 @@ _KINDS = {
     "cuStreamWaitEvent": "stream_wait",
 }
 _OTHER = "synchronize"
+_EVENT = "memory_event"
 
 
 def tracing_costs(recording: "RecordingData", part: float) -> "NDArray[Any]":
@@ -50,34 +51,50 @@ def _of_kind(recording: "RecordingData", kind: str, part: float) -> int:
     return round(low + part * (high - low))
 
 
+def _of_event(recording: "RecordingData", own: "NDArray[Any]", part: float) -> int:
+    """Return what recording an event of an allocator costs, in ns.
+
+    At least what it does in the processor's caches, and at most what a call costs, of which the
+    same and more is recorded.
+    """
+    if _EVENT not in recording.manifest.costs:
+        return 0
+    low, high = map(int, recording.manifest.costs[_EVENT])
+    high = max(high, int(np.median(own)) if len(own) else 0)
+    return round(low + part * (high - low))
+
+
 class HostCosts:
     """What recording cost each thread of a recording up to any time.
 
-    A cost of CUPTI is within its call, what gpuviz did after a call is after it, and that of an
-    event of an allocator is at its time.
+    A cost of CUPTI is within its call as far as it leaves a third of it, and the rest after it;
+    what gpuviz did after a call is there, too, and the cost of an event of an allocator is at its
+    time.
 
     Args:
         trace: The recording's calls.
         part: As in `tracing_costs`.
 
     Attributes:
-        tracing: What CUPTI cost in each call, in ns.
+        tracing: What CUPTI cost each call, in ns.
+        inside: The part of it that is within the call.
         own: What gpuviz cost after each call and at each event, in ns, all together.
     """
 
     def __init__(self, trace: "Trace", part: float) -> None:
         recording = trace.recording
-        self.tracing = np.minimum(tracing_costs(recording, part), trace.returned - trace.called)
+        self.tracing = tracing_costs(recording, part)
+        self.inside = np.minimum(self.tracing, (trace.returned - trace.called) * 2 // 3)
         after = plain(recording.tables["api_calls"]["own_cost"]).astype(np.int64)
-        event = _of_kind(recording, "memory_event", part)
+        event = _of_event(recording, after, part)
         times, threads = [trace.returned, trace.returned + 1], [trace.thread, trace.thread]
-        costs = [self.tracing, after]
+        costs = [self.inside, after + self.tracing - self.inside]
         for name in ("memory_events", "host_memory_events"):
             events = recording.tables[name]
             times.append(plain(events["time"]))
             threads.append(trace.group_of(plain(events["thread"])))
             costs.append(np.full(events.num_rows, event))
-        self.own = int(sum(int(each.sum()) for each in costs[1:]))
+        self.own = int(after.sum()) + sum(int(each.sum()) for each in costs[2:])
         time, thread, cost = (np.concatenate(each) for each in (times, threads, costs))
         order = np.lexsort((time, thread))
         self._time, self._thread = time[order], thread[order]
