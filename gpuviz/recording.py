@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuviz.advice.compensation import compensated, recording_cost
 from gpuviz.advice.finding import Findings
 from gpuviz.advice.findings import findings
 from gpuviz.advice.hidden_collectives import hidden_collectives
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from gpuviz.advice.compensation import RecordingCost
     from gpuviz.advice.finding import Finding
     from gpuviz.analysis.device_links import DeviceLink
     from gpuviz.analysis.fragmentation import Fragmentation
@@ -416,6 +418,23 @@ class Recording(RecordingData):
         from gpuviz.analysis.steady_state import steady_state
 
         return steady_state(self, self.device_or_first(device))
+
+    def compensated(self) -> "Recording":
+        """Return the recording as if the program had not been recorded, with the same rows.
+
+        Calls and allocations take less time on their threads, by what recording them cost; what
+        waited for them moves, GPU durations and all orders stay. The headline and `findings` are
+        those of it. It is this recording if its costs are not known, as in older files.
+        See `gpuviz.advice.compensation.compensated`.
+        """
+        return Recording.of(compensated(self))
+
+    def recording_cost(self) -> "RecordingCost | None":
+        """Return how long the program took, how long it would have unrecorded, and what cost it.
+
+        None if the costs are not known.
+        """
+        return recording_cost(self)
 
     def window(self, start: int, end: int) -> "Recording":
         """Return the part of the recording after ``start`` and until ``end``, in ns.

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.compensation import compensated, recorded_evidence
 from gpuviz.advice.memory_changes import device_blocks
 from gpuviz.advice.peak_chain import uses, uses_of
 from gpuviz.advice.processes import findings_of_processes
@@ -123,7 +124,9 @@ def allocator_rules() -> "tuple[AllocatorRule, ...]":
 def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Finding, ...]":
     """Return what is wrong or costs memory or time, and what to change; most saving first.
 
-    What may make results wrong comes before everything that saves something.
+    What may make results wrong comes before everything that saves something. Times and savings are
+    those of the program as if it had not been recorded, if that is known; see
+    `gpuviz.advice.compensation.compensated`.
 
     Args:
         recording: The recording.
@@ -132,15 +135,23 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     """
     if processes(recording):
         return findings_of_processes(recording, partial(findings, small=small), small=small)
-    scale = Scale(recording)
+    unrecorded = compensated(recording)
+    scale = Scale(unrecorded)
     least_bytes = 0 if small else LEAST_BYTES
     found = [
-        *_about_work(recording, scale, small=small),
+        *(_recorded(recording, each) for each in _about_work(unrecorded, scale, small=small)),
         *_about_reserved_memory(recording, least_bytes),
     ]
     shown = (each for each in found if small or scale.is_relevant(each))
     ranked = sorted(shown, key=scale.share, reverse=True)
     return (*r40_unordered_operations.find(recording), *varied(ranked))
+
+
+def _recorded(recording: "RecordingData", finding: "Finding") -> "Finding":
+    """Return a finding with where the recording shows it."""
+    if finding.evidence is None:
+        return finding
+    return replace(finding, evidence=recorded_evidence(recording, finding.evidence))
 
 
 def varied(ranked: "Sequence[Finding]", first: int = _FIRST) -> "list[Finding]":

@@ -55,23 +55,31 @@ class Schedule(Trace):
     too small: activities without a call, the first call of a thread.
 
     Attributes:
-        constraints: The constraints between the moments of the recording.
+        moments: The moments of the recording.
+        constraints: The constraints between them.
+        not_before: Before when each moment cannot be, whatever it had to wait for.
     """
 
     def __init__(self, recording: "RecordingData") -> None:
         super().__init__(recording)
-        self._moments = Moments(self)
-        self.constraints = Orders(self, self._moments).constraints()
+        self.moments = Moments(self)
+        self.constraints = Orders(self, self.moments).constraints()
         self._pin_unexplained()
 
     def saved_ns(self, *changes: ScheduleChange) -> int:
         """Return by how much the last activity or call would end earlier after changes, in ns."""
         duration = self._shorter(changes)
-        lags = self._lags(duration, changes)
-        constraints = self.constraints
-        times = _core.earliest_times(self._not_before, constraints.source, constraints.target, lags)
-        saved = self._last(self._moments.times, self.duration) - self._last(times, duration)
+        times = self.times(self._lags(duration, changes))
+        saved = self._last(self.moments.times, self.duration) - self._last(times, duration)
         return max(0, saved)
+
+    def times(self, lags: "NDArray[Any]") -> "NDArray[Any]":
+        """Return when each moment is if the constraints have other lags, in ns."""
+        constraints = self.constraints
+        times: NDArray[Any] = np.asarray(
+            _core.earliest_times(self.not_before, constraints.source, constraints.target, lags)
+        )
+        return times
 
     def saved_in_sequence(self, changes: "Sequence[ScheduleChange]") -> list[int]:
         """Return what each change saves after those before it, in ns."""
@@ -96,8 +104,8 @@ class Schedule(Trace):
         constraints = self.constraints
         chosen = (constraints.work >= 0) & np.isin(constraints.call, reasons)
         rows = np.flatnonzero(chosen)
-        begins = np.full(len(self._moments.times), -1)
-        begins[self._moments.begun] = np.arange(len(self._moments.begun))
+        begins = np.full(len(self.moments.times), -1)
+        begins[self.moments.begun] = np.arange(len(self.moments.begun))
         return rows, constraints.work[rows], begins[constraints.target[rows]]
 
     def without(self, rows: "NDArray[Any]") -> ScheduleChange:
@@ -145,20 +153,18 @@ class Schedule(Trace):
         return lags
 
     def _last(self, times: Any, duration: "NDArray[Any]") -> int:
-        ends = times[self._moments.begun] + duration
-        returned = times[self._moments.end]
+        ends = times[self.moments.begun] + duration
+        returned = times[self.moments.end]
         return max(int(ends.max(initial=0)), int(returned.max(initial=0)))
 
     def _pin_unexplained(self) -> None:
         """Keep the recorded time of moments that no constraint explains."""
-        constraints, recorded = self.constraints, self._moments.times
-        self._not_before = np.full(len(recorded), NEVER)
+        constraints, recorded = self.constraints, self.moments.times
+        self.not_before = np.full(len(recorded), NEVER)
         explained = np.zeros(len(recorded), bool)
         explained[constraints.target] = True
-        explained[self._moments.begun[self.call < 0]] = False
-        self._not_before[~explained] = recorded[~explained]
-        times: Any = _core.earliest_times(
-            self._not_before, constraints.source, constraints.target, constraints.lag
-        )
+        explained[self.moments.begun[self.call < 0]] = False
+        self.not_before[~explained] = recorded[~explained]
+        times = self.times(constraints.lag)
         early = times < recorded
-        self._not_before[early] = recorded[early]
+        self.not_before[early] = recorded[early]

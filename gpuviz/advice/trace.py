@@ -59,7 +59,6 @@ class Trace:
         returned: When it returned.
         thread: A number for the thread of each call, which threads that take turns share; see
             `gpuviz.analysis.turns.taking_turns`.
-        relevant_ns: A finding that saves less is not shown unless asked for.
     """
 
     def __init__(self, recording: "RecordingData") -> None:
@@ -103,7 +102,6 @@ class Trace:
         threads = plain(calls["thread"])
         self._groups = taking_turns(threads, self.called, self.returned)
         self.thread = self.group_of(threads)
-        self.relevant_ns = LEAST_SHARE * steady_ns(recording)
 
     def group_of(self, threads: "NDArray[Any]") -> "NDArray[Any]":
         """Return the number of each thread, as in `thread`; 0 of those without calls."""
@@ -111,6 +109,11 @@ class Trace:
         groups = [self._groups.get(each, 0) for each in ids.tolist()]
         numbers: NDArray[Any] = np.array(groups, np.int64)[places.ravel()]
         return numbers
+
+    @cached_property
+    def relevant_ns(self) -> float:
+        """A finding that saves less time is not shown unless asked for."""
+        return LEAST_SHARE * steady_ns(self.recording)
 
     @cached_property
     def touches(self) -> Touches | None:

@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from gpuviz.advice.compensation import RecordingCost
 from gpuviz.analysis.collectives import late_ranks
 from gpuviz.analysis.device_links import DeviceLink, device_link_lines
 from gpuviz.analysis.processes import device_names
@@ -15,6 +16,7 @@ from gpuviz.analysis.statistics import statistics
 from gpuviz.commands.output import console, say_json
 from gpuviz.commands.progress import reading
 from gpuviz.conclusions.numbers import busy, hidden_copies
+from gpuviz.conclusions.wording import what_recording_cost
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
     format_bytes,
@@ -77,6 +79,7 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         "duration_ns": recording.duration_ns,
         "time_range_ns": list(recording.time_range),
         "own_cost_ns": manifest.own_cost_ns,
+        "recording_cost": _recording_cost(recording),
         "dropped": manifest.dropped + manifest.dropped_activities,
         "dropped_oldest": manifest.dropped_oldest + manifest.dropped_oldest_activities,
         "actions": _actions(recording),
@@ -95,6 +98,12 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         "graph_pools": recording.graph_pools().to_pylist(),
         "rows": {name: table.num_rows for name, table in sorted(recording.tables.items())},
     }
+
+
+def _recording_cost(recording: "Recording") -> dict[str, int]:
+    """Return what recording cost the program; empty if that is not known."""
+    cost = recording.recording_cost()
+    return {} if cost is None else asdict(cost)
 
 
 def _actions(recording: "Recording") -> dict[str, int]:
@@ -189,6 +198,9 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
     yield Text(
         "  " + ", ".join(f"{format_count(n)} {name}" for name, n in facts["actions"].items())
     )
+    if facts["recording_cost"]:
+        cost = RecordingCost(**facts["recording_cost"])
+        yield Text(f"  First launch to last work: {what_recording_cost(cost)}")
     for device in facts["devices"]:
         memory = format_bytes(device["total_memory"] or 0)
         yield _levels_table(f"{device['label']}: {device['name']}, {memory}", device)

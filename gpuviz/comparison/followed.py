@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.compensation import compensated
 from gpuviz.advice.trace import Trace
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.statistics import statistics
@@ -70,7 +71,7 @@ def outcomes(
         one, other = (statistics(each, device)[name] for each in (before, after))
         yield Outcome("Peak of reserved bytes", "B", one, other, finding.saved_reserved_bytes)
     if finding.saved_ns and after.tables["activities"].num_rows:
-        one, other = (Trace(each).working_ns for each in (before, after))
+        one, other = (Trace(compensated(each)).working_ns for each in (before, after))
         yield Outcome("Time from first launch to last work", "ns", one, other, finding.saved_ns)
 
 

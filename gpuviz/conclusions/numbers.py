@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.compensation import compensated, recording_cost
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.device_summary import DeviceSummary, summarize
 from gpuviz.analysis.host_memory import host_memory
@@ -13,7 +14,7 @@ from gpuviz.analysis.processes import part_of_device
 from gpuviz.analysis.steady_state import steady_of
 from gpuviz.conclusions.facts import around
 from gpuviz.conclusions.store import known_iterations
-from gpuviz.conclusions.wording import left_out
+from gpuviz.conclusions.wording import about, left_out
 from gpuviz.data.columns import plain
 from gpuviz.out_of_memory.verdict_text import beside
 from gpuviz.quantities import (
@@ -121,14 +122,27 @@ def figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
     iterations = known_iterations(recording, device)
     if iterations.num_rows:
         middle = median_iteration(iterations)
-        each = f"\u00d7 {format_duration(middle['duration_ns'])}"
         yield Number(
             "Iterations",
             format_count(iterations.num_rows),
-            each,
+            f"\u00d7 {_iteration(recording, device, middle['duration_ns'])}",
             (middle["start"], middle["end"]),
         )
+    elif (cost := recording_cost(recording)) is not None:
+        recorded = f"recorded {format_duration(cost.recorded_ns)}"
+        yield Number("As if not recorded", about(cost), recorded, tab="environment")
     yield Number("Dropped", format_count(recording.dropped), tab="environment")
+
+
+def _iteration(recording: "RecordingData", device: int, recorded_ns: int) -> str:
+    """Return how long an iteration takes, as if it had not been recorded if that is known."""
+    recorded = format_duration(recorded_ns)
+    unrecorded = compensated(recording)
+    iterations = known_iterations(unrecorded, device)
+    if unrecorded is recording or not iterations.num_rows:
+        return recorded
+    middle = median_iteration(iterations)
+    return f"{format_duration(middle['duration_ns'])} as if not recorded (recorded {recorded})"
 
 
 def _memory_figures(recording: "RecordingData", summary: DeviceSummary) -> "Iterator[Number]":
@@ -144,8 +158,9 @@ def _memory_figures(recording: "RecordingData", summary: DeviceSummary) -> "Iter
 
 
 def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
-    for lane in _lanes(recording, device):
-        steady = steady_of(recording, device)
+    unrecorded = compensated(recording)
+    for lane in _lanes(unrecorded, device):
+        steady = steady_of(unrecorded, device)
         yield busy(steady.busy, left_out(steady), tab="kernels")
         late = sum(steady.causes_ns[cause] for cause in ("host", "synchronization", "allocation"))
         detail = f"{format_duration(late)} due to the host" if late else ""
@@ -155,7 +170,7 @@ def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]"
         if lane.copy_ns:
             yield hidden_copies(lane.kernel_copy_overlap, None, "copies")
         if has_calls(recording):
-            yield blocked(host_blocked_ns(recording, device), tab="waits")
+            yield blocked(host_blocked_ns(unrecorded, device), tab="waits")
 
 
 def _lanes(recording: "RecordingData", device: int) -> "list[DeviceOverlap]":
@@ -236,12 +251,15 @@ def _pinned(recording: "RecordingData") -> tuple[Number, ...]:
 
 def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
     """Yield the times of the device and its host; nothing if no activity was recorded."""
-    lanes = _lanes(recording, device)
+    unrecorded = compensated(recording)
+    lanes = _lanes(unrecorded, device)
     if not lanes:
         return
     (lane,) = lanes
     period = "from its first to its last activity" if recording.bounds is None else "shown here"
-    steady = steady_of(recording, device)
+    if unrecorded is not recording:
+        period = f"{period}, as if not recorded"
+    steady = steady_of(unrecorded, device)
     yield busy(
         steady.busy,
         f"{format_duration(steady.busy_ns)} of the {format_duration(steady.duration_ns)} "
@@ -259,7 +277,7 @@ def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
     if not has_calls(recording):
         yield not_recorded("Host blocked", "CUDA calls were not recorded")
         return
-    yield blocked(host_blocked_ns(recording, device), "in waits and copies, summed over threads")
+    yield blocked(host_blocked_ns(unrecorded, device), "in waits and copies, summed over threads")
 
 
 def host_blocked_ns(recording: "RecordingData", device: int) -> int:

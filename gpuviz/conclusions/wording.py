@@ -9,6 +9,7 @@ from gpuviz.quantities import format_bytes, format_duration, format_share
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from gpuviz.advice.compensation import RecordingCost
     from gpuviz.advice.finding import Finding
     from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
@@ -18,6 +19,8 @@ _FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 _NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 # Of the window; what is less of it need not be said.
 _LEAST_LEFT_OUT = 0.01
+# Of a duration; what is less uncertain is given as one number.
+_LEAST_RANGE = 0.05
 
 
 def saving(finding: "Finding") -> str:
@@ -64,6 +67,22 @@ def left_out(state: "SteadyState") -> str:
     parts = [warm_up] if causes else []
     parts += [between] if state.between_cells_ns else []
     return f"without {' and '.join(parts)}"
+
+
+def what_recording_cost(cost: "RecordingCost") -> str:
+    """Return how long a program took as recorded, and as if it had not been; and the difference."""
+    return (
+        f"{format_duration(cost.recorded_ns)} recorded, {about(cost)} as if not recorded; "
+        f"on the program's threads gpuviz took {format_duration(cost.own_ns)} and CUPTI about "
+        f"{format_duration(cost.tracing_ns)}"
+    )
+
+
+def about(cost: "RecordingCost") -> str:
+    """Return how long a program took as if it had not been recorded, as a range if it is wide."""
+    if cost.most_ns - cost.least_ns < _LEAST_RANGE * cost.compensated_ns:
+        return f"about {format_duration(cost.compensated_ns)}"
+    return f"{format_duration(cost.least_ns)} to {format_duration(cost.most_ns)}"
 
 
 def short_saving(finding: "Finding") -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 11
+CONCLUSIONS_VERSION = 12
 
 # Tables that earlier versions stored; what they had is concluded again.
 RETIRED = frozenset({"findings"})
@@ -62,6 +62,7 @@ _FACTS = (
     "dropped_activities",
     "dropped_oldest_activities",
     "initial_events",
+    "costs",
 )
 
 

@@ -54,6 +54,10 @@ class Manifest:
         dropped_oldest_activities: Such rows that were discarded to keep memory bounded.
         initial_events: Number of first rows of ``memory_events`` that describe existing memory.
         own_cost_ns: Overhead of the recording.
+        costs: What recording one call costs the program beside what ``api_calls`` has as
+            ``own_cost``, as a low and a high number of ns by kind: ``launch``, ``copy``,
+            ``event_record``, ``stream_wait``, ``synchronize`` (and all other calls), and
+            ``memory_event``. Empty if unknown.
         memory_stats: The live allocator's final statistics, by device.
         failures: What the allocator reported about the first failed requests, by
             ``device:time``: bytes by name, -1 if unlimited or unknown.
@@ -111,6 +115,7 @@ class Manifest:
     dropped_oldest_activities: int = 0
     initial_events: int = 0
     own_cost_ns: int = 0
+    costs: Mapping[str, Any] = field(default_factory=dict)
     memory_stats: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     failures: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     record_stream: str = "off"
@@ -150,6 +155,7 @@ class Manifest:
         for name, limits in _ROWS.items():
             _check_rows(name, known.get(name, {}), limits)
         _check_links(known.get("device_links", {}))
+        _check_costs(known.get("costs", {}))
         return cls(**known, extra=values)
 
 
@@ -240,6 +246,13 @@ def _check_rows(name: str, devices: dict[str, Any], limits: dict[str, int]) -> N
             for row in rows
         ):
             raise ValueError(f'expected "{name}" to give objects with numbers by device')
+
+
+def _check_costs(costs: dict[str, Any]) -> None:
+    for interval in costs.values():
+        is_pair = isinstance(interval, list) and len(interval) == 2  # noqa: PLR2004
+        if not is_pair or not all(map(_is_small_integer, interval)) or interval[0] > interval[1]:
+            raise ValueError('expected "costs" to give a low and a high number of ns by kind')
 
 
 _LINK = (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.device_links import device_link_lines
 from gpuviz.analysis.processes import device_names
+from gpuviz.conclusions.wording import what_recording_cost
 from gpuviz.data.columns import plain
 from gpuviz.quantities import (
     format_bytes,
@@ -175,6 +176,9 @@ def _events(recording: "Recording") -> str:
 
 
 def _own_cost(recording: "Recording") -> str:
+    in_program = recording.recording_cost()
+    if in_program is not None:
+        return what_recording_cost(in_program)
     cost = recording.manifest.own_cost_ns
     if not cost:
         return ""

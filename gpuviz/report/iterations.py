@@ -13,15 +13,19 @@ from gpuviz.quantities import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
     from markupsafe import Markup
 
     from gpuviz.recording import Recording
 
+    # Title, column and form of its values.
+    _Column = tuple[str, str, Callable[[int], str]]
+
 _MOST_ROWS = 50
-_COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
+_UNRECORDED = ("If not recorded", "unrecorded_ns", format_duration)
+_COLUMNS: "tuple[_Column, ...]" = (
     ("Time", "duration_ns", format_duration),
     ("Peak", "peak_bytes", format_bytes),
     ("GPU busy", "busy_ns", format_duration),
@@ -65,6 +69,7 @@ def iterations_panel(recording: "Recording", device: int) -> str:
     found = recording.iterations(device)
     if not found.num_rows:
         return ""
+    found = _with_unrecorded(recording, found, device)
     middle = median_iteration(found)
     text = " ".join(iterations_text(found))
     body = html(
@@ -75,6 +80,17 @@ def iterations_panel(recording: "Recording", device: int) -> str:
         _HINT,
     )
     return panel("Iterations", body, slug="iterations", count=found.num_rows)
+
+
+def _with_unrecorded(recording: "Recording", found: "pa.Table", device: int) -> "pa.Table":
+    """Return iterations with the time that each takes if it is not recorded, where it is known."""
+    unrecorded = recording.compensated()
+    if unrecorded.tables is recording.tables:
+        return found
+    others = unrecorded.iterations(device)
+    if others.num_rows != found.num_rows:
+        return found
+    return found.append_column(_UNRECORDED[1], others["duration_ns"])
 
 
 def _origin(name: str) -> str:
@@ -103,10 +119,10 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "Markup":
     rows = iterations.to_pylist()
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
     ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
-    titles = ("Iteration", *(title for title, _, _ in _COLUMNS))
-    shown = table(
-        "Iterations", titles, (_row(row, middle) for row in [*ordered.values()][:_MOST_ROWS])
-    )
+    columns = [each for each in (_UNRECORDED, *_COLUMNS) if each[1] in iterations.schema.names]
+    titles = ("Iteration", *(title for title, _, _ in columns))
+    body = (_row(row, middle, columns) for row in [*ordered.values()][:_MOST_ROWS])
+    shown = table("Iterations", titles, body)
     if len(rows) <= _MOST_ROWS:
         return shown
     return shown + html(
@@ -116,12 +132,14 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "Markup":
     )
 
 
-def _row(row: dict[str, Any], middle: dict[str, Any]) -> "Iterator[str]":
+def _row(
+    row: dict[str, Any], middle: dict[str, Any], columns: "Iterable[_Column]"
+) -> "Iterator[str]":
     number = row["number"]
     mark = "first" if number == 1 else "median" if number == middle["number"] else ""
     detail = html(' <span class="gpuviz-place">{}</span>', mark) if mark else ""
     yield _link(row, format_count(number)) + detail
-    for _, column, form in _COLUMNS:
+    for _, column, form in columns:
         yield form(row[column]) if row[column] else ""
 
 

@@ -1,0 +1,117 @@
+"""What recording cost a program on its host threads: when, and how much."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.analysis.grouping import numbered
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import texts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.trace import Trace
+    from gpuviz.data.recording_data import RecordingData
+
+# Kinds of calls in `Manifest.costs`, by the start of their names; others cost as much as a wait.
+_KINDS = {
+    "cuLaunch": "launch",
+    "cuGraphLaunch": "launch",
+    "cuMemcpy": "copy",
+    "cuMemset": "copy",
+    "cuEventRecord": "event_record",
+    "cuStreamWaitEvent": "stream_wait",
+}
+_OTHER = "synchronize"
+_EVENT = "memory_event"
+
+
+def tracing_costs(recording: "RecordingData", part: float) -> "NDArray[Any]":
+    """Return what CUPTI cost in each call of ``api_calls``, in ns.
+
+    Args:
+        recording: The recording.
+        part: Where in the intervals of `Manifest.costs` the costs are: 0 at the low end, 1 at the
+            high one.
+    """
+    names, first = numbered(plain(recording.tables["api_calls"]["name"]))
+    ids = plain(recording.tables["api_calls"]["name"])[first]
+    of_names = [_of_kind(recording, _kind(text), part) for text in texts(recording.tables, ids)]
+    costs: NDArray[Any] = np.array(of_names, np.int64)[names]
+    return costs
+
+
+def _kind(call: str) -> str:
+    return next((kind for start, kind in _KINDS.items() if call.startswith(start)), _OTHER)
+
+
+def _of_kind(recording: "RecordingData", kind: str, part: float) -> int:
+    low, high = map(int, recording.manifest.costs.get(kind, (0, 0)))
+    return round(low + part * (high - low))
+
+
+def _of_event(recording: "RecordingData", own: "NDArray[Any]", part: float) -> int:
+    """Return what recording an event of an allocator costs, in ns.
+
+    At least what it does in the processor's caches, and at most what a call costs, of which the
+    same and more is recorded.
+    """
+    if _EVENT not in recording.manifest.costs:
+        return 0
+    low, high = map(int, recording.manifest.costs[_EVENT])
+    high = max(high, int(np.median(own)) if len(own) else 0)
+    return round(low + part * (high - low))
+
+
+class HostCosts:
+    """What recording cost each thread of a recording up to any time.
+
+    A cost of CUPTI is within its call as far as it leaves a third of it, and the rest after it;
+    what gpuviz did after a call is there, too, and the cost of an event of an allocator is at its
+    time.
+
+    Args:
+        trace: The recording's calls.
+        part: As in `tracing_costs`.
+
+    Attributes:
+        tracing: What CUPTI cost each call, in ns.
+        inside: The part of it that is within the call.
+        own: What gpuviz cost after each call and at each event, in ns, all together.
+    """
+
+    def __init__(self, trace: "Trace", part: float) -> None:
+        recording = trace.recording
+        self.tracing = tracing_costs(recording, part)
+        self.inside = np.minimum(self.tracing, (trace.returned - trace.called) * 2 // 3)
+        after = plain(recording.tables["api_calls"]["own_cost"]).astype(np.int64)
+        event = _of_event(recording, after, part)
+        times, threads = [trace.returned, trace.returned + 1], [trace.thread, trace.thread]
+        costs = [self.inside, after + self.tracing - self.inside]
+        for name in ("memory_events", "host_memory_events"):
+            events = recording.tables[name]
+            times.append(plain(events["time"]))
+            threads.append(trace.group_of(plain(events["thread"])))
+            costs.append(np.full(events.num_rows, event))
+        self.own = int(after.sum()) + sum(int(each.sum()) for each in costs[2:])
+        time, thread, cost = (np.concatenate(each) for each in (times, threads, costs))
+        order = np.lexsort((time, thread))
+        self._time, self._thread = time[order], thread[order]
+        self._until = np.concatenate([[0], np.cumsum(cost[order])])
+
+    def between(
+        self, threads: "NDArray[Any]", begin: "NDArray[Any]", end: "NDArray[Any]"
+    ) -> "NDArray[Any]":
+        """Return what recording cost threads after one time and until another, in ns."""
+        spent: NDArray[Any] = self._spent(threads, end) - self._spent(threads, begin)
+        return spent
+
+    def _spent(self, threads: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
+        spent = np.zeros(len(times), np.int64)
+        for thread in np.unique(threads).tolist():
+            first, last = np.searchsorted(self._thread, [thread, thread + 1])
+            of_thread = threads == thread
+            places = np.searchsorted(self._time[first:last], times[of_thread], side="right")
+            spent[of_thread] = self._until[first + places]
+        return spent
