@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 10
+CONCLUSIONS_VERSION = 11
+
+# An access of the host before the call of its stack; ``host_access`` is one in that line.
+HOST_BEFORE_CALL = "host_access_before_call"
 
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")

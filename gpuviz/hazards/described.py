@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.calls import HALVES
 from gpuviz.analysis.processes import processes
 from gpuviz.data.columns import plain
-from gpuviz.data.conclusions import SIDES
+from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES
 from gpuviz.data.strings import texts
-from gpuviz.hazards.fix import fix, fix_of_pinned
-from gpuviz.hazards.hazard import Hazard, HazardOperation, shown_stream
+from gpuviz.hazards.fix import fix, fix_of_host, fix_of_pinned
+from gpuviz.hazards.hazard import HOST, Hazard, HazardOperation, shown_stream
 from gpuviz.hazards.pinned import EVENTS_OF
 
 if TYPE_CHECKING:
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 _Streams = dict[int, dict[str, Any]]
 # What is not named by its activity.
 _BETWEEN = "memcpy PtoP"
-_OWN_NAMES = {"free": "free", "allocate": "allocation", "launch_graph": "graph launch"}
+_OWN_NAMES = {
+    "free": "free",
+    "allocate": "allocation",
+    "launch_graph": "graph launch",
+    "host_access": "host access",
+    HOST_BEFORE_CALL: "host access",
+}
 
 
 def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ...]:
@@ -68,12 +74,27 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
         second=second,
         allocated=stack(events["stack"][old].as_py())[0],
         freed=freed,
-        fix=fix_of_pinned(row["kind"], first, second, freed)
-        if is_pinned
-        else fix(
-            row["kind"], first, second, stream, freed, device=row["device"], is_of_graph=is_of_graph
-        ),
+        fix=_fix(row, (first, second), stream, freed),
     )
+
+
+def _fix(
+    row: dict[str, Any],
+    operations: tuple[HazardOperation, HazardOperation],
+    allocating: str,
+    freed: str,
+) -> str:
+    """Return what to change, for a row of the table ``hazards``."""
+    first, second = operations
+    if second.is_of_host:
+        return fix_of_host(first, second)
+    if row["memory"] == "pinned":
+        return fix_of_pinned(row["kind"], first, second, freed)
+    is_of_graph = row["second_operation"] == "launch_graph"
+    return fix(
+        row["kind"], first, second, allocating, freed,
+        device=row["device"], is_of_graph=is_of_graph,
+    )  # fmt: skip
 
 
 def _operation(
@@ -89,6 +110,8 @@ def _operation(
         name = _BETWEEN if kind in HALVES else _name_in(recording, "activities", activity)
     site, source = recording.call_stacks.call_site(stack)
     stream = _stream(streams, row[f"{side}_stream"], row["device"])
+    if name == _OWN_NAMES[HOST_BEFORE_CALL]:
+        stream = {"name": HOST, "named": 0, "device": row["device"], "gpu": ""}
     return HazardOperation(
         name=name,
         mode=mode,
@@ -101,6 +124,7 @@ def _operation(
         gpu=stream["gpu"],
         activity=activity,
         event=event,
+        is_before_site=row[f"{side}_operation"] == HOST_BEFORE_CALL,
     )
 
 

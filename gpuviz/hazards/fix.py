@@ -80,6 +80,20 @@ def fix_of_pinned(
     )
 
 
+def fix_of_host(first: "HazardOperation", second: "HazardOperation") -> str:
+    """Return what to change in a program that accesses pinned memory before a copy has ended.
+
+    Args:
+        first: The copy.
+        second: The access of the host.
+    """
+    return (
+        f"Wait for the copy on {first.where} before the host {second.mode} the array: "
+        f"synchronize the stream, or an event that was recorded after {first.site}. Or use another "
+        "pinned array until then."
+    )
+
+
 def _on_current_device(first: "HazardOperation", waiting: int) -> str:
     """Return where the event must be recorded, if a stream of another device waits for it."""
     if first.device == waiting:

@@ -6,6 +6,8 @@ from typing import Literal
 from gpuviz.analysis.kernels import short_name
 
 Kind = Literal["RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc"]
+# Where the host's own accesses are made.
+HOST = "the host"
 Tier = Literal["certain", "probable", "latent"]
 
 
@@ -14,19 +16,22 @@ class HazardOperation:
     """One of the two operations of a hazard.
 
     Attributes:
-        name: The kernel, the kind of copy, ``memset``, ``graph launch``, ``free`` or
-            ``allocation``.
+        name: The kernel, the kind of copy, ``memset``, ``graph launch``, ``free``,
+            ``allocation`` or ``host access``.
         mode: ``reads``, ``writes``, ``uses`` if the access mode is unknown, ``frees``, or
             ``reuses`` for the allocation of memory that a graph still uses.
-        site: ``function (file:line)`` of the line that issued it.
+        site: ``function (file:line)`` of the line that issued it; of an access of the host that
+            was found later, the line that it came before.
         source: The text of the line; empty if unknown.
         stack: An id of ``stacks``; 0 if unknown.
-        stream: The name of its stream; for a free, that of the block's allocation.
+        stream: The name of its stream; for a free, that of the block's allocation; ``the host`` for
+            an access of the host.
         is_named: Whether the program gave the stream its name.
         device: Id in ``devices`` of the GPU of its stream.
         gpu: That GPU among those of the process, such as ``GPU 1``; empty if the process has one.
         activity: The row of ``activities``, or -1.
         event: The row of ``memory_events`` of a free or an allocation, or -1.
+        is_before_site: Whether it is an access of the host some time before ``site``.
     """
 
     name: str
@@ -40,6 +45,12 @@ class HazardOperation:
     gpu: str
     activity: int
     event: int
+    is_before_site: bool = False
+
+    @property
+    def is_of_host(self) -> bool:
+        """Whether it is an access of the host itself."""
+        return self.stream == HOST
 
     @property
     def where(self) -> str:

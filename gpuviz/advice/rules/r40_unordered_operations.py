@@ -7,7 +7,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.hazards.described import described
 from gpuviz.hazards.fix import fix
 from gpuviz.hazards.known import affordable_hazards
-from gpuviz.hazards.text import is_of_graph, what
+from gpuviz.hazards.text import done, is_of_graph, what
 from gpuviz.quantities import format_bytes, format_count, format_counted
 
 if TYPE_CHECKING:
@@ -159,8 +159,7 @@ def _finding(recording: "RecordingData", hazards: _Hazards) -> Finding:
         certainty=CERTAINTIES[hazard.tier],
         device=hazard.device,
         lines=tuple(
-            Line(each.site, each.source, f"{each.name} {each.mode} it on {each.stream}", each.stack)
-            for each in (first, second)
+            Line(each.site, each.source, done(hazard, each), each.stack) for each in (first, second)
         ),
         evidence=evidence(recording, hazard),
         kind="hazard",
