@@ -7,9 +7,11 @@ from gpuviz.analysis.processes import processes
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES
 from gpuviz.data.strings import texts
-from gpuviz.hazards.fix import fix, fix_of_host, fix_of_pinned
+from gpuviz.hazards.fix import fix, fix_of_event, fix_of_host, fix_of_pinned
 from gpuviz.hazards.hazard import HOST, Hazard, HazardOperation, shown_stream
+from gpuviz.hazards.misplaced_events import EventUses, Issued, MisplacedEvent
 from gpuviz.hazards.pinned import EVENTS_OF
+from gpuviz.hazards.workspaces import workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +39,8 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
     gpus = _gpus(recording)
     for stream in streams.values():
         stream["gpu"] = gpus.get(stream["device"], "")
-    return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
+    uses = EventUses(recording.tables)
+    return tuple(_hazard(recording, row, streams, uses) for row in table.to_pylist())
 
 
 def _gpus(recording: "RecordingData") -> dict[int, str]:
@@ -53,7 +56,9 @@ def _gpus(recording: "RecordingData") -> dict[int, str]:
     }
 
 
-def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams") -> Hazard:
+def _hazard(
+    recording: "RecordingData", row: dict[str, Any], streams: "_Streams", uses: EventUses
+) -> Hazard:
     first, second = (_operation(recording, row, side, streams) for side in SIDES)
     is_pinned = row["memory"] == "pinned"
     events = recording.tables[EVENTS_OF[row["memory"]]]
@@ -67,6 +72,20 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
     owner = _stream(streams, allocating, row["device"])
     stream = shown_stream(owner["name"], owner["gpu"], is_named=bool(owner["named"]))
     facts = ("kind", "tier", "device", "memory", "block", "other_block", "bytes", "count")
+    event = _misplaced(recording, row, uses)
+    places = None if event is None else (stack(event.record)[0], stack(event.wait)[0])
+    change = _fix(row, (first, second), stream, freed)
+    shared = workspace(recording.call_stacks, events["stack"][old].as_py())
+    if shared is not None and row["kind"] in ("RAW", "WAR", "WAW"):
+        change = shared.fix
+    elif event is not None and places is not None:
+        recording_stream = _stream(streams, event.stream, row["device"])
+        where = shown_stream(
+            recording_stream["name"],
+            recording_stream["gpu"],
+            is_named=bool(recording_stream["named"]),
+        )
+        change = fix_of_event(event.mistake, first, second, places, where)
     return Hazard(
         **{name: row[name] for name in facts},
         showed=bool(row["showed"]),
@@ -74,8 +93,29 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
         second=second,
         allocated=stack(events["stack"][old].as_py())[0],
         freed=freed,
-        fix=_fix(row, (first, second), stream, freed),
+        fix=change,
+        misplaced=places,
+        workspace="" if shared is None else shared.name,
     )
+
+
+def _misplaced(
+    recording: "RecordingData", row: dict[str, Any], uses: EventUses
+) -> MisplacedEvent | None:
+    """Return the event that was meant to order the operations of a hazard of two streams."""
+    if row["kind"] not in ("RAW", "WAR", "WAW"):
+        return None
+    sides = []
+    activities, calls = recording.tables["activities"], recording.tables["api_calls"]
+    for side in SIDES:
+        activity = row[f"{side}_activity"]
+        if activity < 0:
+            return None
+        call = calls["correlation"].index(activities["correlation"][activity]).as_py()
+        if call < 0:
+            return None
+        sides.append(Issued(calls["time"][call].as_py(), row[f"{side}_stream"]))
+    return uses.misplaced(*sides)
 
 
 def _fix(

@@ -91,6 +91,10 @@ class Hazard:
         showed: Whether two of them overlapped on the GPU or ran in the opposite order in this run,
             which they may do in any other run too.
         fix: What to change in the program.
+        misplaced: Where the event was recorded and waited for that was meant to order the
+            operations, as far as one is found; else None.
+        workspace: What the memory is for, if a library uses it each time, such as ``the work area
+            of an FFT plan``; else empty.
     """
 
     kind: Kind
@@ -107,6 +111,8 @@ class Hazard:
     count: int
     showed: bool
     fix: str
+    misplaced: tuple[str, str] | None = None
+    workspace: str = ""
 
 
 def shown_stream(stream: str, gpu: str, *, is_named: bool) -> str:

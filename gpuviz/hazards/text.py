@@ -46,6 +46,8 @@ def what(hazard: "Hazard") -> str:
         return _TITLES_OF_GRAPHS[hazard.kind]
     if hazard.second.is_of_host:
         return _TITLES_OF_HOST[hazard.kind]
+    if hazard.workspace and hazard.kind in ("RAW", "WAR", "WAW"):
+        return f"{hazard.workspace} used by two streams at once"
     own = _TITLES_OF_PINNED if hazard.memory == "pinned" else {}
     return own.get(hazard.kind, _TITLES[hazard.kind])
 
@@ -58,6 +60,13 @@ def title(hazard: "Hazard") -> str:
         seen = "harmful once the memory is reused"
     tier = f"{hazard.kind}, {hazard.tier}: {what(hazard)}"
     return f"{tier} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
+
+
+def place(hazard: "Hazard", operation: "HazardOperation") -> str:
+    """Return the line of one of the operations of a hazard, as it is called next to the other."""
+    is_again = operation is hazard.second and operation.site == hazard.first.site
+    is_loop = is_again and operation.activity >= 0
+    return f"a later iteration of {operation.site}" if is_loop else operation.site
 
 
 def done(hazard: "Hazard", operation: "HazardOperation") -> str:

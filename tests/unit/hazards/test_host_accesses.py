@@ -124,6 +124,18 @@ def test_the_report_has_both_lines_and_the_fix(program):
     )
 
 
+def test_a_change_is_suggested_where_the_line_of_the_access_is_known(program):
+    program.copy("d2h")
+    program.host("read", exact=True, line=9)
+
+    assert program.hazards() == [("RAW", "certain", "pinned", True)]
+    assert hazards_text(program.recording, program.recording.hazards()).splitlines()[-3:] == [
+        "      @@ step (run.py:9)",
+        "      + first_stream.synchronize()",
+        "        line 9",
+    ]
+
+
 def test_accesses_of_the_host_are_saved_merged_and_shown(program, tmp_path):
     program.copy("d2h")
     program.host("read", exact=True)
