@@ -9,7 +9,7 @@ from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES
 from gpuviz.data.strings import texts
 from gpuviz.hazards.fix import fix, fix_of_event, fix_of_host, fix_of_pinned
 from gpuviz.hazards.hazard import HOST, Hazard, HazardOperation, shown_stream
-from gpuviz.hazards.misplaced_events import EventUses, Issued, MisplacedEvent
+from gpuviz.hazards.misplaced_events import Issued, MisplacedEvent, event_uses
 from gpuviz.hazards.pinned import EVENTS_OF
 from gpuviz.hazards.workspaces import workspace
 
@@ -39,8 +39,7 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
     gpus = _gpus(recording)
     for stream in streams.values():
         stream["gpu"] = gpus.get(stream["device"], "")
-    uses = EventUses(recording.tables)
-    return tuple(_hazard(recording, row, streams, uses) for row in table.to_pylist())
+    return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
 
 
 def _gpus(recording: "RecordingData") -> dict[int, str]:
@@ -56,9 +55,7 @@ def _gpus(recording: "RecordingData") -> dict[int, str]:
     }
 
 
-def _hazard(
-    recording: "RecordingData", row: dict[str, Any], streams: "_Streams", uses: EventUses
-) -> Hazard:
+def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams") -> Hazard:
     first, second = (_operation(recording, row, side, streams) for side in SIDES)
     is_pinned = row["memory"] == "pinned"
     events = recording.tables[EVENTS_OF[row["memory"]]]
@@ -69,23 +66,16 @@ def _hazard(
     stack = recording.call_stacks.call_site
     freed = "" if row["free"] < 0 else stack(events["stack"][row["free"]].as_py())[0]
     allocating = 0 if is_pinned else events["stream"][old].as_py()
-    owner = _stream(streams, allocating, row["device"])
-    stream = shown_stream(owner["name"], owner["gpu"], is_named=bool(owner["named"]))
     facts = ("kind", "tier", "device", "memory", "block", "other_block", "bytes", "count")
-    event = _misplaced(recording, row, uses)
+    event = _misplaced(recording, row)
     places = None if event is None else (stack(event.record)[0], stack(event.wait)[0])
-    change = _fix(row, (first, second), stream, freed)
+    change = _fix(row, (first, second), _where(streams, allocating, row["device"]), freed)
     shared = workspace(recording.call_stacks, events["stack"][old].as_py())
     if shared is not None and row["kind"] in ("RAW", "WAR", "WAW"):
         change = shared.fix
     elif event is not None and places is not None:
-        recording_stream = _stream(streams, event.stream, row["device"])
-        where = shown_stream(
-            recording_stream["name"],
-            recording_stream["gpu"],
-            is_named=bool(recording_stream["named"]),
-        )
-        change = fix_of_event(event.mistake, first, second, places, where)
+        recorded_on = _where(streams, event.stream, row["device"])
+        change = fix_of_event(event.mistake, first, second, places, recorded_on)
     return Hazard(
         **{name: row[name] for name in facts},
         showed=bool(row["showed"]),
@@ -99,9 +89,7 @@ def _hazard(
     )
 
 
-def _misplaced(
-    recording: "RecordingData", row: dict[str, Any], uses: EventUses
-) -> MisplacedEvent | None:
+def _misplaced(recording: "RecordingData", row: dict[str, Any]) -> MisplacedEvent | None:
     """Return the event that was meant to order the operations of a hazard of two streams."""
     if row["kind"] not in ("RAW", "WAR", "WAW"):
         return None
@@ -115,7 +103,7 @@ def _misplaced(
         if call < 0:
             return None
         sides.append(Issued(calls["time"][call].as_py(), row[f"{side}_stream"]))
-    return uses.misplaced(*sides)
+    return event_uses(recording).misplaced(*sides)
 
 
 def _fix(
@@ -173,6 +161,12 @@ def _name_in(recording: "RecordingData", table: str, row: int) -> str:
     chosen = recording.tables[table].slice(row, 1)
     (text,) = texts(recording.tables, plain(chosen["name"]))
     return text or str(chosen["kind"][0].as_py())
+
+
+def _where(streams: "_Streams", number: int, device: int) -> str:
+    """Return a stream as text, as ``where`` of an operation."""
+    stream = _stream(streams, number, device)
+    return shown_stream(stream["name"], stream["gpu"], is_named=bool(stream["named"]))
 
 
 def _stream(streams: "_Streams", number: int, device: int) -> dict[str, Any]:

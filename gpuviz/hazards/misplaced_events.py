@@ -8,13 +8,13 @@ import numpy as np
 
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
     from numpy.typing import NDArray
+
+    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["synchronizations", "kind"]
 
@@ -49,8 +49,8 @@ class MisplacedEvent:
 class EventUses:
     """The event records and waits of the streams of a recording."""
 
-    def __init__(self, tables: "Mapping[str, pa.Table]") -> None:
-        self._tables = tables
+    def __init__(self, recording: "RecordingData") -> None:
+        self._tables = tables = recording.tables
         table, calls = tables["synchronizations"], tables["api_calls"]
         call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
         kind = codes(table["kind"], _KINDS)
@@ -115,3 +115,6 @@ class EventUses:
     ) -> MisplacedEvent:
         stack, stream = (self._columns[name] for name in ("stack", "stream"))
         return MisplacedEvent(mistake, int(stack[record]), int(stack[wait]), int(stream[record]))
+
+
+event_uses = Once(EventUses)
