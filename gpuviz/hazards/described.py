@@ -9,8 +9,9 @@ from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES
 from gpuviz.data.strings import texts
 from gpuviz.hazards.fix import fix, fix_of_event, fix_of_host, fix_of_pinned
 from gpuviz.hazards.hazard import HOST, Hazard, HazardOperation, shown_stream
-from gpuviz.hazards.misplaced_events import Issued, MisplacedEvent, event_uses
+from gpuviz.hazards.misplaced_events import MisplacedEvent, event_uses
 from gpuviz.hazards.pinned import EVENTS_OF
+from gpuviz.hazards.stream_variables import stream_variables
 from gpuviz.hazards.workspaces import workspace
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
         return ()
     streams = {row["id"]: row for row in recording.tables["streams"].to_pylist()}
     gpus = _gpus(recording)
-    for stream in streams.values():
+    variables = stream_variables(recording)
+    for number, stream in streams.items():
         stream["gpu"] = gpus.get(stream["device"], "")
+        stream["variable"] = "" if stream["named"] else variables.get(number, "")
     return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
 
 
@@ -93,17 +96,9 @@ def _misplaced(recording: "RecordingData", row: dict[str, Any]) -> MisplacedEven
     """Return the event that was meant to order the operations of a hazard of two streams."""
     if row["kind"] not in ("RAW", "WAR", "WAW"):
         return None
-    sides = []
-    activities, calls = recording.tables["activities"], recording.tables["api_calls"]
-    for side in SIDES:
-        activity = row[f"{side}_activity"]
-        if activity < 0:
-            return None
-        call = calls["correlation"].index(activities["correlation"][activity]).as_py()
-        if call < 0:
-            return None
-        sides.append(Issued(calls["time"][call].as_py(), row[f"{side}_stream"]))
-    return event_uses(recording).misplaced(*sides)
+    uses = event_uses(recording)
+    first, second = (uses.issued(row[f"{side}_activity"], row[f"{side}_stream"]) for side in SIDES)
+    return None if first is None or second is None else uses.misplaced(first, second)
 
 
 def _fix(
@@ -139,7 +134,7 @@ def _operation(
     site, source = recording.call_stacks.call_site(stack)
     stream = _stream(streams, row[f"{side}_stream"], row["device"])
     if name == _OWN_NAMES[HOST_BEFORE_CALL]:
-        stream = {"name": HOST, "named": 0, "device": row["device"], "gpu": ""}
+        stream = {"name": HOST, "named": 0, "device": row["device"], "gpu": "", "variable": ""}
     return HazardOperation(
         name=name,
         mode=mode,
@@ -153,6 +148,7 @@ def _operation(
         activity=activity,
         event=event,
         is_before_site=row[f"{side}_operation"] == HOST_BEFORE_CALL,
+        variable=stream["variable"],
     )
 
 
@@ -166,11 +162,12 @@ def _name_in(recording: "RecordingData", table: str, row: int) -> str:
 def _where(streams: "_Streams", number: int, device: int) -> str:
     """Return a stream as text, as ``where`` of an operation."""
     stream = _stream(streams, number, device)
-    return shown_stream(stream["name"], stream["gpu"], is_named=bool(stream["named"]))
+    is_named = bool(stream["named"])
+    return shown_stream(stream["name"], stream["gpu"], stream["variable"], is_named=is_named)
 
 
 def _stream(streams: "_Streams", number: int, device: int) -> dict[str, Any]:
     """Return the row of a stream; of one without a row or a name, what is known."""
     unnamed = {"name": f"stream {number}", "named": 0}
-    known = streams.get(number, {"device": device, "gpu": "", **unnamed})
+    known = streams.get(number, {"device": device, "gpu": "", "variable": "", **unnamed})
     return known if known["name"] else known | unnamed

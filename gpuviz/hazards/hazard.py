@@ -32,6 +32,8 @@ class HazardOperation:
         activity: The row of ``activities``, or -1.
         event: The row of ``memory_events`` of a free or an allocation, or -1.
         is_before_site: Whether it is an access of the host some time before ``site``.
+        variable: The variable that the line which made the stream assigned it to, if the program
+            gave the stream no name; empty if unknown.
     """
 
     name: str
@@ -46,6 +48,7 @@ class HazardOperation:
     activity: int
     event: int
     is_before_site: bool = False
+    variable: str = ""
 
     @property
     def is_of_host(self) -> bool:
@@ -55,7 +58,7 @@ class HazardOperation:
     @property
     def where(self) -> str:
         """The stream, and the GPU if the process has several."""
-        return shown_stream(self.stream, self.gpu, is_named=self.is_named)
+        return shown_stream(self.stream, self.gpu, self.variable, is_named=self.is_named)
 
     @property
     def short_name(self) -> str:
@@ -115,10 +118,11 @@ class Hazard:
     workspace: str = ""
 
 
-def shown_stream(stream: str, gpu: str, *, is_named: bool) -> str:
+def shown_stream(stream: str, gpu: str, variable: str = "", *, is_named: bool) -> str:
     """Return a stream as text: a name of the program in quotes, else what the stream is.
 
-    Its GPU follows, if not empty.
+    The variable that holds it and its GPU follow, if not empty.
     """
     shown = f'stream "{stream}"' if is_named else stream
+    shown = f"{shown} ({variable})" if variable else shown
     return f"{shown} of {gpu}" if gpu else shown

@@ -80,6 +80,15 @@ class EventUses:
         order = np.argsort(times)
         return times[order], streams[order]
 
+    def issued(self, activity: int, stream: int) -> Issued | None:
+        """Return when an activity of a stream was issued; None if it is not known."""
+        if activity < 0:
+            return None
+        correlation = self._tables["activities"]["correlation"][activity].as_py()
+        calls = self._tables["api_calls"]
+        rows = np.flatnonzero(plain(calls["correlation"]) == correlation)
+        return Issued(calls["time"][int(rows[0])].as_py(), stream) if len(rows) else None
+
     def misplaced(self, first: Issued, second: Issued) -> MisplacedEvent | None:
         """Return the event that would order two operations in another place; None if unknown."""
         time, stream, event = (self._columns[name] for name in ("time", "stream", "event"))

@@ -27,7 +27,8 @@ class _Place:
 def suggestion(hazard: "Hazard") -> tuple[str, ...]:
     """Return the lines of a change, in the manner of a diff; none if the places are not known.
 
-    Streams that the program has not named have names of their own there.
+    Streams are called by the names that the program gave them, or by the variables of the lines
+    that made them; those without either have names of their own there.
     """
     return tuple(line for place in _places(hazard) for line in place.lines)
 
@@ -43,6 +44,8 @@ def _places(hazard: "Hazard") -> tuple[_Place, ...]:
         return (_Place(second.site, second.source, f"{using}.synchronize()"),)
     if hazard.kind in ("RAW", "WAR", "WAW"):
         waiting = _variable(second, _SECOND)
+        if waiting == using:
+            using, waiting = _FIRST, _SECOND
         return (
             _Place(first.site, first.source, f"{_EVENT} = {using}.record()", is_after=True),
             _Place(second.site, second.source, f"{waiting}.wait_event({_EVENT})"),
@@ -54,5 +57,5 @@ def _places(hazard: "Hazard") -> tuple[_Place, ...]:
 
 
 def _variable(operation: "HazardOperation", otherwise: str) -> str:
-    is_usable = operation.is_named and operation.stream.isidentifier()
-    return operation.stream if is_usable else otherwise
+    name = operation.stream if operation.is_named else operation.variable
+    return name if name.isidentifier() else otherwise

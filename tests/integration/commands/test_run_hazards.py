@@ -68,9 +68,9 @@ def judged(folder, *words, options=("--hazards", "--fail")):
 SUGGESTION = [
     "  @@ main ({0}:9)",
     "    {1}",
-    "  + event = first_stream.record()",
+    "  + event = s.record()",
     "  @@ main ({0}:13)",
-    "  + second_stream.wait_event(event)",
+    "  + t.wait_event(event)",
     "    {2}",
 ]
 

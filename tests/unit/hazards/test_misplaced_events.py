@@ -181,3 +181,32 @@ def test_the_same_line_twice_is_a_later_iteration():
 
     assert f"on {hazard.second.where}, a later iteration of {hazard.second.site}" in text
     assert f"before the next iteration of {hazard.second.site}" in hazard.fix
+
+
+@pytest.mark.parametrize("in_loop", [True, False])
+def test_streams_are_called_by_their_variables(in_loop):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    array = gpu.empty(BYTES)
+    with gpuviz.record(device=gpu) as recorder:
+        if in_loop:
+            streams = []
+            for _ in range(2):
+                stream = gpu.Stream(non_blocking=True)
+                streams.append(stream)
+        else:
+            copies, compute = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+            streams = [copies, compute]
+        with streams[0]:
+            gpu.launch("fill", writes=[array], duration=1e-3)
+        with streams[1]:
+            gpu.launch("use", reads=[array], duration=1e-3)
+        gpu.synchronize()
+    (hazard,) = recorder.recording.hazards()
+    text = hazards_text(recorder.recording, [hazard])
+
+    names = ("stream", "stream") if in_loop else ("copies", "compute")
+    assert (hazard.first.variable, hazard.second.variable) == names
+    assert hazard.first.where.endswith(f" ({names[0]})")
+    first, second = ("first_stream", "second_stream") if in_loop else names
+    assert f"+ event = {first}.record()" in text
+    assert f"+ {second}.wait_event(event)" in text
