@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Chosen = dict[str, NDArray[Any]]
 
 _INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "ranges")
-_MOMENTS = ("device_memory", "memory_operations", "collectives")
+_MOMENTS = ("device_memory", "memory_operations", "host_accesses", "collectives")
 _EVENTS = "memory_events"
 
 

@@ -79,7 +79,11 @@ def demo(
     show_default=True,
     help="Whether freed memory is reused only after other streams that use it; report only counts.",
 )
-@click.option("--poison", is_flag=True, help="Fill freed memory, and look for later writes to it.")
+@click.option(
+    "--poison",
+    is_flag=True,
+    help="Fill freed memory, look for later writes to it, and guard pinned memory.",
+)
 @click.option("--quarantine", metavar="SIZE", help="Hold back freed memory, as in 256MiB.")
 @click.option(
     "--shared-pool",

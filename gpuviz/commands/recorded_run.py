@@ -287,6 +287,8 @@ class RecordedRun:
         if found.hazards:
             self._print(f"to print them: gpuviz hazards {shlex.quote(str(_shown(self._path)))}")
         if self._options.verdict:
+            for line in found.suggestion:
+                self._print(f"  {line}")
             Path(self._options.verdict).write_text(str(code), encoding="ascii")
 
     def _write_report(self) -> None:

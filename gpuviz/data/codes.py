@@ -198,6 +198,7 @@ class Code(IntEnum):
     INSTANTIATE = 17
     LAUNCH_GRAPH = 18
     SYNCHRONIZE_ALL = 19
+    HOST_ACCESS = 20
 
 
 class HazardCopy(IntEnum):

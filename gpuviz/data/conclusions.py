@@ -28,6 +28,9 @@ CONCLUSIONS_VERSION = 12
 # Tables that earlier versions stored; what they had is concluded again.
 RETIRED = frozenset({"findings"})
 
+# An access of the host before the call of its stack; ``host_access`` is one in that line.
+HOST_BEFORE_CALL = "host_access_before_call"
+
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")
 

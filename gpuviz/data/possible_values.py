@@ -30,7 +30,7 @@ _SIZES = (
     *(("host_memory_events", "size"), ("host_memory_events", "requested_size")),
     *(("devices", "total_memory"), ("devices", "memory_bandwidth"), ("device_memory", "used")),
     *(("activities", "bytes"), ("memory_operations", "bytes"), ("launch_blocks", "bytes")),
-    ("collectives", "bytes"),
+    *(("collectives", "bytes"), ("host_accesses", "bytes")),
 )
 _ORDINALS = (
     *(("devices", "id"), ("memory_events", "device")),

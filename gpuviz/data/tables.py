@@ -26,6 +26,7 @@ DICTIONARIES = {
     ("graph_calls", "kind"): codes.GRAPH_CALL_KINDS,
     ("memory_operations", "operation"): codes.MEMORY_OPERATIONS,
     ("memory_operations", "memory"): codes.MEMORIES,
+    ("host_accesses", "mode"): codes.ACCESS_MODES,
     ("overheads", "kind"): codes.OVERHEAD_KINDS,
     ("collectives", "function"): codes.COLLECTIVE_FUNCTIONS,
     ("collectives", "element"): codes.ELEMENT_TYPES,
@@ -48,6 +49,7 @@ ACTIVITY_TABLES = (
     "synchronizations",
     "launch_blocks",
     "graph_calls",
+    "host_accesses",
     "memory_operations",
     "overheads",
     "collectives",
@@ -92,6 +94,7 @@ REFERENCES = (
     ("stacks", "user_frame", "frames"),
     ("memory_events", "stack", "stacks"),
     ("host_memory_events", "stack", "stacks"),
+    ("host_accesses", "stack", "stacks"),
     ("api_calls", "stack", "stacks"),
     ("api_calls", "name", "strings"),
     ("activities", "name", "strings"),
@@ -167,6 +170,11 @@ def schemas() -> "dict[str, pa.Schema]":
       nodes of the graph are known. ``graph`` numbers the executable graphs made of captures; it is
       0 if the call is no launch. ``name`` is the
       kernel's, an id of ``strings``. ``event`` is the handle of a recorded or awaited event.
+    - ``host_accesses``: the host's own accesses to pinned memory that a copy may still have been
+      using, as far as ``gpuviz.record(hazards=True)`` found them. ``correlation`` is the copy's
+      call, ``address`` and ``bytes`` are what it copied there. If ``exact`` is 1, the access was at
+      ``time``, in the line of ``stack``; else some time between the copy's call and the call of
+      ``stack``, which began at ``time``.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``collectives``: a collective, or one side of a transfer between two ranks, at the ``time``
       just after NCCL launched its kernel. ``communicator`` is the same number in all its ``ranks``,
@@ -379,6 +387,16 @@ _COLUMNS = {
         "stream": "uint32",
         "correlation": "uint32",
         "source": "uint32",
+    },
+    "host_accesses": {
+        "time": "int64",
+        "mode": "enum",
+        "correlation": "uint32",
+        "address": "uint64",
+        "bytes": "uint64",
+        "stack": "uint32",
+        "thread": "uint32",
+        "exact": "uint8",
     },
     "overheads": {
         "time": "int64",

@@ -79,10 +79,11 @@ def accesses(
     start = used.address[touch].astype(np.int64) - begin
     activities = tables["activities"]
     row = activity[of]
-    names = plain(tables["api_calls"]["name"])
+    # Those of the host itself are of no call.
+    names = np.append(plain(tables["api_calls"]["name"]), 0)
     distinct = np.unique(names)
     planes = distinct[[bool(_PLANE.search(text)) for text in texts(tables, distinct)]]
-    is_plane = np.isin(names[used.call[touch]], planes)
+    is_plane = np.isin(names[np.minimum(used.call[touch], len(names) - 1)], planes)
     # Older recordings have the bytes of copies only there.
     is_copy = np.isin(codes(activities["kind"], _KINDS)[row], _COPIES) & (row >= 0) & ~is_plane
     size = used.bytes[touch]

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.calls import HALVES
 from gpuviz.analysis.processes import processes
 from gpuviz.data.columns import plain
-from gpuviz.data.conclusions import SIDES
+from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES
 from gpuviz.data.strings import texts
-from gpuviz.hazards.fix import fix, fix_of_pinned
-from gpuviz.hazards.hazard import Hazard, HazardOperation, shown_stream
+from gpuviz.hazards.fix import fix, fix_of_event, fix_of_host, fix_of_pinned
+from gpuviz.hazards.hazard import HOST, Hazard, HazardOperation, shown_stream
+from gpuviz.hazards.misplaced_events import MisplacedEvent, event_uses
 from gpuviz.hazards.pinned import EVENTS_OF
+from gpuviz.hazards.stream_variables import stream_variables
+from gpuviz.hazards.workspaces import workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +23,13 @@ if TYPE_CHECKING:
 _Streams = dict[int, dict[str, Any]]
 # What is not named by its activity.
 _BETWEEN = "memcpy PtoP"
-_OWN_NAMES = {"free": "free", "allocate": "allocation", "launch_graph": "graph launch"}
+_OWN_NAMES = {
+    "free": "free",
+    "allocate": "allocation",
+    "launch_graph": "graph launch",
+    "host_access": "host access",
+    HOST_BEFORE_CALL: "host access",
+}
 
 
 def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ...]:
@@ -29,8 +38,10 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
         return ()
     streams = {row["id"]: row for row in recording.tables["streams"].to_pylist()}
     gpus = _gpus(recording)
-    for stream in streams.values():
+    variables = stream_variables(recording)
+    for number, stream in streams.items():
         stream["gpu"] = gpus.get(stream["device"], "")
+        stream["variable"] = "" if stream["named"] else variables.get(number, "")
     return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
 
 
@@ -58,9 +69,16 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
     stack = recording.call_stacks.call_site
     freed = "" if row["free"] < 0 else stack(events["stack"][row["free"]].as_py())[0]
     allocating = 0 if is_pinned else events["stream"][old].as_py()
-    owner = _stream(streams, allocating, row["device"])
-    stream = shown_stream(owner["name"], owner["gpu"], is_named=bool(owner["named"]))
     facts = ("kind", "tier", "device", "memory", "block", "other_block", "bytes", "count")
+    event = _misplaced(recording, row)
+    places = None if event is None else (stack(event.record)[0], stack(event.wait)[0])
+    change = _fix(row, (first, second), _where(streams, allocating, row["device"]), freed)
+    shared = workspace(recording.call_stacks, events["stack"][old].as_py())
+    if shared is not None and row["kind"] in ("RAW", "WAR", "WAW"):
+        change = shared.fix
+    elif event is not None and places is not None:
+        recorded_on = _where(streams, event.stream, row["device"])
+        change = fix_of_event(event.mistake, first, second, places, recorded_on)
     return Hazard(
         **{name: row[name] for name in facts},
         showed=bool(row["showed"]),
@@ -68,12 +86,38 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
         second=second,
         allocated=stack(events["stack"][old].as_py())[0],
         freed=freed,
-        fix=fix_of_pinned(row["kind"], first, second, freed)
-        if is_pinned
-        else fix(
-            row["kind"], first, second, stream, freed, device=row["device"], is_of_graph=is_of_graph
-        ),
+        fix=change,
+        misplaced=places,
+        workspace="" if shared is None else shared.name,
     )
+
+
+def _misplaced(recording: "RecordingData", row: dict[str, Any]) -> MisplacedEvent | None:
+    """Return the event that was meant to order the operations of a hazard of two streams."""
+    if row["kind"] not in ("RAW", "WAR", "WAW"):
+        return None
+    uses = event_uses(recording)
+    first, second = (uses.issued(row[f"{side}_activity"], row[f"{side}_stream"]) for side in SIDES)
+    return None if first is None or second is None else uses.misplaced(first, second)
+
+
+def _fix(
+    row: dict[str, Any],
+    operations: tuple[HazardOperation, HazardOperation],
+    allocating: str,
+    freed: str,
+) -> str:
+    """Return what to change, for a row of the table ``hazards``."""
+    first, second = operations
+    if second.is_of_host:
+        return fix_of_host(first, second)
+    if row["memory"] == "pinned":
+        return fix_of_pinned(row["kind"], first, second, freed)
+    is_of_graph = row["second_operation"] == "launch_graph"
+    return fix(
+        row["kind"], first, second, allocating, freed,
+        device=row["device"], is_of_graph=is_of_graph,
+    )  # fmt: skip
 
 
 def _operation(
@@ -89,6 +133,8 @@ def _operation(
         name = _BETWEEN if kind in HALVES else _name_in(recording, "activities", activity)
     site, source = recording.call_stacks.call_site(stack)
     stream = _stream(streams, row[f"{side}_stream"], row["device"])
+    if name == _OWN_NAMES[HOST_BEFORE_CALL]:
+        stream = {"name": HOST, "named": 0, "device": row["device"], "gpu": "", "variable": ""}
     return HazardOperation(
         name=name,
         mode=mode,
@@ -101,6 +147,8 @@ def _operation(
         gpu=stream["gpu"],
         activity=activity,
         event=event,
+        is_before_site=row[f"{side}_operation"] == HOST_BEFORE_CALL,
+        variable=stream["variable"],
     )
 
 
@@ -111,8 +159,15 @@ def _name_in(recording: "RecordingData", table: str, row: int) -> str:
     return text or str(chosen["kind"][0].as_py())
 
 
+def _where(streams: "_Streams", number: int, device: int) -> str:
+    """Return a stream as text, as ``where`` of an operation."""
+    stream = _stream(streams, number, device)
+    is_named = bool(stream["named"])
+    return shown_stream(stream["name"], stream["gpu"], stream["variable"], is_named=is_named)
+
+
 def _stream(streams: "_Streams", number: int, device: int) -> dict[str, Any]:
     """Return the row of a stream; of one without a row or a name, what is known."""
     unnamed = {"name": f"stream {number}", "named": 0}
-    known = streams.get(number, {"device": device, "gpu": "", **unnamed})
+    known = streams.get(number, {"device": device, "gpu": "", "variable": "", **unnamed})
     return known if known["name"] else known | unnamed

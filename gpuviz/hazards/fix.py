@@ -37,7 +37,7 @@ def fix(  # noqa: PLR0913 - what the sentence names
     if kind not in ("reuse", "use_after_free"):
         return (
             f"Record an event on {first.where} after {first.site}, and let {second.where} wait for "
-            f"it before {second.site}: second_stream.wait_event(first_stream.record())."
+            f"it before {_next(first, second)}: second_stream.wait_event(first_stream.record())."
             f"{_on_current_device(first, second.device)}"
         )
     if first.where == allocating:
@@ -80,11 +80,65 @@ def fix_of_pinned(
     )
 
 
+def fix_of_event(
+    mistake: str,
+    first: "HazardOperation",
+    second: "HazardOperation",
+    places: tuple[str, str],
+    recorded_on: str,
+) -> str:
+    """Return what to change in a program with an event that is in the wrong place.
+
+    Args:
+        mistake: ``mistake`` of the event.
+        first: The first operation of the hazard.
+        second: Its second operation.
+        places: Where the event is recorded, and where the second stream waits for it.
+        recorded_on: The stream on which it is recorded.
+    """
+    record, wait = places
+    if mistake == "late":
+        return (
+            f"The event that {first.where} records in {record} covers the first operation, but "
+            f"{second.where} waits for it only in {wait}: wait for it before "
+            f"{_next(first, second)}."
+        )
+    if mistake == "early":
+        return (
+            f"The event that {second.where} waits for in {wait} was recorded in {record}, before "
+            f"the first operation: record it on {first.where} after {first.site}."
+        )
+    return (
+        f"The event that {second.where} waits for in {wait} was recorded in {record} on "
+        f"{recorded_on}, whose work it does not need to wait for: record it on {first.where} after "
+        f"{first.site}."
+    )
+
+
+def fix_of_host(first: "HazardOperation", second: "HazardOperation") -> str:
+    """Return what to change in a program that accesses pinned memory before a copy has ended.
+
+    Args:
+        first: The copy.
+        second: The access of the host.
+    """
+    return (
+        f"Wait for the copy on {first.where} before the host {second.mode} the array: "
+        f"synchronize the stream, or an event that was recorded after {first.site}. Or use another "
+        "pinned array until then."
+    )
+
+
 def _on_current_device(first: "HazardOperation", waiting: int) -> str:
     """Return where the event must be recorded, if a stream of another device waits for it."""
     if first.device == waiting:
         return ""
     return f" Record the event while {first.gpu} is the current device."
+
+
+def _next(first: "HazardOperation", second: "HazardOperation") -> str:
+    """Return what the line of the second operation is called next to that of the first."""
+    return f"the next iteration of {second.site}" if first.site == second.site else second.site
 
 
 def _at(site: str) -> str:

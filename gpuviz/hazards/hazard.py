@@ -6,6 +6,8 @@ from typing import Literal
 from gpuviz.analysis.kernels import short_name
 
 Kind = Literal["RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc"]
+# Where the host's own accesses are made.
+HOST = "the host"
 Tier = Literal["certain", "probable", "latent"]
 
 
@@ -14,19 +16,24 @@ class HazardOperation:
     """One of the two operations of a hazard.
 
     Attributes:
-        name: The kernel, the kind of copy, ``memset``, ``graph launch``, ``free`` or
-            ``allocation``.
+        name: The kernel, the kind of copy, ``memset``, ``graph launch``, ``free``,
+            ``allocation`` or ``host access``.
         mode: ``reads``, ``writes``, ``uses`` if the access mode is unknown, ``frees``, or
             ``reuses`` for the allocation of memory that a graph still uses.
-        site: ``function (file:line)`` of the line that issued it.
+        site: ``function (file:line)`` of the line that issued it; of an access of the host that
+            was found later, the line that it came before.
         source: The text of the line; empty if unknown.
         stack: An id of ``stacks``; 0 if unknown.
-        stream: The name of its stream; for a free, that of the block's allocation.
+        stream: The name of its stream; for a free, that of the block's allocation; ``the host`` for
+            an access of the host.
         is_named: Whether the program gave the stream its name.
         device: Id in ``devices`` of the GPU of its stream.
         gpu: That GPU among those of the process, such as ``GPU 1``; empty if the process has one.
         activity: The row of ``activities``, or -1.
         event: The row of ``memory_events`` of a free or an allocation, or -1.
+        is_before_site: Whether it is an access of the host some time before ``site``.
+        variable: The variable that the line which made the stream assigned it to, if the program
+            gave the stream no name; empty if unknown.
     """
 
     name: str
@@ -40,11 +47,18 @@ class HazardOperation:
     gpu: str
     activity: int
     event: int
+    is_before_site: bool = False
+    variable: str = ""
+
+    @property
+    def is_of_host(self) -> bool:
+        """Whether it is an access of the host itself."""
+        return self.stream == HOST
 
     @property
     def where(self) -> str:
         """The stream, and the GPU if the process has several."""
-        return shown_stream(self.stream, self.gpu, is_named=self.is_named)
+        return shown_stream(self.stream, self.gpu, self.variable, is_named=self.is_named)
 
     @property
     def short_name(self) -> str:
@@ -80,6 +94,10 @@ class Hazard:
         showed: Whether two of them overlapped on the GPU or ran in the opposite order in this run,
             which they may do in any other run too.
         fix: What to change in the program.
+        misplaced: Where the event was recorded and waited for that was meant to order the
+            operations, as far as one is found; else None.
+        workspace: What the memory is for, if a library uses it each time, such as ``the work area
+            of an FFT plan``; else empty.
     """
 
     kind: Kind
@@ -96,12 +114,15 @@ class Hazard:
     count: int
     showed: bool
     fix: str
+    misplaced: tuple[str, str] | None = None
+    workspace: str = ""
 
 
-def shown_stream(stream: str, gpu: str, *, is_named: bool) -> str:
+def shown_stream(stream: str, gpu: str, variable: str = "", *, is_named: bool) -> str:
     """Return a stream as text: a name of the program in quotes, else what the stream is.
 
-    Its GPU follows, if not empty.
+    The variable that holds it and its GPU follow, if not empty.
     """
     shown = f'stream "{stream}"' if is_named else stream
+    shown = f"{shown} ({variable})" if variable else shown
     return f"{shown} of {gpu}" if gpu else shown

@@ -13,9 +13,10 @@ from gpuviz.analysis.touches import touches
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.codes import Code
 from gpuviz.data.columns import plain
-from gpuviz.data.conclusions import SIDES, schemas
+from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES, schemas
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.data.once import Once
+from gpuviz.hazards.host_accesses import TABLE as HOST_ACCESSES
 from gpuviz.hazards.operations import Operations, operations
 from gpuviz.hazards.pinned import EVENTS_OF, WithPinned, with_pinned
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _CACHING = (TORCH_ALLOCATOR, "cupy.cuda.memory.MemoryPool")
 _KINDS = tuple(each.name for each in _core.HazardKind)
 _TIERS = tuple(each.name for each in _core.HazardTier)
+_PROBABLE = _TIERS.index("probable")
 _ALLOCATE = Code.ALLOCATE
 _ON_REUSED = [_ALLOCATE, Code.LAUNCH_GRAPH]
 # Verbs that the kind of the hazard does not tell.
@@ -126,8 +128,11 @@ class _Pairs:
         tables = recording.tables
         self.recording, self.blocks = recording, used.blocks
         self.operations: Operations = operations(recording, used)
-        self.found = _core.hazards_of(
-            self.operations.columns, self.operations.accesses, self.operations.blocks
+        self.host_accesses = tables[HOST_ACCESSES]
+        self.found = self._without_other_copies(
+            _core.hazards_of(
+                self.operations.columns, self.operations.accesses, self.operations.blocks
+            )
         )
         self.times = plain(tables["activities"]["time"])
         self.ends = _last_ends(tables)
@@ -136,6 +141,18 @@ class _Pairs:
         self.stack_of_event = plain(tables["memory_events"]["stack"])
         self.times_of_events = plain(tables["memory_events"]["time"])
         self.lines: dict[int, tuple[str, int]] = {}
+
+    def _without_other_copies(self, found: "dict[str, NDArray[Any]]") -> "dict[str, NDArray[Any]]":
+        """Return the pairs in which the host is found to access the memory of the first operation.
+
+        Whether other operations that use the memory were pending is not known.
+        """
+        host = self.operations.host_access[found["second"]]
+        of_copies = np.append(plain(self.host_accesses["correlation"]), 0)[host]
+        activity = self.operations.activity[found["first"]]
+        correlations = np.append(plain(self.recording.tables["activities"]["correlation"]), 0)
+        kept = (host < 0) | ((activity >= 0) & (correlations[activity] == of_copies))
+        return {name: column[kept] for name, column in found.items()}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each kind, pair of lines and pair of streams."""
@@ -153,12 +170,17 @@ class _Pairs:
         return self.lines[operation]
 
     def _stack(self, operation: int) -> int:
+        host = int(self.operations.host_access[operation])
+        if host >= 0:
+            return int(self.host_accesses["stack"][host].as_py())
         call, event = self.operations.call[operation], self.operations.event[operation]
         if call >= 0:
             return int(self.stack_of_call[call])
         return int(self.stack_of_event[event]) if event >= 0 else 0
 
     def _stream(self, operation: int) -> int:
+        if self.operations.host_access[operation] >= 0:
+            return 0
         activity = self.operations.activity[operation]
         graph_call = int(self.operations.graph_call[operation])
         if graph_call >= 0:
@@ -176,12 +198,25 @@ class _Pairs:
         if self._is_on_reused(pair):
             return True
         first, second = self.operations.activity[[self.found[side][pair] for side in SIDES]]
+        host = int(self.operations.host_access[self.found["second"][pair]])
+        if host >= 0:
+            return bool(self.host_accesses["time"][host].as_py() < self.ends[first])
         if first >= 0 and self.operations.columns["code"][self.found["second"][pair]] == _ALLOCATE:
             event = self.operations.event[self.found["second"][pair]]
             return bool(self.times_of_events[event] < self.ends[first])
         if first < 0 or second < 0:
             return False
         return bool(self.times[second] < self.ends[first])
+
+    def _tier(self, pair: int) -> int:
+        """Return the tier of a pair.
+
+        That the copy was over by the time of the host's access is known to the program perhaps in a
+        way that is not recorded.
+        """
+        tier = int(self.found["tier"][pair])
+        is_of_host = self.operations.host_access[self.found["second"][pair]] >= 0
+        return max(tier, _PROBABLE) if is_of_host and not self._showed(pair) else tier
 
     def _is_on_reused(self, pair: int) -> bool:
         operations = [self.found[side][pair] for side in SIDES]
@@ -190,7 +225,7 @@ class _Pairs:
 
     def _row(self, pairs: list[int]) -> dict[str, Any]:
         shown = [pair for pair in pairs if self._showed(pair)]
-        tiers = [int(self.found["tier"][pair]) for pair in pairs]
+        tiers = [self._tier(pair) for pair in pairs]
         typical = shown[0] if shown else pairs[tiers.index(min(tiers))]
         kind = _KINDS[self.found["kind"][typical]]
         block, other = (int(self.found[name][typical]) for name in ("block", "other_block"))
@@ -216,8 +251,10 @@ class _Pairs:
 
     def _operation(self, operation: int, mode: str) -> dict[str, Any]:
         code = Code(self.operations.columns["code"][operation])
+        host = int(self.operations.host_access[operation])
+        is_before_call = host >= 0 and not self.host_accesses["exact"][host].as_py()
         return {
-            "operation": code.name.lower(),
+            "operation": HOST_BEFORE_CALL if is_before_call else code.name.lower(),
             "mode": _OWN_VERBS.get(code, mode),
             "stack": self._stack(operation),
             "stream": self._stream(operation),

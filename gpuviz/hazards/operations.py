@@ -18,6 +18,8 @@ from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 from gpuviz.hazards.accesses import accesses, are_host_written, are_pinned, are_private
 from gpuviz.hazards.collectives import with_collectives
+from gpuviz.hazards.host_accesses import TABLE as HOST_ACCESSES
+from gpuviz.hazards.host_accesses import with_host_accesses
 from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs, are_signalling
 from gpuviz.hazards.queries import unsuccessful
 
@@ -64,6 +66,7 @@ class Operations:
         event: For each operation, the row of ``memory_events``, or -1.
         call: For each operation, the row of ``api_calls``, or -1.
         graph_call: For each operation, the row of ``graph_calls``, or -1.
+        host_access: For each operation, the row of ``host_accesses``, or -1.
     """
 
     columns: "Columns"
@@ -74,6 +77,7 @@ class Operations:
     event: "NDArray[Any]"
     call: "NDArray[Any]"
     graph_call: "NDArray[Any]"
+    host_access: "NDArray[Any]"
 
 
 class _Rows:
@@ -86,13 +90,14 @@ class _Rows:
         """Add operations; missing columns are 0, and missing rows -1."""
         part = {"time": time, "code": code, "device": 0, "stream": 0, "object": 0, "touches": 0}
         part |= {"first_touch": 0, "activity": -1, "event": -1, "call": -1}
-        part |= {"graph_call": -1} | columns
+        part |= {"graph_call": -1, "host_access": -1} | columns
         self.parts.append({name: np.broadcast_to(each, len(time)) for name, each in part.items()})
 
     def ordered(self) -> "Columns":
         """Return the columns, ordered by time.
 
-        At one time, queries come first, then memory events in their order, then calls.
+        At one time, queries and accesses of the host come first, then memory events in their
+        order, then calls.
         """
         columns = {
             name: np.concatenate([np.asarray(part[name], np.int64) for part in self.parts])
@@ -114,11 +119,13 @@ def operations(recording: "RecordingData", used: "Touches") -> Operations:
     rows = _Rows()
     graphs = KnownGraphs(tables)
     used, kernels = with_collectives(tables, used)
+    used, accessed = with_host_accesses(tables, used)
     _add_memory(rows, recording, used)
     _add_collectives(rows, tables, used, kernels)
     _add_activities(rows, tables, used, graphs)
     _add_synchronizations(rows, tables, graphs)
     _add_graphs(rows, tables, used, graphs)
+    _add_host_accesses(rows, tables, used, accessed)
     found = rows.ordered()
     return _with_streams(found, tables, used)
 
@@ -256,6 +263,19 @@ def _add_collectives(
         first_touch=first,
         activity=kernels,
         call=call,
+    )
+
+
+def _add_host_accesses(
+    rows: _Rows, tables: "Tables", used: "Touches", accessed: "NDArray[Any]"
+) -> None:
+    first, count = _touches_of(used, tables["api_calls"].num_rows + np.arange(len(accessed)))
+    rows.add(
+        plain(tables[HOST_ACCESSES]["time"])[accessed],
+        Code.HOST_ACCESS,
+        touches=count,
+        first_touch=first,
+        host_access=accessed,
     )
 
 
@@ -439,5 +459,5 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
         "is_host_written": np.append(are_host_written(tables, used), 0).astype(np.uint8),
         "is_private": np.append(are_private(tables, used), 0).astype(np.uint8),
     }
-    rows = (merged(name, -1) for name in ("event", "call", "graph_call"))
+    rows = (merged(name, -1) for name in ("event", "call", "graph_call", "host_access"))
     return Operations(columns, taken, sizes, merged("stream_id", 0), activity, *rows)

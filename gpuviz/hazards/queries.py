@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
 # The clocks of the host and of the GPU agree to this, in ns.
-_CLOCKS_AGREE = 20_000
+CLOCKS_AGREE = 20_000
 
 
 def unsuccessful(
@@ -48,7 +48,7 @@ def unsuccessful(
     for stream in np.unique(streams[is_query & of_stream]).tolist():
         rows = np.flatnonzero(is_query & of_stream & (streams == stream))
         ended[rows] = _last_end(tables, stream, time[rows])
-    late: NDArray[Any] = is_query & (ended > plain(table["end"]) + _CLOCKS_AGREE)
+    late: NDArray[Any] = is_query & (ended > plain(table["end"]) + CLOCKS_AGREE)
     return late
 
 

@@ -33,10 +33,21 @@ def is_of_graph(hazard: "Hazard") -> bool:
     return hazard.first.mode in {"frees", "reuses"}
 
 
+_TITLES_OF_HOST = {
+    "RAW": "pinned memory read by the host before the copy to it has ended",
+    "WAR": "pinned memory overwritten by the host before the copy from it has ended",
+    "WAW": "pinned memory written by the host while a copy to it may still write",
+}
+
+
 def what(hazard: "Hazard") -> str:
     """Return what happens in a hazard, in a few words."""
     if is_of_graph(hazard):
         return _TITLES_OF_GRAPHS[hazard.kind]
+    if hazard.second.is_of_host:
+        return _TITLES_OF_HOST[hazard.kind]
+    if hazard.workspace and hazard.kind in ("RAW", "WAR", "WAW"):
+        return f"{hazard.workspace} used by two streams at once"
     own = _TITLES_OF_PINNED if hazard.memory == "pinned" else {}
     return own.get(hazard.kind, _TITLES[hazard.kind])
 
@@ -51,8 +62,18 @@ def title(hazard: "Hazard") -> str:
     return f"{tier} ({format_bytes(hazard.bytes)}, {pairs}, {seen})"
 
 
+def place(hazard: "Hazard", operation: "HazardOperation") -> str:
+    """Return the line of one of the operations of a hazard, as it is called next to the other."""
+    is_again = operation is hazard.second and operation.site == hazard.first.site
+    is_loop = is_again and operation.activity >= 0
+    return f"a later iteration of {operation.site}" if is_loop else operation.site
+
+
 def done(hazard: "Hazard", operation: "HazardOperation") -> str:
     """Return what one of the operations of a hazard does, in a few words."""
+    if operation.is_of_host:
+        place = " before this call" if operation.is_before_site else ""
+        return f"the host {operation.mode} it{place}"
     if hazard.memory == "pinned" and operation.event >= 0:
         is_free = operation.mode == "frees"
         return "the program frees it" if is_free else "the program gets it for another array"

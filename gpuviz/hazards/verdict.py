@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from gpuviz.analysis.default_stream import default_stream_rows
 from gpuviz.hazards.described import described
 from gpuviz.hazards.known import known_hazards
+from gpuviz.hazards.suggestion import suggestion
 from gpuviz.hazards.text import what
 from gpuviz.quantities import format_count, format_counted
 
@@ -32,6 +33,7 @@ class Verdict:
         absent: A sentence on what was looked for and not found.
         is_harmful: Whether a hazard is certain or probable, or forbidden work was found.
         hazards: The number of hazards.
+        suggestion: The fix of the first hazard as lines of a change, as far as they are known.
     """
 
     found: tuple[str, ...]
@@ -39,6 +41,7 @@ class Verdict:
     absent: tuple[str, ...]
     is_harmful: bool
     hazards: int = 0
+    suggestion: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -74,7 +77,9 @@ def joined(parts: "Iterable[Verdict]") -> Verdict:
         for name in ("found", "unknown", "absent")
     )
     is_harmful = any(part.is_harmful for part in parts)
-    return Verdict(found, unknown, absent, is_harmful, sum(part.hazards for part in parts))
+    hazards = sum(part.hazards for part in parts)
+    changes = tuple(line for part in parts for line in part.suggestion)
+    return Verdict(found, unknown, absent, is_harmful, hazards, changes)
 
 
 def without_verdict(reason: str) -> Verdict:
@@ -90,7 +95,7 @@ def _of_hazards(recording: "RecordingData") -> Verdict:
     if not found:
         return Verdict((), (), ("no hazards between streams",), is_harmful=False)
     is_harmful = any(each.tier != "latent" for each in found)
-    return Verdict((summary(found),), (), (), is_harmful, len(found))
+    return Verdict((summary(found),), (), (), is_harmful, len(found), suggestion(found[0]))
 
 
 def summary(found: "Sequence[Hazard]") -> str:

@@ -29,7 +29,7 @@ SPACES = {
         *(("activities", "correlation"), ("api_calls", "correlation")),
         *(("synchronizations", "correlation"), ("launch_blocks", "correlation")),
         *(("graph_calls", "correlation"), ("memory_operations", "correlation")),
-        ("overheads", "correlation"),
+        *(("overheads", "correlation"), ("host_accesses", "correlation")),
     ),
     "range": (
         *(("ranges", "id"), ("ranges", "parent"), ("memory_events", "range")),

@@ -33,6 +33,7 @@ _TIMES = {
     "api_calls": ("time", "end"),
     "synchronizations": ("time", "end"),
     "memory_operations": ("time",),
+    "host_accesses": ("time",),
     "overheads": ("time", "end"),
     "collectives": ("time",),
     "ranges": ("time", "end"),
@@ -49,16 +50,26 @@ _UNTIMED = {
 _ADDRESSES = {(_EVENTS, "address"), ("launch_blocks", "block"), ("launch_blocks", "address")}
 _ADDRESSES |= {("memory_operations", "address"), (_HOST_EVENTS, "address")}
 _ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
+_ADDRESSES |= {("host_accesses", "address")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
 _MOST_THREADS = 2**32 - 1
 _MOST_DEVICES = 2**15
-_OF_THREADS = (_EVENTS, _HOST_EVENTS, "api_calls", "overheads", "collectives", "ranges")
+_OF_THREADS = (
+    _EVENTS,
+    _HOST_EVENTS,
+    "api_calls",
+    "overheads",
+    "collectives",
+    "ranges",
+    "host_accesses",
+)
 _IDS = {
     ("activities", "launch"): "launch",
     ("api_calls", "stack"): "stack",
     (_EVENTS, "stack"): "stack",
     (_HOST_EVENTS, "stack"): "stack",
+    ("host_accesses", "stack"): "stack",
     (_EVENTS, "pool"): "pool",
     **{(table, "thread"): "thread" for table in _OF_THREADS},
     **{(table, "name"): "string" for table in ("activities", "api_calls", "graph_calls")},

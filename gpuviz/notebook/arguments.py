@@ -179,7 +179,9 @@ def _add_recording_options(parser: _Parser) -> None:
         help="whether freed memory is reused only after other streams that use it",
     )
     parser.add_argument(
-        "--poison", action="store_true", help="fill freed memory, and look for later writes to it"
+        "--poison",
+        action="store_true",
+        help="fill freed memory, look for later writes to it, and guard pinned memory",
     )
     parser.add_argument(
         "--simulated", metavar="NAME", help="record the gpuviz.SimulatedGPU of this name"

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from gpuviz.analysis.processes import device_names
 from gpuviz.conclusions.wording import nothing_found, sentences, unknown
 from gpuviz.hazards.known import unknown as unknown_hazards
-from gpuviz.hazards.text import NOTHING_FOUND, done, title
+from gpuviz.hazards.one_wait import of_one_wait
+from gpuviz.hazards.suggestion import suggestion
+from gpuviz.hazards.text import NOTHING_FOUND, done, place, title
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
     from gpuviz.hazards.hazard import Hazard, HazardOperation
+    from gpuviz.hazards.one_wait import HazardsOfOneWait
 
 
 def conclusions_text(
@@ -57,12 +60,13 @@ def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
         return unknown_hazards(recording) or NOTHING_FOUND
     names = device_names(recording)
     return "\n\n".join(
-        "\n".join(_hazard(number, hazard, names.get(hazard.device, "")))
-        for number, hazard in enumerate(found, start=1)
+        "\n".join(_hazards(number, hazards, names.get(hazards.hazards[0].device, "")))
+        for number, hazards in enumerate(of_one_wait(recording, found), start=1)
     )
 
 
-def _hazard(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
+def _hazards(number: int, hazards: "HazardsOfOneWait", device: str) -> "Iterator[str]":
+    hazard, *others = hazards.hazards
     yield f"{number}. {title(hazard)}"
     if device:
         yield f"   in {device}"
@@ -71,10 +75,16 @@ def _hazard(number: int, hazard: "Hazard", device: str) -> "Iterator[str]":
     yield f"   allocated in {hazard.allocated}"
     if hazard.freed and hazard.second.mode != "frees":
         yield f"   freed in {hazard.freed}"
-    yield f"   fix: {hazard.fix}"
+    yield f"   fix: {hazards.fix}"
+    if not others:
+        yield from (f"      {line}" for line in suggestion(hazard))
+    if others:
+        yield f"   it also orders {format_counted(len(others), 'more conflict')}:"
+    for each in others:
+        yield f"      {each.kind}, {each.tier}: {each.first.site} and {each.second.site}"
 
 
-def _operation(place: str, hazard: "Hazard", operation: "HazardOperation") -> "Iterator[str]":
-    yield f"   {place} {done(hazard, operation)}, {operation.site}"
+def _operation(rank: str, hazard: "Hazard", operation: "HazardOperation") -> "Iterator[str]":
+    yield f"   {rank} {done(hazard, operation)}, {place(hazard, operation)}"
     if operation.source:
         yield f"          {operation.source}"

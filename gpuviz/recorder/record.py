@@ -66,14 +66,17 @@ def record(  # noqa: PLR0913 - the options are independent
             ``streams``, ``launch_sites`` and ``launch_blocks``.
         poison: For debugging: whether to fill freed memory with 0xFF (NaN in floating-point
             numbers) on its stream, and to check when it is used again that nothing wrote to it
-            (`gpuviz.Recording.writes_after_free`). It needs the same.
+            (`gpuviz.Recording.writes_after_free`). It also protects the pages of pinned memory
+            while a copy is pending, so that an access of the host is a hazard with its line. It
+            needs the same.
         quarantine: For debugging: hold freed memory back until it has this many bytes, oldest
             first, or until the device has no other memory left. It needs
             ``allocator="caching"``.
         hazards: Whether to look for unordered operations on the same memory when the recording
             ends. They are stored in it (`gpuviz.Recording.hazards`), and a program that exits
             prints how many there are. It needs ``streams``, ``stacks``, ``launch_sites`` and
-            ``launch_blocks``, which are on by default, and costs nothing while recording.
+            ``launch_blocks``, which are on by default. While recording, it costs only what reading
+            a part of the pinned memory of copies takes, to find what the host writes too early.
         forbid_default_stream: Whether to list the launches, copies and memsets on the legacy
             default stream (`gpuviz.Recording.default_stream_work`) in the report and when the
             program exits. It needs ``streams``, ``stacks`` and ``launch_sites``.

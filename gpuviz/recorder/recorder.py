@@ -19,6 +19,7 @@ from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
 from gpuviz.hazards.verdict import verdict, without_verdict
 from gpuviz.messages import log
+from gpuviz.quantities import format_counted
 from gpuviz.recorder.ending import Ending
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
@@ -116,7 +117,12 @@ class Recorder:
         self._device_links: Mapping[str, Any] = {}
 
     def _new_session(self) -> _core.Session:
-        return _core.Session(stack_depth=self._stack_depth, launch_blocks=self._launch_blocks)
+        return _core.Session(
+            stack_depth=self._stack_depth,
+            launch_blocks=self._launch_blocks,
+            compares_sources=self._hazards or self._prevention.poison,
+            guards_pages=self._prevention.poison,
+        )
 
     def start(self) -> None:
         """Start recording.
@@ -449,13 +455,15 @@ class Recorder:
     def _own_cost_ns(self) -> int:
         pump_ns = 0 if self._pump is None else self._pump.cpu_ns
         in_program_ns = int(self._event_cost_ns * self._session.events)
+        in_program_ns += self._session.comparison_ns
         return in_program_ns + self._session.collector_cpu_ns + pump_ns
 
     def _all_notes(self) -> tuple[str, ...]:
         failure = None if self._store is None else self._store.failure
         lost = () if self._pump is None else (*self._pump.notes, *self._pump.stack_notes)
         failed = () if failure is None else (failure,)
-        return (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
+        notes = (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
+        return (*notes, *_not_compared(self._session.skipped_comparisons))
 
     def _clock_ns(self) -> int:
         began = self._session.start_ns
@@ -510,6 +518,18 @@ class Recorder:
         self._statistics.abandon_after_fork()
         if self._pump is not None:
             self._pump.abandon_after_fork()
+
+
+def _not_compared(copies: int) -> tuple[str, ...]:
+    """Return a sentence on copies whose pinned memory was not compared; nothing without any."""
+    if not copies:
+        return ()
+    counted = format_counted(copies, "copy", "copies")
+    sentence = (
+        f"The pinned memory of {counted} was not compared, to keep the overhead low; "
+        "what the host wrote to it too early was not found."
+    )
+    return (sentence,)
 
 
 def _abandon_active() -> None:

@@ -5,21 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 import gpuviz
 from tests.litmus.devices import on_devices
+from tests.litmus.host_memory import HostUse, with_host_memory
 from tests.litmus.program import Operation, Program
 
 if TYPE_CHECKING:
     from gpuviz.hazards.hazard import HazardOperation
+    from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedArray
     from gpuviz.simulation.stream import SimulatedEvent, SimulatedGraph, SimulatedStream
 
-# What the simulated GPU has no call for: parts of blocks, unknown and atomic accesses, the host's
-# own accesses, captures of anything but kernels on one stream, value operations, stream-ordered
-# memory. A recording does not show whether an event was never recorded or was before the recording.
+# What the simulated GPU has no call for: parts of blocks, unknown and atomic accesses, captures of
+# anything but kernels on one stream, value operations, stream-ordered memory. A recording
+# does not show whether an event was never recorded or was before the recording.
 _SUPPORTED = {
     "launch", "copy", "memset", "event_record", "stream_wait_event", "event_synchronize",
     "stream_synchronize", "device_synchronize", "event_query", "stream_query",
     "stream_create", "stream_destroy", "malloc", "free", "record_stream",
-    "begin_capture", "end_capture", "graph_launch",
+    "begin_capture", "end_capture", "graph_launch", "host_access",
 }  # fmt: skip
 _KERNEL_S = 1e-3
 _LONG_S = 1.0
@@ -98,9 +100,12 @@ class _Run:
         self.mallocs: list[str] = []
         self.graphs: dict[str, SimulatedGraph] = {}
         self.capturing: set[str] = set()
+        self.host_copies: list[HostUse] = []
+        self.host_accesses: list[HostUse] = []
         self.devices: dict[int, int] = {}
         self.legacy: list[int] = []
         self.synchronized: list[int] = []
+        self.marker = self.gpu.Stream(non_blocking=True)
         for name, kind in program.streams.items():
             self.add_stream(name, kind, program.devices.get(name, 0))
         for name, (size, is_pinned) in program.blocks.items():
@@ -126,6 +131,12 @@ class _Run:
                 legacy=self.legacy,
                 synchronized=[*self.synchronized, 0],
             )
+        of_host: dict[int, str] = {}
+        if self.host_copies or self.host_accesses:
+            pinned = {name: size for name, (size, held) in self.program.blocks.items() if held}
+            recording, of_host = with_host_memory(
+                recording, pinned, self.host_copies, self.host_accesses, self._marks(recording)
+            )
         calls = recording.tables["activities"]["correlation"].to_pylist()
         rank = {correlation: place for place, correlation in enumerate(sorted(set(calls)))}
         events = recording.tables["memory_events"]["action"].to_pylist()
@@ -133,6 +144,8 @@ class _Run:
         mallocs = [row for row, action in enumerate(events) if action == "alloc"]
 
         def name(operation: "HazardOperation") -> str:
+            if operation.is_of_host:
+                return of_host[operation.stack]
             if operation.activity >= 0:
                 return self.activities[rank[calls[operation.activity]]]
             if operation.event in mallocs:
@@ -141,6 +154,23 @@ class _Run:
 
         # Blocks of the program that it does not free end when the recording is read.
         return {(each.kind, name(each.first), name(each.second)) for each in recording.hazards()}
+
+    def _marks(self, recording: "Recording") -> list[int]:
+        """Return when the host accessed memory: it recorded an event on a stream of its own."""
+        waits = recording.tables["synchronizations"].to_pylist()
+        streams = recording.tables["streams"].to_pylist()
+        (marker,) = (row["id"] for row in streams if row["handle"] == self.marker.ptr)
+        calls = {
+            row["correlation"]: row["time"] for row in recording.tables["api_calls"].to_pylist()
+        }
+        return [calls[row["correlation"]] for row in waits if row["stream"] == marker]
+
+    def host_access(self, o: Operation) -> None:
+        for mode in ("read", "write"):
+            for block in o.fields.get(f"{mode}s", ()):
+                place = len(self.host_accesses)
+                self.host_accesses.append(HostUse(o.id, block, mode, place))
+                self.marker.record(self.gpu.Event())
 
     def add_stream(self, name: str, kind: str, device: int) -> None:
         stream = self.streams[name] = self.gpu.Stream(non_blocking=kind == "non_blocking")
@@ -176,6 +206,9 @@ class _Run:
         self.activities.append(o.id)
         stream = self.streams["legacy"] if o.sync else self.stream(o)
         is_pinned = "pageable" not in (o.source, o.destination)
+        host, mode = (o.source, "read") if o.kind == "host_to_device" else (o.destination, "write")
+        if _is_pinned(self.program, host):
+            self.host_copies.append(HostUse(o.id, host, mode, len(self.activities) - 1))
         with stream:
             if o.kind == "host_to_device":
                 array = self.blocks[o.destination]

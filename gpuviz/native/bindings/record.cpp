@@ -11,6 +11,7 @@
 #include "bindings/column_arrays.hpp"
 #include "python/gil.hpp"
 #include "python/python_stack.hpp"
+#include "record/pinned_sources.hpp"
 #include "record/session.hpp"
 
 namespace nb = nanobind;
@@ -111,7 +112,8 @@ std::vector<Stack> new_stacks(Session& session, std::uint32_t first_id) {
 }
 
 void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
-                  std::size_t max_stacks, std::size_t stack_depth, bool launch_blocks) {
+                  std::size_t max_stacks, std::size_t stack_depth, bool launch_blocks,
+                  bool compares_sources, bool guards_pages) {
     if (!(interval_ms > 0 && interval_ms <= 60'000)) {
         throw std::invalid_argument("interval_ms must be above 0 and at most 60000, got " +
                                     nb::cast<std::string>(nb::str(nb::float_(interval_ms))) + ".");
@@ -121,6 +123,8 @@ void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
         .interval = std::chrono::microseconds(std::llround(std::ceil(interval_ms * 1000))),
         .max_stacks = max_stacks,
         .launch_blocks = launch_blocks,
+        .compares_sources = compares_sources,
+        .guards_pages = guards_pages,
     };
     std::unique_ptr<record::StackWalker> walker;
     if (stack_depth != 0) {
@@ -158,6 +162,20 @@ void bind_counters(nb::class_<Session>& session) {
         .def("measure_event_cost_ns", &Session::measure_event_cost_ns,
              "Return the estimated cost of one event, in ns, on the thread that causes it.")
         .def_prop_ro("collector_cpu_ns", &Session::collector_cpu_ns)
+        .def_prop_ro(
+            "comparison_ns",
+            [](Session& session) {
+                const record::PinnedSources* const sources = session.pinned_sources();
+                return sources == nullptr ? 0 : sources->cost_ns();
+            },
+            "Time that comparing pinned memory took.")
+        .def_prop_ro(
+            "skipped_comparisons",
+            [](Session& session) {
+                const record::PinnedSources* const sources = session.pinned_sources();
+                return sources == nullptr ? 0 : sources->skipped();
+            },
+            "Copies whose pinned memory was not compared.")
         .def_prop_ro("start_ns", &Session::start_ns,
                      "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")
         .def_prop_ro("wall_start_ns", &Session::wall_start_ns,
@@ -179,8 +197,12 @@ void bind_record(nb::module_& m) {
         .def("__init__", &make_session, nb::kw_only(), "ring_capacity"_a = defaults.ring_capacity,
              "interval_ms"_a = 5.0, "max_stacks"_a = defaults.max_stacks, "stack_depth"_a = 64,
              "launch_blocks"_a = defaults.launch_blocks,
+             "compares_sources"_a = defaults.compares_sources,
+             "guards_pages"_a = defaults.guards_pages,
              "`ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call "
-             "stacks off; with `launch_blocks` the blocks that launches touch are found.")
+             "stacks off; with `launch_blocks` the blocks that launches touch are found; with "
+             "`compares_sources` pinned memory that copies read is compared, with "
+             "`guards_pages` that of copies is protected.")
         .def("sink", &Session::sink, "device"_a, nb::rv_policy::reference_internal,
              "The sink of a device; it keeps the session alive.")
         .def("start", &Session::start, nb::call_guard<GilRelease>(),

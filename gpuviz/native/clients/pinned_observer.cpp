@@ -1,6 +1,8 @@
 #include "clients/pinned_observer.hpp"
 
 #include "record/clock.hpp"
+#include "record/page_guard.hpp"
+#include "record/pinned_sources.hpp"
 #include "record/thread_id.hpp"
 
 namespace gpuviz::clients {
@@ -28,6 +30,12 @@ void PinnedObserver::freed(std::uint64_t address) {
     if (session_ != nullptr) {
         const std::int64_t now = record::now_ns();
         const record::CallSite site = call_site();
+        if (record::PageGuard* const guard = session_->page_guard()) {
+            guard->lift(address, found->second.size);
+        }
+        if (record::PinnedSources* const sources = session_->pinned_sources()) {
+            sources->removed(address, {now, site});
+        }
         write(Action::free_requested, address, found->second, now, site);
         write(Action::free_completed, address, found->second, now, site);
     }
@@ -49,6 +57,11 @@ void PinnedObserver::set_session(record::Session* session, bool stacks) {
 void PinnedObserver::write(Action action, std::uint64_t address, const Block& block,
                            std::int64_t time, const record::CallSite& site) {
     record::ActivityLog& log = session_->log();
+    if (record::PinnedSources* const sources = session_->pinned_sources()) {
+        if (action == Action::alloc) {
+            sources->added(address, block.size);
+        }
+    }
     if (record::BlockTouches* const touches = session_->touches()) {
         if (action != Action::free_requested) {
             touches->changed(time, address, action == Action::alloc ? block.size : 0);

@@ -7,6 +7,8 @@
 #include "cupti/cupti_tracer.hpp"
 #include "record/clock.hpp"
 #include "record/host_content.hpp"
+#include "record/page_guard.hpp"
+#include "record/pinned_sources.hpp"
 #include "record/thread_id.hpp"
 
 // The callbacks inside the program's CUDA calls.
@@ -112,6 +114,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         if (is_followed(call)) {
             follow_exit(call, data, touches, 0);
         }
+        note_host_memory(call, data, began_ns, 0);
         return;
     }
     const CuptiStreams::Used used = stream_used(call, data);
@@ -125,6 +128,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         .range = session_.current_range(),
         .stream = call.may_be_between_devices() ? used.id : 0,
     };
+    note_host_memory(call, data, began_ns, row.stack);
     launches_.fetch_add(is_launch, std::memory_order_relaxed);
     if (data.context != nullptr) {
         note_recorded_call(call, data, used.id, began_ns, row.stack, touches);
@@ -168,6 +172,7 @@ void CuptiTracer::on_enter(const CuptiCall& call, const CUpti_CallbackData& data
     if (is_followed(call)) {
         follow_enter(call, data);
     }
+    enter_wait(call, data);
 }
 
 void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& data,
@@ -284,6 +289,77 @@ void CuptiTracer::note_pinned_copy(const CuptiCall& call, const CUpti_CallbackDa
                      std::span(addresses).first(count));
     } catch (const std::exception&) {
         session_.log().count_lost(1);
+    }
+}
+
+// What waits, or may: once it knows that a copy has ended, the host does what it likes.
+void CuptiTracer::enter_wait(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
+    using Kind = CuptiCall::Kind;
+    const bool is_synchronous = call.kind == Kind::copy && call.stream < 0;
+    if (call.kind != Kind::event_synchronize && call.kind != Kind::stream_synchronize &&
+        call.kind != Kind::device_synchronize && !is_synchronous) {
+        return;
+    }
+    if (record::PageGuard* const guard = session_.page_guard()) {
+        guard->lift_all();
+    }
+    record::PinnedSources* const sources = session_.pinned_sources();
+    if (sources == nullptr || !sources->has_pending()) {
+        return;
+    }
+    record::StreamCall waiting = stream_call_of(call, data.functionParams);
+    if (is_synchronous) {
+        waiting.kind = record::StreamCall::Kind::device_synchronize;
+    }
+    sources->waits(waiting,
+                   {std::int64_t(*data.correlationData),
+                    {.stack = session_.capture_stack(), .thread = record::current_thread_id()}});
+}
+
+void CuptiTracer::note_host_memory(const CuptiCall& call, const CUpti_CallbackData& data,
+                                   std::int64_t began_ns, std::uint32_t stack) noexcept {
+    using Kind = CuptiCall::Kind;
+    record::PinnedSources* const sources = session_.pinned_sources();
+    record::PageGuard* const guard = session_.page_guard();
+    if (sources == nullptr || !has_succeeded(data)) {
+        return;
+    }
+    const record::PinnedSources::Moment moment{
+        began_ns, {.stack = stack, .thread = record::current_thread_id()}};
+    const record::StreamCall made = stream_call_of(call, data.functionParams);
+    const bool is_query = call.kind == Kind::event_query || call.kind == Kind::stream_query;
+    if (call.kind == Kind::copy && call.names_the_host() && call.stream >= 0) {
+        const std::int16_t host = call.is_from_host() ? call.source : call.destination;
+        const record::PinnedSources::Copy copy{
+            made.stream, member_at<std::uint64_t>(data.functionParams, host),
+            std::uint64_t(member_at<std::size_t>(data.functionParams, call.count)) * call.element,
+            data.correlationId};
+        if (captures_.is_any_open() || !sources->contains(copy)) {
+            return;
+        }
+        if (call.is_from_host()) {
+            sources->copied(copy, moment);
+        }
+        if (guard != nullptr) {
+            guard->protect(copy, call.is_from_host() ? AccessMode::read : AccessMode::write);
+        }
+        return;
+    }
+    if (is_query && guard != nullptr) {
+        guard->lift_all();
+    }
+    if (!sources->has_pending()) {
+        return;
+    }
+    if (call.kind == Kind::event_record || call.kind == Kind::event_destroy) {
+        sources->followed(made);
+    } else if (is_query) {
+        sources->waits(
+            {.kind = call.kind == Kind::event_query ? record::StreamCall::Kind::event_synchronize
+                                                    : record::StreamCall::Kind::stream_synchronize,
+             .stream = made.stream,
+             .event = made.event},
+            moment);
     }
 }
 

@@ -125,7 +125,7 @@ constexpr std::array kLayouts{
 #undef GPUVIZ_WITH_EVENT
 
 // Launches, copies, calls that block the host, and calls that make the device wait for the driver.
-constexpr std::array<std::string_view, 27> kTraced{
+constexpr std::array<std::string_view, 28> kTraced{
     "cuLaunch",
     "cuGraphLaunch",
     "cuMemcpy",
@@ -153,6 +153,7 @@ constexpr std::array<std::string_view, 27> kTraced{
     "cuGraphInstantiate",
     "cuStreamCreate",
     "cuStreamDestroy",
+    "cuStreamAddCallback",
 };
 
 // Kinds of calls about graphs that have several versions, by the start of their names.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "record/clock.hpp"
+#include "record/pinned_sources.hpp"
 
 namespace gpuviz::cupti {
 namespace {
@@ -71,6 +72,9 @@ void CuptiTracer::stop() noexcept {
         }
     }
     enable_callbacks(false);  // also so that our own wait is not recorded
+    if (record::PinnedSources* const sources = session_.pinned_sources()) {
+        sources->finish({record::now_ns(), {}});
+    }
     synchronize_contexts();
     disable_activities();
     library_->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);

@@ -91,6 +91,10 @@ class CuptiTracer {
                      std::uint32_t stack) noexcept;
     // Reports an asynchronous copy from or to pinned memory.
     void note_pinned_copy(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
+    // Follows copies from pinned memory until the program waits for them.
+    void enter_wait(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
+    void note_host_memory(const CuptiCall& call, const CUpti_CallbackData& data,
+                          std::int64_t began_ns, std::uint32_t stack) noexcept;
     [[nodiscard]] record::StreamCalls* follower_of(const CUpti_CallbackData& data);
     void on_graph_call(const CuptiCall& call, const CUpti_CallbackData& data);
     void on_graph_records(const CuptiCall& call, const CUpti_CallbackData& data);

@@ -26,6 +26,7 @@ enum class Code : std::uint8_t {
     instantiate,
     launch_graph,
     synchronize_all,
+    host_access,
 };
 
 enum class CopyKind : std::uint8_t {

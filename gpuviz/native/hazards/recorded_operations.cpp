@@ -118,6 +118,9 @@ class Feed {
             case Code::synchronize_all:
                 engine_.synchronize_all(0);
                 break;
+            case Code::host_access:
+                engine_.host_access(operation, 0, taken_);
+                break;
             default:
                 throw std::invalid_argument("row " + std::to_string(row) + " has no code");
         }

@@ -24,6 +24,7 @@ class ActivityLog {
     ColumnLog<LaunchBlockRow> launch_blocks;
     ColumnLog<GraphCallRow> graph_calls;
     ColumnLog<HostMemoryEventRow> host_memory_events;
+    ColumnLog<HostAccessRow> host_accesses;
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
     ColumnLog<CollectiveRow> collectives;
@@ -61,6 +62,7 @@ class ActivityLog {
         visit("launch_blocks", self.launch_blocks);
         visit("graph_calls", self.graph_calls);
         visit("host_memory_events", self.host_memory_events);
+        visit("host_accesses", self.host_accesses);
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
         visit("collectives", self.collectives);

@@ -213,6 +213,30 @@ struct HostMemoryEventRow {
     }
 };
 
+// An access of the host itself to memory that a copy may still have been using.
+struct HostAccessRow {
+    std::int64_t time;
+    AccessMode mode;
+    std::uint32_t correlation;  // of the copy
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint32_t stack;
+    std::uint32_t thread;
+    std::uint8_t exact;  // 0: the access was before the call of `stack`, else there
+
+    static constexpr auto fields() {
+        using Self = HostAccessRow;
+        return std::tuple{Field{"time", &Self::time},
+                          Field{"mode", &Self::mode},
+                          Field{"correlation", &Self::correlation},
+                          Field{"address", &Self::address},
+                          Field{"bytes", &Self::bytes},
+                          Field{"stack", &Self::stack},
+                          Field{"thread", &Self::thread},
+                          Field{"exact", &Self::exact}};
+    }
+};
+
 struct OverheadRow {
     std::int64_t time;
     std::int64_t end;

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "record/clock.hpp"
+#include "record/page_guard.hpp"
+#include "record/pinned_sources.hpp"
 #include "record/thread_id.hpp"
 
 namespace gpuviz::record {
@@ -21,6 +23,8 @@ Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> wal
       log_(std::make_unique<ActivityLog>()),
       ranges_(std::make_unique<Ranges>(*log_)),
       touches_(options.launch_blocks ? std::make_unique<BlockTouches>() : nullptr),
+      pinned_sources_(options.compares_sources ? std::make_unique<PinnedSources>(*log_) : nullptr),
+      page_guard_(options.guards_pages ? std::make_unique<PageGuard>(*this) : nullptr),
       shared_(std::make_unique<Shared>(log_->streams)) {
     Ring<MemoryEvent>::check_capacity(options.ring_capacity);
     if (options.interval.count() <= 0) {
@@ -67,6 +71,9 @@ void Session::start() {
     pthread_setname_np(shared_->thread.native_handle(), "gpuviz-collect");
     running_ = true;
     ranges_->start();
+    if (page_guard_) {
+        page_guard_->start();
+    }
 }
 
 void Session::stop() {
@@ -76,6 +83,9 @@ void Session::stop() {
         return;
     }
     ranges_->stop();
+    if (page_guard_) {
+        page_guard_->stop();
+    }
     {
         const std::lock_guard lock(shared_->mutex);
         shared_->stopping = true;

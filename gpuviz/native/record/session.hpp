@@ -25,11 +25,16 @@
 
 namespace gpuviz::record {
 
+class PageGuard;
+class PinnedSources;
+
 struct SessionOptions {
     std::size_t ring_capacity = std::size_t{1} << 16;  // events, a power of two; one ring a device
     std::chrono::microseconds interval{5000};          // between two drains
     std::size_t max_stacks = std::size_t{1} << 17;
-    bool launch_blocks = false;  // whether to find the blocks that launches touch
+    bool launch_blocks = false;     // whether to find the blocks that launches touch
+    bool compares_sources = false;  // whether to compare pinned memory that copies read
+    bool guards_pages = false;      // whether to protect pinned memory that copies use
 };
 
 // One recording: a ring for each device, the collector thread that drains them into columns, and
@@ -69,6 +74,11 @@ class Session {
     [[nodiscard]] std::uint32_t current_range() noexcept { return ranges_->current(); }
     // Null unless SessionOptions::launch_blocks.
     [[nodiscard]] BlockTouches* touches() noexcept { return touches_.get(); }
+
+    // Null unless SessionOptions::compares_sources.
+    [[nodiscard]] PinnedSources* pinned_sources() const noexcept { return pinned_sources_.get(); }
+    // Null unless SessionOptions::guards_pages.
+    [[nodiscard]] PageGuard* page_guard() const noexcept { return page_guard_.get(); }
 
     // Who follows the program's calls about the streams of a device; null: nobody. It must outlive
     // the tracer's recording, and is set before it, or as soon as the device is used.
@@ -157,6 +167,8 @@ class Session {
     std::unique_ptr<ActivityLog> log_;
     std::unique_ptr<Ranges> ranges_;
     std::unique_ptr<BlockTouches> touches_;
+    std::unique_ptr<PinnedSources> pinned_sources_;
+    std::unique_ptr<PageGuard> page_guard_;
     std::array<std::atomic<EventRing*>, max_devices> rings_{};
     std::array<std::atomic<StreamCalls*>, max_devices> stream_calls_{};
     std::atomic<PinnedUses*> pinned_uses_{nullptr};

@@ -15,6 +15,8 @@
 #include "cupti/cupti_records.hpp"
 #include "python/python_stack.hpp"
 #include "record/clock.hpp"
+#include "record/page_guard.hpp"
+#include "record/pinned_sources.hpp"
 #include "record/session.hpp"
 #include "record/thread_id.hpp"
 #include "testing/bare_cupti.hpp"
@@ -85,6 +87,42 @@ double parse_records(gpuviz::record::Session& session, std::size_t count) {
     gpuviz::cupti::CuptiRecords records(cupti, session.log(), true);
     return mean_ns(std::int64_t(count),
                    [&](std::int64_t i) { records.parse(*made.records()[std::size_t(i)]); });
+}
+
+gpuviz::record::PinnedSources::Moment moment_of(gpuviz::record::Session& session) {
+    return {gpuviz::record::now_ns(),
+            {.stack = session.capture_stack(), .thread = gpuviz::record::current_thread_id()}};
+}
+
+void copy_pinned(gpuviz::record::Session& session, std::uint64_t stream, std::uint64_t address,
+                 std::uint64_t bytes, std::uint32_t correlation, bool reads) {
+    using gpuviz::record::AccessMode;
+    const gpuviz::record::PinnedSources::Copy copy{stream, address, bytes, correlation};
+    if (reads) {
+        session.pinned_sources()->copied(copy, moment_of(session));
+    }
+    if (gpuviz::record::PageGuard* const guard = session.page_guard()) {
+        guard->protect(copy, reads ? AccessMode::read : AccessMode::write);
+    }
+}
+
+void wait_for_pinned(gpuviz::record::Session& session, std::optional<std::uint64_t> stream,
+                     std::optional<std::uint64_t> event) {
+    using Kind = gpuviz::record::StreamCall::Kind;
+    if (gpuviz::record::PageGuard* const guard = session.page_guard()) {
+        guard->lift_all();
+    }
+    const Kind kind = event    ? Kind::event_synchronize
+                      : stream ? Kind::stream_synchronize
+                               : Kind::device_synchronize;
+    session.pinned_sources()->waits(
+        {.kind = kind, .stream = stream.value_or(0), .event = event.value_or(0)},
+        moment_of(session));
+}
+
+void record_pinned(gpuviz::record::Session& session, std::uint64_t stream, std::uint64_t event) {
+    session.pinned_sources()->followed(
+        {.kind = gpuviz::record::StreamCall::Kind::event_record, .stream = stream, .event = event});
 }
 
 // An object whose deallocation captures a stack, like the deallocation of an array.
@@ -180,5 +218,12 @@ NB_MODULE(_testing, m) {
              "kinds"_a = nb::none())
         .def("start", &gpuviz::testing::BareCupti::start, nb::call_guard<nb::gil_scoped_release>())
         .def("stop", &gpuviz::testing::BareCupti::stop, nb::call_guard<nb::gil_scoped_release>());
+    m.def("copy_pinned", &copy_pinned, "session"_a, nb::kw_only(), "stream"_a, "address"_a,
+          "bytes"_a, "correlation"_a, "reads"_a,
+          "A call has enqueued a copy that reads pinned memory, or writes it.");
+    m.def("record_pinned", &record_pinned, "session"_a, nb::kw_only(), "stream"_a, "event"_a,
+          "A call has recorded an event.");
+    m.def("wait_for_pinned", &wait_for_pinned, "session"_a, nb::kw_only(), "stream"_a = nb::none(),
+          "event"_a = nb::none(), "A call is about to wait for a stream, an event or the device.");
     m.def("thread_id", &gpuviz::record::current_thread_id);
 }

@@ -65,11 +65,31 @@ def judged(folder, *words, options=("--hazards", "--fail")):
     return done.returncode, [line for line in said(done) if not line.startswith("wrote ")]
 
 
-@pytest.mark.parametrize(("options", "code"), [(["--hazards"], 0), (["--hazards", "--fail"], 3)])
-def test_hazards_are_told_when_the_program_exits(folder, options, code):
+SUGGESTION = [
+    "  @@ main ({0}:9)",
+    "    {1}",
+    "  + event = s.record()",
+    "  @@ main ({0}:13)",
+    "  + t.wait_event(event)",
+    "    {2}",
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "suggestion"),
+    [(["--hazards"], 0, []), (["--hazards", "--fail"], 3, SUGGESTION)],
+)
+def test_hazards_are_told_when_the_program_exits(folder, options, code, suggestion):
+    source = [line.strip() for line in PROGRAM.splitlines()]
+    lines = [line.format(folder / "race.py", source[8], source[12]) for line in suggestion]
+
     assert judged(folder, "race.py", options=options) == (
         code,
-        [HAZARD.format(folder / "race.py"), "to print them: gpuviz hazards race.gpuviz"],
+        [
+            HAZARD.format(folder / "race.py"),
+            "to print them: gpuviz hazards race.gpuviz",
+            *lines,
+        ],
     )
     assert len(gpuviz.load(folder / "race.gpuviz").hazards()) == 1
 

@@ -29,6 +29,7 @@ from gpuviz.formats.gpuviz import DERIVED_FOLDER, write_archive, write_stream
 from gpuviz.recording import Recording, load
 from tests.unit.formats.measured import fuzz
 from tests.unit.merging.ranks_of_a_run import MS, ranks
+from tests.unit.recording.from_activities import rows_of
 
 LONGEST_S = 5.0
 MOST_BYTES = 1 << 30
@@ -51,12 +52,19 @@ RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 
 @cache
 def single():
-    """Return a recording of streams, copies, graphs, collectives and pinned memory."""
+    """Return a recording of streams, copies, graphs, collectives and what uses pinned memory."""
     recording = load(RECORDINGS / "one_pool_shared.gpuviz")
     events = recording.tables["memory_events"]
     pinned = events.slice(0, 40).drop_columns(["device", "stream", "pool", "framework"])
     collectives = ranks([[MS, 5 * MS]])[0].tables["collectives"]
+    touched = recording.tables["launch_blocks"].slice(0, 40).to_pylist()
+    accesses = [
+        {"time": MS, "mode": "write", "correlation": row["correlation"], "address": row["address"]}
+        | {"bytes": 64, "stack": 1, "thread": 1, "exact": number % 2}
+        for number, row in enumerate(touched)
+    ]
     rank = {"collectives": collectives, "host_memory_events": pinned}
+    rank["host_accesses"] = rows_of("host_accesses", accesses)
     links = [dict.fromkeys(("other", "access", "native_atomics", "performance_rank"), 1)]
     links[0] |= {"nvlinks": 4, "nvlink_version": 4, "pcie": 20}
     stats = {0: gpuviz.load(RECORDINGS / "fft_filter.gpuviz").memory_stats()}

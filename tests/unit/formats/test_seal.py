@@ -8,6 +8,7 @@ from html import unescape
 import pyarrow as pa
 import pytest
 
+import gpuviz
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.conclusions import ranking as computed
 from gpuviz.data import conclusions, tables
@@ -70,6 +71,34 @@ def test_a_finding_that_a_stranger_forged_is_not_shown(tmp_path, monkeypatch, se
     assert recording.findings() == load(RECORDINGS / "monte_carlo.gpuviz").findings()
     assert "evil" not in unescape(page.read_text())
     assert recording.what_if().num_rows > 1
+
+
+@pytest.mark.parametrize("name", ["hazards", "what_if", "iterations"])
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_verdict_that_a_stranger_hid_is_computed(tmp_path, monkeypatch, name, version):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "stranger"))
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        array = gpu.empty(1 << 20)
+        for _ in range(4):
+            with gpu.Stream(non_blocking=True):
+                gpu.launch("step", writes=[array], duration=1e-3)
+        gpu.synchronize()
+    recording, path = recorder.recording, tmp_path / "run.gpuviz"
+    hidden = conclusions.schemas()[name].empty_table()
+    monkeypatch.setattr(
+        conclusions, "CONCLUSIONS_VERSION", conclusions.CONCLUSIONS_VERSION + version
+    )
+    with path.open("x+b") as file:
+        write_archive(file, recording, derived_for_file(recording))
+        append_conclusions(file, conclusions.marked({name: hidden}, recording))
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
+    loaded = load(path)
+
+    assert len(loaded.hazards()) == len(recording.hazards()) > 0
+    assert loaded.what_if().num_rows == recording.what_if().num_rows > 1
+    assert loaded.iterations().num_rows == recording.iterations().num_rows
 
 
 def test_conclusions_in_an_own_file_are_read(tmp_path, asked):

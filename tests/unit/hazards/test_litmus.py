@@ -12,6 +12,7 @@ from tests.litmus.comparison import differences, subtract
 from tests.litmus.engine import judge
 from tests.litmus.fuzz import disagreements
 from tests.litmus.program import program, programs, read
+from tests.litmus.random_host_programs import random_host_program
 from tests.litmus.random_programs import random_program
 
 FILE = Path(__file__).parents[2] / "litmus" / "data" / "litmus.json.xz"
@@ -54,6 +55,19 @@ def test_the_oracle_judges_a_litmus_program_as_the_specification_does(judged):
 @given(st.integers(0, 2**40))
 def test_the_engine_agrees_with_the_oracle_on_a_random_program(seed):
     assert disagreements(random_program(seed)) == []
+
+
+@given(st.integers(0, 2**40))
+def test_a_recording_in_which_the_host_uses_pinned_memory_is_judged_as_the_oracle_does(seed):
+    judged = program(random_host_program(seed))
+    required, possible = oracle.judge(judged)
+
+    found = simulated.judge(judged)
+    expected, allowed = (
+        {(each.kind, each.first, each.second) for each in hazards}
+        for hazards in (required, [*required, *possible])
+    )
+    assert expected <= found <= allowed
 
 
 WRITE = {"op": "launch", "id": "write", "stream": "s1", "writes": ["A"]}

@@ -1,0 +1,129 @@
+"""Events that were meant to order two operations and do not: recorded or waited for elsewhere."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
+from gpuviz.data.once import Once
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.data.recording_data import RecordingData
+
+_KINDS = DICTIONARIES["synchronizations", "kind"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """When the host issued an operation, and the id of its stream."""
+
+    time: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class MisplacedEvent:
+    """An event whose wait does not order two operations.
+
+    Attributes:
+        mistake: ``early``: it was recorded before the first operation; ``late``: the stream of the
+            second operation waited for it only after that; ``elsewhere``: it was recorded on a
+            stream that had nothing to wait for.
+        record: The call stack of the record.
+        wait: The call stack of the wait.
+        stream: The id of the stream that recorded it.
+    """
+
+    mistake: Literal["early", "late", "elsewhere"]
+    record: int
+    wait: int
+    stream: int
+
+
+class EventUses:
+    """The event records and waits of the streams of a recording."""
+
+    def __init__(self, recording: "RecordingData") -> None:
+        self._tables = tables = recording.tables
+        table, calls = tables["synchronizations"], tables["api_calls"]
+        call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
+        kind = codes(table["kind"], _KINDS)
+        self._columns: dict[str, NDArray[Any]] = {
+            "time": np.append(plain(calls["time"]), 0)[call],
+            "stack": np.append(plain(calls["stack"]), 0)[call],
+            "stream": plain(table["stream"]),
+            "event": plain(table["event_sync_id"]),
+        }
+        is_known = (call >= 0) & (self._columns["event"] != 0)
+        self._records, self._waits = (
+            self._in_order(np.flatnonzero(is_known & (kind == _KINDS.index(name))))
+            for name in ("event_record", "stream_wait_event")
+        )
+
+    def _in_order(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+        ordered: NDArray[Any] = rows[np.argsort(self._columns["time"][rows], kind="stable")]
+        return ordered
+
+    @cached_property
+    def _work(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """When work was issued, in order, and its streams."""
+        calls, activities = self._tables["api_calls"], self._tables["activities"]
+        call = first_rows(plain(calls["correlation"]), plain(activities["correlation"]))
+        rows = np.flatnonzero(call >= 0)
+        times, streams = plain(calls["time"])[call[rows]], plain(activities["stream"])[rows]
+        order = np.argsort(times)
+        return times[order], streams[order]
+
+    def issued(self, activity: int, stream: int) -> Issued | None:
+        """Return when an activity of a stream was issued; None if it is not known."""
+        if activity < 0:
+            return None
+        correlation = self._tables["activities"]["correlation"][activity].as_py()
+        calls = self._tables["api_calls"]
+        rows = np.flatnonzero(plain(calls["correlation"]) == correlation)
+        return Issued(calls["time"][int(rows[0])].as_py(), stream) if len(rows) else None
+
+    def misplaced(self, first: Issued, second: Issued) -> MisplacedEvent | None:
+        """Return the event that would order two operations in another place; None if unknown."""
+        time, stream, event = (self._columns[name] for name in ("time", "stream", "event"))
+        waits = self._waits[stream[self._waits] == second.stream]
+        between = waits[(time[waits] > first.time) & (time[waits] < second.time)]
+        for wait in between[::-1].tolist():
+            records = self._records[event[self._records] == event[wait]]
+            for record in records[time[records] < time[wait]][-1:].tolist():
+                is_of_first = stream[record] == first.stream
+                if is_of_first and time[record] < first.time:
+                    return self._found("early", record, wait)
+                if not is_of_first and time[record] > first.time and self._is_idle(record, second):
+                    return self._found("elsewhere", record, wait)
+        records = self._records[stream[self._records] == first.stream]
+        records = records[(time[records] > first.time) & (time[records] < second.time)]
+        late = waits[(time[waits] > second.time) & np.isin(event[waits], event[records])]
+        if not late.size:
+            return None
+        (record,) = records[event[records] == event[late[0]]][:1].tolist()
+        return self._found("late", record, int(late[0]))
+
+    def _is_idle(self, record: int, second: Issued) -> bool:
+        """Return whether a record covers no work that the waiting stream is not after anyway."""
+        stream, time = (int(self._columns[name][record]) for name in ("stream", "time"))
+        if stream == second.stream:
+            return True
+        times, streams = self._work
+        before = np.searchsorted(times, time)
+        return not bool(np.any(streams[:before] == stream))
+
+    def _found(
+        self, mistake: Literal["early", "late", "elsewhere"], record: int, wait: int
+    ) -> MisplacedEvent:
+        stack, stream = (self._columns[name] for name in ("stack", "stream"))
+        return MisplacedEvent(mistake, int(stack[record]), int(stack[wait]), int(stream[record]))
+
+
+event_uses = Once(EventUses)

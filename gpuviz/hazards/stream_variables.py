@@ -1,0 +1,55 @@
+"""The variables that hold the streams of a program, from the lines that made them."""
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.data.columns import plain
+from gpuviz.data.once import Once
+from gpuviz.data.strings import texts
+
+if TYPE_CHECKING:
+    from gpuviz.data.recording_data import RecordingData
+
+_CREATION = re.compile(r"cu(da)?StreamCreate")
+
+
+@Once
+def stream_variables(recording: "RecordingData") -> dict[int, str]:
+    """Return the variable that the line which made each stream assigns to, by the stream's id.
+
+    A line that assigns to several variables makes as many streams, in this order; of any other
+    number it is not known which is which.
+    """
+    tables = recording.tables
+    calls = tables["api_calls"]
+    names = plain(calls["name"])
+    distinct = np.unique(names)
+    is_creation = [bool(_CREATION.match(text)) for text in texts(tables, distinct)]
+    rows = np.flatnonzero(np.isin(names, distinct[is_creation]))
+    rows = rows[np.argsort(plain(calls["time"])[rows], kind="stable")]
+    begins, ends = (plain(calls[name])[rows] for name in ("time", "end"))
+    lines = {
+        row["id"]: (row["assigned"], row["filename"], row["line"], row["cell"])
+        for row in tables["frames"].to_pylist()
+    }
+    made: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    of_program = (
+        row for row in tables["streams"].to_pylist() if row["kind"] in ("blocking", "non_blocking")
+    )
+    for stream in sorted(of_program, key=lambda row: row["created"]):
+        place = int(np.searchsorted(begins, stream["created"], side="right")) - 1
+        if place >= 0 and stream["created"] <= ends[place]:
+            stack = int(calls["stack"][int(rows[place])].as_py())
+            line = lines.get(recording.call_stacks.user_frame_number(stack), ("",))
+            made[line].append(stream["id"])
+    found: dict[int, str] = {}
+    for (assigned, *_), streams in made.items():
+        variables = [each for each in (assigned or "").split(", ") if each]
+        if len(variables) == 1:
+            variables *= len(streams)
+        if len(variables) == len(streams):
+            found |= dict(zip(streams, variables, strict=True))
+    return found

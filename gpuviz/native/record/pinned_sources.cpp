@@ -1,0 +1,218 @@
+#include "record/pinned_sources.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+
+#include "record/clock.hpp"
+
+namespace gpuviz::record {
+namespace {
+
+// A longer source is read at this many places, spread evenly.
+constexpr std::uint64_t whole_bytes = 1 << 16;
+constexpr std::uint64_t pieces = 64;
+constexpr std::size_t most_pending = 256;
+// What may be read: at some 10 GB/s for memory that is not cached, 2 % of the time.
+constexpr std::uint64_t free_bytes = 64 << 20;
+constexpr std::uint64_t bytes_per_us = 200;
+
+constexpr std::size_t lanes = 4;  // multiplications that do not wait for each other
+
+using Lanes = std::array<std::uint64_t, lanes>;
+
+void mix(Lanes& state, const unsigned char* begin, std::uint64_t bytes) noexcept {
+    constexpr std::uint64_t step = sizeof(Lanes);
+    for (std::uint64_t offset = 0; offset < bytes; offset += step) {
+        Lanes words{};
+        std::memcpy(words.data(), begin + offset, std::min(step, bytes - offset));
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            state[lane] = (state[lane] ^ words[lane]) * 0x9e3779b97f4a7c15;
+            state[lane] ^= state[lane] >> 32;
+        }
+    }
+}
+
+// A number that is equal for equal bytes: of all, or of those at places spread over many.
+std::uint64_t content_of(std::uint64_t address, std::uint64_t bytes) noexcept {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's callbacks give numbers
+    const auto* const begin = reinterpret_cast<const unsigned char*>(address);
+    Lanes state{1, 2, 3, 4};
+    if (bytes <= whole_bytes) {
+        mix(state, begin, bytes);
+    } else {
+        constexpr std::uint64_t piece = whole_bytes / pieces;
+        const std::uint64_t last = bytes - piece;
+        for (std::uint64_t each = 0; each < pieces; ++each) {
+            const bool is_last = each + 1 == pieces;
+            mix(state, begin + (is_last ? last : last / (pieces - 1) * each), piece);
+        }
+    }
+    std::uint64_t content = 0;
+    for (const std::uint64_t lane : state) {
+        content = (content ^ lane) * 0x9e3779b97f4a7c15;
+        content ^= content >> 32;
+    }
+    return content;
+}
+
+bool overlap(const PinnedSources::Copy& copy, std::uint64_t start, std::uint64_t stop) noexcept {
+    return copy.address < stop && start < copy.address + copy.bytes;
+}
+
+class CountedTime {
+  public:
+    explicit CountedTime(std::atomic<std::int64_t>& total) noexcept : total_(total) {}
+    CountedTime(const CountedTime&) = delete;
+    CountedTime& operator=(const CountedTime&) = delete;
+    ~CountedTime() { total_ += now_ns() - began_ns_; }
+
+  private:
+    std::atomic<std::int64_t>& total_;
+    std::int64_t began_ns_ = now_ns();
+};
+
+}  // namespace
+
+void PinnedSources::added(std::uint64_t address, std::uint64_t size) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        blocks_.insert_or_assign(address, size);
+        filter_.add(address, size);
+    } catch (const std::exception&) {
+        return;  // copies from there are not compared
+    }
+}
+
+void PinnedSources::removed(std::uint64_t address, const Moment& moment) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto block = blocks_.find(address);
+    if (block == blocks_.end()) {
+        return;
+    }
+    const std::uint64_t stop = address + block->second;
+    compare(moment, [&](const Pending& each) { return overlap(each.copy, address, stop); });
+    blocks_.erase(block);
+}
+
+bool PinnedSources::contains(const Copy& copy) noexcept {
+    if (!filter_.may_contain(copy.address)) {
+        return false;
+    }
+    const std::lock_guard lock(mutex_);
+    return is_block(copy.address, copy.bytes);
+}
+
+void PinnedSources::copied(const Copy& copy, const Moment& moment) noexcept {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t stop = copy.address + copy.bytes;
+    if (copy.bytes == 0 || !is_block(copy.address, copy.bytes)) {
+        return;
+    }
+    compare(moment, [&](const Pending& each) { return overlap(each.copy, copy.address, stop); });
+    if (pending_.size() == most_pending || !can_afford(moment)) {
+        ++skipped_;
+        return;
+    }
+    const CountedTime counted(cost_ns_);
+    bytes_read_ += std::min(copy.bytes, whole_bytes);
+    try {
+        pending_.push_back({copy, ++copies_, content_of(copy.address, copy.bytes)});
+    } catch (const std::exception&) {
+        ++skipped_;
+    }
+    pending_count_ = pending_.size();
+}
+
+void PinnedSources::followed(const StreamCall& call) noexcept {
+    const std::lock_guard lock(mutex_);
+    records_.erase(call.event);
+    const bool is_needed = std::any_of(pending_.begin(), pending_.end(), [&](const Pending& each) {
+        return each.copy.stream == call.stream;
+    });
+    if (call.kind != StreamCall::Kind::event_record || !is_needed) {
+        return;
+    }
+    try {
+        records_[call.event] = {call.stream, copies_ + 1};
+    } catch (const std::exception&) {
+        return;  // waits for the event compare nothing
+    }
+}
+
+void PinnedSources::waits(const StreamCall& call, const Moment& moment) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (call.kind == StreamCall::Kind::event_synchronize) {
+        const auto found = records_.find(call.event);
+        if (found == records_.end()) {
+            return;
+        }
+        const Record record = found->second;
+        compare(moment, [&](const Pending& each) {
+            return each.copy.stream == record.stream && each.number < record.number;
+        });
+        return;
+    }
+    // The legacy default stream, which all synchronous calls use, waits for others.
+    const bool is_one = call.kind == StreamCall::Kind::stream_synchronize && call.stream != 0;
+    compare(moment,
+            [&](const Pending& each) { return !is_one || each.copy.stream == call.stream; });
+}
+
+void PinnedSources::finish(const Moment& moment) noexcept {
+    const std::lock_guard lock(mutex_);
+    compare(moment, [](const Pending&) { return true; });
+    blocks_.clear();
+}
+
+bool PinnedSources::is_block(std::uint64_t address, std::uint64_t bytes) const noexcept {
+    const auto after = blocks_.upper_bound(address);
+    if (after == blocks_.begin()) {
+        return false;
+    }
+    const auto& [begin, size] = *std::prev(after);
+    const std::uint64_t offset = address - begin;
+    return offset < size && bytes <= size - offset;
+}
+
+bool PinnedSources::can_afford(const Moment& moment) noexcept {
+    if (first_ns_ == 0) {
+        first_ns_ = moment.time_ns;
+    }
+    const auto elapsed_us =
+        std::uint64_t(std::max<std::int64_t>(moment.time_ns - first_ns_, 0)) / 1000;
+    return bytes_read_ < free_bytes + elapsed_us * bytes_per_us;
+}
+
+template <typename IsChosen>
+void PinnedSources::compare(const Moment& moment, IsChosen&& is_chosen) {
+    if (pending_.empty()) {
+        return;
+    }
+    const CountedTime counted(cost_ns_);
+    std::erase_if(pending_, [&](const Pending& each) {
+        if (!is_chosen(each)) {
+            return false;
+        }
+        bytes_read_ += std::min(each.copy.bytes, whole_bytes);
+        if (content_of(each.copy.address, each.copy.bytes) != each.content) {
+            report(each.copy, moment);
+        }
+        return true;
+    });
+    pending_count_ = pending_.size();
+}
+
+void PinnedSources::report(const Copy& copy, const Moment& moment) noexcept {
+    log_.host_accesses.append({.time = log_.since_start(moment.time_ns),
+                               .mode = AccessMode::write,
+                               .correlation = copy.correlation,
+                               .address = copy.address,
+                               .bytes = copy.bytes,
+                               .stack = moment.site.stack,
+                               .thread = moment.site.thread,
+                               .exact = 0});
+}
+
+}  // namespace gpuviz::record

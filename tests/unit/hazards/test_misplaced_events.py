@@ -1,0 +1,212 @@
+"""Events that are recorded or awaited where they do not order what they should."""
+
+import pytest
+
+import gpuviz
+from gpuviz.present.text import hazards_text
+from tests.unit.recording.from_activities import rows_of
+
+BYTES = 1 << 20
+
+
+class Pair:
+    """Two streams of a simulated GPU, one that writes an array and one that reads it."""
+
+    def __init__(self):
+        self.gpu = gpuviz.SimulatedGPU(real_time=False)
+        self.one, self.other, self.third = (self.gpu.Stream(non_blocking=True) for _ in range(3))
+        self.arrays = [self.gpu.empty(BYTES) for _ in range(2)]
+        self.gpu.synchronize()
+
+    def write(self, *arrays):
+        with self.one:
+            self.gpu.launch("produce", writes=arrays or self.arrays[:1], duration=1e-3, share=0.1)
+
+    def read(self, *arrays):
+        with self.other:
+            self.gpu.launch("consume", reads=arrays or self.arrays[:1], duration=1e-3, share=0.1)
+
+
+def early(pair):
+    event = pair.one.record()
+    pair.write()
+    pair.other.wait_event(event)
+    pair.read()
+
+
+def late(pair):
+    pair.write()
+    event = pair.one.record()
+    pair.read()
+    pair.other.wait_event(event)
+    pair.read()
+
+
+def on_own_stream(pair):
+    pair.write()
+    pair.other.wait_event(pair.other.record())
+    pair.read()
+
+
+def on_idle_stream(pair):
+    pair.write()
+    pair.other.wait_event(pair.third.record())
+    pair.read()
+
+
+def without_event(pair):
+    pair.write()
+    pair.read()
+
+
+def with_another_event(pair):
+    with pair.third:
+        pair.gpu.launch("prepare", writes=pair.arrays[1:], duration=1e-3, share=0.1)
+    pair.write()
+    pair.other.wait_event(pair.third.record())
+    pair.read(*pair.arrays)
+
+
+def right(pair):
+    pair.write()
+    pair.other.wait_event(pair.one.record())
+    pair.read()
+
+
+def recorded(program):
+    pair = Pair()
+    with gpuviz.record(device=pair.gpu) as recorder:
+        program(pair)
+        pair.gpu.synchronize()
+    return recorder.recording
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        (early, "before the first operation: record it on"),
+        (late, "only in late"),
+        (on_own_stream, "whose work it does not need to wait for: record it on"),
+        (on_idle_stream, "whose work it does not need to wait for: record it on"),
+    ],
+)
+def test_the_fix_says_what_is_wrong_with_the_event(program, text):
+    recording = recorded(program)
+    (hazard,) = (each for each in recording.hazards() if each.kind == "RAW")
+    record, wait = hazard.misplaced
+
+    assert text in hazard.fix
+    assert record.startswith(program.__name__)
+    assert wait.startswith(program.__name__)
+    assert "second_stream.wait_event" not in hazard.fix
+
+
+@pytest.mark.parametrize("program", [without_event, with_another_event])
+def test_without_such_an_event_a_new_one_is_proposed(program):
+    (hazard,) = recorded(program).hazards()
+
+    assert hazard.misplaced is None
+    assert hazard.fix.startswith("Record an event on ")
+
+
+def test_an_event_in_its_place_is_no_hazard():
+    assert recorded(right).hazards() == ()
+
+
+def test_a_ping_pong_with_one_event_recorded_too_early_is_one_report():
+    def ping_pong(pair):
+        for _ in range(4):
+            done = pair.one.record()
+            for array in pair.arrays:
+                pair.write(array)
+            pair.other.wait_event(done)
+            for array in pair.arrays:
+                pair.read(array)
+                with pair.other:
+                    pair.gpu.launch("scale", writes=[array], duration=1e-3, share=0.1)
+            pair.one.wait_event(pair.other.record())
+
+    recording = recorded(ping_pong)
+    text = hazards_text(recording, recording.hazards())
+    findings = [each for each in recording.findings() if each.rule == "R40"]
+
+    assert len(recording.hazards()) > 1
+    assert text.count("fix: ") == 1
+    assert f"it also orders {len(recording.hazards()) - 1} more conflict" in text
+    assert len(findings) == 1
+
+
+def test_two_streams_that_share_the_work_area_of_a_plan_are_one_report_with_a_plan_for_each():
+    def two_ffts(pair):
+        pair.write()
+        pair.read()
+        pair.write()
+
+    recording = recorded(two_ffts)
+    frames = recording.tables["frames"].to_pylist()
+    stacks = recording.tables["stacks"].to_pylist()
+    plan = {"id": 1 + max(row["id"] for row in frames), "name": "_exec_fft", "cell": 0}
+    plan |= {"filename": "/x/site-packages/cupy/fft/_fft.py", "line": 9}
+    plan |= {"source": "plan = cufft.Plan1d(out_size, fft_type, batch, devices=devices)"}
+    for row in stacks:
+        row["frames"] = [plan["id"], *row["frames"]]
+    stacks.append({"id": 1 + max([0, *(row["id"] for row in stacks)]), "frames": [plan["id"]]})
+    events = recording.tables["memory_events"].to_pylist()
+    for row in events:
+        row["stack"] = stacks[-1]["id"]
+    tables = dict(recording.tables)
+    tables |= {
+        "frames": rows_of("frames", [*frames, plan]),
+        "stacks": rows_of("stacks", stacks),
+        "memory_events": rows_of("memory_events", events),
+    }
+    changed = type(recording)(tables, recording.manifest)
+    text = hazards_text(changed, changed.hazards())
+
+    assert {each.workspace for each in changed.hazards()} == {"the work area of an FFT plan"}
+    assert "the work area of an FFT plan used by two streams at once" in text
+    assert text.count("fix: CuPy caches one plan for each shape") == text.count("fix: ") == 1
+
+
+def test_the_same_line_twice_is_a_later_iteration():
+    def loop(pair):
+        streams = (pair.one, pair.other)
+        for stream in streams:
+            with stream:
+                pair.gpu.launch("step", writes=pair.arrays[:1], duration=1e-3, share=0.1)
+
+    recording = recorded(loop)
+    (hazard,) = recording.hazards()
+    text = hazards_text(recording, recording.hazards())
+
+    assert f"on {hazard.second.where}, a later iteration of {hazard.second.site}" in text
+    assert f"before the next iteration of {hazard.second.site}" in hazard.fix
+
+
+@pytest.mark.parametrize("in_loop", [True, False])
+def test_streams_are_called_by_their_variables(in_loop):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    array = gpu.empty(BYTES)
+    with gpuviz.record(device=gpu) as recorder:
+        if in_loop:
+            streams = []
+            for _ in range(2):
+                stream = gpu.Stream(non_blocking=True)
+                streams.append(stream)
+        else:
+            copies, compute = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+            streams = [copies, compute]
+        with streams[0]:
+            gpu.launch("fill", writes=[array], duration=1e-3)
+        with streams[1]:
+            gpu.launch("use", reads=[array], duration=1e-3)
+        gpu.synchronize()
+    (hazard,) = recorder.recording.hazards()
+    text = hazards_text(recorder.recording, [hazard])
+
+    names = ("stream", "stream") if in_loop else ("copies", "compute")
+    assert (hazard.first.variable, hazard.second.variable) == names
+    assert hazard.first.where.endswith(f" ({names[0]})")
+    first, second = ("first_stream", "second_stream") if in_loop else names
+    assert f"+ event = {first}.record()" in text
+    assert f"+ {second}.wait_event(event)" in text
