@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
     Chosen = dict[str, NDArray[Any]]
 
-_INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "ranges")
+_INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "host_samples", "ranges")
 _MOMENTS = ("device_memory", "memory_operations", "collectives")
 _EVENTS = "memory_events"
 

@@ -34,6 +34,7 @@ _TIMES = {
     "synchronizations": ("time", "end"),
     "memory_operations": ("time",),
     "overheads": ("time", "end"),
+    "host_samples": ("time", "end"),
     "collectives": ("time",),
     "ranges": ("time", "end"),
     "streams": ("created", "destroyed"),
@@ -53,12 +54,17 @@ _ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
 _MOST_THREADS = 2**32 - 1
 _MOST_DEVICES = 2**15
-_OF_THREADS = (_EVENTS, _HOST_EVENTS, "api_calls", "overheads", "collectives", "ranges")
+_OF_THREADS = (
+    *(_EVENTS, _HOST_EVENTS, "api_calls", "overheads", "host_samples"),
+    *("collectives", "ranges"),
+)
 _IDS = {
     ("activities", "launch"): "launch",
     ("api_calls", "stack"): "stack",
     (_EVENTS, "stack"): "stack",
     (_HOST_EVENTS, "stack"): "stack",
+    ("host_samples", "stack"): "stack",
+    ("host_samples", "holder"): "thread",
     (_EVENTS, "pool"): "pool",
     **{(table, "thread"): "thread" for table in _OF_THREADS},
     **{(table, "name"): "string" for table in ("activities", "api_calls", "graph_calls")},

@@ -26,6 +26,7 @@ class ActivityLog {
     ColumnLog<HostMemoryEventRow> host_memory_events;
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
+    ColumnLog<HostSampleRow> host_samples;
     ColumnLog<CollectiveRow> collectives;
     ColumnLog<RangeRow> ranges;
     StringTable strings;
@@ -63,6 +64,7 @@ class ActivityLog {
         visit("host_memory_events", self.host_memory_events);
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
+        visit("host_samples", self.host_samples);
         visit("collectives", self.collectives);
     }
 

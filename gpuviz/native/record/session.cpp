@@ -21,6 +21,9 @@ Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> wal
       log_(std::make_unique<ActivityLog>()),
       ranges_(std::make_unique<Ranges>(*log_)),
       touches_(options.launch_blocks ? std::make_unique<BlockTouches>() : nullptr),
+      sampler_(options.host_samples && walker_ && walker_->can_observe()
+                   ? std::make_unique<HostSampler>(*walker_, stacks_, options.max_stacks, *log_)
+                   : nullptr),
       shared_(std::make_unique<Shared>(log_->streams)) {
     Ring<MemoryEvent>::check_capacity(options.ring_capacity);
     if (options.interval.count() <= 0) {
@@ -65,6 +68,9 @@ void Session::start() {
     wall_start_ns_ = read_clock_ns(CLOCK_REALTIME);
     shared_->thread = std::thread([this, &shared = *shared_] { collect_until_stopped(shared); });
     pthread_setname_np(shared_->thread.native_handle(), "gpuviz-collect");
+    if (sampler_) {
+        sampler_->start();
+    }
     running_ = true;
     ranges_->start();
 }
@@ -76,6 +82,9 @@ void Session::stop() {
         return;
     }
     ranges_->stop();
+    if (sampler_) {
+        sampler_->stop();
+    }
     {
         const std::lock_guard lock(shared_->mutex);
         shared_->stopping = true;
@@ -149,6 +158,7 @@ void Session::abandon_after_fork() noexcept {
     static_cast<void>(log_.release());
     static_cast<void>(ranges_.release());
     static_cast<void>(touches_.release());
+    static_cast<void>(sampler_.release());
     log_ = std::make_unique<ActivityLog>();
     ranges_ = std::make_unique<Ranges>(*log_);
     shared_ = std::make_unique<Shared>(log_->streams);
