@@ -191,6 +191,16 @@ function addActivities({ gpu, device }: DeviceContents, window: Window, rowOf: R
       idle(gaps?.fromNs[gap] ?? 0, gaps?.toNs[gap] ?? 0, activity);
     }
   }
+  // Idle time belongs to the line that kept the host, where that is known.
+  for (const { device: of, fromNs, toNs, activity, stack } of gpu.hostWork.pieces) {
+    const endNs = activities.fromNs[activity] ?? 0;
+    const counts = inside === undefined || (endNs > inside.fromNs && endNs <= inside.toNs);
+    if (stack > 0 && of === device && counts) {
+      const lengthNs = Math.max(toNs - Math.max(fromNs, inside?.fromNs ?? 0), 0);
+      rowOf(stackOf(activity)).sums.idleNs -= lengthNs;
+      rowOf(stack).sums.idleNs += lengthNs;
+    }
+  }
   // The gaps of a whole recording begin with its first activity, those of a window with it.
   if (window !== undefined && gpu.bounds === undefined && first >= 0) {
     idle(window.fromNs, activities.fromNs[first] ?? 0, first);
