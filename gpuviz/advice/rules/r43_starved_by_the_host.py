@@ -45,6 +45,25 @@ _LEAST_TIMES = 3
 # The first time often includes preparation; as a multiple of the longest later time.
 _MOST_OF_FIRST = 2
 _MOST_PLACES = 8
+# By the kind of work that was sampled; "": any other, or unknown.
+_ADVICE = {
+    "": (
+        "Do this work on the GPU, or while the GPU works: launch the next work before it, or do it "
+        "in another thread."
+    ),
+    "waiting": (
+        "Let another thread wait here while the GPU works, and hand over what it waited for: a "
+        "queue with the next few batches, for example."
+    ),
+    "gil": (
+        "Only one thread of a process runs Python at a time: move the Python code of the other "
+        "thread into a process, or launch the next work before it starts."
+    ),
+    "collection": (
+        "Call `gc.freeze()` once the objects that stay exist, so that collections skip them, or "
+        "`gc.disable()` before the loop and `gc.collect()` while the GPU works."
+    ),
+}
 _MOST_ROWS = 1000
 
 
@@ -74,6 +93,11 @@ class _Place:
         if self.work.kind == "collection":
             return f"does {self.work.text}"
         return f"is {self.work.text}" if self.work.is_wait else f"runs {self.work.text}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return _ADVICE.get("" if self.work is None else self.work.kind, _ADVICE[""])
 
     @property
     def _between(self) -> str:
@@ -248,10 +272,7 @@ def _finding(
             f"there, {format_duration(host_ns)} in total, and has launched nothing that the GPU "
             "could do meanwhile."
         ),
-        change=(
-            "Do this work on the GPU, or while the GPU works: launch the next work before it, or "
-            "do it in another thread. The saving is that of work that takes no time."
-        ),
+        change=f"{place.advice} The saving is that of work that takes no time.",
         certainty="possible",
         device=device,
         saved_ns=schedule.saved_alone(change),

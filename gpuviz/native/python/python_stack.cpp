@@ -356,6 +356,7 @@ void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {
         if (frame.code != 0 && !codes_.contains(frame.code)) {
             // Before the insertion, because the code must stay alive even if that fails.
             Py_IncRef(object_at(frame.code));
+            seen_.erase(frame.code);
             try {
                 codes_.insert(frame.code);
             } catch (const std::exception&) {
@@ -374,6 +375,7 @@ bool PythonStackWalker::owns_or_remembers(std::span<const StackFrame> frames) no
         }
         owns_all = false;
         try {
+            observer_->memory.restart();
             seen_[frame.code] = looks_of_code(observer_->memory, frame.code);
         } catch (const std::bad_alloc&) {
             return false;

@@ -24,6 +24,8 @@ constexpr std::int64_t period_ns = 1'000'000;
 // A state that lasts is looked at less often: its end is then known to a sixteenth of its length.
 constexpr std::int64_t part_of_run = 16;
 constexpr std::int64_t longest_period_ns = 10'000'000;
+// Reading the thread's CPU time is a system call.
+constexpr std::int64_t cpu_period_ns = 100'000'000;
 
 std::int64_t period_after(std::int64_t length_ns) noexcept {
     return std::clamp(length_ns / part_of_run, period_ns, longest_period_ns);
@@ -139,13 +141,18 @@ void HostSampler::collected(std::int64_t began_ns, std::int64_t ended_ns,
 
 void HostSampler::sample_until_stopped() {
     std::unique_lock lock(mutex_);
+    std::int64_t cpu_read_ns = 0;
     while (!stopping_) {
         if (threads_.empty()) {
             wake_.wait(lock, [&] { return stopping_ || !threads_.empty(); });
             continue;
         }
-        const std::int64_t next_ns = sample(now_ns());
-        cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        const std::int64_t began_ns = now_ns();
+        const std::int64_t next_ns = sample(began_ns);
+        if (began_ns - cpu_read_ns >= cpu_period_ns) {
+            cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+            cpu_read_ns = began_ns;
+        }
         wake_.wait_for(lock, std::chrono::nanoseconds(next_ns - now_ns()),
                        [&] { return stopping_; });
     }

@@ -229,19 +229,20 @@ def with_samples(recording, *, of_every=1, state="working", line=30):
 
 
 @pytest.mark.parametrize(
-    ("state", "what"),
+    ("state", "what", "advice"),
     [
-        ("working", "runs `numpy.sort(values)`"),
-        ("waiting", "is waiting in `numpy.sort(values)`"),
-        ("gil", "is waiting for the GIL in `numpy.sort(values)`"),
-        ("collection", "does garbage collection in `numpy.sort(values)`"),
+        ("working", "runs `numpy.sort(values)`", "Do this work on the GPU"),
+        ("waiting", "is waiting in `numpy.sort(values)`", "Let another thread wait"),
+        ("gil", "is waiting for the GIL in `numpy.sort(values)`", "Only one thread of a process"),
+        ("collection", "does garbage collection in `numpy.sort(values)`", "Call `gc.freeze()`"),
     ],
 )
-def test_the_line_that_was_sampled_is_blamed(state, what):
+def test_the_line_that_was_sampled_is_blamed(state, what, advice):
     recording = with_samples(timed(computes_between_chunks), state=state)
     (finding,) = [each for each in findings(recording) if each.rule == "R43"]
 
     assert finding.title == f"The GPU is idle for 19.0 ms, 82 % of the time, while the host {what}."
+    assert finding.change.startswith(advice)
     assert [line.source for line in finding.lines] == ["numpy.sort(values)"]
 
 
