@@ -163,6 +163,7 @@ class Session:
     """
 
     def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, compares_sources: bool = False, guards_pages: bool = False) -> None:
+    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, host_samples: bool = False) -> None:
         """
         `ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call stacks off; with `launch_blocks` the blocks that launches touch are found; with `compares_sources` pinned memory that copies read is compared, with `guards_pages` that of copies is protected.
         """
@@ -206,6 +207,13 @@ class Session:
         """
         The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction offset in bytes, innermost first; or None and the number of frames left out, all of them if the stack was captured without the GIL and its thread has left it.
         """
+
+    @property
+    def samples_host(self) -> bool:
+        """Whether threads are sampled."""
+
+    def collection(self, phase: str, info: object | None) -> None:
+        """A function for `gc.callbacks`."""
 
     def abandon_after_fork(self) -> None:
         """
@@ -258,6 +266,7 @@ class Session:
     @property
     def skipped_comparisons(self) -> int:
         """Copies whose pinned memory was not compared."""
+    def sampler_cpu_ns(self) -> int: ...
 
     @property
     def start_ns(self) -> int:

@@ -19,6 +19,7 @@ from gpuviz.analysis.device_links import device_links
 from gpuviz.analysis.fragmentation import fragmentation
 from gpuviz.analysis.graph_pools import graph_pools
 from gpuviz.analysis.host_memory import host_memory
+from gpuviz.analysis.host_work import works
 from gpuviz.analysis.kernels import kernels
 from gpuviz.analysis.leaks import leaks
 from gpuviz.analysis.levels import memory_levels
@@ -503,6 +504,14 @@ class Recording(RecordingData):
         See `gpuviz.analysis.compilations.compilations`.
         """
         return formatted(compilations(self))
+
+    def host_work(self, device: int | None = None) -> "pa.Table":
+        """Return the idle time of devices by what the host did meanwhile, most first.
+
+        As far as threads were sampled (``host_samples``), prepared or collected garbage; see
+        `gpuviz.analysis.host_work.works`.
+        """
+        return formatted(works(self, device))
 
     def collectives(self) -> "pa.Table":
         """Return the collectives of NCCL, those of all ranks matched, and who came last.

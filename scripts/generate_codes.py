@@ -36,6 +36,7 @@ CPP: dict[str, dict[str, tuple[Words, str]]] = {
         "CollectiveProtocol": (codes.COLLECTIVE_PROTOCOLS, "std::int8_t"),
         "MemoryOperation": (codes.MEMORY_OPERATIONS, "std::int8_t"),
         "OverheadKind": (codes.OVERHEAD_KINDS, "std::int8_t"),
+        "HostState": (codes.HOST_STATES, "std::int8_t"),
         "RangeKind": (codes.RANGE_KINDS, "std::int8_t"),
         "StreamKind": (codes.STREAM_KINDS, "std::int8_t"),
     },

@@ -23,6 +23,7 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
       " ",
     ),
   idle_gaps: "device stream time end cause activity".split(" "),
+  host_work: ["device", "time", "end", "activity", "stack", "text"],
   "stored idle_gaps": "device stream pause length cause step".split(" "),
   stream_waits: "recorded_stream recorded_time waiting_stream resumed_time".split(" "),
   stacks: ["id"],

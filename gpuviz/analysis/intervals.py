@@ -8,6 +8,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+def overlaps(
+    begin: "NDArray[Any]", end: "NDArray[Any]", other: "NDArray[Any]", other_end: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return where intervals overlap with others: their places, and begins and ends of the overlap.
+
+    Those of each side do not overlap with each other and are in order of time.
+    """
+    first = np.searchsorted(other_end, begin, side="right")
+    counts = np.maximum(np.searchsorted(other, end) - first, 0)
+    place = np.repeat(np.arange(len(begin)), counts)
+    within = np.arange(len(place)) - np.repeat(np.cumsum(counts) - counts, counts)
+    other_place = first[place] + within
+    return (
+        place,
+        other_place,
+        np.maximum(begin[place], other[other_place]),
+        np.minimum(end[place], other_end[other_place]),
+    )
+
+
 class Intervals:
     """The union of intervals.
 
@@ -52,6 +72,12 @@ class Intervals:
         begin, end = edges[:-1], edges[1:]
         inside = (self.within(begin, end) > 0) & (other.within(begin, end) == 0)
         return Intervals(begin[inside], end[inside])
+
+    def joined(self, other: "Intervals") -> "Intervals":
+        """Return the time that is in any of both."""
+        return Intervals(
+            np.concatenate([self.begin, other.begin]), np.concatenate([self.end, other.end])
+        )
 
     def _until(self, time: "NDArray[Any]") -> "NDArray[Any]":
         place = np.searchsorted(self.begin, time, side="right")

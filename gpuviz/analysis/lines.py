@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.grouping import Groups
+from gpuviz.analysis.host_work import host_work_rows
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
 from gpuviz.analysis.sites import sites
 from gpuviz.data.call_stacks import NO_STACK
@@ -33,7 +34,8 @@ def lines(recording: "RecordingData", device: int | None = None) -> "pa.Table":
     `Recording.sites`; ``kernel_ns`` and ``kernel_count`` of the kernels and graphs that it
     launched, on the GPU, concurrent ones counted separately; ``copy_ns`` and ``copy_bytes`` of its
     copies and memsets; ``wait_ns``, in which it blocked the host; ``idle_ns``, in which the whole
-    device was idle until work that it launched began. In a window of a recording, times are those
+    device was idle while the line ran, as far as that was sampled, else until work that it launched
+    began. In a window of a recording, times are those
     in it. A line counts all of these only where call stacks of launches were recorded; what has
     none is in the row ``(no call stack)``.
 
@@ -103,6 +105,17 @@ class _Lines:
             chosen &= self._on(gaps, device)
         ended = plain(gaps["activity"])[chosen]
         self._add(stacks[ended], idle_ns=durations(gaps)[chosen])
+        self._add_host_work(stacks, device)
+
+    def _add_host_work(self, stacks: "NDArray[Any]", device: int | None) -> None:
+        """Move idle time from the line that launched at its end to the one that kept it waiting."""
+        work = host_work_rows(self._recording)
+        chosen = plain(work["stack"]) != 0
+        if device is not None:
+            chosen &= self._on(work, device)
+        lengths = durations(work)[chosen]
+        self._add(stacks[plain(work["activity"])[chosen]], idle_ns=-lengths)
+        self._add(plain(work["stack"])[chosen], idle_ns=lengths)
 
     def _add_waits(self, device: int | None) -> None:
         waits = derived(self._recording)["host_waits"]

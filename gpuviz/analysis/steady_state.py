@@ -122,14 +122,14 @@ def steady_states(recording: "RecordingData") -> tuple[SteadyState, ...]:
 def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyState:
     gaps = derived(recording)["idle_gaps"]
     is_own = (plain(gaps["device"]) == lane.device) & (plain(gaps["stream"]) == 0)
-    causes, cells = codes(gaps["cause"], _CAUSES), _cells(recording)
+    causes, asked = codes(gaps["cause"], _CAUSES), cells(recording)
     idle = {cause: np.flatnonzero(is_own & (causes == cause)) for cause in range(len(_CAUSES))}
-    inside = {cause: _within(recording, rows, cells) for cause, rows in idle.items()}
+    inside = {cause: _within(recording, rows, asked) for cause, rows in idle.items()}
     # A window may begin within an iteration.
     from_ns = None if recording.bounds is not None else regular_from(recording)
     from_ns = lane.start if from_ns is None else from_ns
     before = Intervals(np.array([min(lane.start, from_ns)]), np.array([from_ns]))
-    prepared = {cause: _prepared(recording, idle[cause], before, cells) for cause in _OF_HOST}
+    prepared = {cause: _prepared(recording, idle[cause], before, asked) for cause in _OF_HOST}
     warm_up = np.sum([*prepared.values()], axis=0)
     return SteadyState(
         device=lane.device,
@@ -137,7 +137,7 @@ def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyStat
         from_ns=from_ns,
         busy_ns=lane.busy_ns,
         warm_up_ns=tuple(warm_up.tolist()),
-        between_cells_ns=max(lane.idle_ns - sum(inside.values()), 0) if cells else 0,
+        between_cells_ns=max(lane.idle_ns - sum(inside.values()), 0) if asked else 0,
         causes_ns={
             _CAUSES[cause]: time - int(prepared[cause].sum() if cause in prepared else 0)
             for cause, time in inside.items()
@@ -145,14 +145,14 @@ def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyStat
     )
 
 
-def _within(recording: "RecordingData", rows: "NDArray[Any]", cells: Intervals | None) -> int:
+def _within(recording: "RecordingData", rows: "NDArray[Any]", asked: Intervals | None) -> int:
     """Return the idle time in some rows of ``idle_gaps`` within cells, if there are cells."""
     begin, end = (plain(derived(recording)["idle_gaps"][name])[rows] for name in ("time", "end"))
-    return int((end - begin if cells is None else cells.within(begin, end)).sum())
+    return int((end - begin if asked is None else asked.within(begin, end)).sum())
 
 
 def _prepared(
-    recording: "RecordingData", rows: "NDArray[Any]", before: Intervals, cells: Intervals | None
+    recording: "RecordingData", rows: "NDArray[Any]", before: Intervals, asked: Intervals | None
 ) -> "NDArray[Any]":
     """Return the idle time in some rows of ``idle_gaps`` that is warm-up, by kind."""
     gaps = derived(recording)["idle_gaps"]
@@ -166,7 +166,7 @@ def _prepared(
     for thread in np.unique(threads).tolist():
         chosen = threads == thread
         idle = Intervals(begin[chosen], end[chosen])
-        idle = idle if cells is None else idle.common(cells)
+        idle = idle if asked is None else idle.common(asked)
         for kind, spans in enumerate(preparations(recording, thread)):
             found = idle.common(spans)
             totals[kind] += found.length
@@ -182,18 +182,18 @@ def within_cells(
 
     Between cells the user thinks, and the program can do nothing about it.
     """
-    cells = _cells(recording)
-    if cells is None:
+    asked = cells(recording)
+    if asked is None:
         return np.ones(len(begin), bool)
-    inside: NDArray[Any] = cells.within(begin, end) == end - begin
+    inside: NDArray[Any] = asked.within(begin, end) == end - begin
     return inside
 
 
-def _cells(recording: "RecordingData") -> Intervals | None:
+def cells(recording: "RecordingData") -> Intervals | None:
     """Return when notebook cells ran; None if none was recorded."""
     ranges = recording.tables["ranges"]
-    cells = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
-    if not cells.any():
+    are_cells = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
+    if not are_cells.any():
         return None
-    first, last = (plain(ranges[name])[cells] for name in ("time", "end"))
+    first, last = (plain(ranges[name])[are_cells] for name in ("time", "end"))
     return Intervals(first, np.where(last < first, recording.duration_ns, last))

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
     Chosen = dict[str, NDArray[Any]]
 
-_INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "ranges")
 _MOMENTS = ("device_memory", "memory_operations", "host_accesses", "collectives")
+_INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "host_samples", "ranges")
 _EVENTS = "memory_events"
 
 

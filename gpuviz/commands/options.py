@@ -21,6 +21,7 @@ _RECORDING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--no-streams", {"help": "Record memory only."}),
     ("--no-launch-sites", {"help": "Do not record which call caused each GPU activity."}),
     ("--no-launch-blocks", {"help": "Do not record which blocks each launch received."}),
+    ("--no-host-samples", {"help": "Do not sample what threads do between their CUDA calls."}),
     ("--api-calls", {"help": "Record every CUDA driver call."}),
     ("--no-graph-nodes", {"help": "Show each launch of a CUDA graph as a whole."}),
 )

@@ -190,6 +190,7 @@ class RecordedRun:
             stacks=options.stacks,
             launch_sites=options.launch_sites,
             launch_blocks=options.launch_blocks,
+            host_samples=options.host_samples,
             api_calls=options.api_calls,
             graph_nodes=options.graph_nodes,
             hazards=options.hazards,

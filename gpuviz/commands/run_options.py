@@ -49,6 +49,7 @@ class RunOptions:
     stacks: bool = True
     launch_sites: bool = True
     launch_blocks: bool = True
+    host_samples: bool = True
     api_calls: bool = False
     graph_nodes: bool = True
     hazards: bool = False

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gpuviz._core import DeviceError
+from gpuviz.analysis.host_work import host_work_rows
 from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.other_memory import other_memory_samples
 from gpuviz.analysis.processes import part_of_device
@@ -90,6 +91,8 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
         return shown_conclusions(recording)
     if name == "other_memory":
         return other_memory_samples(recording)
+    if name == "host_work":
+        return host_work_rows(recording)
     if name == "hazards":
         found = known_hazards(recording)
         return schemas()[name].empty_table() if isinstance(found, str) else found
@@ -105,6 +108,7 @@ def for_file(recording: "RecordingData") -> "dict[str, pa.Table]":
         with suppress(Exception):
             conclusions(recording)
             conclusion_table(recording, "iterations")
+            conclusion_table(recording, "host_work")
     return for_recorder(recording)
 
 
@@ -123,6 +127,7 @@ def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
     for device in recording.devices:
         with suppress(RecordingError, DeviceError):
             affordable_what_if(recording, device)
+    conclusion_table(recording, "host_work")
     drawn = {name: conclusion_table(recording, name) for name in ("shown", "other_memory")}
     return _known(recording, drawn)
 
@@ -135,6 +140,8 @@ def _known(
     found: dict[str, pa.Table] = {}
     if conclusions.is_known(recording) or "conclusions" in stored:
         found["conclusions"] = table_of(conclusions(recording))
+    if host_work_rows.is_known(recording):
+        found["host_work"] = host_work_rows(recording)
     by_device = {
         "what_if": _what_if_by_device(recording),
         "iterations": _iterations_by_device(recording),

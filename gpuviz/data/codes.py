@@ -73,6 +73,10 @@ OVERHEAD_KINDS = (
     "jit_compile",
 )
 
+# What a thread did between two CUDA calls: it ran, waited in the operating system, waited for the
+# GIL, or collected garbage.
+HOST_STATES = ("unknown", "working", "waiting", "gil", "collection")
+
 COLLECTIVE_FUNCTIONS = (
     "unknown",
     "all_reduce",

@@ -87,6 +87,10 @@ def schemas() -> "dict[str, pa.Schema]":
       ``activities`` that an arrow joins; -1 if there is none.
     - ``other_memory``: samples of the bytes of each device outside the recorded allocators, at most
       a thousand.
+    - ``host_work``: what the host did while each device was idle because of it, in order of time,
+      as far as it is known; of very many pieces the longest. ``activity`` is the row of the
+      activity that ended the idle time, ``text`` names the work, and ``stack`` is one of its call
+      stacks, 0 if unknown.
     - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
       see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
       ``second_event`` are row numbers of ``memory_events``, or of ``host_memory_events`` if
@@ -159,6 +163,15 @@ def schemas() -> "dict[str, pa.Schema]":
         ),
         "other_memory": pa.schema(
             {"device": pa.int16(), **dict.fromkeys(("time", "libraries", "rest"), whole)}
+        ),
+        "host_work": pa.schema(
+            {
+                "device": pa.int16(),
+                **dict.fromkeys(("time", "end"), whole),
+                "activity": pa.int32(),
+                "text": text,
+                "stack": pa.uint32(),
+            }
         ),
         "hazards": pa.schema(
             {

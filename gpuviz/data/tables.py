@@ -28,6 +28,7 @@ DICTIONARIES = {
     ("memory_operations", "memory"): codes.MEMORIES,
     ("host_accesses", "mode"): codes.ACCESS_MODES,
     ("overheads", "kind"): codes.OVERHEAD_KINDS,
+    ("host_samples", "state"): codes.HOST_STATES,
     ("collectives", "function"): codes.COLLECTIVE_FUNCTIONS,
     ("collectives", "element"): codes.ELEMENT_TYPES,
     ("collectives", "algorithm"): codes.COLLECTIVE_ALGORITHMS,
@@ -52,6 +53,7 @@ ACTIVITY_TABLES = (
     "host_accesses",
     "memory_operations",
     "overheads",
+    "host_samples",
     "collectives",
 )
 
@@ -97,6 +99,7 @@ REFERENCES = (
     ("host_accesses", "stack", "stacks"),
     ("api_calls", "stack", "stacks"),
     ("api_calls", "name", "strings"),
+    ("host_samples", "stack", "stacks"),
     ("activities", "name", "strings"),
     ("activities", "launch", "launch_configurations"),
     ("graph_calls", "name", "strings"),
@@ -176,6 +179,12 @@ def schemas() -> "dict[str, pa.Schema]":
       ``time``, in the line of ``stack``; else some time between the copy's call and the call of
       ``stack``, which began at ``time``.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
+    - ``host_samples``: what a thread that launches did from ``time`` to ``end``, between two of its
+      CUDA calls, as long as the same was found each time: its ``stack`` and its ``state``. It was
+      ``working``, ``waiting`` in the operating system, waiting for the GIL (``gil``) that the
+      thread ``holder`` had (0: unknown), or in a garbage ``collection``, whose rows are exact, of
+      any thread, and overlap with the others. It was looked at ``samples`` times. There are none
+      between calls that are less than a quarter of a millisecond apart.
     - ``collectives``: a collective, or one side of a transfer between two ranks, at the ``time``
       just after NCCL launched its kernel. ``communicator`` is the same number in all its ``ranks``,
       and ``sequence`` counts the calls of a ``function`` in a communicator, so that they find the
@@ -404,6 +413,15 @@ _COLUMNS = {
         "kind": "enum",
         "thread": "uint32",
         "correlation": "uint32",
+    },
+    "host_samples": {
+        "time": "int64",
+        "end": "int64",
+        "thread": "uint32",
+        "stack": "uint32",
+        "state": "enum",
+        "holder": "uint32",
+        "samples": "uint32",
     },
     "collectives": {
         "time": "int64",

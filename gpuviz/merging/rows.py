@@ -35,6 +35,7 @@ _TIMES = {
     "memory_operations": ("time",),
     "host_accesses": ("time",),
     "overheads": ("time", "end"),
+    "host_samples": ("time", "end"),
     "collectives": ("time",),
     "ranges": ("time", "end"),
     "streams": ("created", "destroyed"),
@@ -56,13 +57,8 @@ _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_ca
 _MOST_THREADS = 2**32 - 1
 _MOST_DEVICES = 2**15
 _OF_THREADS = (
-    _EVENTS,
-    _HOST_EVENTS,
-    "api_calls",
-    "overheads",
-    "collectives",
-    "ranges",
-    "host_accesses",
+    *(_EVENTS, _HOST_EVENTS, "api_calls", "overheads", "host_samples"),
+    *("collectives", "ranges", "host_accesses"),
 )
 _IDS = {
     ("activities", "launch"): "launch",
@@ -70,6 +66,8 @@ _IDS = {
     (_EVENTS, "stack"): "stack",
     (_HOST_EVENTS, "stack"): "stack",
     ("host_accesses", "stack"): "stack",
+    ("host_samples", "stack"): "stack",
+    ("host_samples", "holder"): "thread",
     (_EVENTS, "pool"): "pool",
     **{(table, "thread"): "thread" for table in _OF_THREADS},
     **{(table, "name"): "string" for table in ("activities", "api_calls", "graph_calls")},

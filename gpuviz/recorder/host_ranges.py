@@ -1,5 +1,6 @@
-"""All sources of host ranges of a session, and of collectives, which refer to them."""
+"""All sources of what the host did: ranges, collectives, which refer to them, and collections."""
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 from gpuviz import _core
@@ -38,6 +39,8 @@ class HostRanges:
         stream_names.names.begin(self._session)
         self._nvtx.begin()
         self._collectives.begin()
+        if self._session.samples_host:
+            gc.callbacks.append(self._session.collection)
 
     def begin_cells(self) -> None:
         """Start recording cells with the one that runs; once the session has its clock."""
@@ -49,6 +52,8 @@ class HostRanges:
 
     def end(self) -> None:
         """Stop recording; open ranges end with the session."""
+        if self._session.collection in gc.callbacks:
+            gc.callbacks.remove(self._session.collection)
         self._collectives.end()
         self._nvtx.end()
         self._cells.end()
@@ -58,6 +63,8 @@ class HostRanges:
 
     def abandon_after_fork(self) -> None:
         """Deactivate in the child of a fork."""
+        if self._session.collection in gc.callbacks:
+            gc.callbacks.remove(self._session.collection)
         _core.abandon_nvtx_after_fork()
         _core.abandon_nccl_after_fork()
         self._cells.end()

@@ -29,6 +29,7 @@ def record(  # noqa: PLR0913 - the options are independent
     stacks: bool = True,
     launch_sites: bool = True,
     launch_blocks: bool = True,
+    host_samples: bool = True,
     api_calls: bool = False,
     graph_nodes: bool = True,
     record_stream: RecordStream = "off",
@@ -55,6 +56,10 @@ def record(  # noqa: PLR0913 - the options are independent
         stacks: Whether to record the Python call stacks of events and launches.
         launch_sites: Whether to record which call caused each activity.
         launch_blocks: Whether to record to which blocks of memory each launch received pointers.
+        host_samples: Whether to sample what threads that launch do between their CUDA calls: the
+            line that kept the GPU waiting, a garbage collection, the GIL. A thread of gpuviz looks
+            at them a thousand times a second, and less often while nothing changes; they do not
+            wait for it. It needs ``streams`` and ``stacks``.
         api_calls: Whether to record every CUDA driver call, not only launches, copies and
             synchronizations.
         graph_nodes: Whether to record the kernels of a CUDA graph one by one, or each launch as a
@@ -126,6 +131,7 @@ def record(  # noqa: PLR0913 - the options are independent
         max_events=max_events,
         tracer=_tracer(device, options) if streams else None,
         launch_blocks=streams and launch_blocks,
+        host_samples=streams and stacks and host_samples,
         prevention=prevention,
         hazards=hazards,
         forbid_default_stream=forbid_default_stream,

@@ -81,6 +81,7 @@ class Recorder:
         overwrite: bool = False,
         tracer: "Tracer | None" = None,
         launch_blocks: bool = False,
+        host_samples: bool = False,
         prevention: Prevention = NO_PREVENTION,
         hazards: bool = False,
         forbid_default_stream: bool = False,
@@ -93,6 +94,8 @@ class Recorder:
         self._max_events = max_events
         self._stack_depth = STACK_DEPTH if stacks else 0
         self._launch_blocks = launch_blocks
+        # A simulated clock is not that of the threads.
+        self._host_samples = host_samples and source.now_ns() is None
         self._prevention = prevention
         self._hazards = hazards
         self._forbid_default_stream = forbid_default_stream
@@ -122,6 +125,7 @@ class Recorder:
             launch_blocks=self._launch_blocks,
             compares_sources=self._hazards or self._prevention.poison,
             guards_pages=self._prevention.poison,
+            host_samples=self._host_samples,
         )
 
     def start(self) -> None:
@@ -456,7 +460,8 @@ class Recorder:
         pump_ns = 0 if self._pump is None else self._pump.cpu_ns
         in_program_ns = int(self._event_cost_ns * self._session.events)
         in_program_ns += self._session.comparison_ns
-        return in_program_ns + self._session.collector_cpu_ns + pump_ns
+        own_threads_ns = self._session.collector_cpu_ns + self._session.sampler_cpu_ns
+        return in_program_ns + own_threads_ns + pump_ns
 
     def _all_notes(self) -> tuple[str, ...]:
         failure = None if self._store is None else self._store.failure

@@ -17,7 +17,7 @@ class RecorderStatus:
         dropped_oldest: Events discarded to stay within ``max_events``.
         bytes_in_memory: Bytes held by queues, columns and call stacks.
         bytes_on_disk: Bytes written so far; 0 without a path.
-        own_cost_ns: CPU time of the recorder's two threads, plus an estimate of the time spent in
+        own_cost_ns: CPU time of the recorder's threads, plus an estimate of the time spent in
             the program: the number of events times the cost of one, measured at the start.
         notes: Messages for the user, in sentences.
     """

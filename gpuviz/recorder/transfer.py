@@ -243,8 +243,9 @@ class Transfer:
     def _append_rows(self, table: str, chunk: "Chunk") -> None:
         if table == _EVENTS:
             self._append_named("pools", chunk["pool"], self._pool_rows)
-        if "thread" in chunk:
-            self._append_named("threads", chunk["thread"], thread_rows)
+        for column in ("thread", "holder"):
+            if column in chunk:
+                self._append_named("threads", chunk[column], thread_rows)
         if table != _EVENTS:
             self.active_devices |= _devices_of(chunk)
         self._keep(table, batch(table, chunk), chunk)

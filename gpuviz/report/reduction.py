@@ -251,7 +251,10 @@ def _without_unused(recording: "Recording") -> "Recording":
     import pyarrow.compute as pc
 
     tables = dict(recording.tables)
-    users = ("memory_events", "host_memory_events", "host_accesses", "api_calls")
+    users = (
+        *("memory_events", "host_memory_events", "host_accesses"),
+        *("api_calls", "host_samples"),
+    )
     tables["stacks"] = _used(tables["stacks"], *(tables[name]["stack"] for name in users))
     flat = pa.chunked_array([pc.list_flatten(tables["stacks"]["frames"])], pa.uint32())
     tables["frames"] = _used(tables["frames"], flat, tables["stacks"]["user_frame"])

@@ -28,6 +28,7 @@ CARRIED = (
     "synchronizations",
     "graph_calls",
     "overheads",
+    "host_samples",
 )
 NOTE = "GPU activity is as recorded; allocations were replayed."
 AT_OTHER_SPEED = (

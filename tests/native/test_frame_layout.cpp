@@ -87,8 +87,33 @@ void frames_of_the_interpreter_and_one_not_begun_are_left_out() {
         {address, 4}, {address, 0}, {address, 10}};
     CHECK_EQUAL(found == expected, true);
     CHECK_EQUAL(gpuviz::record::read_frames(layout, &thread, std::span(found).first(2)), 2u);
+    gpuviz::record::MemoryReader memory;
+    CHECK_EQUAL(memory.is_usable(), true);
+    std::vector<gpuviz::record::StackFrame> again(8);
+    again.resize(gpuviz::record::read_frames(layout, &thread, memory, again));
+    CHECK_EQUAL(again == expected, true);
+    CHECK_EQUAL(memory.has_failed(), false);
     thread = nullptr;
     CHECK_EQUAL(gpuviz::record::read_frames(layout, &thread, found), 0u);
+}
+
+void memory_that_is_not_there_reads_as_nothing() {
+    gpuviz::record::MemoryReader memory;
+    const std::uint64_t value = 7;
+    const auto address = reinterpret_cast<std::uint64_t>(&value);
+    CHECK_EQUAL(memory.load<std::uint64_t>(address, 0), 7u);
+    CHECK_EQUAL(memory.load<std::uint64_t>(8, 0), 0u);
+    CHECK_EQUAL(memory.has_failed(), true);
+    CHECK_EQUAL(memory.load<std::uint64_t>(address, 0), 0u);
+    memory.restart();
+    CHECK_EQUAL(memory.load<std::uint64_t>(address, 0), 7u);
+    CHECK_EQUAL(memory.load<std::uint64_t>(address - address % 4096 + 4092, 0), 0u);
+    CHECK_EQUAL(memory.has_failed(), true);
+    memory.restart();
+    for (std::uint64_t page = 0; page < 200; ++page) {  // a chain without an end
+        static_cast<void>(memory.load<std::uint64_t>(page * 4096, 0));
+    }
+    CHECK_EQUAL(memory.has_failed(), true);
 }
 
 }  // namespace
@@ -97,4 +122,5 @@ int main() {
     layouts_from_3_13_on_stand_in_the_interpreter();
     versions_not_known_have_no_layout();
     frames_of_the_interpreter_and_one_not_begun_are_left_out();
+    memory_that_is_not_there_reads_as_nothing();
 }

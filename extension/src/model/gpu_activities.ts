@@ -2,6 +2,7 @@ import type { ArrowTable } from "../wire/arrow.ts";
 import { AccessedBlocks, Activities, LaunchBlocks } from "./activities.ts";
 import { DeviceMemory } from "./device_memory.ts";
 import { ApiCalls, HostWaits, Overheads, PeerCopies, StreamWaits } from "./host_calls.ts";
+import { HostWork } from "./host_work.ts";
 import { IdleGaps } from "./idle_gaps.ts";
 import { LaunchConfigurations } from "./launch_configurations.ts";
 import { MemoryOperations } from "./memory_operations.ts";
@@ -31,6 +32,7 @@ export class GpuActivities {
   readonly deviceMemory = new DeviceMemory();
   readonly hostWaits = new HostWaits();
   readonly idleGaps = new IdleGaps();
+  readonly hostWork = new HostWork();
   readonly streamWaits = new StreamWaits();
   readonly peerCopies = new PeerCopies();
   readonly processes = new Processes();
@@ -84,6 +86,7 @@ export class GpuActivities {
     device_memory: this.deviceMemory,
     host_waits: this.hostWaits,
     idle_gaps: this.idleGaps,
+    host_work: this.hostWork,
     stream_waits: this.streamWaits,
     peer_copies: this.peerCopies,
     strings: this.strings,

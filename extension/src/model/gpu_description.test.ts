@@ -24,3 +24,28 @@ test("an idle gap is named by its length and its main cause, unless that is unkn
 
   assert.deepEqual(names, ["30.0 µs, host waits", "9.00 µs"]);
 });
+
+test("an idle gap says what the host did, the longest first", () => {
+  const gpu = new GpuActivities();
+  gpu.append(tableOf("activities", { time: [40_000], end: [50_000], kind: ["kernel"] }));
+  const gap = { device: [0], stream: [0], time: [10_000], end: [40_000] };
+  gpu.append(tableOf("idle_gaps", { ...gap, cause: ["host"], activity: [0] }));
+  gpu.append(
+    tableOf("host_work", {
+      device: [0, 0, 0, 1],
+      time: [10_000, 12_000, 30_000, 10_000],
+      end: [12_000, 30_000, 45_000, 40_000],
+      activity: [0, 0, 0, 0],
+      text: ["compilation", "`sort(x)`", "compilation", "elsewhere"],
+      stack: [0, 0, 0, 0],
+    }),
+  );
+  const describe = new GpuDescriptions(gpu, new Stacks(), new RecordedNames());
+  const idle = gpu.idleGaps.of(0, 0);
+
+  assert.deepEqual(describe.hostWork(0, 10_000, 40_000), [
+    "the host: 18.0 µs `sort(x)`",
+    "the host: 12.0 µs compilation",
+  ]);
+  assert.equal(idle && describe.shortName(idle.gaps, 0, idle), "30.0 µs, `sort(x)`");
+});

@@ -28,6 +28,8 @@ import type { SpanRow } from "./span_row.ts";
 import { describeLine, type Stacks } from "./stacks.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 
+/** Of what the host did in a gap. */
+const MOST_WORKS = 4;
 const LONGEST_NAME = 300;
 
 /** Turns what the GPU and the host did into lines of text for a reader. */
@@ -97,9 +99,18 @@ export class GpuDescriptions {
       `time: ${formatTime(fromNs, 1000)} to ${formatTime(toNs, 1000)}`,
       stream === undefined ? "stream: all of the device" : `stream: ${this.#names.stream(stream)}`,
       ...(causes === undefined ? [] : idleLines(causes, toNs - fromNs)),
+      ...this.hostWork(activities.device[next] ?? -1, fromNs, toNs),
       next < 0 ? "no work came after it" : `then came: ${this.name(kind, next)} on ${streamOfNext}`,
       ...this.#callSite("launched", activities.correlation[next] ?? 0),
     ];
+  }
+
+  /** What the host did in a window while a device was idle, a line each. */
+  hostWork(device: number, fromNs: number, toNs: number): string[] {
+    return this.#gpu.hostWork
+      .within(device, fromNs, toNs)
+      .slice(0, MOST_WORKS)
+      .map(([text, timeNs]) => `the host: ${formatDuration(timeNs)} ${text}`);
   }
 
   /** A function that gives the place of a span of a row in the palette of lanes. */
@@ -128,12 +139,15 @@ export class GpuDescriptions {
     const causes = idle?.causesIn(fromNs, toNs);
     const [cause] = causes === undefined ? [] : causesOf(causes);
     const { activities, apiCalls } = this.#gpu;
+    const device = activities.device[source] ?? -1;
+    const work =
+      cause === "host" ? this.#gpu.hostWork.within(device, fromNs, toNs)[0]?.[0] : undefined;
     const stack = apiCalls.stackOf(activities.correlation[source]);
     const line = this.#stacks.userFrameOf(stack)?.line ?? 0;
     return [
       formatDuration(toNs - fromNs),
-      cause === undefined ? "" : SHORT_CAUSES[cause],
-      line > 0 ? `:${line}` : "",
+      work ?? (cause === undefined ? "" : SHORT_CAUSES[cause]),
+      work === undefined && line > 0 ? `:${line}` : "",
     ]
       .filter((part) => part !== "")
       .join(", ");

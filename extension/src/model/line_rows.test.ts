@@ -73,6 +73,24 @@ test("a window counts the time in it, and the idle time that ends in it", () => 
   assert.deepEqual(sumsIn({ fromNs: 4, toNs: 15 }), [["f", 5, 0, 0, 0, 6]]);
 });
 
+test("idle time belongs to the line that the host ran, where that is known", () => {
+  const contents = threeLines();
+  const piece = { device: [0, 1], time: [25, 25], end: [45, 45], activity: [1, 1] };
+  contents.gpu.append(tableOf("host_work", { ...piece, text: ["works", "works"], stack: [1, 1] }));
+  const idleIn = (window: { fromNs: number; toNs: number } | undefined): unknown[] =>
+    lineRows(contents, window).map(({ callSite, sums }) => [callSite.site, sums.idleNs]);
+
+  assert.deepEqual(idleIn(undefined), [
+    ["<lambda>", 20],
+    ["f", 20],
+    ["g", 10],
+  ]);
+  assert.deepEqual(idleIn({ fromNs: 40, toNs: 55 }), [
+    ["g", 5],
+    ["f", 5],
+  ]);
+});
+
 test("functions that share a line of a file add up in its source", () => {
   const sumsOf = sumsByLine(lineRows(threeLines(), undefined), "a.py");
 

@@ -152,7 +152,7 @@ function addActivities(columns: Columns, { gpu, device }: DeviceContents, window
   }
 }
 
-/** Idle time belongs to the call stack of the activity that ended it. */
+/** Idle time belongs to the line that kept the host, where that is known, else to what ended it. */
 function addIdleTime(columns: Columns, { gpu, device }: DeviceContents, window: Window): void {
   const { activities } = gpu;
   const inside = covered(gpu, window);
@@ -171,6 +171,17 @@ function addIdleTime(columns: Columns, { gpu, device }: DeviceContents, window: 
       if ((source[gap] ?? NONE) >= 0) {
         add(fromNs[gap] ?? 0, toNs[gap] ?? 0, source[gap] ?? 0);
       }
+    }
+  }
+  for (const { device: of, fromNs, toNs, activity, stack } of gpu.hostWork.pieces) {
+    const endNs = activities.fromNs[activity] ?? 0;
+    const counts = inside === undefined || (endNs > inside.fromNs && endNs <= inside.toNs);
+    if (stack > 0 && of === device && counts) {
+      const lengthNs = Math.max(toNs - Math.max(fromNs, inside?.fromNs ?? 0), 0);
+      const places = [columns.placeOf(stackOf(activity)), columns.placeOf(stack)] as const;
+      const { idleNs } = columns.of;
+      idleNs[places[0]] = (idleNs[places[0]] ?? 0) - lengthNs;
+      idleNs[places[1]] = (idleNs[places[1]] ?? 0) + lengthNs;
     }
   }
   // The gaps of a whole recording begin with its first activity, those of a window with it.

@@ -24,7 +24,12 @@ const FIGURES: readonly Figure[] = [
   ["copyNs", "Copies", "Time of its copies and memsets on the GPU", formatDuration],
   ["copyBytes", "Copied", "Bytes of its copies and memsets", formatBytes],
   ["waitNs", "Host waits", "Time in which it blocked the host", formatDuration],
-  ["idleNs", "Idle before", "Idle time of the device that its work ended", formatDuration],
+  [
+    "idleNs",
+    "Idle",
+    "Idle time of the device while it ran, or that its work ended",
+    formatDuration,
+  ],
 ];
 
 /** The columns of what lines cost; empty where that is nothing, unknown in an older file. */

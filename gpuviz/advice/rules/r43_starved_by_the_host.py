@@ -11,7 +11,10 @@ from gpuviz.advice.host_lines import between, line_of, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.host_work import Work, host_work, is_sampled
+from gpuviz.analysis.intervals import Intervals, overlaps
+from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.preparation import PREPARATIONS
 from gpuviz.analysis.steady_state import steady_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
@@ -32,8 +35,9 @@ RULES = (
         "a GPU starved by the host",
         "at least three times, and in 10 % of the rounds of that step of the program, two calls of "
         "a thread are 250 µs or more apart while the GPU is idle; time between cells, and before "
-        "the first launch of a kernel or while its library starts, does not count; allocations "
-        "between the two calls narrow the lines down",
+        "the first launch of a kernel or while its library starts, does not count; samples of the "
+        "host name the line that ran, and without them the calls and allocations around the gap "
+        "narrow the lines down",
         "do the work on the GPU, or while it works",
     ),
 )
@@ -45,21 +49,62 @@ _MOST_OF_FIRST = 2
 # Of the rounds of a step of the program, such as work that is done every tenth time.
 _LEAST_OF_ROUNDS = 0.1
 _MOST_PLACES = 8
+# By the kind of work that was sampled; "": any other, or unknown.
+_ADVICE = {
+    "": (
+        "Do this work on the GPU, or while the GPU works: launch the next work before it, or do it "
+        "in another thread."
+    ),
+    "waiting": (
+        "Let another thread wait here while the GPU works, and hand over what it waited for: a "
+        "queue with the next few batches, for example."
+    ),
+    "gil": (
+        "Only one thread of a process runs Python at a time: move the Python code of the other "
+        "thread into a process, or launch the next work before it starts."
+    ),
+    "collection": (
+        "Call `gc.freeze()` once the objects that stay exist, so that collections skip them, or "
+        "`gc.disable()` before the loop and `gc.collect()` while the GPU works."
+    ),
+}
 _MOST_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Two lines of the program between which the host works: calls after it, and idle time."""
+    """What the host does: the calls after it, how long it takes, and the idle time.
+
+    Attributes:
+        first: The line before it, or the line that was sampled.
+        last: The line after it, or the same.
+        work: What was sampled; None if only the lines around it are known.
+    """
 
     first: "Line | Frame"
     last: "Line | Frame"
     stacks: tuple[int, int]
     calls: "NDArray[Any]"
     idle_ns: int
+    host_ns: int
+    work: Work | None = None
 
     @property
     def text(self) -> str:
+        """What the host does, after "while the host"."""
+        if self.work is None:
+            return f"works {self._between}"
+        if self.work.kind == "collection":
+            return f"does {self.work.text}"
+        return f"is {self.work.text}" if self.work.is_wait else f"runs {self.work.text}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return _ADVICE.get("" if self.work is None else self.work.kind, _ADVICE[""])
+
+    @property
+    def _between(self) -> str:
         before, after = text_of(self.first), text_of(self.last)
         if self.first == self.last:
             # A line that runs again and again has the same stacks before and after either.
@@ -80,11 +125,12 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     launch costs, and the device is idle meanwhile with the cause ``host`` (see
     `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording, and so in a
     tenth of the rounds of that step: pauses of Python and of other threads are rarer. The place is
-    where the call stacks of the calls before and after differ, or those of the allocations
-    between them: of the parts of a gap, the longest. Time between notebook cells does not
-    count, nor do gaps before the first launch of a kernel, which is compiled or loaded then, as is
-    its library. The first gap of a place does not count if it is twice as long as any later one,
-    for the same reason.
+    the line that was sampled for the longest part of the gap; gaps without samples do not count.
+    In recordings without any, it is where the call stacks of the calls before and after differ, or
+    those of the allocations between them: of the parts of a gap, the longest. Time between
+    notebook cells does not count, nor do gaps before the first launch of a kernel, which is
+    compiled or loaded then, as is its library. The first gap of a place does not count if it is
+    twice as long as any later one, for the same reason.
 
     Saving: the recording's `Schedule`, replayed without these gaps. The work has to be done
     somewhere, so that it is ``possible``.
@@ -94,7 +140,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         return
     for device in recording.devices:
         gaps = host_gaps(schedule.recording, device)
-        for place in _places(recording, gaps):
+        places = _sampled(recording, gaps, device) if is_sampled(recording) else None
+        for place in _places(recording, gaps) if places is None else places:
             enough = place.idle_ns >= schedule.relevant_ns
             if enough and len(place.calls) >= _LEAST_TIMES:
                 yield _finding(recording, schedule, gaps, place, device)
@@ -124,7 +171,51 @@ def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
         if gaps.idle[rows[0]] > _MOST_OF_FIRST * gaps.idle[rows[1:]].max(initial=0):
             rows = rows[1:]
         (first, last), stacks_of_place = lines[key]
-        places.append(_Place(first, last, stacks_of_place, rows, int(gaps.idle[rows].sum())))
+        places.append(
+            _Place(
+                first,
+                last,
+                stacks_of_place,
+                rows,
+                idle_ns=int(gaps.idle[rows].sum()),
+                host_ns=int(gaps.length[rows].sum()),
+            )
+        )
+    return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
+
+
+def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_Place]:
+    """Return what was sampled in the gaps, the work with the most idle time first."""
+    found = host_work(recording, device)
+    calls = np.flatnonzero(gaps.is_long & (gaps.idle > 0))
+    table = recording.tables["api_calls"]
+    threads, times = plain(table["thread"]), plain(table["time"])
+    launched = plain(recording.tables["activities"]["correlation"])[found.activity]
+    launching = calls_of(recording.tables, launched)
+    totals = np.zeros((len(calls), len(found.works)), np.int64)
+    for thread in np.unique(threads[calls]).tolist():
+        own = np.flatnonzero(threads[calls] == thread)
+        own = own[np.argsort(times[calls[own]], kind="stable")]
+        pieces = np.flatnonzero(threads[launching] == thread)
+        ends = times[calls[own]]
+        gap, piece, begin, end = overlaps(
+            ends - gaps.length[calls[own]], ends, found.begin[pieces], found.end[pieces]
+        )
+        np.add.at(totals, (own[gap], found.work[pieces[piece]]), end - begin)
+    places = []
+    most = totals.argmax(axis=1) if totals.size else np.zeros(0, int)
+    for number, work in enumerate(found.works):
+        chosen = np.flatnonzero((most == number) & (totals.max(axis=1, initial=0) > 0))
+        rows, sampled = calls[chosen], totals[chosen, number]
+        if len(rows) and sampled[0] > _MOST_OF_FIRST * sampled[1:].max(initial=0):
+            rows, sampled = rows[1:], sampled[1:]
+        if work.kind in PREPARATIONS or not work.site:
+            continue
+        line = line_of(recording, work.stack, "")
+        total = int(sampled.sum())
+        places.append(
+            _Place(line, line, (work.stack,) * 2, rows, idle_ns=total, host_ns=total, work=work)
+        )
     return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
 
 
@@ -196,7 +287,7 @@ def _finding(
 ) -> Finding:
     removed = np.zeros(len(gaps.length), bool)
     removed[place.calls] = True
-    host_ns = int(gaps.length[place.calls].sum())
+    host_ns = place.host_ns
     change = ScheduleChange(without_gap=removed, at_most_ns=host_ns)
     steady = steady_of(recording, device)
     times = plain(recording.tables["api_calls"]["time"])[place.calls]
@@ -207,7 +298,7 @@ def _finding(
         title=(
             f"The GPU is idle for {idle}, "
             f"{format_share(place.idle_ns / max(steady.duration_ns, 1))} of the time, while the "
-            f"host works {place.text}."
+            f"host {place.text}."
         ),
         reason=(
             f"{format_counted(len(place.calls), 'time', 'times')} the host spends "
@@ -215,10 +306,7 @@ def _finding(
             f"there, {format_duration(host_ns)} in total, and has launched nothing that the GPU "
             "could do meanwhile."
         ),
-        change=(
-            "Do this work on the GPU, or while the GPU works: launch the next work before it, or "
-            "do it in another thread. The saving is that of work that takes no time."
-        ),
+        change=f"{place.advice} The saving is that of work that takes no time.",
         certainty="possible",
         device=device,
         saved_ns=schedule.saved_alone(change),

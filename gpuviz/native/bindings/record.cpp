@@ -1,6 +1,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "bindings/column_arrays.hpp"
 #include "python/gil.hpp"
 #include "python/python_stack.hpp"
+#include "record/clock.hpp"
 #include "record/pinned_sources.hpp"
 #include "record/session.hpp"
 
@@ -111,9 +113,29 @@ std::vector<Stack> new_stacks(Session& session, std::uint32_t first_id) {
     return stacks;
 }
 
+// Short collections are part of what their thread does.
+constexpr std::int64_t least_collection_ns = 100'000;
+
+void note_collection(Session& session, std::string_view phase, nb::handle) {
+    thread_local std::int64_t began_ns = 0;
+    record::HostSampler* const sampler = session.host_sampler();
+    if (sampler == nullptr || !session.running()) {
+        return;
+    }
+    if (phase == "start") {
+        began_ns = record::now_ns();
+        return;
+    }
+    const std::int64_t ended_ns = record::now_ns();
+    if (began_ns != 0 && ended_ns - began_ns >= least_collection_ns) {
+        sampler->collected(began_ns, ended_ns, session.capture_stack());
+    }
+    began_ns = 0;
+}
+
 void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
                   std::size_t max_stacks, std::size_t stack_depth, bool launch_blocks,
-                  bool compares_sources, bool guards_pages) {
+                  bool compares_sources, bool guards_pages, bool host_samples) {
     if (!(interval_ms > 0 && interval_ms <= 60'000)) {
         throw std::invalid_argument("interval_ms must be above 0 and at most 60000, got " +
                                     nb::cast<std::string>(nb::str(nb::float_(interval_ms))) + ".");
@@ -125,6 +147,7 @@ void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
         .launch_blocks = launch_blocks,
         .compares_sources = compares_sources,
         .guards_pages = guards_pages,
+        .host_samples = host_samples,
     };
     std::unique_ptr<record::StackWalker> walker;
     if (stack_depth != 0) {
@@ -176,6 +199,7 @@ void bind_counters(nb::class_<Session>& session) {
                 return sources == nullptr ? 0 : sources->skipped();
             },
             "Copies whose pinned memory was not compared.")
+        .def_prop_ro("sampler_cpu_ns", &Session::sampler_cpu_ns)
         .def_prop_ro("start_ns", &Session::start_ns,
                      "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")
         .def_prop_ro("wall_start_ns", &Session::wall_start_ns,
@@ -198,7 +222,7 @@ void bind_record(nb::module_& m) {
              "interval_ms"_a = 5.0, "max_stacks"_a = defaults.max_stacks, "stack_depth"_a = 64,
              "launch_blocks"_a = defaults.launch_blocks,
              "compares_sources"_a = defaults.compares_sources,
-             "guards_pages"_a = defaults.guards_pages,
+             "guards_pages"_a = defaults.guards_pages, "host_samples"_a = defaults.host_samples,
              "`ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call "
              "stacks off; with `launch_blocks` the blocks that launches touch are found; with "
              "`compares_sources` pinned memory that copies read is compared, with "
@@ -239,6 +263,11 @@ void bind_record(nb::module_& m) {
              "The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction "
              "offset in bytes, innermost first; or None and the number of frames left out, all of "
              "them if the stack was captured without the GIL and its thread has left it.")
+        .def_prop_ro(
+            "samples_host", [](Session& session) { return session.host_sampler() != nullptr; },
+            "Whether threads are sampled.")
+        .def("collection", &note_collection, "phase"_a, "info"_a.none(),
+             "A function for `gc.callbacks`.")
         .def("abandon_after_fork", &Session::abandon_after_fork,
              "In the child after fork(): collect nothing from now on, and wait for nothing.");
     bind_counters(session);

@@ -80,7 +80,11 @@ void CUPTIAPI CuptiTracer::callback(void* self, CUpti_CallbackDomain domain, CUp
 
 void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept {
     if (data.callbackSite == CUPTI_API_ENTER) {
-        *data.correlationData = std::uint64_t(record::now_ns());
+        const std::int64_t now_ns = record::now_ns();
+        *data.correlationData = std::uint64_t(now_ns);
+        if (record::HostSampler* const sampler = session_.host_sampler()) {
+            sampler->entered(now_ns);
+        }
         if (id < calls_.size()) {
             on_enter(calls_[id], data);
         }
@@ -92,6 +96,9 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     }
     const std::int64_t ended_ns = record::now_ns();
     const CuptiCall& call = calls_[id];
+    if (record::HostSampler* const sampler = session_.host_sampler()) {
+        sampler->exited(ended_ns, call.is_work());
+    }
     if (call.is_about_waits() && has_succeeded(data)) {
         note_wait(call, data, began_ns, ended_ns);
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -120,6 +121,34 @@ bool is_thread(const void* state) noexcept {
     return thread != nullptr;
 }
 
+// PyCode_Type, which the limited API lacks.
+const void* code_type() noexcept {
+    static const void* const type = dlsym(RTLD_DEFAULT, "PyCode_Type");
+    return type;
+}
+
+// A number of the code object at an address, which another one there has not; 0: there is none.
+//
+// An object that was deleted has no reference count, or parts of its allocator's list instead of it
+// or of its type. The members read have the same places from 3.11 to 3.14, and do not change: three
+// objects, and the number of arguments, of variables and of the first line.
+std::uint64_t looks_of_code(record::MemoryReader& memory, std::uint64_t code) noexcept {
+    constexpr std::array<std::size_t, 7> members{24, 32, 40, 56, 64, 72, 80};
+    constexpr std::uint64_t no_count = 0x0000ffff00000000;  // bits that addresses have
+    constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;    // 2**64 divided by the golden ratio
+    const auto references = memory.load<std::uint64_t>(code, 0);
+    const auto type = memory.load<std::uint64_t>(code, 8);
+    if (std::uint32_t(references) == 0 || (references & no_count) != 0 ||
+        type != reinterpret_cast<std::uint64_t>(code_type())) {
+        return 0;
+    }
+    std::uint64_t looks = 1;
+    for (const std::size_t member : members) {
+        looks = (std::rotl(looks, 29) ^ memory.load<std::uint64_t>(code, member)) * golden;
+    }
+    return memory.has_failed() ? 0 : looks;
+}
+
 // How many of a stack's outermost frames its thread is still in.
 std::size_t still_running(std::span<const StackFrame> stack,
                           std::span<const StackFrame> running) noexcept {
@@ -154,6 +183,10 @@ PythonStackWalker::PythonStackWalker(std::size_t max_depth, std::optional<FrameL
     }
     if (layout && finds_the_same(*layout)) {
         layout_ = layout;
+        auto observer = std::make_unique<Observer>();
+        if (observer->memory.is_usable()) {
+            observer_ = std::move(observer);
+        }
     }
     walkers().insert(this);
 }
@@ -230,10 +263,42 @@ std::uint32_t PythonStackWalker::capture_without_waiting(record::StackTable& tab
     return stack.id;
 }
 
+const void* PythonStackWalker::calling_thread() noexcept { return PyGILState_GetThisThreadState(); }
+
+// A running thread changes its frames between two reads; the outer ones that did not change are its
+// stack. No address is used that is not of a frame now, or of code that is owned.
+std::uint32_t PythonStackWalker::stack_of(const void* thread, record::StackTable& table) noexcept {
+    if (observer_ == nullptr || is_finalizing_()) {
+        return 0;
+    }
+    const auto read = [&](Buffer& buffer) {
+        observer_->memory.restart();
+        const std::span<StackFrame> frames(buffer.data(), max_depth_);
+        const std::size_t count = record::read_frames(*layout_, thread, observer_->memory, frames);
+        return frames.first(observer_->memory.has_failed() ? 0 : count);
+    };
+    const std::span<const StackFrame> first = read(observer_->frames);
+    const std::span<const StackFrame> second = read(observer_->again);
+    const std::span<const StackFrame> frames = first.last(still_running(first, second));
+    if (frames.empty()) {
+        return 0;
+    }
+    if (const std::uint32_t known = table.find(frames)) {
+        return known;
+    }
+    if (owns_or_remembers(frames)) {
+        return table.intern(frames).id;
+    }
+    return table.intern_unowned(frames, thread).id;  // until own_running()
+}
+
 std::uint32_t PythonStackWalker::add(record::StackTable& table,
                                      std::span<const StackFrame> frames) noexcept {
     const record::StackTable::Interned stack = table.intern(frames);
     if (stack.is_new) {
+        if (observer_ != nullptr) {
+            observer_->gil.learn();
+        }
         own(frames);
     }
     return stack.id;
@@ -256,6 +321,9 @@ int PythonStackWalker::own_waiting(void* walker) noexcept {
 }
 
 void PythonStackWalker::own_running(record::StackTable& table) noexcept {
+    if (observer_ != nullptr) {
+        observer_->gil.learn();
+    }
     try {
         for (const auto& [id, thread] : table.unowned()) {
             if (!is_thread(thread)) {
@@ -266,7 +334,10 @@ void PythonStackWalker::own_running(record::StackTable& table) noexcept {
             std::span<StackFrame> running(buffer.data(), max_depth_);
             running = running.first(record::read_frames(*layout_, thread, running));
             const std::vector<StackFrame> frames = table.frames(id);
-            const std::size_t count = still_running(frames, running);
+            std::size_t count = still_running(frames, running);
+            while (count != frames.size() && is_alive(frames[frames.size() - 1 - count].code)) {
+                ++count;
+            }
             if (count == frames.size()) {
                 add(table, frames);
             } else if (count != 0) {
@@ -280,10 +351,12 @@ void PythonStackWalker::own_running(record::StackTable& table) noexcept {
 }
 
 void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {
+    const std::lock_guard lock(codes_mutex_);
     for (const StackFrame& frame : frames) {
         if (frame.code != 0 && !codes_.contains(frame.code)) {
             // Before the insertion, because the code must stay alive even if that fails.
             Py_IncRef(object_at(frame.code));
+            seen_.erase(frame.code);
             try {
                 codes_.insert(frame.code);
             } catch (const std::exception&) {
@@ -291,6 +364,38 @@ void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {
             }
         }
     }
+}
+
+bool PythonStackWalker::owns_or_remembers(std::span<const StackFrame> frames) noexcept {
+    const std::lock_guard lock(codes_mutex_);
+    bool owns_all = true;
+    for (const StackFrame& frame : frames) {
+        if (frame.code == 0 || codes_.contains(frame.code)) {
+            continue;
+        }
+        owns_all = false;
+        try {
+            observer_->memory.restart();
+            seen_[frame.code] = looks_of_code(observer_->memory, frame.code);
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+    }
+    return owns_all;
+}
+
+bool PythonStackWalker::is_alive(std::uint64_t code) noexcept {
+    const std::lock_guard lock(codes_mutex_);
+    if (code == 0 || codes_.contains(code)) {
+        return true;
+    }
+    const auto seen = seen_.find(code);
+    if (observer_ == nullptr || seen == seen_.end() || seen->second == 0) {
+        return false;
+    }
+    observer_->memory_of_code.restart();
+    const std::uint64_t looks = looks_of_code(observer_->memory_of_code, code);
+    return looks == seen->second;
 }
 
 }  // namespace gpuviz::python

@@ -4,11 +4,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 
+#include "python/gil_observer.hpp"
 #include "record/frame_layout.hpp"
+#include "record/memory_reader.hpp"
 #include "record/stack_walker.hpp"
 
 namespace gpuviz::python {
@@ -41,6 +46,16 @@ class PythonStackWalker final : public record::StackWalker {
     [[nodiscard]] const char* method() const noexcept override {
         return layout_ ? "frames" : "attributes";
     }
+    [[nodiscard]] bool can_observe() const noexcept override { return observer_ != nullptr; }
+    [[nodiscard]] const void* calling_thread() noexcept override;
+    [[nodiscard]] std::uint32_t stack_of(const void* thread,
+                                         record::StackTable& table) noexcept override;
+    [[nodiscard]] bool is_gil(std::uint64_t address) const noexcept override {
+        return observer_ != nullptr && observer_->gil.contains(address);
+    }
+    [[nodiscard]] std::uint32_t gil_holder() noexcept override {
+        return observer_ == nullptr ? 0 : observer_->gil.holder(observer_->memory);
+    }
 
   private:
     using Buffer = std::array<record::StackFrame, depth_limit>;
@@ -52,15 +67,32 @@ class PythonStackWalker final : public record::StackWalker {
     std::uint32_t add(record::StackTable& table,
                       std::span<const record::StackFrame> frames) noexcept;
     void own(std::span<const record::StackFrame> frames) noexcept;
+    // Whether it owns the code of all frames, else remembers what the others look like. Of the
+    // thread that observes.
+    [[nodiscard]] bool owns_or_remembers(std::span<const record::StackFrame> frames) noexcept;
+    // Whether code that was seen in a thread that went on since is still there. Requires the GIL.
+    [[nodiscard]] bool is_alive(std::uint64_t code) noexcept;
     // Lets the interpreter call own_waiting() on the main thread soon.
     void own_soon(record::StackTable& table) noexcept;
     static int own_waiting(void* walker) noexcept;
 
+    // What observing other threads needs.
+    struct Observer {
+        record::MemoryReader memory;
+        GilObserver gil;
+        Buffer frames;
+        Buffer again;
+        record::MemoryReader memory_of_code;  // for the thread that has the GIL
+    };
+
     std::size_t max_depth_;
     int (*is_finalizing_)();
     std::optional<record::FrameLayout> layout_;
+    mutable std::mutex codes_mutex_;  // guards the next two; nobody who holds it waits for the GIL
     std::unordered_set<std::uint64_t> codes_;
-    std::atomic<record::StackTable*> waiting_{nullptr};  // for own_waiting()
+    std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // code that is not owned: its looks
+    std::atomic<record::StackTable*> waiting_{nullptr};      // for own_waiting()
+    std::unique_ptr<Observer> observer_;                     // null: not possible
 };
 
 }  // namespace gpuviz::python

@@ -27,6 +27,7 @@ class ActivityLog {
     ColumnLog<HostAccessRow> host_accesses;
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
+    ColumnLog<HostSampleRow> host_samples;
     ColumnLog<CollectiveRow> collectives;
     ColumnLog<RangeRow> ranges;
     StringTable strings;
@@ -65,6 +66,7 @@ class ActivityLog {
         visit("host_accesses", self.host_accesses);
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
+        visit("host_samples", self.host_samples);
         visit("collectives", self.collectives);
     }
 

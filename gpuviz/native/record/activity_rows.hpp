@@ -251,6 +251,25 @@ struct OverheadRow {
     }
 };
 
+// What a thread did from `time` to `end` between two CUDA calls; see HostSampler.
+struct HostSampleRow {
+    std::int64_t time;
+    std::int64_t end;
+    std::uint32_t thread;
+    std::uint32_t stack;
+    HostState state;
+    std::uint32_t holder;  // the thread that had the GIL meanwhile; 0: unknown
+    std::uint32_t samples;
+
+    static constexpr auto fields() {
+        using Self = HostSampleRow;
+        return std::tuple{Field{"time", &Self::time},      Field{"end", &Self::end},
+                          Field{"thread", &Self::thread},  Field{"stack", &Self::stack},
+                          Field{"state", &Self::state},    Field{"holder", &Self::holder},
+                          Field{"samples", &Self::samples}};
+    }
+};
+
 struct CollectiveRow {
     std::int64_t time;
     CollectiveFunction function;

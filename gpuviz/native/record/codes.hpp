@@ -134,6 +134,8 @@ enum class OverheadKind : std::int8_t {
     jit_compile,
 };
 
+enum class HostState : std::int8_t { unknown, working, waiting, gil, collection };
+
 enum class RangeKind : std::int8_t { range, cell, nvtx, load, compile };
 
 enum class StreamKind : std::int8_t {

@@ -55,18 +55,71 @@ std::optional<FrameLayout> layout_from(const DebugOffsetWords& words, std::uint6
     return plausible ? std::optional(layout) : std::nullopt;
 }
 
-std::uint64_t code_of(const FrameLayout& layout, std::uint64_t frame) noexcept {
+template <typename Memory>
+std::uint64_t code_of(const FrameLayout& layout, std::uint64_t frame, Memory& memory) noexcept {
     // In 3.14 the two lowest bits are flags.
-    return detail::load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
+    return memory.template load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
 }
 
-std::uint8_t owner_of(const FrameLayout& layout, std::uint64_t frame) noexcept {
-    return detail::load<std::uint8_t>(frame, layout.owner);
+template <typename Memory>
+std::uint8_t owner_of(const FrameLayout& layout, std::uint64_t frame, Memory& memory) noexcept {
+    return memory.template load<std::uint8_t>(frame, layout.owner);
 }
 
 // The byte offset of the current instruction in its code.
-std::int64_t offset_of(const FrameLayout& layout, std::uint64_t frame) noexcept {
-    return std::int64_t(instruction_of(layout, frame) - code_of(layout, frame) - layout.code_start);
+template <typename Memory>
+std::int64_t offset_of(const FrameLayout& layout, std::uint64_t frame, Memory& memory) noexcept {
+    return std::int64_t(instruction_of(layout, frame, memory) - code_of(layout, frame, memory) -
+                        layout.code_start);
+}
+
+template <typename Memory>
+bool is_interpreters(const FrameLayout& layout, std::uint64_t frame, Memory& memory) noexcept {
+    return owner_of(layout, frame, memory) >= owned_by_interpreter;
+}
+
+template <typename Memory>
+bool has_reached_a_line(const FrameLayout& layout, std::uint64_t frame, Memory& memory) noexcept {
+    const auto units =
+        memory.template load<std::int32_t>(code_of(layout, frame, memory), layout.first_traceable);
+    return offset_of(layout, frame, memory) >= 2 * std::int64_t{units};
+}
+
+// Continues a walk whose buffer is full, from a frame that is not in it.
+template <typename Memory>
+[[gnu::noinline]] void read_outer_frames(const FrameLayout& layout, std::uint64_t frame,
+                                         Memory& memory, std::span<StackFrame> frames) noexcept {
+    OuterFrames outer(frames);
+    for (; frame != 0 && outer.wants_more(); frame = previous_of(layout, frame, memory)) {
+        if (!is_interpreters(layout, frame, memory)) {
+            outer.push({code_of(layout, frame, memory), offset_of(layout, frame, memory)});
+        }
+    }
+    outer.finish();
+}
+
+template <typename Memory>
+std::size_t read_all_frames(const FrameLayout& layout, const void* thread_state, Memory& memory,
+                            std::span<StackFrame> frames) noexcept {
+    std::size_t count = 0;
+    std::uint64_t frame = innermost_frame(layout, thread_state, memory);
+    for (; frame != 0 && count < frames.size(); frame = previous_of(layout, frame, memory)) {
+        if (is_interpreters(layout, frame, memory)) {
+            continue;
+        }
+        // Only the innermost frame can be one that has not started, except during a garbage
+        // collection in its first instructions; then it appears at its first line.
+        const bool has_started = count != 0 ||
+                                 owner_of(layout, frame, memory) == owned_by_generator ||
+                                 has_reached_a_line(layout, frame, memory);
+        if (has_started) {
+            frames[count++] = {code_of(layout, frame, memory), offset_of(layout, frame, memory)};
+        }
+    }
+    if (frame != 0) {
+        read_outer_frames(layout, frame, memory, frames);
+    }
+    return count;
 }
 
 }  // namespace
@@ -88,46 +141,24 @@ std::optional<FrameLayout> known_layout(std::uint64_t version,
 }
 
 bool is_interpreters(const FrameLayout& layout, std::uint64_t frame) noexcept {
-    return owner_of(layout, frame) >= owned_by_interpreter;
+    StableMemory memory;
+    return is_interpreters(layout, frame, memory);
 }
 
 bool has_reached_a_line(const FrameLayout& layout, std::uint64_t frame) noexcept {
-    const auto units = detail::load<std::int32_t>(code_of(layout, frame), layout.first_traceable);
-    return offset_of(layout, frame) >= 2 * std::int64_t{units};
-}
-
-// Continues a walk whose buffer is full, from a frame that is not in it.
-[[gnu::noinline]] static void read_outer_frames(const FrameLayout& layout, std::uint64_t frame,
-                                                std::span<StackFrame> frames) noexcept {
-    OuterFrames outer(frames);
-    for (; frame != 0 && outer.wants_more(); frame = previous_of(layout, frame)) {
-        if (!is_interpreters(layout, frame)) {
-            outer.push({code_of(layout, frame), offset_of(layout, frame)});
-        }
-    }
-    outer.finish();
+    StableMemory memory;
+    return has_reached_a_line(layout, frame, memory);
 }
 
 std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
                         std::span<StackFrame> frames) noexcept {
-    std::size_t count = 0;
-    std::uint64_t frame = innermost_frame(layout, thread_state);
-    for (; frame != 0 && count < frames.size(); frame = previous_of(layout, frame)) {
-        if (is_interpreters(layout, frame)) {
-            continue;
-        }
-        // Only the innermost frame can be one that has not started, except during a garbage
-        // collection in its first instructions; then it appears at its first line.
-        const bool has_started = count != 0 || owner_of(layout, frame) == owned_by_generator ||
-                                 has_reached_a_line(layout, frame);
-        if (has_started) {
-            frames[count++] = {code_of(layout, frame), offset_of(layout, frame)};
-        }
-    }
-    if (frame != 0) {
-        read_outer_frames(layout, frame, frames);
-    }
-    return count;
+    StableMemory memory;
+    return read_all_frames(layout, thread_state, memory, frames);
+}
+
+std::size_t read_frames(const FrameLayout& layout, const void* thread_state, MemoryReader& memory,
+                        std::span<StackFrame> frames) noexcept {
+    return read_all_frames(layout, thread_state, memory, frames);
 }
 
 }  // namespace gpuviz::record

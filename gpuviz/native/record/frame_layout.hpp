@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "record/memory_reader.hpp"
 #include "record/stack_table.hpp"
 
 namespace gpuviz::record {
@@ -28,29 +29,37 @@ struct FrameLayout {
 [[nodiscard]] std::optional<FrameLayout> known_layout(std::uint64_t version,
                                                       const std::uint64_t* debug_offsets) noexcept;
 
-// The following read a PyThreadState, or the frame at an address, of the calling thread.
-namespace detail {
-template <typename Value>
-[[nodiscard]] Value load(std::uint64_t address, std::size_t offset) noexcept {
-    return *reinterpret_cast<const Value*>(address + offset);
-}
-}  // namespace detail
+// Memory that does not change while it is read: that of the calling thread's frames, or of any
+// thread's with the GIL held. See MemoryReader for others.
+struct StableMemory {
+    template <typename Value>
+    [[nodiscard]] Value load(std::uint64_t address, std::size_t offset) const noexcept {
+        return *reinterpret_cast<const Value*>(address + offset);
+    }
+};
+
+// The following read a PyThreadState, or the frame at an address.
 
 // The address of the current frame, which may be the interpreter's own; 0: none.
+template <typename Memory = StableMemory>
 [[nodiscard]] inline std::uint64_t innermost_frame(const FrameLayout& layout,
-                                                   const void* thread_state) noexcept {
-    const auto frame = detail::load<std::uint64_t>(reinterpret_cast<std::uint64_t>(thread_state),
-                                                   layout.thread_frame);
-    return layout.cframe_frame ? detail::load<std::uint64_t>(frame, *layout.cframe_frame) : frame;
+                                                   const void* thread_state,
+                                                   Memory&& memory = {}) noexcept {
+    const auto frame = memory.template load<std::uint64_t>(
+        reinterpret_cast<std::uint64_t>(thread_state), layout.thread_frame);
+    return layout.cframe_frame ? memory.template load<std::uint64_t>(frame, *layout.cframe_frame)
+                               : frame;
 }
-[[nodiscard]] inline std::uint64_t previous_of(const FrameLayout& layout,
-                                               std::uint64_t frame) noexcept {
-    return detail::load<std::uint64_t>(frame, layout.previous);
+template <typename Memory = StableMemory>
+[[nodiscard]] inline std::uint64_t previous_of(const FrameLayout& layout, std::uint64_t frame,
+                                               Memory&& memory = {}) noexcept {
+    return memory.template load<std::uint64_t>(frame, layout.previous);
 }
 // The address of the current instruction.
-[[nodiscard]] inline std::uint64_t instruction_of(const FrameLayout& layout,
-                                                  std::uint64_t frame) noexcept {
-    return detail::load<std::uint64_t>(frame, layout.instruction);
+template <typename Memory = StableMemory>
+[[nodiscard]] inline std::uint64_t instruction_of(const FrameLayout& layout, std::uint64_t frame,
+                                                  Memory&& memory = {}) noexcept {
+    return memory.template load<std::uint64_t>(frame, layout.instruction);
 }
 // Whether the interpreter uses it for itself, and runs no Python code in it.
 [[nodiscard]] bool is_interpreters(const FrameLayout& layout, std::uint64_t frame) noexcept;
@@ -62,5 +71,8 @@ template <typename Value>
 // that do not fit.
 [[nodiscard]] std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
                                       std::span<StackFrame> frames) noexcept;
+// The same of a thread that may run meanwhile: its frames may be wrong in any way.
+[[nodiscard]] std::size_t read_frames(const FrameLayout& layout, const void* thread_state,
+                                      MemoryReader& memory, std::span<StackFrame> frames) noexcept;
 
 }  // namespace gpuviz::record

@@ -25,6 +25,9 @@ Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> wal
       touches_(options.launch_blocks ? std::make_unique<BlockTouches>() : nullptr),
       pinned_sources_(options.compares_sources ? std::make_unique<PinnedSources>(*log_) : nullptr),
       page_guard_(options.guards_pages ? std::make_unique<PageGuard>(*this) : nullptr),
+      sampler_(options.host_samples && walker_ && walker_->can_observe()
+                   ? std::make_unique<HostSampler>(*walker_, stacks_, options.max_stacks, *log_)
+                   : nullptr),
       shared_(std::make_unique<Shared>(log_->streams)) {
     Ring<MemoryEvent>::check_capacity(options.ring_capacity);
     if (options.interval.count() <= 0) {
@@ -69,6 +72,9 @@ void Session::start() {
     wall_start_ns_ = read_clock_ns(CLOCK_REALTIME);
     shared_->thread = std::thread([this, &shared = *shared_] { collect_until_stopped(shared); });
     pthread_setname_np(shared_->thread.native_handle(), "gpuviz-collect");
+    if (sampler_) {
+        sampler_->start();
+    }
     running_ = true;
     ranges_->start();
     if (page_guard_) {
@@ -85,6 +91,9 @@ void Session::stop() {
     ranges_->stop();
     if (page_guard_) {
         page_guard_->stop();
+    }
+    if (sampler_) {
+        sampler_->stop();
     }
     {
         const std::lock_guard lock(shared_->mutex);
@@ -159,6 +168,7 @@ void Session::abandon_after_fork() noexcept {
     static_cast<void>(log_.release());
     static_cast<void>(ranges_.release());
     static_cast<void>(touches_.release());
+    static_cast<void>(sampler_.release());
     log_ = std::make_unique<ActivityLog>();
     ranges_ = std::make_unique<Ranges>(*log_);
     shared_ = std::make_unique<Shared>(log_->streams);

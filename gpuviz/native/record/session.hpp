@@ -16,6 +16,7 @@
 #include "record/block_touches.hpp"
 #include "record/collector.hpp"
 #include "record/event_ring.hpp"
+#include "record/host_sampler.hpp"
 #include "record/lent_stack.hpp"
 #include "record/pinned_uses.hpp"
 #include "record/ranges.hpp"
@@ -35,6 +36,7 @@ struct SessionOptions {
     bool launch_blocks = false;     // whether to find the blocks that launches touch
     bool compares_sources = false;  // whether to compare pinned memory that copies read
     bool guards_pages = false;      // whether to protect pinned memory that copies use
+    bool host_samples = false;      // whether to sample threads between their CUDA calls
 };
 
 // One recording: a ring for each device, the collector thread that drains them into columns, and
@@ -79,6 +81,8 @@ class Session {
     [[nodiscard]] PinnedSources* pinned_sources() const noexcept { return pinned_sources_.get(); }
     // Null unless SessionOptions::guards_pages.
     [[nodiscard]] PageGuard* page_guard() const noexcept { return page_guard_.get(); }
+    // Null unless SessionOptions::host_samples and the walker can observe threads.
+    [[nodiscard]] HostSampler* host_sampler() noexcept { return sampler_.get(); }
 
     // Who follows the program's calls about the streams of a device; null: nobody. It must outlive
     // the tracer's recording, and is set before it, or as soon as the device is used.
@@ -134,6 +138,10 @@ class Session {
     [[nodiscard]] std::int64_t collector_cpu_ns() const noexcept {
         return collector_cpu_ns_.load();
     }
+    // CPU time of the thread that samples the others.
+    [[nodiscard]] std::int64_t sampler_cpu_ns() const noexcept {
+        return sampler_ ? sampler_->cpu_ns() : 0;
+    }
     // Time zero of the columns, on the clock of clock.hpp and on the wall clock; 0 before start().
     [[nodiscard]] std::int64_t start_ns() const noexcept { return start_ns_.load(); }
     [[nodiscard]] std::int64_t wall_start_ns() const noexcept { return wall_start_ns_.load(); }
@@ -169,6 +177,7 @@ class Session {
     std::unique_ptr<BlockTouches> touches_;
     std::unique_ptr<PinnedSources> pinned_sources_;
     std::unique_ptr<PageGuard> page_guard_;
+    std::unique_ptr<HostSampler> sampler_;
     std::array<std::atomic<EventRing*>, max_devices> rings_{};
     std::array<std::atomic<StreamCalls*>, max_devices> stream_calls_{};
     std::atomic<PinnedUses*> pinned_uses_{nullptr};

@@ -25,6 +25,20 @@ class StackWalker {
     virtual void own_running(StackTable& table) noexcept = 0;
     // The method of reading the stack, for status displays.
     [[nodiscard]] virtual const char* method() const noexcept = 0;
+
+    // The following observe a thread from another one, without the GIL and without stopping it.
+
+    // Whether that is possible.
+    [[nodiscard]] virtual bool can_observe() const noexcept { return false; }
+    // Identifies the calling thread for stack_of(); null if it has no stack.
+    [[nodiscard]] virtual const void* calling_thread() noexcept { return nullptr; }
+    // The id of a thread's stack in `table`; 0 if there is none or it cannot be read. Without the
+    // innermost frames if these changed meanwhile. From one thread at a time.
+    [[nodiscard]] virtual std::uint32_t stack_of(const void*, StackTable&) noexcept { return 0; }
+    // Whether a thread that waits for an address waits for the GIL.
+    [[nodiscard]] virtual bool is_gil(std::uint64_t) const noexcept { return false; }
+    // The operating system's id of the thread that had the GIL last; 0: unknown.
+    [[nodiscard]] virtual std::uint32_t gil_holder() noexcept { return 0; }
 };
 
 }  // namespace gpuviz::record

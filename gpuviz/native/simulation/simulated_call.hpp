@@ -21,6 +21,9 @@ class SimulatedGpu::Call {
         began_ns = gpu_.clock_->now();
         correlation = ++gpu_.correlations_;
         recording_ = gpu_.records_.recording();
+        if (record::HostSampler* const sampler = gpu_.records_.host_sampler()) {
+            sampler->entered(began_ns);
+        }
         gpu_.catch_up();
     }
     Call(const Call&) = delete;
@@ -35,6 +38,9 @@ class SimulatedGpu::Call {
                                        .correlation = correlation,
                                        .stack = site_.stack,
                                        .range = site_.range});
+            if (record::HostSampler* const sampler = gpu_.records_.host_sampler()) {
+                sampler->exited(gpu_.clock_->now(), true);
+            }
         }
     }
 

@@ -37,6 +37,10 @@ class SimulatedRecords {
                 const SimulatedTracing& tracing = {});
     [[nodiscard]] bool graph_nodes() const noexcept { return tracing_.graph_nodes; }
     [[nodiscard]] record::Session* session() const noexcept { return session_; }
+    // Null if nobody samples the host.
+    [[nodiscard]] record::HostSampler* host_sampler() const noexcept {
+        return session_ == nullptr ? nullptr : session_->host_sampler();
+    }
     // Changes with every attach().
     [[nodiscard]] std::uint64_t recording() const noexcept { return recording_; }
 

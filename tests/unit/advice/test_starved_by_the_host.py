@@ -1,8 +1,13 @@
 """R43: the GPU is idle while the host computes."""
 
+import itertools
+
+import pyarrow as pa
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
 
 STEPS = 20
@@ -207,3 +212,53 @@ def test_pauses_in_few_rounds_of_a_step_are_not_the_programs_work(every, count):
             gpu.launch("filter", duration=2e-5, writes=[x])
 
     assert len(found(program, "R43")) == count
+
+
+def with_samples(recording, *, of_every=1, state="working", line=30):
+    """Return a recording in which each gap between two calls was sampled, or one of several."""
+    calls = sorted(recording.tables["api_calls"].to_pylist(), key=lambda call: call["time"])
+    stack = max(recording.tables["stacks"]["id"].to_pylist()) + 1
+    frame = {"id": 1000, "name": "sort_all", "filename": "train.py", "line": line, "cell": 0}
+    frame |= {"source": "numpy.sort(values)", "installed": 0, "assigned": ""}
+    frame |= {"context": "", "context_line": 0}
+    gaps = [(before["end"], after["time"]) for before, after in itertools.pairwise(calls)]
+    rows = [
+        {"time": begin, "end": end, "thread": calls[0]["thread"], "stack": stack, "state": state}
+        | {"holder": 0, "samples": 1}
+        for begin, end in [gap for gap in gaps if gap[1] - gap[0] > 250_000][::of_every]
+    ]
+    added = {
+        "frames": [frame],
+        "stacks": [{"id": stack, "frames": [1000], "user_frame": 1000}],
+        "host_samples": rows,
+    }
+    tables = dict(recording.tables)
+    for name, new in added.items():
+        more = pa.Table.from_pylist(new, schemas()[name])
+        tables[name] = pa.concat_tables([tables[name], more]).unify_dictionaries()
+    return Recording(tables, recording.manifest)
+
+
+@pytest.mark.parametrize(
+    ("state", "what", "advice"),
+    [
+        ("working", "runs `numpy.sort(values)`", "Do this work on the GPU"),
+        ("waiting", "is waiting in `numpy.sort(values)`", "Let another thread wait"),
+        ("gil", "is waiting for the GIL in `numpy.sort(values)`", "Only one thread of a process"),
+        ("collection", "does garbage collection in `numpy.sort(values)`", "Call `gc.freeze()`"),
+    ],
+)
+def test_the_line_that_was_sampled_is_blamed(state, what, advice):
+    recording = with_samples(timed(computes_between_chunks), state=state)
+    (finding,) = [each for each in findings(recording) if each.rule == "R43"]
+
+    assert finding.title == f"The GPU is idle for 19.0 ms, 82 % of the time, while the host {what}."
+    assert finding.change.startswith(advice)
+    assert [line.source for line in finding.lines] == ["numpy.sort(values)"]
+
+
+def test_gaps_that_were_not_sampled_blame_no_line():
+    recording = with_samples(timed(computes_between_chunks), of_every=2)
+    (finding,) = [each for each in findings(recording) if each.rule == "R43"]
+
+    assert finding.title.startswith("The GPU is idle for 9.00 ms, 39 % of the time")

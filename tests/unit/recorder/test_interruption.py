@@ -51,7 +51,7 @@ class Program:
         tables = {name: table.to_pylist() for name, table in recording.tables.items()}
         lost, lost_activities = recorder.status().dropped, recorder.status().dropped_activities
         lines = {row["id"]: row["line"] for row in tables["frames"]}
-        innermost = {row["id"]: row["frames"][0] for row in tables["stacks"]}
+        innermost = {row["id"]: row["frames"][0] for row in tables["stacks"] if row["frames"]}
         allocs = [row for row in tables["memory_events"] if row["action"] == "alloc"]
         sites = [lines[innermost[row["stack"]]] for row in allocs]
         texts = {row["id"]: row["text"] for row in tables["strings"]}

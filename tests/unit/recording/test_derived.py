@@ -80,7 +80,7 @@ def test_a_derived_table_can_be_asked_for_by_name():
     recording = timeline().recording()
 
     assert recording.table("idle_gaps") == recording.derived["idle_gaps"]
-    with pytest.raises(KeyError, match="host_waits, idle_gaps"):
+    with pytest.raises(KeyError, match="host_waits, host_work, idle_gaps"):
         recording.table("idle_gap")
 
 

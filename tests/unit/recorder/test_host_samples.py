@@ -1,0 +1,150 @@
+"""What threads that launch do between their CUDA calls."""
+
+import gc
+import itertools
+import threading
+import time
+
+import pytest
+
+import gpuviz
+
+# Each gap is repeated until it was looked at, because a busy machine may run the sampler late.
+ENOUGH = 200
+SHORT = 0.02
+
+
+def recorded(between, until, **options):
+    """Return a recording of gaps that do the same between two launches, with the last samples."""
+    gpu = gpuviz.SimulatedGPU()
+    with gpuviz.record(device=gpu, **options) as recorder:
+        for _ in range(ENOUGH):
+            gpu.launch("first", duration=1e-6)
+            between()
+            gpu.launch("second", duration=1e-6)
+            found = samples(recorder.recording)
+            if until(found):
+                break
+    return recorder.recording, found
+
+
+def samples(recording):
+    """Return the rows of ``host_samples`` with the functions of their stacks."""
+    frames = {row["id"]: row for row in recording.table("frames").to_pylist()}
+    stacks = {row["id"]: row["frames"] for row in recording.table("stacks").to_pylist()}
+    names = {row["id"]: row["name"] for row in recording.table("threads").to_pylist()}
+    return [
+        row
+        | {
+            "functions": [frames[frame]["name"] for frame in stacks.get(row["stack"], [])],
+            "holder": names.get(row["holder"], ""),
+        }
+        for row in recording.table("host_samples").to_pylist()
+    ]
+
+
+def is_in(function, state):
+    return lambda rows: any(
+        row["state"] == state and any(function in name for name in row["functions"]) for row in rows
+    )
+
+
+def pausing():
+    time.sleep(SHORT)
+
+
+def counting():
+    for _ in range(400_000):
+        pass
+
+
+@pytest.mark.parametrize(("work", "state"), [(pausing, "waiting"), (counting, "working")])
+def test_a_gap_has_the_function_that_ran(work, state):
+    wanted = is_in(work.__name__, state)
+    _, rows = recorded(work, wanted)
+
+    assert wanted(rows)
+
+
+def test_samples_lie_between_the_calls_of_their_thread_and_do_not_overlap():
+    recording, _ = recorded(pausing, lambda rows: len(rows) > 3)
+    calls = [row for row in recording.table("api_calls").to_pylist() if row["stack"]]
+    rows = [row for row in samples(recording) if row["state"] != "collection"]
+
+    assert {row["thread"] for row in rows} == {threading.get_native_id()}
+    for row in rows:
+        assert row["time"] <= row["end"]
+        inside = [c for c in calls if c["time"] < row["end"] and c["end"] > row["time"]]
+        assert not inside
+    for before, after in itertools.pairwise(rows):
+        assert before["end"] <= after["time"]
+
+
+def test_a_collection_is_exact_and_has_the_line_that_began_it():
+    trash = [[number] for number in range(100_000)]
+
+    def collecting():
+        gc.collect()
+
+    wanted = is_in("collecting", "collection")
+    _, rows = recorded(collecting, wanted)
+
+    assert trash
+    assert wanted(rows)
+    assert not [row for row in gc.callbacks if "collection" in repr(row)]
+
+
+def test_a_thread_that_waits_for_the_gil_names_its_holder():
+    stop = threading.Event()
+
+    def keep_busy():
+        while not stop.is_set():
+            sum(range(1000))
+
+    busy = threading.Thread(target=keep_busy, name="busy")
+    busy.start()
+    try:
+        _, rows = recorded(
+            lambda: [time.sleep(0) for _ in range(20)],
+            lambda rows: any(row["state"] == "gil" and row["holder"] == "busy" for row in rows),
+        )
+    finally:
+        stop.set()
+        busy.join()
+    assert any(row["state"] == "gil" and row["holder"] == "busy" for row in rows)
+
+
+def test_functions_that_no_longer_exist_are_left_out():
+    code = "def gone():\n    for _ in range(50_000):\n        pass\n"
+
+    def once():
+        space = {}
+        exec(compile(code, "gone.py", "exec"), space)  # noqa: S102
+        space["gone"]()
+
+    _, rows = recorded(once, lambda rows: len(rows) > 2)
+
+    known = ("gone", "once", "left out", "samples", "launch", "resolve", "recording")
+    for row in rows:
+        inner = row["functions"][: row["functions"].index("recorded")] if row["stack"] else []
+        assert all(any(name in function for name in known) for function in inner[:1]), inner
+
+
+@pytest.mark.parametrize(
+    "options", [{"host_samples": False}, {"stacks": False}, {"streams": False}]
+)
+def test_nothing_is_sampled_unless_asked_for(options):
+    recording, rows = recorded(pausing, lambda _: True, **options)
+
+    assert rows == []
+    assert recording.table("host_samples").num_rows == 0
+
+
+def test_a_simulated_clock_has_no_samples():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        gpu.launch("first", duration=1e-6)
+        time.sleep(SHORT)
+        gpu.launch("second", duration=1e-6)
+
+    assert recorder.recording.table("host_samples").num_rows == 0
