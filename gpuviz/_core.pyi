@@ -207,6 +207,24 @@ class Session:
         The stacks `first_id`, `first_id + 1`, ...: pairs of code object and instruction offset in bytes, innermost first; or None and the number of frames left out, all of them if the stack was captured without the GIL and its thread has left it.
         """
 
+    def marks_of(self, stack: int) -> tuple[bool, str, int, bool]:
+        """
+        Whether a stack is in a module, and the name of the innermost one, empty if unknown; of a backward pass the stack of its forward work, 0 if unknown, otherwise -1; and whether a node of autograd was made before it.
+        """
+
+    def watch_modules(self, code: types.CodeType | None, name_new: Callable[[], bool] | None) -> None:
+        """
+        Let stacks contain the modules that are the first argument of calls of `code`, which must stay. `name_new` is called after new ones, again if it returns False; None ends this.
+        """
+
+    def module_number(self, module: object) -> int:
+        """The number of an object in stacks, which stays until `forget_module`."""
+
+    def name_module(self, number: int, name: str) -> None: ...
+
+    def forget_module(self, address: int) -> None:
+        """To be called when the object at an address dies."""
+
     def abandon_after_fork(self) -> None:
         """
         In the child after fork(): collect nothing from now on, and wait for nothing.
@@ -1104,6 +1122,16 @@ class StackLender:
     def __init__(self, work: int) -> None:
         """
         `work` is the address of a function without arguments that returns an int, which is not negative in a thread that does such work.
+        """
+
+    def set_autograd(self, *, next_node: int, thread: int, current_node: int, number_offset: int, thread_offset: int) -> None:
+        """
+        Addresses of functions, and offsets in nodes, that find the forward work of a backward pass, for the sessions set from now on.
+        """
+
+    def current_node(self) -> tuple[int, int]:
+        """
+        The number of the node that this thread runs and that of the thread that made it, after `set_autograd`; 0 without one.
         """
 
     def set_session(self, session: Session | None) -> None:

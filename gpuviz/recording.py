@@ -430,12 +430,14 @@ class Recording(RecordingData):
         """
         return Recording.of(window(self, start, end))
 
-    def kernels(self, by: Literal["name", "name_and_line", "line", "stack"] = "name") -> "pa.Table":
+    def kernels(
+        self, by: Literal["name", "name_and_line", "line", "stack", "module"] = "name"
+    ) -> "pa.Table":
         """Return counts, times and launch sites of kernels, most time first.
 
         Args:
             by: One row for each name, for each name and line of the user's program that launched
-                it, for each line, or for each call stack.
+                it, for each line, for each call stack, or for each module of a neural network.
         """
         return formatted(kernels(self, by))
 

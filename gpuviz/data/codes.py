@@ -120,6 +120,9 @@ POOL_MEMORIES = ("", "device", "pinned", "managed")
 
 RANGE_KINDS = ("range", "cell", "nvtx", "load", "compile")
 
+# The parts of a training step; empty: another one, or unknown.
+PHASES = ("", "forward", "backward", "optimizer")
+
 STREAM_KINDS = ("unknown", "default", "per_thread_default", "blocking", "non_blocking")
 
 HOST_WAIT_KINDS = (

@@ -35,6 +35,7 @@ DICTIONARIES = {
     ("pools", "framework"): codes.FRAMEWORKS,
     ("pools", "memory"): codes.POOL_MEMORIES,
     ("ranges", "kind"): codes.RANGE_KINDS,
+    ("stacks", "phase"): codes.PHASES,
     ("streams", "kind"): codes.STREAM_KINDS,
 }
 
@@ -67,6 +68,9 @@ DEFAULTS = {
     ("launch_blocks", "content"): 0,
     ("pools", "framework"): "",
     ("pools", "memory"): "",
+    ("stacks", "module"): "",
+    ("stacks", "phase"): "",
+    ("stacks", "forward_frame"): 0,
     ("streams", "kind"): "unknown",
     ("streams", "priority"): 0,
     ("streams", "created"): 0,
@@ -89,6 +93,7 @@ DEVICE_COLUMNS = frozenset({"device", "source_device", "destination_device"})
 REFERENCES = (
     ("stacks", "frames", "frames"),
     ("stacks", "user_frame", "frames"),
+    ("stacks", "forward_frame", "frames"),
     ("memory_events", "stack", "stacks"),
     ("host_memory_events", "stack", "stacks"),
     ("api_calls", "stack", "stacks"),
@@ -192,7 +197,11 @@ def schemas() -> "dict[str, pa.Schema]":
       ``memory`` is the kind of its blocks, and ``framework`` the library whose pool it is; both are
       empty if unknown. The blocks of a pool that libraries share have theirs in ``memory_events``.
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
-      outside installed packages, else the innermost of all, 0 if there is none.
+      outside installed packages, else the innermost of all, 0 if there is none. ``module`` is the
+      innermost module of a neural network that was being called, as the path from its model, such
+      as ``layer3.5.conv2``, and ``phase`` the part of a training step; both are empty if unknown or
+      if there is none. Of the work of a backward pass, ``module`` is that of the forward work whose
+      gradients it computes, and ``forward_frame`` is the user's frame there; otherwise it is 0.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
       is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
@@ -275,7 +284,14 @@ _COLUMNS = {
         "framework": "enum",
         "memory": "enum",
     },
-    "stacks": {"id": "uint32", "frames": "ids", "user_frame": "uint32"},
+    "stacks": {
+        "id": "uint32",
+        "frames": "ids",
+        "user_frame": "uint32",
+        "module": "text",
+        "phase": "enum",
+        "forward_frame": "uint32",
+    },
     "frames": {
         "id": "uint32",
         "name": "text",

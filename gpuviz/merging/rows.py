@@ -361,7 +361,8 @@ class _Part:
         rows = self._tables["stacks"].to_pylist()
         for row in rows:
             row["frames"] = frames.taken(np.array(row["frames"], np.int64)).tolist()
-            row["user_frame"] = int(frames.taken(np.array([row["user_frame"]], np.int64))[0])
+            for name in ("user_frame", "forward_frame"):
+                row[name] = int(frames.taken(np.array([row[name]], np.int64))[0])
         return shared.stacks.add(rows)
 
 

@@ -310,7 +310,8 @@ def _without_unused(recording: "Recording") -> "Recording":
     users = ("memory_events", "host_memory_events", "api_calls")
     tables["stacks"] = _used(tables["stacks"], *(tables[name]["stack"] for name in users))
     flat = pa.chunked_array([pc.list_flatten(tables["stacks"]["frames"])], pa.uint32())
-    tables["frames"] = _used(tables["frames"], flat, tables["stacks"]["user_frame"])
+    own = (tables["stacks"][name] for name in ("user_frame", "forward_frame"))
+    tables["frames"] = _used(tables["frames"], flat, *own)
     names = (
         ("activities", "name"),
         ("api_calls", "name"),

@@ -13,9 +13,12 @@ std::uint32_t StackMemo::find(const FrameLayout& layout, const void* thread_stat
         return 0;
     }
     const Frame innermost{address, instruction_of(layout, address)};
-    const auto is_it = [&](const Stack& stack) {
-        return stack.table == table.number() && stack.frames.front().address == innermost.address &&
-               is_current(layout, stack);
+    const auto has_frames = [&](const Stack& stack) {
+        return stack.table == table.number() && stack.code == table.modules().code() &&
+               stack.frames.front().address == innermost.address && is_current(layout, stack);
+    };
+    const auto is_it = [&](Stack& stack) {
+        return has_frames(stack) && has_modules(layout, stack, table.modules());
     };
     std::uint64_t hash = hash_of(0, innermost);
     std::uint16_t& latest = latest_[place_of(hash)];
@@ -29,9 +32,15 @@ std::uint32_t StackMemo::find(const FrameLayout& layout, const void* thread_stat
         }
         hash = hash_of(hash, {address, instruction_of(layout, address)});
     }
-    const std::size_t place = place_of(hash);
-    if (!is_it(stacks_[place])) {
+    std::size_t place = place_of(hash);
+    if (!has_frames(stacks_[place])) {
         return 0;
+    }
+    if (!has_modules(layout, stacks_[place], table.modules())) {
+        place = place_of(hash_with_modules(hash, layout, stacks_[place]));
+        if (!is_it(stacks_[place])) {
+            return 0;
+        }
     }
     latest = std::uint16_t(place);
     return stacks_[place].id;
@@ -48,6 +57,33 @@ bool StackMemo::is_current(const FrameLayout& layout, const Stack& stack) noexce
         }
     }
     return true;
+}
+
+bool StackMemo::has_modules(const FrameLayout& layout, Stack& stack,
+                            const Modules& modules) noexcept {
+    for (const Call& call : stack.calls) {
+        if (first_local_of(layout, call.frame) != call.module) {
+            return false;
+        }
+    }
+    const std::uint32_t generation = modules.generation();
+    if (stack.generation != generation) {
+        for (const Call& call : stack.calls) {
+            if (modules.find(call.module) != call.number) {
+                return false;
+            }
+        }
+        stack.generation = generation;
+    }
+    return true;
+}
+
+std::uint64_t StackMemo::hash_with_modules(std::uint64_t hash, const FrameLayout& layout,
+                                           const Stack& stack) noexcept {
+    for (const Call& call : stack.calls) {
+        hash = hash_of(hash, {call.frame, first_local_of(layout, call.frame)});
+    }
+    return hash;
 }
 
 void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
@@ -67,6 +103,10 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
         std::size_t seen = 0;
         std::uint64_t hash = 0;
         std::size_t innermost = 0;
+        const Modules& modules = table.modules();
+        const std::uint64_t code = modules.code();
+        const std::uint32_t generation = modules.generation();
+        std::vector<Call> calls;
         for (; address != 0; address = previous_of(layout, address)) {
             if (count == most_frames) {
                 return;
@@ -78,19 +118,34 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
             if (count == 1) {
                 innermost = place_of(hash);
             }
-            seen += !is_interpreters(layout, address);
+            if (!is_interpreters(layout, address)) {
+                ++seen;
+                if (code_of(layout, address) == code && code != 0) {
+                    const std::uint64_t module = first_local_of(layout, address);
+                    calls.push_back({address, module, modules.find(module)});
+                }
+            }
         }
         if (seen != depth) {
             return;
         }
         frames[count++] = {0, 0};
+        const auto keep = [&](std::size_t place) {
+            Stack& stack = stacks_[place];
+            stack.table = 0;
+            stack.frames.assign(frames.begin(), frames.begin() + count);
+            stack.calls = calls;
+            stack.table = table.number();
+            stack.code = code;
+            stack.generation = generation;
+            stack.id = id;
+            latest_[innermost] = std::uint16_t(place);
+        };
         const std::size_t place = place_of(hash);
-        Stack& stack = stacks_[place];
-        stack.table = 0;
-        stack.frames.assign(frames.begin(), frames.begin() + count);
-        stack.table = table.number();
-        stack.id = id;
-        latest_[innermost] = std::uint16_t(place);
+        keep(place);
+        if (!calls.empty()) {
+            keep(place_of(hash_with_modules(hash, layout, stacks_[place])));
+        }
     } catch (const std::exception&) {
         return;
     }
