@@ -212,6 +212,11 @@ class Session:
         Whether a stack is in a module, and the name of the innermost one, empty if unknown; of a backward pass the stack of its forward work, 0 if unknown, otherwise -1; and whether a node of autograd was made before it.
         """
 
+    def add_tensors(self, device: int, category: int, tensors: Sequence[tuple[int, str]]) -> None:
+        """
+        Add rows of the table tensors: addresses and names, empty if unknown, of tensors that are of a category (a number of CATEGORIES) now.
+        """
+
     def watch_modules(self, code: types.CodeType | None, name_new: Callable[[], bool] | None) -> None:
         """
         Let stacks contain the modules that are the first argument of calls of `code`, which must stay. `name_new` is called after new ones, again if it returns False; None ends this.
@@ -1450,6 +1455,11 @@ class TorchObserver:
     def update(self, segments: Sequence[tuple[int, int, int, int, int, int, bool, bool]], blocks: Sequence[tuple[int, int, int, int, bool]]) -> None:
         """
         Push how the state differs from the one known so far, without what came and went in between; given as in `describe`.
+        """
+
+    def set_workspaces(self, sizes: Sequence[int]) -> None:
+        """
+        Note blocks as workspaces of a library if one of these sizes was requested.
         """
 
     def devices(self) -> list[int]:

@@ -22,6 +22,7 @@ from gpuviz.analysis.kernels import kernels
 from gpuviz.analysis.leaks import leaks
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.lines import lines
+from gpuviz.analysis.modules import modules
 from gpuviz.analysis.other_memory import other_memory
 from gpuviz.analysis.overlap import of_device, overlap, whole_overlap
 from gpuviz.analysis.packing import packing
@@ -448,6 +449,14 @@ class Recording(RecordingData):
             device: Ordinal; all devices if None.
         """
         return formatted(lines(self, device))
+
+    def modules(self, device: int | None = None) -> "pa.Table":
+        """Return the memory and GPU time of each module of a neural network.
+
+        Args:
+            device: Ordinal; all devices if None.
+        """
+        return formatted(modules(self, device))
 
     def iterations(self, device: int | None = None) -> "pa.Table":
         """Return the iterations of the program's main loop, each with its time, peak and work.

@@ -37,6 +37,7 @@ CPP: dict[str, dict[str, tuple[Words, str]]] = {
         "MemoryOperation": (codes.MEMORY_OPERATIONS, "std::int8_t"),
         "OverheadKind": (codes.OVERHEAD_KINDS, "std::int8_t"),
         "RangeKind": (codes.RANGE_KINDS, "std::int8_t"),
+        "Category": (codes.CATEGORIES, "std::int8_t"),
         "StreamKind": (codes.STREAM_KINDS, "std::int8_t"),
     },
     "analysis": {

@@ -36,6 +36,7 @@ DICTIONARIES = {
     ("pools", "memory"): codes.POOL_MEMORIES,
     ("ranges", "kind"): codes.RANGE_KINDS,
     ("stacks", "phase"): codes.PHASES,
+    ("tensors", "category"): codes.CATEGORIES,
     ("streams", "kind"): codes.STREAM_KINDS,
 }
 
@@ -52,6 +53,7 @@ ACTIVITY_TABLES = (
     "memory_operations",
     "overheads",
     "collectives",
+    "tensors",
 )
 
 # Values of columns that an older file lacks.
@@ -103,6 +105,7 @@ REFERENCES = (
     ("graph_calls", "name", "strings"),
     ("memory_operations", "source", "strings"),
     ("ranges", "name", "strings"),
+    ("tensors", "name", "strings"),
     ("processes", "devices", "devices"),
     ("processes", "threads", "threads"),
 )
@@ -170,6 +173,10 @@ def schemas() -> "dict[str, pa.Schema]":
       nodes of the graph are known. ``graph`` numbers the executable graphs made of captures; it is
       0 if the call is no launch. ``name`` is the
       kernel's, an id of ``strings``. ``event`` is the handle of a recorded or awaited event.
+    - ``tensors``: a tensor that had this ``category`` at ``time``, as its owner said: a parameter
+      or a buffer of a module, the gradient or a state of a parameter, or memory that a library
+      works in. ``address`` is that of its first element, and ``name`` that of the parameter, such
+      as ``layer3.5.conv2.weight``; 0 if unknown. A row is about the block that was there then.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``collectives``: a collective, or one side of a transfer between two ranks, at the ``time``
       just after NCCL launched its kernel. ``communicator`` is the same number in all its ``ranks``,
@@ -399,6 +406,13 @@ _COLUMNS = {
         "kind": "enum",
         "thread": "uint32",
         "correlation": "uint32",
+    },
+    "tensors": {
+        "time": "int64",
+        "device": "int16",
+        "address": "uint64",
+        "category": "enum",
+        "name": "uint32",
     },
     "collectives": {
         "time": "int64",

@@ -7,6 +7,7 @@ contain the number of that object; here it gets its path in the outermost module
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,16 @@ class ModuleNames:
 
     Args:
         session: The session; it keeps this until `end`.
+        take_model: Called with each model, and what is before the paths of its modules.
     """
 
-    def __init__(self, session: "_core.Session") -> None:
+    def __init__(
+        self,
+        session: "_core.Session",
+        take_model: Callable[[Any, str], None] = lambda _model, _before: None,
+    ) -> None:
         self._session = session
+        self._take_model = take_model
         self._names: dict[int, str] = {}
         self._models: list[str] = []
         # What is before the paths of the modules of a model, by the model's number.
@@ -74,6 +81,7 @@ class ModuleNames:
         if number not in self._names:
             name, self._before[number] = self._new_model(type(model).__name__)
             self._set_name(model, name)
+            self._take_model(model, self._before[number])
         before = self._before.get(number, f"{self._names[number]}.")
         for path, module in model.named_modules():
             if path:

@@ -35,6 +35,7 @@ _TIMES = {
     "memory_operations": ("time",),
     "overheads": ("time", "end"),
     "collectives": ("time",),
+    "tensors": ("time",),
     "ranges": ("time", "end"),
     "streams": ("created", "destroyed"),
 }
@@ -48,7 +49,7 @@ _UNTIMED = {
 }
 _ADDRESSES = {(_EVENTS, "address"), ("launch_blocks", "block"), ("launch_blocks", "address")}
 _ADDRESSES |= {("memory_operations", "address"), (_HOST_EVENTS, "address")}
-_ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
+_ADDRESSES |= {("tensors", "address"), ("collectives", "source"), ("collectives", "destination")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
 _MOST_THREADS = 2**32 - 1

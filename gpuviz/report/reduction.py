@@ -317,6 +317,7 @@ def _without_unused(recording: "Recording") -> "Recording":
         ("api_calls", "name"),
         ("memory_operations", "source"),
         ("ranges", "name"),
+        ("tensors", "name"),
     )
     tables["strings"] = _used(tables["strings"], *(tables[name][column] for name, column in names))
     reduced = type(recording)(tables, recording.manifest)

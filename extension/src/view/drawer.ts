@@ -9,6 +9,7 @@ const ORDER = [
   "moment",
   "lines",
   "call-stacks",
+  "modules",
   "iterations",
   "kernels",
   "copies",

@@ -11,6 +11,7 @@
 #include "bindings/column_arrays.hpp"
 #include "python/gil.hpp"
 #include "python/python_stack.hpp"
+#include "record/clock.hpp"
 #include "record/session.hpp"
 
 namespace nb = nanobind;
@@ -126,6 +127,19 @@ nb::tuple marks_of(const Session& session, std::uint32_t stack) {
     }
     return nb::make_tuple(module != 0, session.stacks().modules().name_of(module), forward,
                           session.forward_stacks().has_node(stack));
+}
+
+void add_tensors(Session& session, int device, int category,
+                 const std::vector<std::pair<std::uint64_t, std::string>>& tensors) {
+    record::ActivityLog& log = session.log();
+    const std::int64_t time = log.since_start(record::now_ns());
+    for (const auto& [address, name] : tensors) {
+        log.tensors.append({.time = time,
+                            .device = std::int16_t(device),
+                            .address = address,
+                            .category = record::Category(category),
+                            .name = name.empty() ? 0 : log.strings.intern(name)});
+    }
 }
 
 void watch_modules(Session& session, const nb::object& code, const nb::object& name_new) {
@@ -254,6 +268,10 @@ void bind_record(nb::module_& m) {
              "Whether a stack is in a module, and the name of the innermost one, empty if unknown; "
              "of a backward pass the stack of its forward work, 0 if unknown, otherwise -1; and "
              "whether a node of autograd was made before it.")
+        .def(
+            "add_tensors", &add_tensors, "device"_a, "category"_a, "tensors"_a,
+            "Add rows of the table tensors: addresses and names, empty if unknown, of tensors that "
+            "are of a category (a number of CATEGORIES) now.")
         .def("watch_modules", &watch_modules, "code"_a.none(), "name_new"_a.none(),
              nb::sig("def watch_modules(self, code: types.CodeType | None, "
                      "name_new: typing.Callable[[], bool] | None) -> None"),

@@ -27,6 +27,7 @@ class ActivityLog {
     ColumnLog<MemoryOperationRow> memory_operations;
     ColumnLog<OverheadRow> overheads;
     ColumnLog<CollectiveRow> collectives;
+    ColumnLog<TensorRow> tensors;
     ColumnLog<RangeRow> ranges;
     StringTable strings;
     StreamTable streams;
@@ -64,6 +65,7 @@ class ActivityLog {
         visit("memory_operations", self.memory_operations);
         visit("overheads", self.overheads);
         visit("collectives", self.collectives);
+        visit("tensors", self.tensors);
     }
 
   private:

@@ -136,6 +136,17 @@ enum class OverheadKind : std::int8_t {
 
 enum class RangeKind : std::int8_t { range, cell, nvtx, load, compile };
 
+enum class Category : std::int8_t {
+    none,
+    parameter,
+    gradient,
+    optimizer_state,
+    input,
+    activation,
+    temporary,
+    workspace,
+};
+
 enum class StreamKind : std::int8_t {
     unknown,
     default_stream,

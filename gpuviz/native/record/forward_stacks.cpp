@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace gpuviz::record {
 
@@ -26,8 +27,9 @@ CurrentNode::~CurrentNode() {
 }
 
 struct ForwardStacks::Thread {
+    static constexpr std::uint64_t unknown = ~std::uint64_t{0};
     std::uint64_t table = 0;  // StackTable::number()
-    std::uint64_t next_node = 0;
+    std::uint64_t next_node = unknown;
     std::uint32_t last_forward = 0;  // of the node that this thread ran last
     std::int32_t graph = -1;         // that it belonged to
     std::uint64_t node_number = 0;   // of the node asked for last, and its thread and stack
@@ -81,7 +83,8 @@ void ForwardStacks::note(const Autograd& autograd, Thread& thread, std::uint32_t
     if (next_node == thread.next_node) {
         return;
     }
-    thread.next_node = next_node;
+    // What a thread does first may follow nodes of before the recording.
+    const bool is_first = std::exchange(thread.next_node, next_node) == Thread::unknown;
     const std::lock_guard lock(mutex_);
     Log& log = logs_[autograd.thread()];
     if (!log.empty() && log.back().next_node > next_node) {
@@ -94,7 +97,9 @@ void ForwardStacks::note(const Autograd& autograd, Thread& thread, std::uint32_t
         log.erase(log.begin(), log.begin() + most_entries);
     }
     log.push_back({next_node, stack});
-    with_nodes_.insert(stack);
+    if (!is_first) {
+        with_nodes_.insert(stack);
+    }
 }
 
 bool ForwardStacks::has_node(std::uint32_t stack) const {

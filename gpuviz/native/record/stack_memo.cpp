@@ -17,13 +17,10 @@ std::uint32_t StackMemo::find(const FrameLayout& layout, const void* thread_stat
         return stack.table == table.number() && stack.code == table.modules().code() &&
                stack.frames.front().address == innermost.address && is_current(layout, stack);
     };
-    const auto is_it = [&](Stack& stack) {
-        return has_frames(stack) && has_modules(layout, stack, table.modules());
-    };
     std::uint64_t hash = hash_of(0, innermost);
     std::uint16_t& latest = latest_[place_of(hash)];
-    if (is_it(stacks_[latest])) {
-        return stacks_[latest].id;
+    if (has_frames(stacks_[latest])) {
+        return find_with_modules(layout, table, stacks_[latest], latest);
     }
     for (std::size_t depth = 1; depth < most_hashed; ++depth) {
         address = previous_of(layout, address);
@@ -32,18 +29,24 @@ std::uint32_t StackMemo::find(const FrameLayout& layout, const void* thread_stat
         }
         hash = hash_of(hash, {address, instruction_of(layout, address)});
     }
-    std::size_t place = place_of(hash);
-    if (!has_frames(stacks_[place])) {
+    Stack& stack = stacks_[place_of(hash)];
+    return has_frames(stack) ? find_with_modules(layout, table, stack, latest) : 0;
+}
+
+// The id of a stack that has the frames of a current one, and the modules that those call.
+std::uint32_t StackMemo::find_with_modules(const FrameLayout& layout, const StackTable& table,
+                                           Stack& stack, std::uint16_t& latest) noexcept {
+    if (has_modules(layout, stack, table.modules())) {
+        latest = std::uint16_t(&stack - stacks_.data());
+        return stack.id;
+    }
+    Stack& other = stacks_[place_of(hash_with_modules(layout, stack))];
+    if (other.table != stack.table || other.code != stack.code || other.frames != stack.frames ||
+        !has_modules(layout, other, table.modules())) {
         return 0;
     }
-    if (!has_modules(layout, stacks_[place], table.modules())) {
-        place = place_of(hash_with_modules(hash, layout, stacks_[place]));
-        if (!is_it(stacks_[place])) {
-            return 0;
-        }
-    }
-    latest = std::uint16_t(place);
-    return stacks_[place].id;
+    latest = std::uint16_t(&other - stacks_.data());
+    return other.id;
 }
 
 // An address is read only after the frame below it has confirmed it. The processor predicts that it
@@ -78,8 +81,8 @@ bool StackMemo::has_modules(const FrameLayout& layout, Stack& stack,
     return true;
 }
 
-std::uint64_t StackMemo::hash_with_modules(std::uint64_t hash, const FrameLayout& layout,
-                                           const Stack& stack) noexcept {
+std::uint64_t StackMemo::hash_with_modules(const FrameLayout& layout, const Stack& stack) noexcept {
+    std::uint64_t hash = stack.hash;
     for (const Call& call : stack.calls) {
         hash = hash_of(hash, {call.frame, first_local_of(layout, call.frame)});
     }
@@ -134,6 +137,7 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
             Stack& stack = stacks_[place];
             stack.table = 0;
             stack.frames.assign(frames.begin(), frames.begin() + count);
+            stack.hash = hash;
             stack.calls = calls;
             stack.table = table.number();
             stack.code = code;
@@ -144,7 +148,7 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
         const std::size_t place = place_of(hash);
         keep(place);
         if (!calls.empty()) {
-            keep(place_of(hash_with_modules(hash, layout, stacks_[place])));
+            keep(place_of(hash_with_modules(layout, stacks_[place])));
         }
     } catch (const std::exception&) {
         return;

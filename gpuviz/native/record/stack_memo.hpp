@@ -36,6 +36,8 @@ class StackMemo {
     struct Frame {
         std::uint64_t address;
         std::uint64_t instruction;
+
+        bool operator==(const Frame&) const = default;
     };
     // A module that is being called.
     struct Call {
@@ -46,6 +48,7 @@ class StackMemo {
     struct Stack {
         std::uint64_t table = 0;  // StackTable::number(); 0: none
         std::uint64_t code = 0;   // Modules::code()
+        std::uint64_t hash = 0;   // of its innermost frames
         std::uint32_t generation = 0;
         std::uint32_t id = 0;
         std::vector<Call> calls;
@@ -62,9 +65,11 @@ class StackMemo {
     // Whether the calls in the frames of a current stack are of its modules.
     [[nodiscard]] static bool has_modules(const FrameLayout& layout, Stack& stack,
                                           const Modules& modules) noexcept;
+    [[nodiscard]] std::uint32_t find_with_modules(const FrameLayout& layout,
+                                                  const StackTable& table, Stack& stack,
+                                                  std::uint16_t& latest) noexcept;
     // The hash of its frames, and of the modules that they call now.
-    [[nodiscard]] static std::uint64_t hash_with_modules(std::uint64_t hash,
-                                                         const FrameLayout& layout,
+    [[nodiscard]] static std::uint64_t hash_with_modules(const FrameLayout& layout,
                                                          const Stack& stack) noexcept;
     [[nodiscard]] static std::uint64_t hash_of(std::uint64_t hash, const Frame& frame) noexcept;
     [[nodiscard]] static std::size_t place_of(std::uint64_t hash) noexcept;
