@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.analysis.launches import calls_of, phases_of, stacks_of
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.data.codes import CATEGORIES, COPY_KINDS, PHASES
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
 from gpuviz.data.tables import ACTIONS
 
@@ -47,7 +46,7 @@ def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[An
     """
     blocks = lifetimes(recording)
     found = np.full(len(blocks), _UNKNOWN, np.int8)
-    phases = _phases(recording, blocks.stack)
+    phases = phases_of(recording.tables, blocks.stack)
     steps = _Steps(recording)
     if not steps.times.size and not recording.tables["tensors"].num_rows:
         return blocks, found
@@ -115,8 +114,11 @@ class _Steps:
         chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
         chosen[: recording.manifest.initial_events] = False
         parts = [
-            (plain(events["time"])[chosen], _phases(recording, plain(events["stack"])[chosen])),
-            (plain(calls["time"]), _phases(recording, plain(calls["stack"]))),
+            (
+                plain(events["time"])[chosen],
+                phases_of(recording.tables, plain(events["stack"])[chosen]),
+            ),
+            (plain(calls["time"]), phases_of(recording.tables, plain(calls["stack"]))),
         ]
         times, phases = (np.concatenate(each) for each in zip(*parts, strict=True))
         known = np.flatnonzero(phases != _OTHER)
@@ -140,13 +142,6 @@ class _Steps:
         return int(self.times[-1]) if self.times.size else 0
 
 
-def _phases(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
-    table = recording.tables["stacks"]
-    known = np.append(codes(table["phase"], PHASES), np.int8(_OTHER))
-    found: NDArray[Any] = known[first_rows(plain(table["id"]), stacks)]
-    return found
-
-
 def _freed_where_allocated(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
     """Return whether the call stack that allocated a block freed it as well."""
     stacks = np.append(plain(recording.tables["memory_events"]["stack"]), np.uint32(0))
@@ -158,7 +153,7 @@ def _freed_where_allocated(recording: "RecordingData", blocks: Lifetimes) -> "ND
 def _read_in_forward(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
     """Return whether a launch of a forward pass got a pointer into each block."""
     calls = calls_of(recording.tables, plain(recording.tables["launch_blocks"]["correlation"]))
-    phases = _phases(recording, stacks_of(recording.tables, calls))
+    phases = phases_of(recording.tables, stacks_of(recording.tables, calls))
     return _accessed(recording, blocks, phases == _FORWARD)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.grouping import numbered
-from gpuviz.data.columns import plain
+from gpuviz.data.codes import PHASES
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
 
@@ -59,6 +60,14 @@ def user_frames(tables: "Tables", stacks: "NDArray[Any]") -> "NDArray[Any]":
     frames = np.append(plain(table["user_frame"]).astype(np.int64), 0)
     lines: NDArray[Any] = frames[first_rows(plain(table["id"]), stacks)]
     return lines
+
+
+def phases_of(tables: "Tables", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the position in ``PHASES`` of the part of a training step of each call stack."""
+    table = tables["stacks"]
+    known = np.append(codes(table["phase"], PHASES), np.int8(0))
+    found: NDArray[Any] = known[first_rows(plain(table["id"]), stacks)]
+    return found
 
 
 def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 10
+CONCLUSIONS_VERSION = 11
 
 # The operations of a hazard, in the order in which they were issued.
 SIDES = ("first", "second")
@@ -42,6 +42,9 @@ _OF_ITERATIONS = (
     "kernel_count",
     "copy_ns",
     "copy_bytes",
+    "forward_ns",
+    "backward_ns",
+    "optimizer_ns",
 )
 # Of the manifest: what conclusions depend on.
 _FACTS = (

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
     from gpuviz.recording import Recording
 
+    Columns = tuple[tuple[str, str, Callable[[int], str]], ...]
+
 _MOST_ROWS = 50
-_COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
+_COLUMNS: "Columns" = (
     ("Time", "duration_ns", format_duration),
     ("Peak", "peak_bytes", format_bytes),
     ("GPU busy", "busy_ns", format_duration),
@@ -30,6 +32,11 @@ _COLUMNS: "tuple[tuple[str, str, Callable[[int], str]], ...]" = (
     ("Launches", "kernel_count", format_count),
     ("Copies", "copy_ns", format_duration),
     ("Copied", "copy_bytes", format_bytes),
+)
+_PHASES: "Columns" = (
+    ("Forward", "forward_ns", format_duration),
+    ("Backward", "backward_ns", format_duration),
+    ("Optimizer", "optimizer_ns", format_duration),
 )
 _HINT = (
     "Time, peak, GPU busy and host blocked are those from its start to its end. Kernels and copies "
@@ -53,7 +60,10 @@ def iterations_text(iterations: "pa.Table") -> list[str]:
         f"and the GPU busy for {busy} of it."
     )
     counted = format_counted(iterations.num_rows, "iteration")
-    sentences = [f"{counted}: {_origin(first['name'])}.", median]
+    sentences = [f"{counted}: {_origin(middle)}.", median]
+    if _has_phases(middle):
+        parts = [f"{title.lower()} {form(middle[name])}" for title, name, form in _PHASES]
+        sentences.append(f"Of its kernel time, {', '.join(parts)}.")
     rest = iterations.slice(1)
     if rest.num_rows:
         sentences.append(_first_against(first, median_iteration(rest)))
@@ -77,8 +87,16 @@ def iterations_panel(recording: "Recording", device: int) -> str:
     return panel("Iterations", body, slug="iterations", count=found.num_rows)
 
 
-def _origin(name: str) -> str:
-    return f"the ranges `{name}`" if name else "the same lines launch work again and again"
+def _origin(row: dict[str, Any]) -> str:
+    if row["name"]:
+        return f"the ranges `{row['name']}`"
+    if row["optimizer_ns"]:
+        return "each ends with a step of an optimizer"
+    return "the same lines launch work again and again"
+
+
+def _has_phases(row: dict[str, Any]) -> bool:
+    return any(row[name] for _, name, _ in _PHASES)
 
 
 def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
@@ -103,9 +121,12 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "Markup":
     rows = iterations.to_pylist()
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
     ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
-    titles = ("Iteration", *(title for title, _, _ in _COLUMNS))
+    columns = (*_COLUMNS, *_PHASES) if _has_phases(middle) else _COLUMNS
+    titles = ("Iteration", *(title for title, _, _ in columns))
     shown = table(
-        "Iterations", titles, (_row(row, middle) for row in [*ordered.values()][:_MOST_ROWS])
+        "Iterations",
+        titles,
+        (_row(row, middle, columns) for row in [*ordered.values()][:_MOST_ROWS]),
     )
     if len(rows) <= _MOST_ROWS:
         return shown
@@ -116,12 +137,12 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "Markup":
     )
 
 
-def _row(row: dict[str, Any], middle: dict[str, Any]) -> "Iterator[str]":
+def _row(row: dict[str, Any], middle: dict[str, Any], columns: "Columns") -> "Iterator[str]":
     number = row["number"]
     mark = "first" if number == 1 else "median" if number == middle["number"] else ""
     detail = html(' <span class="gpuviz-place">{}</span>', mark) if mark else ""
     yield _link(row, format_count(number)) + detail
-    for _, column, form in _COLUMNS:
+    for _, column, form in columns:
         yield form(row[column]) if row[column] else ""
 
 

@@ -7,7 +7,8 @@ from gpuviz.conclusions.facts import other_facts
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.manifest import Manifest
 from gpuviz.recording import Recording
-from tests.unit.recording.from_activities import rows_of
+from gpuviz.report.iterations import iterations_panel
+from tests.unit.recording.from_activities import Timeline, rows_of
 from tests.unit.recording.from_events import rows_table
 
 LOADING, FORWARD, AGAIN, BACKWARD, STEP = range(1, 6)
@@ -150,3 +151,47 @@ def test_work_of_a_backward_pass_has_the_forward_line_and_module():
     assert row["source"] == "x = layer(x)"
     assert modules["layer"]["total_bytes"] == 5 * 512
     assert modules[""]["total_bytes"] == 2 * 512
+
+
+def training_steps(losses=1):
+    """Return a recording of four steps, with as many kernels of the loss as the step's number."""
+    timeline = Timeline()
+    number = 0
+
+    def launch(stack, length=10):
+        nonlocal number
+        number += 1
+        timeline.add(
+            "api_calls",
+            {"time": 100 * number, "end": 100 * number + 5, "correlation": number, "stack": stack}
+            | {"name": timeline.text("cuLaunchKernel"), "thread": 1},
+        )
+        timeline.kernel(100 * number + 20, 100 * number + 20 + length, correlation=number)
+
+    launch(LOADING)
+    for step in range(4):
+        for _ in range(1 + losses * step):
+            launch(FORWARD)
+        launch(BACKWARD, 20)
+        launch(STEP, 30)
+    rows = {name: rows_of(name, each) for name, each in timeline.rows.items()}
+    rows |= {"stacks": rows_of("stacks", STACKS), "frames": rows_of("frames", FRAMES)}
+    names = [{"id": 1, "text": "cuLaunchKernel"}, {"id": 2, "text": "kernel"}]
+    rows["strings"] = rows_of("strings", names)
+    rows["launch_configurations"] = rows_of("launch_configurations", [{"id": 1}])
+    rows["devices"] = rows_of("devices", [{"id": 0, "name": "GPU", "total_memory": 1 << 30}])
+    return Recording(rows, Manifest(duration_ns=FOREVER))
+
+
+def test_each_step_of_an_optimizer_ends_an_iteration_even_if_no_two_steps_are_alike():
+    recording = training_steps()
+
+    found = recording.iterations(0).to_pylist()
+
+    assert [row["kernel_count"] for row in found] == [3, 4, 5, 6]
+    assert [row["forward_ns"] for row in found] == [10, 20, 30, 40]
+    assert [row["backward_ns"] for row in found] == [20] * 4
+    assert [row["optimizer_ns"] for row in found] == [30] * 4
+    page = iterations_panel(recording, 0)
+    assert "4 iterations: each ends with a step of an optimizer." in page
+    assert "Of its kernel time, forward 20 ns, backward 20 ns, optimizer 30 ns." in page
