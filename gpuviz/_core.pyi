@@ -162,8 +162,7 @@ class Session:
     One recording: a ring for each device, the thread that drains them into columns, and the call stacks.
     """
 
-    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, compares_sources: bool = False, guards_pages: bool = False) -> None:
-    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, host_samples: bool = False) -> None:
+    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, compares_sources: bool = False, guards_pages: bool = False, host_samples: bool = False) -> None:
         """
         `ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call stacks off; with `launch_blocks` the blocks that launches touch are found; with `compares_sources` pinned memory that copies read is compared, with `guards_pages` that of copies is protected.
         """
@@ -214,6 +213,29 @@ class Session:
 
     def collection(self, phase: str, info: object | None) -> None:
         """A function for `gc.callbacks`."""
+
+    def marks_of(self, stack: int) -> tuple[bool, str, int, bool]:
+        """
+        Whether a stack is in a module, and the name of the innermost one, empty if unknown; of a backward pass the stack of its forward work, 0 if unknown, otherwise -1; and whether a node of autograd was made before it.
+        """
+
+    def add_tensors(self, device: int, category: int, tensors: Sequence[tuple[int, str]]) -> None:
+        """
+        Add rows of the table tensors: addresses and names, empty if unknown, of tensors that are of a category (a number of CATEGORIES) now.
+        """
+
+    def watch_modules(self, code: types.CodeType | None, name_new: Callable[[], bool] | None) -> None:
+        """
+        Let stacks contain the modules that are the first argument of calls of `code`, which must stay. `name_new` is called after new ones, again if it returns False; None ends this.
+        """
+
+    def module_number(self, module: object) -> int:
+        """The number of an object in stacks, which stays until `forget_module`."""
+
+    def name_module(self, number: int, name: str) -> None: ...
+
+    def forget_module(self, address: int) -> None:
+        """To be called when the object at an address dies."""
 
     def abandon_after_fork(self) -> None:
         """
@@ -266,6 +288,8 @@ class Session:
     @property
     def skipped_comparisons(self) -> int:
         """Copies whose pinned memory was not compared."""
+
+    @property
     def sampler_cpu_ns(self) -> int: ...
 
     @property
@@ -1123,6 +1147,16 @@ class StackLender:
         `work` is the address of a function without arguments that returns an int, which is not negative in a thread that does such work.
         """
 
+    def set_autograd(self, *, next_node: int, thread: int, current_node: int, number_offset: int, thread_offset: int) -> None:
+        """
+        Addresses of functions, and offsets in nodes, that find the forward work of a backward pass, for the sessions set from now on.
+        """
+
+    def current_node(self) -> tuple[int, int]:
+        """
+        The number of the node that this thread runs and that of the thread that made it, after `set_autograd`; 0 without one.
+        """
+
     def set_session(self, session: Session | None) -> None:
         """Lend to the threads that this session records; None ends it."""
 
@@ -1439,6 +1473,11 @@ class TorchObserver:
     def update(self, segments: Sequence[tuple[int, int, int, int, int, int, bool, bool]], blocks: Sequence[tuple[int, int, int, int, bool]]) -> None:
         """
         Push how the state differs from the one known so far, without what came and went in between; given as in `describe`.
+        """
+
+    def set_workspaces(self, sizes: Sequence[int]) -> None:
+        """
+        Note blocks as workspaces of a library if one of these sizes was requested.
         """
 
     def devices(self) -> list[int]:

@@ -24,6 +24,7 @@ from gpuviz.analysis.kernels import kernels
 from gpuviz.analysis.leaks import leaks
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.lines import lines
+from gpuviz.analysis.modules import modules
 from gpuviz.analysis.other_memory import other_memory
 from gpuviz.analysis.overlap import of_device, overlap, whole_overlap
 from gpuviz.analysis.packing import packing
@@ -447,12 +448,14 @@ class Recording(RecordingData):
         """
         return Recording.of(window(self, start, end))
 
-    def kernels(self, by: Literal["name", "name_and_line", "line", "stack"] = "name") -> "pa.Table":
+    def kernels(
+        self, by: Literal["name", "name_and_line", "line", "stack", "module"] = "name"
+    ) -> "pa.Table":
         """Return counts, times and launch sites of kernels, most time first.
 
         Args:
             by: One row for each name, for each name and line of the user's program that launched
-                it, for each line, or for each call stack.
+                it, for each line, for each call stack, or for each module of a neural network.
         """
         return formatted(kernels(self, by))
 
@@ -463,6 +466,14 @@ class Recording(RecordingData):
             device: Ordinal; all devices if None.
         """
         return formatted(lines(self, device))
+
+    def modules(self, device: int | None = None) -> "pa.Table":
+        """Return the memory and GPU time of each module of a neural network.
+
+        Args:
+            device: Ordinal; all devices if None.
+        """
+        return formatted(modules(self, device))
 
     def iterations(self, device: int | None = None) -> "pa.Table":
         """Return the iterations of the program's main loop, each with its time, peak and work.

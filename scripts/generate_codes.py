@@ -38,6 +38,7 @@ CPP: dict[str, dict[str, tuple[Words, str]]] = {
         "OverheadKind": (codes.OVERHEAD_KINDS, "std::int8_t"),
         "HostState": (codes.HOST_STATES, "std::int8_t"),
         "RangeKind": (codes.RANGE_KINDS, "std::int8_t"),
+        "Category": (codes.CATEGORIES, "std::int8_t"),
         "StreamKind": (codes.STREAM_KINDS, "std::int8_t"),
     },
     "analysis": {

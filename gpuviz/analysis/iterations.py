@@ -11,6 +11,7 @@ from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import (
     calls_of,
     durations,
+    phases_of,
     stacks_of,
     text_numbers,
     user_frames,
@@ -18,6 +19,7 @@ from gpuviz.analysis.launches import (
 )
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.periods import Repeats, repeats
+from gpuviz.data.codes import PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
@@ -74,22 +76,25 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
 
     Iterations are the ranges of one name (``gpuviz.range`` or NVTX) that ran at least three times
     in one thread, one after the other; of several names, that with the most time. Without such
-    ranges they are found by the order of the user's lines that launched kernels, copies and
-    memsets: at least two lines that repeat at least three times, with eight launches or more. More
-    than half of the repetitions must be equal, and all together differ by at most 5 % of their
-    launches, or 20 % if at least 85 % are equal, as when every tenth step logs. An iteration ends
-    where the next one begins; the last one ends with its last launch or the work of it. If the GPU
-    has work left when the host begins an iteration, it begins when the GPU does. Of nested loops
-    this is the inner one if launches outside it are that few, else the outer one. In both cases,
-    iterations have at least half of the launches or of the recorded time.
+    ranges they are the steps of a training program, each until an optimizer of PyTorch has run: of
+    several lines that run one, that which does so most often, of those the last. Otherwise they are
+    found by the order of the user's lines that launched kernels, copies and memsets: at least two
+    lines that repeat at least three times, with eight launches or more. More than half of the
+    repetitions must be equal, and all together differ by at most 5 % of their launches, or 20 % if
+    at least 85 % are equal, as when every tenth step logs. An iteration ends where the next one
+    begins; the last one ends with its last launch or the work of it. If the GPU has work left when
+    the host begins an iteration, it begins when the GPU does. Of nested loops this is the inner one
+    if launches outside it are that few, else the outer one. In all cases, iterations have at least
+    half of the launches or of the recorded time.
 
     Columns: ``number`` (from 1); ``name`` of the range, empty without one; ``start``, ``end``,
     ``duration_ns``; in this time, ``peak_bytes`` (most bytes allocated), ``busy_ns`` (in which an
     activity ran) and ``wait_ns`` (in which the host was blocked, summed over threads, also by other
     devices); and what the host launched in the iteration, also if it ran later: ``kernel_ns``,
     ``kernel_count`` (kernels and graphs, concurrent ones counted separately), ``copy_ns``,
-    ``copy_bytes`` (copies and memsets). A window of a recording has the iterations that are found
-    in it and begin and end in it.
+    ``copy_bytes`` (copies and memsets); of ``kernel_ns``, ``forward_ns``, ``backward_ns`` and
+    ``optimizer_ns`` in these parts of a training step. A window of a recording has the iterations
+    that are found in it and begin and end in it.
 
     Args:
         recording: The recording.
@@ -148,7 +153,9 @@ def peak_and_busy(
 @Once
 def _found(recording: "RecordingData") -> "tuple[_Launches, _Found | None]":
     launches = _Launches(recording)
-    found = _ranges(recording, launches) or _periods(recording, launches)
+    found = (
+        _ranges(recording, launches) or _steps(recording, launches) or _periods(recording, launches)
+    )
     if found is not None and recording.bounds is not None:
         found = found.within(*recording.bounds)
     return launches, found
@@ -194,6 +201,11 @@ class _Launches:
         tables = self._recording.tables
         return user_frames(tables, stacks_of(tables, self._calls))
 
+    def phases(self) -> "NDArray[Any]":
+        """Return the position in ``PHASES`` of the part of a training step of each launch."""
+        tables = self._recording.tables
+        return phases_of(tables, stacks_of(tables, self._calls))
+
     def sites(self) -> "NDArray[Any]":
         """Return a number for each launch, equal for kernels, or copies, of the same line.
 
@@ -211,6 +223,7 @@ class _Launches:
         copies = np.isin(self.kinds, [_KINDS.index(kind) for kind in ("memcpy", "memset")])
         lengths = durations(activities)[self._rows]
         sizes = plain(activities["bytes"])[self._rows]
+        of_phase = self.phases()
 
         def sums(chosen: "NDArray[Any]", values: "NDArray[Any]") -> "NDArray[Any]":
             total = np.zeros(len(found.start), np.int64)
@@ -222,6 +235,9 @@ class _Launches:
             "kernel_count": sums(inside & ~copies, np.ones(len(at), np.int64)),
             "copy_ns": sums(inside & copies, lengths),
             "copy_bytes": sums(inside & copies, sizes),
+        } | {
+            f"{name}_ns": sums(inside & ~copies & (of_phase == PHASES.index(name)), lengths)
+            for name in filter(None, PHASES)
         }
 
 
@@ -252,6 +268,29 @@ def _ranges(recording: "RecordingData", launches: _Launches) -> _Found | None:
     return _Found(name, starts[best], ends[best], starts[best], ends[best])
 
 
+def _steps(recording: "RecordingData", launches: _Launches) -> _Found | None:
+    """Return the steps of a training program, each until an optimizer's step; None without them.
+
+    Of several lines that run an optimizer, it is the one that does so most often, of those the
+    last one.
+    """
+    in_step = launches.phases() == PHASES.index("optimizer")
+    runs = np.flatnonzero(in_step & ~np.append(False, in_step[:-1]))
+    if len(runs) < FEWEST:
+        return None
+    lines = launches.lines()[runs]
+    distinct, first, counts = np.unique(lines, return_index=True, return_counts=True)
+    chosen = distinct[np.lexsort((first, counts))[-1]]
+    begins = runs[lines == chosen]
+    # The launch after each run.
+    others = np.append(np.flatnonzero(~in_step), len(in_step))
+    ends = others[np.searchsorted(others, begins)]
+    forward = np.flatnonzero(launches.phases() == PHASES.index("forward"))
+    if len(begins) < FEWEST or not forward.size or forward[0] > begins[0]:
+        return None
+    return _repeated(recording, launches, np.append(forward[0], ends[:-1]), int(ends[-1]))
+
+
 def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
     """Return the iterations in the order of the launches; None if there is no clear period."""
     lines = launches.lines()
@@ -259,7 +298,7 @@ def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
     for elements in (launches.sites(), numbered(lines)[0]):
         found = repeats(elements, fewest=FEWEST)
         if found is not None and _is_of_lines(lines[_usual(found)]):
-            return _repeated(recording, launches, found)
+            return _repeated(recording, launches, found.starts, found.end)
     return None
 
 
@@ -268,18 +307,27 @@ def _is_of_lines(lines: "NDArray[Any]") -> bool:
     return bool(lines.all()) and len(np.unique(lines)) >= 2  # noqa: PLR2004 - one line is no loop
 
 
-def _repeated(recording: "RecordingData", launches: _Launches, found: Repeats) -> _Found | None:
-    """Return the iterations of repeated launches; None if they are little of the recording."""
-    host = launches.called[found.starts]
-    last = np.append(found.starts[1:], found.end) - 1
+def _repeated(
+    recording: "RecordingData", launches: _Launches, starts: "NDArray[Any]", end: int
+) -> _Found | None:
+    """Return the iterations of repeated launches; None if they are little of the recording.
+
+    Args:
+        recording: The recording.
+        launches: Its launches.
+        starts: The first launch of each iteration.
+        end: The launch after the last one.
+    """
+    host = launches.called[starts]
+    last = np.append(starts[1:], end) - 1
     host_end = launches.returned[last]
     ends = launches.ends()
-    done = ends[found.starts[-1] : found.end].max()
+    done = ends[starts[-1] : end].max()
     if not _is_much(recording, launches, host, np.append(host[1:], done)):
         return None
     # When the work of all launches before had ended.
-    free = np.append(0, np.maximum.accumulate(ends))[found.starts]
-    start = np.where(free > host, launches.starts()[found.starts], host)
+    free = np.append(0, np.maximum.accumulate(ends))[starts]
+    start = np.where(free > host, launches.starts()[starts], host)
     return _Found("", start, np.append(start[1:], done), host, host_end)
 
 

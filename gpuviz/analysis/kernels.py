@@ -26,25 +26,28 @@ if TYPE_CHECKING:
 
 def kernels(
     recording: "RecordingData",
-    by: Literal["name", "name_and_line", "line", "stack"] = "name",
+    by: Literal["name", "name_and_line", "line", "stack", "module"] = "name",
 ) -> "pa.Table":
-    """Return counts and times of kernels by name, name and line, line or call stack.
+    """Return counts and times of kernels by name, name and line, line, call stack or module.
 
     Most time comes first. Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of
-    the user's innermost line), ``source`` (the line's text), ``stack`` (its id), ``sites`` (the
+    the user's innermost line), ``source`` (the line's text), ``stack`` (its id), ``module`` (the
+    path of the module of a neural network that launched it, or whose gradients it computes; empty
+    if unknown or if there is none), ``phase`` (``forward``, ``backward`` or ``optimizer``; empty if
+    it is unknown or another one), ``sites`` (the
     ``site`` of every line that launched it, most launches first), ``count``; ``total_ns``,
     ``median_ns``, ``min_ns`` and ``max_ns`` of the time on the GPU, with concurrent kernels counted
     separately (in a window of a recording, of the time in it); ``share`` of the summed time of all
     kernels in the recording; ``launch_delay_ns``, as in HTA: the median time from the return of the
     launch call (of the graph's launch for kernels of a graph) to the start of the kernel, 0 for
     kernels that started before the return, null if no call is known; ``grid`` and ``block``, three
-    numbers each, null if unknown. If names, lines, stacks, grids or blocks differ within a row,
-    those of the most frequent launch are given.
+    numbers each, null if unknown. If names, lines, stacks, phases, grids or blocks differ within a
+    row, those of the most frequent launch are given.
 
     Raises:
         ValueError: ``by`` has another value.
     """
-    check_by(by, ("name", "name_and_line", "line", "stack"))
+    check_by(by, ("name", "name_and_line", "line", "stack", "module"))
     activities = recording.tables["activities"]
     known = DICTIONARIES["activities", "kind"]
     kind = known.index("kernel")
@@ -64,6 +67,7 @@ def kernels(
         {
             "name": pa.array(texts(recording.tables, plain(rows["name"])[typical]), pa.utf8()),
             **call_sites.columns(typical),
+            **call_sites.places(typical),
             "sites": call_sites.lists(groups.distinct(call_sites.numbers("line"))),
             "count": groups.counts,
             "total_ns": totals,

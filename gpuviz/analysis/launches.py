@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.grouping import numbered
-from gpuviz.data.columns import plain
+from gpuviz.data.codes import PHASES
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
 
@@ -61,6 +62,14 @@ def user_frames(tables: "Tables", stacks: "NDArray[Any]") -> "NDArray[Any]":
     return lines
 
 
+def phases_of(tables: "Tables", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the position in ``PHASES`` of the part of a training step of each call stack."""
+    table = tables["stacks"]
+    known = np.append(codes(table["phase"], PHASES), np.int8(0))
+    found: NDArray[Any] = known[first_rows(plain(table["id"]), stacks)]
+    return found
+
+
 def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
     """Return a number for each id of ``strings``, equal for equal texts."""
     rows, first = numbered(ids)
@@ -91,15 +100,19 @@ class CallSites:
         self.stacks = stacks
 
     def numbers(self, by: str) -> "NDArray[Any]":
-        """Return a number for each row, equal for the same ``line`` or ``stack``."""
+        """Return a number for each row, equal for the same ``line``, ``stack`` or ``module``."""
         if by == "stack":
             return self.stacks
         rows, first = numbered(self.stacks)
         numbers: dict[str, int] = {}
-        sites = (self._call_stacks.call_site(stack)[0] for stack in self.stacks[first].tolist())
-        of_distinct = [numbers.setdefault(site, len(numbers)) for site in sites]
+        name = self._call_stacks.module if by == "module" else self._line
+        names = (name(stack) for stack in self.stacks[first].tolist())
+        of_distinct = [numbers.setdefault(each, len(numbers)) for each in names]
         of_rows: NDArray[Any] = np.array(of_distinct, np.int64)[rows]
         return of_rows
+
+    def _line(self, stack: int) -> str:
+        return self._call_stacks.call_site(stack)[0]
 
     def lists(self, rows: "list[list[int]]") -> "pa.Array":
         """Return the call sites of lists of rows."""
@@ -115,4 +128,12 @@ class CallSites:
             "site": pa.array([site for site, _ in pairs], pa.utf8()),
             "source": pa.array([source for _, source in pairs], pa.utf8()),
             "stack": pa.array(stacks),
+        }
+
+    def places(self, rows: "NDArray[Any]") -> "dict[str, pa.Array]":
+        """Return ``module`` and ``phase`` of some rows."""
+        stacks = self.stacks[rows].tolist()
+        return {
+            "module": pa.array(map(self._call_stacks.module, stacks), pa.utf8()),
+            "phase": pa.array(map(self._call_stacks.phase, stacks), pa.utf8()),
         }

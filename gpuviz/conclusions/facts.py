@@ -9,6 +9,7 @@ import numpy as np
 from gpuviz.advice.dominant import dominant
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.scale import LEAST_BYTES
+from gpuviz.analysis.categories import category_bytes, phase_at
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.analysis.sites import sites
 from gpuviz.data.columns import codes, plain
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
+_CATEGORIES = {
+    "parameter": "parameters",
+    "gradient": "gradients",
+    "optimizer_state": "optimizer states",
+    "input": "inputs",
+    "activation": "activations",
+    "temporary": "temporary",
+    "workspace": "workspaces of libraries",
+}
 _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
 # Of the recording's length, on each side of a moment.
@@ -53,6 +63,7 @@ def other_facts(recording: "RecordingData") -> "Iterator[Finding]":
                 yield _said(
                     kind="fact", device=device, title=fact.text, reason="", lines=(fact.line,)
                 )
+        yield from _training_peak(recording, device)
         yield from _unused(recording, device)
         yield from _still_allocated(recording, device)
 
@@ -83,6 +94,28 @@ def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Findi
             for (site, source), times in Counter(sites_of).most_common(_MOST_LINES)
         ),
         evidence=Evidence("memory_events", tuple(rows.tolist()), around(recording, first.time_ns)),
+    )
+
+
+def _training_peak(recording: "RecordingData", device: int) -> "Iterator[Finding]":
+    """Yield what the memory at the peak of a training program is, if something is known of it."""
+    summary = summarize(recording, device)
+    moment = summary.allocated_peak_ns
+    sizes = category_bytes(recording, device, moment)
+    unknown = sizes.pop("", 0)
+    if not sizes:
+        return
+    parts = [f"{_CATEGORIES[name]} {format_bytes(size)}" for name, size in sizes.items()]
+    parts += [f"unknown {format_bytes(unknown)}"] if unknown else []
+    phase, module = phase_at(recording, device, moment)
+    during = f" in the {phase} of `{module}`" if module else f" in the {phase}"
+    yield _said(
+        kind="fact",
+        device=device,
+        title=f"{format_bytes(summary.allocated_peak)} at the peak{during if phase else ''}: "
+        f"{', '.join(parts)}.",
+        reason="",
+        evidence=Evidence("memory_events", (), around(recording, moment)),
     )
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 NO_STACK = "(no call stack)"
+_NOWHERE = ("", "", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class CallStacks:
         self._user_frames: dict[int, int] = dict(
             zip(stacks["id"], stacks["user_frame"], strict=True),
         )
+        places = zip(stacks["module"], stacks["phase"], stacks["forward_frame"], strict=True)
+        self._places: dict[int, tuple[str, str, int]] = {
+            number: place for number, place in zip(stacks["id"], places, strict=True) if any(place)
+        }
 
     def frames(self, stack: int) -> list[Frame]:
         """Return the frames of a stack, innermost first."""
@@ -77,6 +82,20 @@ class CallStacks:
         return self._user_frames.get(stack, 0)
 
     def call_site(self, stack: int) -> tuple[str, str]:
-        """Return the ``site`` and ``source`` of the user's frame; `NO_STACK` without one."""
+        """Return the ``site`` and ``source`` of the user's frame; `NO_STACK` without one.
+
+        Of the work of a backward pass, it is that of the forward work, if that is known.
+        """
+        undone = self._frames.get(self._places.get(stack, _NOWHERE)[2])
+        if undone is not None:
+            return f"backward of {undone.site}", undone.source
         frame = self.user_frame(stack)
         return (frame.site, frame.source) if frame else (NO_STACK, "")
+
+    def module(self, stack: int) -> str:
+        """Return the path of the module that a stack is in; empty if unknown or in none."""
+        return self._places.get(stack, _NOWHERE)[0]
+
+    def phase(self, stack: int) -> str:
+        """Return the part of a training step; empty if it is another one, or unknown."""
+        return self._places.get(stack, _NOWHERE)[1]

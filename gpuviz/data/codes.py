@@ -124,6 +124,22 @@ POOL_MEMORIES = ("", "device", "pinned", "managed")
 
 RANGE_KINDS = ("range", "cell", "nvtx", "load", "compile")
 
+# The parts of a training step; empty: another one, or unknown.
+PHASES = ("", "forward", "backward", "optimizer")
+
+# What a block of a training program holds; empty: unknown. `gpuviz.analysis.categories` has the
+# rules.
+CATEGORIES = (
+    "",
+    "parameter",
+    "gradient",
+    "optimizer_state",
+    "input",
+    "activation",
+    "temporary",
+    "workspace",
+)
+
 STREAM_KINDS = ("unknown", "default", "per_thread_default", "blocking", "non_blocking")
 
 HOST_WAIT_KINDS = (

@@ -48,6 +48,9 @@ _OF_ITERATIONS = (
     "kernel_count",
     "copy_ns",
     "copy_bytes",
+    "forward_ns",
+    "backward_ns",
+    "optimizer_ns",
 )
 # Of the manifest: what conclusions depend on.
 _FACTS = (

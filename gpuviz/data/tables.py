@@ -37,6 +37,8 @@ DICTIONARIES = {
     ("pools", "framework"): codes.FRAMEWORKS,
     ("pools", "memory"): codes.POOL_MEMORIES,
     ("ranges", "kind"): codes.RANGE_KINDS,
+    ("stacks", "phase"): codes.PHASES,
+    ("tensors", "category"): codes.CATEGORIES,
     ("streams", "kind"): codes.STREAM_KINDS,
 }
 
@@ -55,6 +57,7 @@ ACTIVITY_TABLES = (
     "overheads",
     "host_samples",
     "collectives",
+    "tensors",
 )
 
 # Values of columns that an older file lacks.
@@ -72,6 +75,9 @@ DEFAULTS = {
     ("launch_blocks", "content"): 0,
     ("pools", "framework"): "",
     ("pools", "memory"): "",
+    ("stacks", "module"): "",
+    ("stacks", "phase"): "",
+    ("stacks", "forward_frame"): 0,
     ("streams", "kind"): "unknown",
     ("streams", "priority"): 0,
     ("streams", "created"): 0,
@@ -94,6 +100,7 @@ DEVICE_COLUMNS = frozenset({"device", "source_device", "destination_device"})
 REFERENCES = (
     ("stacks", "frames", "frames"),
     ("stacks", "user_frame", "frames"),
+    ("stacks", "forward_frame", "frames"),
     ("memory_events", "stack", "stacks"),
     ("host_memory_events", "stack", "stacks"),
     ("host_accesses", "stack", "stacks"),
@@ -105,6 +112,7 @@ REFERENCES = (
     ("graph_calls", "name", "strings"),
     ("memory_operations", "source", "strings"),
     ("ranges", "name", "strings"),
+    ("tensors", "name", "strings"),
     ("processes", "devices", "devices"),
     ("processes", "threads", "threads"),
 )
@@ -178,6 +186,10 @@ def schemas() -> "dict[str, pa.Schema]":
       call, ``address`` and ``bytes`` are what it copied there. If ``exact`` is 1, the access was at
       ``time``, in the line of ``stack``; else some time between the copy's call and the call of
       ``stack``, which began at ``time``.
+    - ``tensors``: a tensor that had this ``category`` at ``time``, as its owner said: a parameter
+      or a buffer of a module, the gradient or a state of a parameter, or memory that a library
+      works in. ``address`` is that of its first element, and ``name`` that of the parameter, such
+      as ``layer3.5.conv2.weight``; 0 if unknown. A row is about the block that was there then.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``host_samples``: what a thread that launches did from ``time`` to ``end``, between two of its
       CUDA calls, as long as the same was found each time: its ``stack`` and its ``state``. It was
@@ -211,7 +223,11 @@ def schemas() -> "dict[str, pa.Schema]":
       ``memory`` is the kind of its blocks, and ``framework`` the library whose pool it is; both are
       empty if unknown. The blocks of a pool that libraries share have theirs in ``memory_events``.
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
-      outside installed packages, else the innermost of all, 0 if there is none.
+      outside installed packages, else the innermost of all, 0 if there is none. ``module`` is the
+      innermost module of a neural network that was being called, as the path from its model, such
+      as ``layer3.5.conv2``, and ``phase`` the part of a training step; both are empty if unknown or
+      if there is none. Of the work of a backward pass, ``module`` is that of the forward work whose
+      gradients it computes, and ``forward_frame`` is the user's frame there; otherwise it is 0.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
       is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
@@ -294,7 +310,14 @@ _COLUMNS = {
         "framework": "enum",
         "memory": "enum",
     },
-    "stacks": {"id": "uint32", "frames": "ids", "user_frame": "uint32"},
+    "stacks": {
+        "id": "uint32",
+        "frames": "ids",
+        "user_frame": "uint32",
+        "module": "text",
+        "phase": "enum",
+        "forward_frame": "uint32",
+    },
     "frames": {
         "id": "uint32",
         "name": "text",
@@ -422,6 +445,13 @@ _COLUMNS = {
         "state": "enum",
         "holder": "uint32",
         "samples": "uint32",
+    },
+    "tensors": {
+        "time": "int64",
+        "device": "int16",
+        "address": "uint64",
+        "category": "enum",
+        "name": "uint32",
     },
     "collectives": {
         "time": "int64",

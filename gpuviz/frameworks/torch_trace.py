@@ -20,6 +20,8 @@ from gpuviz.frameworks.cupy import total_memory
 from gpuviz.frameworks.driver_devices import device_rows, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_backward import watch_backward
+from gpuviz.frameworks.torch_modules import ModuleNames
+from gpuviz.frameworks.torch_tensors import TensorCategories, workspace_sizes
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from gpuviz.messages import log
 from gpuviz.quantities import format_counted, format_duration
@@ -75,6 +77,8 @@ class TorchTrace:
         self._is_awaited = True
         self._samples: _Samples | None = None
         self._lender: _core.StackLender | None = None
+        self._modules: ModuleNames | None = None
+        self._tensors: TensorCategories | None = None
         self._note = ""
 
     def begin(self, session: _core.Session) -> None:
@@ -98,7 +102,7 @@ class TorchTrace:
         assert torch is not None  # noqa: S101
         try:
             if torch.cuda.is_available():
-                self._lend_stacks(torch)
+                self._name_stacks(torch)
                 self._prepare(torch)
                 if _is_initializing(torch):
                     self._start()
@@ -117,8 +121,12 @@ class TorchTrace:
             if self._samples is not None and _process.recording is self:
                 self._samples.take(is_due=is_due)
 
-    def _lend_stacks(self, torch: ModuleType) -> None:
+    def _name_stacks(self, torch: ModuleType) -> None:
         if self._stacks and self._session is not None:
+            self._tensors = TensorCategories(self._session)
+            self._tensors.begin(torch)
+            self._modules = ModuleNames(self._session, self._tensors.take_model)
+            self._modules.begin(torch)
             self._lender = watch_backward(torch)
             if self._lender is not None:
                 self._lender.set_session(self._session)
@@ -153,6 +161,7 @@ class TorchTrace:
             )
         if _process.observer is None:
             _process.observer = _core.TorchObserver(_settings())
+            _process.observer.set_workspaces(workspace_sizes(torch))
             self._observe_failures(torch)
         if _process.library is not None and not _process.is_attached:
             attach = _process.library.gpuviz_attach
@@ -178,6 +187,10 @@ class TorchTrace:
         """Stop recording, and return messages for the user, in sentences."""
         if self._lender is not None:
             self._lender.set_session(None)
+        if self._modules is not None:
+            self._modules.end()
+        if self._tensors is not None:
+            self._tensors.end()
         with _process.lock:
             if _process.recording is self:
                 self.sample(is_due=True)

@@ -37,6 +37,7 @@ _TIMES = {
     "overheads": ("time", "end"),
     "host_samples": ("time", "end"),
     "collectives": ("time",),
+    "tensors": ("time",),
     "ranges": ("time", "end"),
     "streams": ("created", "destroyed"),
 }
@@ -50,8 +51,8 @@ _UNTIMED = {
 }
 _ADDRESSES = {(_EVENTS, "address"), ("launch_blocks", "block"), ("launch_blocks", "address")}
 _ADDRESSES |= {("memory_operations", "address"), (_HOST_EVENTS, "address")}
-_ADDRESSES |= {("collectives", "source"), ("collectives", "destination")}
 _ADDRESSES |= {("host_accesses", "address")}
+_ADDRESSES |= {("tensors", "address"), ("collectives", "source"), ("collectives", "destination")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]
 _MOST_THREADS = 2**32 - 1
@@ -370,7 +371,8 @@ class _Part:
         rows = self._tables["stacks"].to_pylist()
         for row in rows:
             row["frames"] = frames.taken(np.array(row["frames"], np.int64)).tolist()
-            row["user_frame"] = int(frames.taken(np.array([row["user_frame"]], np.int64))[0])
+            for name in ("user_frame", "forward_frame"):
+                row[name] = int(frames.taken(np.array([row[name]], np.int64))[0])
         return shared.stacks.add(rows)
 
 

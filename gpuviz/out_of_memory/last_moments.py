@@ -105,7 +105,8 @@ def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
 
     tables["stacks"] = only("stacks", [tables[EVENTS]["stack"], tables["api_calls"]["stack"]])
     stacks = tables["stacks"]
-    tables["frames"] = only("frames", [pc.list_flatten(stacks["frames"]), stacks["user_frame"]])
+    own = (stacks["user_frame"], stacks["forward_frame"])
+    tables["frames"] = only("frames", [pc.list_flatten(stacks["frames"]), *own])
     used: Any = tables["activities"]["launch"]
     tables["launch_configurations"] = only("launch_configurations", [used])
     return tables

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import PurePath
 from types import CodeType
 from typing import TypedDict
@@ -24,6 +25,8 @@ _DEMO_PROGRAMS = (*_COMMANDS, "workloads")
 # Lines recorded before and after each line of the user, and most characters of each.
 _AROUND = 8
 _LONGEST_LINE = 200
+# The file of torch.optim that changes no parameters.
+_SCHEDULERS = "lr_scheduler.py"
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
 
 Stack = Sequence[tuple[CodeType | None, int]]
@@ -32,6 +35,10 @@ Stack = Sequence[tuple[CodeType | None, int]]
 None stands for frames left out, with their number: those in the middle of a deep stack, or all.
 """
 
+Marks = tuple[bool, str, int, bool]
+"""What `gpuviz._core.Session.marks_of` returns for a stack."""
+_NOWHERE: Marks = (False, "", -1, False)
+
 
 class StackRow(TypedDict):
     """Row of the table ``stacks``."""
@@ -39,6 +46,9 @@ class StackRow(TypedDict):
     id: int
     frames: list[int]
     user_frame: int
+    module: str
+    phase: str
+    forward_frame: int
 
 
 class FrameRow(TypedDict):
@@ -67,6 +77,7 @@ class _Code:
     is_gpuviz: bool
     is_command: bool
     is_runner: bool
+    is_optimizer: bool
 
     def row(self, frame_id: int, instruction: int) -> FrameRow:
         if self.code is None:
@@ -110,6 +121,7 @@ _LEFT_OUT = _Code(
     is_gpuviz=False,
     is_command=False,
     is_runner=False,
+    is_optimizer=False,
 )
 
 
@@ -134,30 +146,56 @@ class FrameResolver:
         self._frame_ids: dict[tuple[int, int], int] = {}
         self._row_ids: dict[tuple[str, str, int, int], int] = {}
         self._installed: set[int] = set()
+        # The user's frame and the module of each stack that has either.
+        self._places: dict[int, tuple[int, str]] = {}
 
-    def resolve(self, stacks: Iterable[Stack]) -> tuple[list[StackRow], list[FrameRow]]:
+    def resolve(
+        self, stacks: Iterable[Stack], marks: Iterable[Marks] = ()
+    ) -> tuple[list[StackRow], list[FrameRow]]:
         """Return a row for each stack, in order, and the rows of new frames.
 
         Reads source files that are not in Python's ``linecache`` yet.
 
         Args:
             stacks: The stacks ``next_stack``, ``next_stack + 1``, ...
+            marks: What they are in, in the same order.
         """
         stack_rows: list[StackRow] = []
         frame_rows: list[FrameRow] = []
-        for stack in stacks:
+        for stack, place in zip(stacks, chain(marks, repeat(_NOWHERE)), strict=False):
             frames = [
                 self._frame_id(code, instruction, frame_rows)
                 for code, instruction in self._user_part(stack)
             ]
             own = user_frame(frames, self._installed.__contains__)
-            stack_rows.append(StackRow(id=self.next_stack, frames=frames, user_frame=own))
+            stack_rows.append(self._row(stack, place, frames, own))
             if len(stack) == 1 and stack[0][0] is None:
                 self._lost.add(self.next_stack)
             if any(code is None for code, _ in stack[1:]):
                 self._cut.add(self.next_stack)
             self.next_stack += 1
         return stack_rows, frame_rows
+
+    def _row(self, stack: Stack, marks: Marks, frames: list[int], own: int) -> StackRow:
+        is_in_module, module, forward, has_node = marks
+        phase, forward_frame = "", 0
+        if forward >= 0:
+            phase = "backward"
+            forward_frame, forward_module = self._places.get(forward, (0, ""))
+            module = module or forward_module
+        elif any(self._code(code).is_optimizer for code, _ in stack):
+            phase = "optimizer"
+        elif is_in_module or has_node:
+            phase = "forward"
+        self._places[self.next_stack] = own, module
+        return StackRow(
+            id=self.next_stack,
+            frames=frames,
+            user_frame=own,
+            module=as_unicode(module),
+            phase=phase,
+            forward_frame=forward_frame,
+        )
 
     def continue_after(self, stacks: int, frames: int) -> None:
         """Forget rows that `resolve` returned but nobody stored.
@@ -261,6 +299,7 @@ def _describe(code: CodeType, cell: int) -> _Code:
         is_module=_is_module(code),
         is_gpuviz=is_gpuviz,
         is_command=is_gpuviz and _has_folders(filename, _COMMANDS),
+        is_optimizer=_within(filename, "torch.optim") and PurePath(filename).name != _SCHEDULERS,
         is_runner=is_gpuviz
         or filename == _RUNPY_FILENAME
         or PurePath(filename).name in _KERNEL_LAUNCHERS

@@ -211,8 +211,10 @@ class Transfer:
 
     def _append_stacks(self) -> None:
         self._resolver.continue_after(self._rows("stacks"), self._rows("frames"))
-        stacks = self._session.new_stacks(self._resolver.next_stack)
-        stack_rows, frame_rows = self._resolver.resolve(stacks)
+        first = self._resolver.next_stack
+        stacks = self._session.new_stacks(first)
+        marks = (self._session.marks_of(stack) for stack in range(first, first + len(stacks)))
+        stack_rows, frame_rows = self._resolver.resolve(stacks, marks)
         self._append("frames", frame_rows)
         self._append("stacks", stack_rows)
 

@@ -18,6 +18,7 @@ from gpuviz.report.collectives import collectives_section
 from gpuviz.report.default_stream import default_stream_section
 from gpuviz.report.graph_pools import graph_pools_section
 from gpuviz.report.iterations import iterations_panel
+from gpuviz.report.modules import modules_panel
 from gpuviz.report.other_memory import other_memory_section
 from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
@@ -43,6 +44,7 @@ def device_part(recording: "Recording", device: int, title: str = "") -> "Markup
     sections = (
         part("headline", list(figures(recording, device))),
         first_conclusions(shown),
+        modules_panel(recording, device),
         iterations_panel(recording, device),
         panel(
             "Findings",

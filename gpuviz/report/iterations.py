@@ -35,6 +35,11 @@ _COLUMNS: "tuple[_Column, ...]" = (
     ("Copies", "copy_ns", format_duration),
     ("Copied", "copy_bytes", format_bytes),
 )
+_PHASES: "tuple[_Column, ...]" = (
+    ("Forward", "forward_ns", format_duration),
+    ("Backward", "backward_ns", format_duration),
+    ("Optimizer", "optimizer_ns", format_duration),
+)
 _HINT = (
     "Time, peak, GPU busy and host blocked are those from its start to its end. Kernels and copies "
     "are those that the host launched in it, even if they ran later."
@@ -57,7 +62,10 @@ def iterations_text(iterations: "pa.Table") -> list[str]:
         f"and the GPU busy for {busy} of it."
     )
     counted = format_counted(iterations.num_rows, "iteration")
-    sentences = [f"{counted}: {_origin(first['name'])}.", median]
+    sentences = [f"{counted}: {_origin(middle)}.", median]
+    if _has_phases(middle):
+        parts = [f"{title.lower()} {form(middle[name])}" for title, name, form in _PHASES]
+        sentences.append(f"Of its kernel time, {', '.join(parts)}.")
     rest = iterations.slice(1)
     if rest.num_rows:
         sentences.append(_first_against(first, median_iteration(rest)))
@@ -93,8 +101,16 @@ def _with_unrecorded(recording: "Recording", found: "pa.Table", device: int) -> 
     return found.append_column(_UNRECORDED[1], others["duration_ns"])
 
 
-def _origin(name: str) -> str:
-    return f"the ranges `{name}`" if name else "the same lines launch work again and again"
+def _origin(row: dict[str, Any]) -> str:
+    if row["name"]:
+        return f"the ranges `{row['name']}`"
+    if row["optimizer_ns"]:
+        return "each ends with a step of an optimizer"
+    return "the same lines launch work again and again"
+
+
+def _has_phases(row: dict[str, Any]) -> bool:
+    return any(row[name] for _, name, _ in _PHASES)
 
 
 def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
@@ -119,7 +135,8 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "Markup":
     rows = iterations.to_pylist()
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
     ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
-    columns = [each for each in (_UNRECORDED, *_COLUMNS) if each[1] in iterations.schema.names]
+    chosen = (_UNRECORDED, *_COLUMNS, *(_PHASES if _has_phases(middle) else ()))
+    columns = [each for each in chosen if each[1] in iterations.schema.names]
     titles = ("Iteration", *(title for title, _, _ in columns))
     body = (_row(row, middle, columns) for row in [*ordered.values()][:_MOST_ROWS])
     shown = table("Iterations", titles, body)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
 NOTE = (
-    "Redacted: the command line, paths, source lines, the names of functions, kernels, ranges, "
-    "cells, threads, streams and libraries, the host's platform, and what identifies the host, the "
-    "process and the GPU were removed. Sizes, times, counts, addresses, versions and the GPU's "
-    "model are as recorded."
+    "Redacted: the command line, paths, source lines, the names of functions, modules, kernels, "
+    "ranges, cells, threads, streams and libraries, the host's platform, and what identifies the "
+    "host, the process and the GPU were removed. Sizes, times, counts, addresses, versions and the "
+    "GPU's model are as recorded."
 )
 
 # Kernels of NCCL are told from others, because collectives are joined with them.
@@ -52,6 +52,7 @@ def redact(recording: "Recording") -> "Recording":
     known = schemas()
     tables = {name: recording.tables[name].select(schema.names) for name, schema in known.items()}
     tables |= redacted_frames(recording)
+    tables["stacks"] = _redacted_modules(tables["stacks"])
     tables |= _redacted_strings(recording)
     tables["streams"] = _unnamed(_named(tables["streams"], "stream"))
     tables["threads"] = _named(tables["threads"], "thread")
@@ -130,6 +131,17 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
     )
 
 
+def _redacted_modules(stacks: "pa.Table") -> "pa.Table":
+    """Return ``stacks`` with numbered modules."""
+    numbers: dict[str, str] = {"": ""}
+    modules = [
+        numbers.setdefault(module, f"module {len(numbers)}")
+        for module in stacks["module"].to_pylist()
+    ]
+    place = stacks.schema.get_field_index("module")
+    return stacks.set_column(place, "module", pa.array(modules).dictionary_encode())
+
+
 def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
     """Return ``strings`` and the tables that refer to it, with pseudonyms for each use."""
     strings = recording.tables["strings"].to_pydict()
@@ -142,6 +154,7 @@ def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
         ("graph_calls", "name", "kind"),
         ("memory_operations", "source", None),
         ("api_calls", "name", None),
+        ("tensors", "name", "category"),
     ):
         rows = recording.tables[table].select(schemas()[table].names)
         default = {"memory_operations": "library", "api_calls": "call"}.get(table, "")

@@ -257,12 +257,14 @@ def _without_unused(recording: "Recording") -> "Recording":
     )
     tables["stacks"] = _used(tables["stacks"], *(tables[name]["stack"] for name in users))
     flat = pa.chunked_array([pc.list_flatten(tables["stacks"]["frames"])], pa.uint32())
-    tables["frames"] = _used(tables["frames"], flat, tables["stacks"]["user_frame"])
+    own = (tables["stacks"][name] for name in ("user_frame", "forward_frame"))
+    tables["frames"] = _used(tables["frames"], flat, *own)
     names = (
         ("activities", "name"),
         ("api_calls", "name"),
         ("memory_operations", "source"),
         ("ranges", "name"),
+        ("tensors", "name"),
     )
     tables["strings"] = _used(tables["strings"], *(tables[name][column] for name, column in names))
     reduced = type(recording)(tables, recording.manifest)

@@ -26,6 +26,7 @@ std::vector<std::uint64_t> debug_offsets(std::uint64_t version) {
     words[frame + 1] = 8;
     words[frame + 2] = 0;
     words[frame + 3] = 56;
+    words[frame + 4] = 80;
     words[frame + 5] = 74;
     words[code] = 216;
     words[code + 9] = 200;
@@ -35,7 +36,7 @@ std::vector<std::uint64_t> debug_offsets(std::uint64_t version) {
 void layouts_from_3_13_on_stand_in_the_interpreter() {
     for (const std::uint64_t version : {0x030d00f0u, 0x030d0cf0u, 0x030e00f0u, 0x030e05f0u}) {
         const auto words = debug_offsets(version);
-        const FrameLayout expected{72, std::nullopt, 8, 0, 56, 74, 200, 184};
+        const FrameLayout expected{72, std::nullopt, 8, 0, 56, 74, 200, 184, 80};
         CHECK_EQUAL(known_layout(version, words.data()) == expected, true);
         CHECK_EQUAL(known_layout(version, nullptr).has_value(), false);
         CHECK_EQUAL(known_layout(version + 0x100, words.data()).has_value(), false);

@@ -8,6 +8,8 @@ const ID = "gpuviz:settings";
 const COLOURS: readonly GroupedBy[] = [
   "stack",
   "function",
+  "module",
+  "phase",
   "stream",
   "pool",
   "framework",

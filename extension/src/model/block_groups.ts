@@ -10,7 +10,8 @@ export const SIZE_LIMITS = [512, 4 * KIB, 64 * KIB, KIB ** 2, 16 * KIB ** 2, 256
 export const AGE_LIMITS = [1e5, 1e6, 1e7, 1e8, 1e9, 10e9];
 
 /** By which id of the event that made them, or by what of their own, blocks are grouped. */
-export type GroupedBy = "stack" | "function" | "stream" | "pool" | "framework" | "size" | "age";
+export type GroupedBy =
+  "stack" | "function" | "module" | "phase" | "stream" | "pool" | "framework" | "size" | "age";
 
 /** The blocks of a timeline, in groups that have the same id or the same step. */
 export class BlockGroups {
@@ -89,7 +90,8 @@ export class BlockGroups {
       const { fromNs, toNs } = this.timeline.lifeOf(block);
       return countBelow(AGE_LIMITS, toNs - fromNs);
     }
-    return events[by === "function" ? "stack" : by][originOf(blocks, block)] ?? 0;
+    const isOfStack = by === "function" || by === "module" || by === "phase";
+    return events[isOfStack ? "stack" : by][originOf(blocks, block)] ?? 0;
   }
 
   #groupOf(id: number): number {

@@ -124,6 +124,7 @@ export class Descriptions {
     const rest = frames.length - shown.length;
     const more = rest > 0 ? [`  ← ${rest} more`] : [];
     const line = describeLine(`${verb} at ${time}`, own);
-    return frames.length === 1 ? line : [...line, ...shown, ...more];
+    const place = this.#stacks.placeLinesOf(stack);
+    return frames.length === 1 ? [...line, ...place] : [...line, ...place, ...shown, ...more];
   }
 }

@@ -240,7 +240,9 @@ export class GpuDescriptions {
 
   #site(verb: string, stack: number): string[] {
     const frame = this.#stacks.userFrameOf(stack);
-    return frame === undefined ? [] : describeLine(verb, frame);
+    return frame === undefined
+      ? []
+      : [...describeLine(verb, frame), ...this.#stacks.placeLinesOf(stack)];
   }
 
   #range(kind: number, row: number): string[] {

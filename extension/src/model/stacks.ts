@@ -26,6 +26,17 @@ export interface CallSite {
 interface Stack {
   readonly frames: readonly number[];
   readonly userFrame: number;
+  readonly module: string;
+  readonly phase: string;
+  /** The user's frame in the forward work that a backward pass undoes; 0 for other work. */
+  readonly forwardFrame: number;
+}
+
+/** The line that a table names for a stack. */
+interface Line {
+  readonly frame: Frame;
+  /** `backward of ` before the line of forward work, empty before a line that runs itself. */
+  readonly before: string;
 }
 
 const UNKNOWN_FRAME: Frame = {
@@ -43,6 +54,7 @@ const UNKNOWN_FRAME: Frame = {
 export class Stacks {
   readonly #frames = new Map<number, Frame>();
   readonly #stacks = new Map<number, Stack>();
+  #hasPhases = false;
 
   /** Takes rows of `frames` or `stacks`; other tables are passed over. */
   append(table: ArrowTable): void {
@@ -51,9 +63,20 @@ export class Stacks {
     } else if (table.name === "stacks") {
       const lists = table.lists("frames");
       const userFrames = table.has("user_frame") ? table.numbers("user_frame") : undefined;
+      const isPlaced = table.has("module");
+      const modules = isPlaced ? table.texts("module") : undefined;
+      const phases = isPlaced ? table.texts("phase") : undefined;
+      const forwardFrames = isPlaced ? table.numbers("forward_frame") : undefined;
       table.numbers("id").forEach((id, row) => {
         const frames = lists[row] ?? [];
-        this.#stacks.set(id, { frames, userFrame: userFrames?.[row] ?? frames[0] ?? 0 });
+        this.#hasPhases ||= (phases?.[row] ?? "") !== "";
+        this.#stacks.set(id, {
+          frames,
+          userFrame: userFrames?.[row] ?? frames[0] ?? 0,
+          module: modules?.[row] ?? "",
+          phase: phases?.[row] ?? "",
+          forwardFrame: forwardFrames?.[row] ?? 0,
+        });
       });
     }
   }
@@ -107,10 +130,43 @@ export class Stacks {
     return id === 0 ? undefined : (this.#frames.get(id) ?? UNKNOWN_FRAME);
   }
 
+  /** Whether something belongs to a module, or to a part of a training step. */
+  get hasPhases(): boolean {
+    return this.#hasPhases;
+  }
+
+  /** The path of the module that a stack is in. */
+  moduleOf(stack: number): string {
+    return this.#stacks.get(stack)?.module || "no module, or unknown";
+  }
+
+  /** The part of a training step that a stack is in. */
+  phaseOf(stack: number): string {
+    return this.#stacks.get(stack)?.phase || "other";
+  }
+
+  /** The line whose backward pass it is, its module and its part of a training step. */
+  placeLinesOf(stack: number): string[] {
+    const { module = "", phase = "", forwardFrame = 0 } = this.#stacks.get(stack) ?? {};
+    const forward = this.#frames.get(forwardFrame);
+    const undone = forward === undefined ? [] : describeLine("backward of", forward);
+    const place = [module, phase].filter((word) => word !== "").join(", ");
+    return [...undone, ...(place === "" ? [] : [`module: ${place}`])];
+  }
+
+  #lineOf(stack: number): Line | undefined {
+    const forward = this.#frames.get(this.#stacks.get(stack)?.forwardFrame ?? 0);
+    if (forward !== undefined) {
+      return { frame: forward, before: "backward of " };
+    }
+    const frame = this.userFrameOf(stack);
+    return frame && { frame, before: "" };
+  }
+
   /** The user's line that allocated or freed, as `train.py:12 forward`. */
   siteOf(stack: number): string {
-    const frame = this.userFrameOf(stack);
-    return frame === undefined ? "no call stack" : describeFrame(frame);
+    const line = this.#lineOf(stack);
+    return line === undefined ? "no call stack" : `${line.before}${describeFrame(line.frame)}`;
   }
 
   /** The function of that line, as `forward` and as `forward (train.py)`. */
@@ -121,12 +177,14 @@ export class Stacks {
 
   /** The same line by what it assigns to, as `train.py:12 loss`, and by its text. */
   lineNameOf(stack: number): CategoryName {
-    const frame = this.userFrameOf(stack);
-    if (frame === undefined) {
+    const line = this.#lineOf(stack);
+    if (line === undefined) {
       return { short: "no call stack", long: "no call stack" };
     }
-    const place =
+    const { frame, before } = line;
+    const file =
       frame.filename === "" ? "" : `${frame.filename.replace(/^.*[/]/, "")}:${frame.line} `;
+    const place = `${before}${file}`;
     return {
       short: `${place}${frame.assigned || frame.name}`,
       long: `${place}${frame.source.trim() || frame.name}`,
@@ -135,10 +193,10 @@ export class Stacks {
 
   /** The same line as tables of a recording name it. */
   callSiteOf(stack: number): CallSite {
-    const frame = this.userFrameOf(stack);
-    return frame === undefined
+    const line = this.#lineOf(stack);
+    return line === undefined
       ? { site: "(no call stack)", source: "" }
-      : { site: siteText(frame), source: frame.source };
+      : { site: `${line.before}${siteText(line.frame)}`, source: line.frame.source };
   }
 }
 

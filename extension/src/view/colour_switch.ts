@@ -92,6 +92,10 @@ export class Grouping {
           "other functions",
           (stack) => stacks.functionOf(stack),
         );
+      case "module":
+        return categorize(groups, (stack) => stacks.moduleOf(stack), "other modules");
+      case "phase":
+        return categorize(groups, (stack) => stacks.phaseOf(stack), "other phases");
       case "stack": {
         const nameOf = (stack: number): CategoryName => stacks.lineNameOf(stack);
         const siteOf = (stack: number): string => this.#site(stack, stacks);
@@ -135,6 +139,8 @@ function steps(limits: readonly string[]): string[] {
 const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
   ["stack", "source line"],
   ["function", "function"],
+  ["module", "module"],
+  ["phase", "training phase"],
   ["stream", "stream"],
   ["pool", "pool"],
   ["framework", "library"],
@@ -195,7 +201,11 @@ export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartCont
     () => {
       const { by: chosen } = chart.grouping;
       const { isShared } = chart.timeline.events;
-      const ways = WAYS.filter(([by]) => by !== "framework" || by === chosen || isShared);
+      const { hasPhases } = chart.stacks;
+      const isUseful = { framework: isShared, module: hasPhases, phase: hasPhases };
+      const ways = WAYS.filter(
+        ([by]) => by === chosen || !(by in isUseful) || isUseful[by as keyof typeof isUseful],
+      );
       if (ways.length !== choice.options.length) {
         choice.replaceChildren(...ways.map(([by, text]) => new Option(text, by)));
       }

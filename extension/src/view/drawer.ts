@@ -10,6 +10,7 @@ const ORDER = [
   "moment",
   "lines",
   "call-stacks",
+  "modules",
   "iterations",
   "kernels",
   "copies",

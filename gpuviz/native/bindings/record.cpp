@@ -23,6 +23,7 @@ namespace gpuviz::bindings {
 
 using python::GilRelease;
 using record::Session;
+using record::StackMark;
 using record::StackTable;
 
 namespace {
@@ -106,6 +107,9 @@ std::vector<Stack> new_stacks(Session& session, std::uint32_t first_id) {
     for (std::size_t id = first_id; id <= settled; ++id) {
         Stack& stack = stacks.emplace_back();
         for (const record::StackFrame& frame : session.stacks().frames(std::uint32_t(id))) {
+            if (is_mark(frame, StackMark::module) || is_mark(frame, StackMark::backward)) {
+                break;
+            }
             auto* code = frame.code == 0 ? Py_None : reinterpret_cast<PyObject*>(frame.code);
             stack.emplace_back(nb::borrow(code), frame.instruction);
         }
@@ -131,6 +135,46 @@ void note_collection(Session& session, std::string_view phase, nb::handle) {
         sampler->collected(began_ns, ended_ns, session.capture_stack());
     }
     began_ns = 0;
+}
+
+nb::tuple marks_of(const Session& session, std::uint32_t stack) {
+    std::uint32_t module = 0;
+    std::int64_t forward = -1;
+    for (const record::StackFrame& frame : session.stacks().frames(stack)) {
+        if (is_mark(frame, StackMark::module) && module == 0) {
+            module = std::uint32_t(frame.instruction);
+        } else if (is_mark(frame, StackMark::backward)) {
+            forward = frame.instruction;
+        }
+    }
+    return nb::make_tuple(module != 0, session.stacks().modules().name_of(module), forward,
+                          session.forward_stacks().has_node(stack));
+}
+
+void add_tensors(Session& session, int device, int category,
+                 const std::vector<std::pair<std::uint64_t, std::string>>& tensors) {
+    record::ActivityLog& log = session.log();
+    const std::int64_t time = log.since_start(record::now_ns());
+    for (const auto& [address, name] : tensors) {
+        log.tensors.append({.time = time,
+                            .device = std::int16_t(device),
+                            .address = address,
+                            .category = record::Category(category),
+                            .name = name.empty() ? 0 : log.strings.intern(name)});
+    }
+}
+
+void watch_modules(Session& session, const nb::object& code, const nb::object& name_new) {
+    session.stacks().modules().watch(
+        name_new.is_none() ? 0 : reinterpret_cast<std::uint64_t>(code.ptr()),
+        name_new.is_none() ? std::function<bool()>{} : [name_new] {
+            try {
+                return nb::cast<bool>(name_new());
+            } catch (nb::python_error& error) {
+                error.discard_as_unraisable("naming the modules of a neural network");
+                return true;
+            }
+        });
 }
 
 void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
@@ -256,7 +300,8 @@ void bind_record(nb::module_& m) {
         .def("strings", &strings, "first_id"_a,
              nb::sig("def strings(self, first_id: int) -> list[str]"),
              "Return the texts with the ids `first_id`, `first_id + 1`, ... of the table strings.")
-        .def_prop_ro("stacks", &Session::stacks, nb::rv_policy::reference_internal)
+        .def_prop_ro("stacks", nb::overload_cast<>(&Session::stacks),
+                     nb::rv_policy::reference_internal)
         .def("new_stacks", &new_stacks, "first_id"_a,
              nb::sig("def new_stacks(self, first_id: int) -> "
                      "list[list[tuple[types.CodeType | None, int]]]"),
@@ -268,6 +313,42 @@ void bind_record(nb::module_& m) {
             "Whether threads are sampled.")
         .def("collection", &note_collection, "phase"_a, "info"_a.none(),
              "A function for `gc.callbacks`.")
+        .def("marks_of", &marks_of, "stack"_a,
+             nb::sig("def marks_of(self, stack: int) -> tuple[bool, str, int, bool]"),
+             "Whether a stack is in a module, and the name of the innermost one, empty if unknown; "
+             "of a backward pass the stack of its forward work, 0 if unknown, otherwise -1; and "
+             "whether a node of autograd was made before it.")
+        .def(
+            "add_tensors", &add_tensors, "device"_a, "category"_a, "tensors"_a,
+            "Add rows of the table tensors: addresses and names, empty if unknown, of tensors that "
+            "are of a category (a number of CATEGORIES) now.")
+        .def("watch_modules", &watch_modules, "code"_a.none(), "name_new"_a.none(),
+             nb::sig("def watch_modules(self, code: types.CodeType | None, "
+                     "name_new: typing.Callable[[], bool] | None) -> None"),
+             "Let stacks contain the modules that are the first argument of calls of `code`, which "
+             "must stay. `name_new` is called after new ones, again if it returns False; None ends "
+             "this.")
+        .def(
+            "module_number",
+            [](Session& session, nb::handle module) {
+                return session.stacks()
+                    .modules()
+                    .number_of(reinterpret_cast<std::uint64_t>(module.ptr()))
+                    .value;
+            },
+            "module"_a, "The number of an object in stacks, which stays until `forget_module`.")
+        .def(
+            "name_module",
+            [](Session& session, std::uint32_t number, std::string name) {
+                session.stacks().modules().set_name(number, std::move(name));
+            },
+            "number"_a, "name"_a)
+        .def(
+            "forget_module",
+            [](Session& session, std::uintptr_t address) {
+                session.stacks().modules().forget(address);
+            },
+            "address"_a, "To be called when the object at an address dies.")
         .def("abandon_after_fork", &Session::abandon_after_fork,
              "In the child after fork(): collect nothing from now on, and wait for nothing.");
     bind_counters(session);

@@ -94,6 +94,13 @@ void bind_torch_observer(nb::module_& m) {
              "Push how the state differs from the one known so far, without what came and went in "
              "between; given as in `describe`.")
         .def(
+            "set_workspaces",
+            [](Observer& self, std::vector<std::uint64_t> sizes) {
+                self.native->set_workspaces(std::move(sizes));
+            },
+            "sizes"_a, unlocked,
+            "Note blocks as workspaces of a library if one of these sizes was requested.")
+        .def(
             "devices", [](const Observer& self) { return self.native->devices(); }, unlocked,
             "Return the devices with events.")
         .def("abandon", [](Observer& self) { self.native->abandon(); });

@@ -78,13 +78,44 @@ PyObject* compare_walks(PyObject* layout, PyObject*) {
                                       expected.begin() + expected_count));
 }
 
-// Whether `layout` agrees with frame objects, in a chain of calls through a generator.
-bool finds_the_same(const FrameLayout& layout) {
+// Whether the first local variables of the functions below are those that frame objects have.
+bool has_same_locals(const FrameLayout& layout) noexcept {
+    std::uint64_t address = record::innermost_frame(layout, PyThreadState_Get());
+    Reference frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+    int same = 0;
+    for (int depth = 0; depth < 4 && frame && frame.get() != Py_None; ++depth) {
+        while (address != 0 && record::is_interpreters(layout, address)) {
+            address = record::previous_of(layout, address);
+        }
+        if (address == 0) {
+            break;
+        }
+        const Reference locals(PyObject_GetAttrString(frame.get(), "f_locals"));
+        const Reference first(locals ? PyMapping_GetItemString(locals.get(), "depth") : nullptr);
+        PyErr_Clear();
+        if (first) {
+            same += object_at(record::first_local_of(layout, address)) == first.get() ? 1 : -4;
+        }
+        address = record::previous_of(layout, address);
+        frame.reset(PyObject_GetAttrString(frame.get(), "f_back"));
+    }
+    PyErr_Clear();
+    return same == 3;
+}
+
+PyObject* compare_locals(PyObject* layout, PyObject*) {
+    const auto* tried = static_cast<const FrameLayout*>(PyCapsule_GetPointer(layout, nullptr));
+    return PyBool_FromLong(has_same_locals(*tried));
+}
+
+// Whether a comparison of `layout` with frame objects succeeds in a chain of calls through a
+// generator.
+bool succeeds(PyCFunction comparison, const FrameLayout& layout) {
     constexpr const char* chain =
         "def chain(depth):\n"
         "    return chain(depth - 1) if depth else any(compare() for _ in (0,))\n"
         "same = chain(3)\n";
-    PyMethodDef compare{"compare", compare_walks, METH_NOARGS, nullptr};
+    PyMethodDef compare{"compare", comparison, METH_NOARGS, nullptr};
     const Reference capsule(PyCapsule_New(const_cast<FrameLayout*>(&layout), nullptr, nullptr));
     const Reference function(PyCFunction_NewEx(&compare, capsule.get(), nullptr));
     const Reference code(Py_CompileString(chain, "<gpuviz>", Py_file_input));
@@ -181,8 +212,11 @@ PythonStackWalker::PythonStackWalker(std::size_t max_depth, std::optional<FrameL
                                     std::to_string(depth_limit) + ", got " +
                                     std::to_string(max_depth) + ".");
     }
-    if (layout && finds_the_same(*layout)) {
+    if (layout && succeeds(compare_walks, *layout)) {
         layout_ = layout;
+        if (!succeeds(compare_locals, *layout)) {
+            layout_->locals = 0;
+        }
         auto observer = std::make_unique<Observer>();
         if (observer->memory.is_usable()) {
             observer_ = std::move(observer);
@@ -205,16 +239,42 @@ PythonStackWalker::~PythonStackWalker() {
     }
 }
 
-std::uint32_t PythonStackWalker::find(const void* thread, record::StackTable& table,
+std::span<StackFrame> PythonStackWalker::read(const void* thread, record::StackTable& table,
+                                              Buffer& buffer, bool& is_new) const noexcept {
+    std::size_t count = record::read_frames(*layout_, thread, std::span(buffer.data(), max_depth_));
+    const std::uint64_t code = table.modules().code();
+    if (code == 0 || layout_->locals == 0) {
+        return {buffer.data(), count};
+    }
+    const std::size_t most = count + most_modules;
+    for (std::uint64_t frame = record::innermost_frame(*layout_, thread);
+         frame != 0 && count < most; frame = record::previous_of(*layout_, frame)) {
+        if (record::is_interpreters(*layout_, frame) || record::code_of(*layout_, frame) != code) {
+            continue;
+        }
+        if (const std::uint64_t module = record::first_local_of(*layout_, frame)) {
+            const record::Modules::Number number = table.modules().number_of(module);
+            buffer[count++] = {std::uint64_t(record::StackMark::module), number.value};
+            is_new = is_new || number.is_new;
+        }
+    }
+    return {buffer.data(), count};
+}
+
+std::uint32_t PythonStackWalker::find(const void* thread, record::StackTable& table, Buffer& buffer,
                                       std::span<StackFrame>& frames) noexcept {
     thread_local record::StackMemo memo;
     if (const std::uint32_t known = memo.find(*layout_, thread, table)) {
         return known;
     }
-    frames = frames.first(record::read_frames(*layout_, thread, frames));
+    bool has_new_module = false;
+    frames = read(thread, table, buffer, has_new_module);
+    if (has_new_module) {
+        own_soon(table);
+    }
     const std::uint32_t known = table.find(frames);
     if (known != 0) {
-        memo.remember(*layout_, thread, table, known, frames.size());
+        memo.remember(*layout_, thread, table, known, record::without_marks(frames).size());
     }
     return known;
 }
@@ -226,16 +286,17 @@ std::uint32_t PythonStackWalker::capture(record::StackTable& table) noexcept {
         return 0;
     }
     Buffer buffer;
-    std::span<StackFrame> frames(buffer.data(), max_depth_);
+    std::span<StackFrame> frames;
     if (layout_) {
-        const std::uint32_t known = find(thread, table, frames);
+        const std::uint32_t known = find(thread, table, buffer, frames);
         if (known != 0 || frames.empty()) {
             return known;
         }
     }
     const PyGILState_STATE state = PyGILState_Ensure();
     if (!layout_) {
-        frames = frames.first(read_frame_objects(frames));
+        const std::span<StackFrame> all(buffer.data(), max_depth_);
+        frames = all.first(read_frame_objects(all));
     }
     const std::uint32_t id = add(table, frames);
     PyGILState_Release(state);
@@ -251,8 +312,8 @@ std::uint32_t PythonStackWalker::capture_without_waiting(record::StackTable& tab
         return 0;
     }
     Buffer buffer;
-    std::span<StackFrame> frames(buffer.data(), max_depth_);
-    const std::uint32_t known = find(thread, table, frames);
+    std::span<StackFrame> frames;
+    const std::uint32_t known = find(thread, table, buffer, frames);
     if (known != 0 || frames.empty()) {
         return known;
     }
@@ -333,18 +394,20 @@ void PythonStackWalker::own_running(record::StackTable& table) noexcept {
             Buffer buffer;
             std::span<StackFrame> running(buffer.data(), max_depth_);
             running = running.first(record::read_frames(*layout_, thread, running));
-            const std::vector<StackFrame> frames = table.frames(id);
+            const std::vector<StackFrame> stack = table.frames(id);
+            const std::span<const StackFrame> frames = record::without_marks(stack);
             std::size_t count = still_running(frames, running);
             while (count != frames.size() && is_alive(frames[frames.size() - 1 - count].code)) {
                 ++count;
             }
             if (count == frames.size()) {
-                add(table, frames);
+                add(table, stack);
             } else if (count != 0) {
-                own(std::span(frames).last(count));
+                own(frames.last(count));
                 table.forget_inner(id, frames.size() - count);
             }
         }
+        table.modules().name_new();
     } catch (const std::bad_alloc&) {
         // They stay unowned.
     }
@@ -352,7 +415,7 @@ void PythonStackWalker::own_running(record::StackTable& table) noexcept {
 
 void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {
     const std::lock_guard lock(codes_mutex_);
-    for (const StackFrame& frame : frames) {
+    for (const StackFrame& frame : record::without_marks(frames)) {
         if (frame.code != 0 && !codes_.contains(frame.code)) {
             // Before the insertion, because the code must stay alive even if that fails.
             Py_IncRef(object_at(frame.code));

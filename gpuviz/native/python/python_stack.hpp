@@ -58,11 +58,18 @@ class PythonStackWalker final : public record::StackWalker {
     }
 
   private:
-    using Buffer = std::array<record::StackFrame, depth_limit>;
+    // Of more modules that call each other, the innermost ones count.
+    static constexpr std::size_t most_modules = 64;
+
+    using Buffer = std::array<record::StackFrame, depth_limit + most_modules>;
 
     // The id of the thread's stack if it is known, else 0 and its frames.
-    [[nodiscard]] std::uint32_t find(const void* thread, record::StackTable& table,
+    [[nodiscard]] std::uint32_t find(const void* thread, record::StackTable& table, Buffer& buffer,
                                      std::span<record::StackFrame>& frames) noexcept;
+    // Reads the frames of a thread into the buffer, and the modules that they call behind them.
+    // `is_new` becomes true if a module has no number yet.
+    [[nodiscard]] std::span<record::StackFrame> read(const void* thread, record::StackTable& table,
+                                                     Buffer& buffer, bool& is_new) const noexcept;
     // Adds a stack, and owns its code. Requires the GIL.
     std::uint32_t add(record::StackTable& table,
                       std::span<const record::StackFrame> frames) noexcept;

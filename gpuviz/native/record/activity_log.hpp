@@ -29,6 +29,7 @@ class ActivityLog {
     ColumnLog<OverheadRow> overheads;
     ColumnLog<HostSampleRow> host_samples;
     ColumnLog<CollectiveRow> collectives;
+    ColumnLog<TensorRow> tensors;
     ColumnLog<RangeRow> ranges;
     StringTable strings;
     StreamTable streams;
@@ -68,6 +69,7 @@ class ActivityLog {
         visit("overheads", self.overheads);
         visit("host_samples", self.host_samples);
         visit("collectives", self.collectives);
+        visit("tensors", self.tensors);
     }
 
   private:

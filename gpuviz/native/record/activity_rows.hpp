@@ -313,6 +313,21 @@ struct CollectiveRow {
     }
 };
 
+// A tensor whose owner says what it is.
+struct TensorRow {
+    std::int64_t time;
+    std::int16_t device;
+    std::uint64_t address;
+    Category category;
+    std::uint32_t name;  // 0: unknown
+
+    static constexpr auto fields() {
+        return std::tuple{Field{"time", &TensorRow::time}, Field{"device", &TensorRow::device},
+                          Field{"address", &TensorRow::address},
+                          Field{"category", &TensorRow::category}, Field{"name", &TensorRow::name}};
+    }
+};
+
 struct RangeRow {
     std::uint32_t id;
     std::int64_t time;

@@ -138,6 +138,17 @@ enum class HostState : std::int8_t { unknown, working, waiting, gil, collection 
 
 enum class RangeKind : std::int8_t { range, cell, nvtx, load, compile };
 
+enum class Category : std::int8_t {
+    none,
+    parameter,
+    gradient,
+    optimizer_state,
+    input,
+    activation,
+    temporary,
+    workspace,
+};
+
 enum class StreamKind : std::int8_t {
     unknown,
     default_stream,

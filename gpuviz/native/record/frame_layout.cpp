@@ -10,8 +10,8 @@ namespace {
 static_assert(sizeof(void*) == 8, "The layouts below are those of 64-bit builds.");
 
 // Compiled from the internal headers of 3.11.7 and 3.12.1.
-constexpr FrameLayout layout_3_11{56, 8, 48, 32, 56, 69, 184, 168};
-constexpr FrameLayout layout_3_12{56, 0, 8, 0, 56, 70, 192, 176};
+constexpr FrameLayout layout_3_11{56, 8, 48, 32, 56, 69, 184, 168, 72};
+constexpr FrameLayout layout_3_12{56, 0, 8, 0, 56, 70, 192, 176, 72};
 
 // Positions in _Py_DebugOffsets (Include/internal/pycore_debug_offsets.h), in words.
 struct DebugOffsetWords {
@@ -47,18 +47,14 @@ std::optional<FrameLayout> layout_from(const DebugOffsetWords& words, std::uint6
         // _co_firsttraceable is not in the table; in 3.11 to 3.14 it is two pointers before the
         // instructions.
         .first_traceable = code[9] - 16,
+        .locals = frame[4],
     };
     const bool plausible = layout.thread_frame < thread[0] && layout.previous < frame[0] &&
                            layout.code < frame[0] && layout.instruction < frame[0] &&
-                           layout.owner < frame[0] && frame[0] < 256 && thread[0] < 65536 &&
-                           layout.code_start >= 16 && layout.code_start < code[0];
+                           layout.owner < frame[0] && layout.locals <= frame[0] && frame[0] < 256 &&
+                           thread[0] < 65536 && layout.code_start >= 16 &&
+                           layout.code_start < code[0];
     return plausible ? std::optional(layout) : std::nullopt;
-}
-
-template <typename Memory>
-std::uint64_t code_of(const FrameLayout& layout, std::uint64_t frame, Memory& memory) noexcept {
-    // In 3.14 the two lowest bits are flags.
-    return memory.template load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
 }
 
 template <typename Memory>

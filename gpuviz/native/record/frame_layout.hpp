@@ -20,6 +20,7 @@ struct FrameLayout {
     std::size_t owner;
     std::size_t code_start;       // PyCodeObject: the first instruction
     std::size_t first_traceable;  // PyCodeObject: how many code units precede the first line
+    std::size_t locals;           // _PyInterpreterFrame: the first local variable; 0: unknown
 
     bool operator==(const FrameLayout&) const = default;
 };
@@ -60,6 +61,18 @@ template <typename Memory = StableMemory>
 [[nodiscard]] inline std::uint64_t instruction_of(const FrameLayout& layout, std::uint64_t frame,
                                                   Memory&& memory = {}) noexcept {
     return memory.template load<std::uint64_t>(frame, layout.instruction);
+}
+// The address of the code object.
+template <typename Memory = StableMemory>
+[[nodiscard]] inline std::uint64_t code_of(const FrameLayout& layout, std::uint64_t frame,
+                                           Memory&& memory = {}) noexcept {
+    // In 3.14 the two lowest bits are flags.
+    return memory.template load<std::uint64_t>(frame, layout.code) & ~std::uint64_t{3};
+}
+// The address of the object in the first local variable.
+[[nodiscard]] inline std::uint64_t first_local_of(const FrameLayout& layout,
+                                                  std::uint64_t frame) noexcept {
+    return StableMemory{}.load<std::uint64_t>(frame, layout.locals) & ~std::uint64_t{3};
 }
 // Whether the interpreter uses it for itself, and runs no Python code in it.
 [[nodiscard]] bool is_interpreters(const FrameLayout& layout, std::uint64_t frame) noexcept;

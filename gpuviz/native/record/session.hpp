@@ -17,6 +17,7 @@
 #include "record/collector.hpp"
 #include "record/event_ring.hpp"
 #include "record/host_sampler.hpp"
+#include "record/forward_stacks.hpp"
 #include "record/lent_stack.hpp"
 #include "record/pinned_uses.hpp"
 #include "record/ranges.hpp"
@@ -108,15 +109,18 @@ class Session {
     // The stack of the calling thread; of a thread without one, that of the thread it works for.
     [[nodiscard]] std::uint32_t capture_stack() noexcept {
         const std::uint32_t own = walker_ ? walker_->capture(stacks_) : 0;
-        return own != 0 ? own : lent_stack_.get();
+        return forward_stacks_.marked(stacks_, own != 0 ? own : lent_stack_.get());
     }
     // See StackWalker::capture_without_waiting().
     [[nodiscard]] std::uint32_t capture_stack_without_waiting() noexcept {
         const std::uint32_t own = walker_ ? walker_->capture_without_waiting(stacks_) : 0;
-        return own != 0 ? own : lent_stack_.get();
+        return forward_stacks_.marked(stacks_, own != 0 ? own : lent_stack_.get());
     }
     [[nodiscard]] LentStack& lent_stack() noexcept { return lent_stack_; }
+    [[nodiscard]] ForwardStacks& forward_stacks() noexcept { return forward_stacks_; }
+    [[nodiscard]] const ForwardStacks& forward_stacks() const noexcept { return forward_stacks_; }
     [[nodiscard]] StackTable& stacks() noexcept { return stacks_; }
+    [[nodiscard]] const StackTable& stacks() const noexcept { return stacks_; }
     // Owns the stacks that their threads are still in, and settles the others. Requires the GIL.
     std::size_t settle_stacks() noexcept {
         if (walker_) {
@@ -182,6 +186,7 @@ class Session {
     std::array<std::atomic<StreamCalls*>, max_devices> stream_calls_{};
     std::atomic<PinnedUses*> pinned_uses_{nullptr};
     LentStack lent_stack_;
+    ForwardStacks forward_stacks_;
     std::unique_ptr<Shared> shared_;
     std::mutex lifecycle_;  // one start() or stop() at a time
     std::atomic<bool> running_{false};

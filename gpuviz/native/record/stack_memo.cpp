@@ -13,14 +13,14 @@ std::uint32_t StackMemo::find(const FrameLayout& layout, const void* thread_stat
         return 0;
     }
     const Frame innermost{address, instruction_of(layout, address)};
-    const auto is_it = [&](const Stack& stack) {
-        return stack.table == table.number() && stack.frames.front().address == innermost.address &&
-               is_current(layout, stack);
+    const auto has_frames = [&](const Stack& stack) {
+        return stack.table == table.number() && stack.code == table.modules().code() &&
+               stack.frames.front().address == innermost.address && is_current(layout, stack);
     };
     std::uint64_t hash = hash_of(0, innermost);
     std::uint16_t& latest = latest_[place_of(hash)];
-    if (is_it(stacks_[latest])) {
-        return stacks_[latest].id;
+    if (has_frames(stacks_[latest])) {
+        return find_with_modules(layout, table, stacks_[latest], latest);
     }
     for (std::size_t depth = 1; depth < most_hashed; ++depth) {
         address = previous_of(layout, address);
@@ -29,12 +29,24 @@ std::uint32_t StackMemo::find(const FrameLayout& layout, const void* thread_stat
         }
         hash = hash_of(hash, {address, instruction_of(layout, address)});
     }
-    const std::size_t place = place_of(hash);
-    if (!is_it(stacks_[place])) {
+    Stack& stack = stacks_[place_of(hash)];
+    return has_frames(stack) ? find_with_modules(layout, table, stack, latest) : 0;
+}
+
+// The id of a stack that has the frames of a current one, and the modules that those call.
+std::uint32_t StackMemo::find_with_modules(const FrameLayout& layout, const StackTable& table,
+                                           Stack& stack, std::uint16_t& latest) noexcept {
+    if (has_modules(layout, stack, table.modules())) {
+        latest = std::uint16_t(&stack - stacks_.data());
+        return stack.id;
+    }
+    Stack& other = stacks_[place_of(hash_with_modules(layout, stack))];
+    if (other.table != stack.table || other.code != stack.code || other.frames != stack.frames ||
+        !has_modules(layout, other, table.modules())) {
         return 0;
     }
-    latest = std::uint16_t(place);
-    return stacks_[place].id;
+    latest = std::uint16_t(&other - stacks_.data());
+    return other.id;
 }
 
 // An address is read only after the frame below it has confirmed it. The processor predicts that it
@@ -48,6 +60,33 @@ bool StackMemo::is_current(const FrameLayout& layout, const Stack& stack) noexce
         }
     }
     return true;
+}
+
+bool StackMemo::has_modules(const FrameLayout& layout, Stack& stack,
+                            const Modules& modules) noexcept {
+    for (const Call& call : stack.calls) {
+        if (first_local_of(layout, call.frame) != call.module) {
+            return false;
+        }
+    }
+    const std::uint32_t generation = modules.generation();
+    if (stack.generation != generation) {
+        for (const Call& call : stack.calls) {
+            if (modules.find(call.module) != call.number) {
+                return false;
+            }
+        }
+        stack.generation = generation;
+    }
+    return true;
+}
+
+std::uint64_t StackMemo::hash_with_modules(const FrameLayout& layout, const Stack& stack) noexcept {
+    std::uint64_t hash = stack.hash;
+    for (const Call& call : stack.calls) {
+        hash = hash_of(hash, {call.frame, first_local_of(layout, call.frame)});
+    }
+    return hash;
 }
 
 void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
@@ -67,6 +106,10 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
         std::size_t seen = 0;
         std::uint64_t hash = 0;
         std::size_t innermost = 0;
+        const Modules& modules = table.modules();
+        const std::uint64_t code = modules.code();
+        const std::uint32_t generation = modules.generation();
+        std::vector<Call> calls;
         for (; address != 0; address = previous_of(layout, address)) {
             if (count == most_frames) {
                 return;
@@ -78,19 +121,35 @@ void StackMemo::remember(const FrameLayout& layout, const void* thread_state,
             if (count == 1) {
                 innermost = place_of(hash);
             }
-            seen += !is_interpreters(layout, address);
+            if (!is_interpreters(layout, address)) {
+                ++seen;
+                if (code_of(layout, address) == code && code != 0) {
+                    const std::uint64_t module = first_local_of(layout, address);
+                    calls.push_back({address, module, modules.find(module)});
+                }
+            }
         }
         if (seen != depth) {
             return;
         }
         frames[count++] = {0, 0};
+        const auto keep = [&](std::size_t place) {
+            Stack& stack = stacks_[place];
+            stack.table = 0;
+            stack.frames.assign(frames.begin(), frames.begin() + count);
+            stack.hash = hash;
+            stack.calls = calls;
+            stack.table = table.number();
+            stack.code = code;
+            stack.generation = generation;
+            stack.id = id;
+            latest_[innermost] = std::uint16_t(place);
+        };
         const std::size_t place = place_of(hash);
-        Stack& stack = stacks_[place];
-        stack.table = 0;
-        stack.frames.assign(frames.begin(), frames.begin() + count);
-        stack.table = table.number();
-        stack.id = id;
-        latest_[innermost] = std::uint16_t(place);
+        keep(place);
+        if (!calls.empty()) {
+            keep(place_of(hash_with_modules(layout, stacks_[place])));
+        }
     } catch (const std::exception&) {
         return;
     }

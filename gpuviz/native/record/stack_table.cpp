@@ -95,7 +95,7 @@ void StackTable::forget_inner(std::uint32_t id, std::size_t count) noexcept {
 std::size_t StackTable::settle() noexcept {
     const std::lock_guard lock(mutex_);
     for (const Unowned& each : unowned_) {
-        forget(each.id, frames_of(each.id).size());
+        forget(each.id, without_marks(frames_of(each.id)).size());
     }
     unowned_.clear();
     return ends_.size() - 1;

@@ -7,16 +7,37 @@
 #include <unordered_map>
 #include <vector>
 
+#include "record/modules.hpp"
+
 namespace gpuviz::record {
 
 // The address of a code object, and the byte offset of its current instruction; or 0, and a number
-// of frames left out.
+// of frames left out; or a StackMark, and its value.
 struct StackFrame {
     std::uint64_t code;
     std::int64_t instruction;
 
     bool operator==(const StackFrame&) const = default;
 };
+
+// What may follow the outermost frame of a stack, in this order.
+enum class StackMark : std::uint64_t {
+    module = 1,    // a number of Modules: a module that is being called, the innermost first
+    backward = 2,  // work of a backward pass: the stack whose forward work it undoes; 0: unknown
+};
+
+[[nodiscard]] constexpr bool is_mark(const StackFrame& frame, StackMark mark) noexcept {
+    return frame.code == std::uint64_t(mark);
+}
+// The frames without the marks behind them.
+[[nodiscard]] constexpr std::span<const StackFrame> without_marks(
+    std::span<const StackFrame> stack) noexcept {
+    while (!stack.empty() && (is_mark(stack.back(), StackMark::module) ||
+                              is_mark(stack.back(), StackMark::backward))) {
+        stack = stack.first(stack.size() - 1);
+    }
+    return stack;
+}
 
 // Assigns equal call stacks the same id. Thread-safe, without the GIL.
 //
@@ -56,6 +77,16 @@ class StackTable {
     // Identifies the table among all of the process, the deleted ones included; from 1 on.
     [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 
+    // Whether the code of a stack's frames may vanish, so that they must not be in another stack.
+    [[nodiscard]] bool is_unowned(std::uint32_t id) const noexcept {
+        const std::lock_guard lock(mutex_);
+        return !is_owned(id);
+    }
+
+    // The modules that stacks are in.
+    [[nodiscard]] Modules& modules() noexcept { return modules_; }
+    [[nodiscard]] const Modules& modules() const noexcept { return modules_; }
+
     // Needs 1 <= id <= size().
     [[nodiscard]] std::vector<StackFrame> frames(std::uint32_t id) const;
 
@@ -81,6 +112,7 @@ class StackTable {
     void grow();
 
     const std::uint64_t number_;
+    Modules modules_;
     mutable std::mutex mutex_;
     std::size_t max_stacks_;
     std::vector<Slot> slots_;          // open addressing, a power of two, at most half full

@@ -102,6 +102,19 @@ void TorchObserver::allocated(Device& device, const TraceEntry& entry, MemoryEve
         event.size = size_in(device, *home, entry.address, event.size);
     }
     device.lives.insert_or_assign(entry.address, Live{event.size, entry.size, event.pool});
+    if (std::ranges::find(workspaces_, entry.size) != workspaces_.end()) {
+        record::ActivityLog& log = session_->log();
+        log.tensors.append({.time = log.since_start(event.time_ns),
+                            .device = std::int16_t(entry.device),
+                            .address = entry.address,
+                            .category = record::Category::workspace,
+                            .name = 0});
+    }
+}
+
+void TorchObserver::set_workspaces(std::vector<std::uint64_t> sizes) {
+    const std::lock_guard lock(*mutex_);
+    workspaces_ = std::move(sizes);
 }
 
 void TorchObserver::mapped(Device& device, const MemoryEvent& event) {

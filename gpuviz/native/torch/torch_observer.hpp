@@ -73,6 +73,10 @@ class TorchObserver {
     // what came and went in between is missing. After describe().
     void update(const std::vector<Segment>& segments, const std::vector<Block>& blocks);
 
+    // Sizes that a library requests for memory to work in. Blocks of such a request are noted as
+    // workspaces from now on.
+    void set_workspaces(std::vector<std::uint64_t> sizes);
+
     [[nodiscard]] std::vector<int> devices() const;
 
     // To be called in the child of a fork, where another thread may have held the lock.
@@ -124,6 +128,7 @@ class TorchObserver {
     std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // for what follows
     std::map<int, Device> devices_;
     std::map<Pool, std::uint32_t> owners_;
+    std::vector<std::uint64_t> workspaces_;
     record::Session* session_ = nullptr;
     bool stacks_ = true;
     std::atomic<bool> is_recording_{false};

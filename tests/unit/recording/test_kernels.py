@@ -60,6 +60,8 @@ def test_the_numbers_are_those_of_a_plain_account(recording, by):
         assert found[key] == {
             "name": most["text"],
             **{name: most[name] for name in ("site", "source", "stack")},
+            "module": "",
+            "phase": "",
             "sites": [site for site, _ in Counter(row["site"] for row in group).most_common()],
             "count": len(group),
             "total_ns": sum(lengths),
@@ -123,7 +125,7 @@ def test_a_kernel_of_unknown_launch_has_no_shape_and_no_delay():
 
 
 def test_an_unknown_by_is_refused_with_what_is_known():
-    known = '"name", "name_and_line", "line" or "stack"'
+    known = '"name", "name_and_line", "line", "stack" or "module"'
     with pytest.raises(ValueError, match=f"by must be {known}, got 'kind'"):
         Timeline().recording().kernels("kind")
 

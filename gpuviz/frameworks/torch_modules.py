@@ -1,0 +1,114 @@
+"""Names of the modules of torch that a program calls, without hooks in them.
+
+Every call of a module runs one function of torch, whose first argument is the module. Call stacks
+contain the number of that object; here it gets its path in the outermost module that is called.
+"""
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuviz import _core
+
+# What `Module.__call__` is.
+_CALL = "_wrapped_call_impl"
+
+
+class ModuleNames:
+    """The paths of modules by their number in a session's stacks, such as ``layer3.5.conv2``.
+
+    A module outside the first model has the model's type before its path. The outermost one, which
+    has no path, is called by its type.
+
+    Args:
+        session: The session; it keeps this until `end`.
+        take_model: Called with each model, and what is before the paths of its modules.
+    """
+
+    def __init__(
+        self,
+        session: "_core.Session",
+        take_model: Callable[[Any, str], None] = lambda _model, _before: None,
+    ) -> None:
+        self._session = session
+        self._take_model = take_model
+        self._names: dict[int, str] = {}
+        self._models: list[str] = []
+        # What is before the paths of the modules of a model, by the model's number.
+        self._before: dict[int, str] = {}
+        # They tell the session when a module dies.
+        self._watched: dict[int, weakref.ref[Any]] = {}
+        self._code: Any = None
+        self._lock = threading.RLock()
+
+    def begin(self, torch: ModuleType) -> None:
+        """Find modules in stacks from now on, if this release of torch has the function."""
+        call = getattr(torch.nn.Module, _CALL, None)
+        self._code = getattr(call, "__code__", None)
+        if self._code is not None:
+            self._session.watch_modules(self._code, self._name_running)
+
+    def end(self) -> None:
+        """Stop; the names stay known."""
+        self._session.watch_modules(None, None)
+        with self._lock:
+            self._watched.clear()
+
+    def _name_running(self) -> bool:
+        """Name the modules of each model that a thread is calling; return whether there was one."""
+        found = False
+        for innermost in sys._current_frames().values():  # noqa: SLF001 - documented
+            frame: FrameType | None = innermost
+            called = []
+            while frame is not None:
+                if frame.f_code is self._code and "self" in frame.f_locals:
+                    called.append(frame.f_locals["self"])
+                frame = frame.f_back
+            if called:
+                found = True
+                with self._lock:
+                    self._name_model(called[-1])
+                    for module in called:
+                        self._set_name(module, type(module).__name__)
+        return found
+
+    def _name_model(self, model: Any) -> None:
+        number = self._watch(model)
+        if number not in self._names:
+            name, self._before[number] = self._new_model(type(model).__name__)
+            self._set_name(model, name)
+            self._take_model(model, self._before[number])
+        before = self._before.get(number, f"{self._names[number]}.")
+        for path, module in model.named_modules():
+            if path:
+                self._set_name(module, f"{before}{path}")
+
+    def _set_name(self, module: Any, name: str) -> None:
+        number = self._watch(module)
+        if number not in self._names:
+            self._names[number] = name
+            self._session.name_module(number, name)
+
+    def _new_model(self, kind: str) -> tuple[str, str]:
+        """Return the name of a model, and what is before the paths of its modules."""
+        earlier = self._models.count(kind)
+        self._models.append(kind)
+        name = f"{kind}#{earlier + 1}" if earlier else kind
+        return name, f"{name}." if len(self._models) > 1 else ""
+
+    def _watch(self, module: Any) -> int:
+        address = id(module)
+        number = self._session.module_number(module)
+        if address not in self._watched:
+            forget = self._session.forget_module
+
+            def died(_: object, address: int = address) -> None:
+                forget(address)
+                self._watched.pop(address, None)
+
+            self._watched[address] = weakref.ref(module, died)
+        return number
