@@ -80,6 +80,7 @@ PLUMBING = (
 MODULES = {
     "allocators": ("cupy", "torch", "numba", "rmm", "cuda_core"),
 }
+_CODE = re.compile(r"^```(?:python|ipython)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _ITEM = re.compile(r"^- ``(\w+)``: (.*?)(?=^- ``|^\S|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -132,7 +133,28 @@ def _api(title: str, about: str, names: Iterable[str]) -> str:
             parts.append(_directive("autoclass", f"gpuviz.{name}", **options))
         else:
             parts.append(_directive("autofunction", f"gpuviz.{name}"))
+        parts.append(_examples(name))
     return _joined(parts)
+
+
+def example_pages() -> dict[str, list[Path]]:
+    """Return the pages with code that uses each public name."""
+    found: dict[str, list[Path]] = {name: [] for name in sorted(documented_names())}
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        code = "\n".join(_CODE.findall(page.read_text(encoding="utf-8")))
+        for name in set(re.findall(r"\bgpuviz\.(\w+)", code)) & found.keys():
+            found[name].append(page)
+    return found
+
+
+def _examples(name: str) -> str:
+    pages = example_pages()[name]
+    titles = [each.read_text(encoding="utf-8").partition("\n")[0].strip("# ") for each in pages]
+    links = [
+        f"[{title}](../../{page.relative_to(ROOT / 'docs').as_posix()})"
+        for title, page in zip(titles, pages, strict=True)
+    ]
+    return f"Used in: {', '.join(links)}." if links else ""
 
 
 def _module(name: str, module: ModuleType) -> Iterator[str]:
