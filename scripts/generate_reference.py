@@ -191,12 +191,12 @@ def _commands() -> str:
         usage = " ".join(command.collect_usage_pieces(context))
         parts += [f"## gpuviz {name}", about.strip(), f"```text\ngpuviz {name} {usage}\n```"]
         rows = [
-            (_names(each), each.help or "", _default(each))
+            (_names(each), _effect(each))
             for each in command.params
             if isinstance(each, click.Option)
         ]
         if rows:
-            parts.append(_table(("option", "effect", "default"), rows))
+            parts.append(_table(("option", "effect"), rows))
         lines = [line.strip("$ ") for line in examples.strip().splitlines()[1:]]
         if lines:
             parts.append("\n".join(["```sh", *lines, "```"]))
@@ -204,12 +204,20 @@ def _commands() -> str:
 
 
 def _names(option: click.Option) -> str:
-    value = "" if option.is_flag else f" {option.make_metavar(click.Context(commands))}"
+    has_word = not option.is_flag and not isinstance(option.type, click.Choice)
+    value = f" {option.make_metavar(click.Context(commands))}" if has_word else ""
     return ", ".join(f"`{name}{value}`" for name in option.opts)
 
 
-def _default(option: click.Option) -> str:
-    return f"`{option.default}`" if option.show_default else ""
+def _effect(option: click.Option) -> str:
+    choices = option.type.choices if isinstance(option.type, click.Choice) else None
+    words = f" One of {_listed(choices)}." if choices else ""
+    default = f" By default `{option.default}`." if option.show_default else ""
+    return f"{option.help or ''}{words}{default}"
+
+
+def _listed(words: Iterable[Any]) -> str:
+    return ", ".join(f"`{each}`" for each in words)
 
 
 def _magics() -> str:
@@ -239,7 +247,7 @@ def _arguments(parser: ArgumentParser) -> Iterator[str]:
 
 
 def _choices(choices: Iterable[Any] | None) -> str:
-    return "" if choices is None else f": {', '.join(f'`{each}`' for each in choices)}"
+    return "" if choices is None else f": {_listed(choices)}"
 
 
 def _tables() -> str:
