@@ -30,6 +30,7 @@ autodoc_typehints = "signature"
 python_use_unqualified_type_names = True
 add_module_names = False
 toc_object_entries_show_parents = "hide"
+highlight_language = "text"
 html_theme = "furo"
 html_title = f"gpuviz {release}"
 html_static_path = ["static"]

@@ -80,6 +80,7 @@ PLUMBING = (
 MODULES = {
     "allocators": ("cupy", "torch", "numba", "rmm", "cuda_core"),
 }
+_CODE = re.compile(r"^```(?:python|ipython)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _ITEM = re.compile(r"^- ``(\w+)``: (.*?)(?=^- ``|^\S|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -132,7 +133,28 @@ def _api(title: str, about: str, names: Iterable[str]) -> str:
             parts.append(_directive("autoclass", f"gpuviz.{name}", **options))
         else:
             parts.append(_directive("autofunction", f"gpuviz.{name}"))
+        parts.append(_examples(name))
     return _joined(parts)
+
+
+def example_pages() -> dict[str, list[Path]]:
+    """Return the pages with code that uses each public name."""
+    found: dict[str, list[Path]] = {name: [] for name in sorted(documented_names())}
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        code = "\n".join(_CODE.findall(page.read_text(encoding="utf-8")))
+        for name in set(re.findall(r"\bgpuviz\.(\w+)", code)) & found.keys():
+            found[name].append(page)
+    return found
+
+
+def _examples(name: str) -> str:
+    pages = example_pages()[name]
+    titles = [each.read_text(encoding="utf-8").partition("\n")[0].strip("# ") for each in pages]
+    links = [
+        f"[{title}](../../{page.relative_to(ROOT / 'docs').as_posix()})"
+        for title, page in zip(titles, pages, strict=True)
+    ]
+    return f"Used in: {', '.join(links)}." if links else ""
 
 
 def _module(name: str, module: ModuleType) -> Iterator[str]:
@@ -169,12 +191,12 @@ def _commands() -> str:
         usage = " ".join(command.collect_usage_pieces(context))
         parts += [f"## gpuviz {name}", about.strip(), f"```text\ngpuviz {name} {usage}\n```"]
         rows = [
-            (_names(each), each.help or "", _default(each))
+            (_names(each), _effect(each))
             for each in command.params
             if isinstance(each, click.Option)
         ]
         if rows:
-            parts.append(_table(("option", "effect", "default"), rows))
+            parts.append(_table(("option", "effect"), rows))
         lines = [line.strip("$ ") for line in examples.strip().splitlines()[1:]]
         if lines:
             parts.append("\n".join(["```sh", *lines, "```"]))
@@ -182,12 +204,20 @@ def _commands() -> str:
 
 
 def _names(option: click.Option) -> str:
-    value = "" if option.is_flag else f" {option.make_metavar(click.Context(commands))}"
+    has_word = not option.is_flag and not isinstance(option.type, click.Choice)
+    value = f" {option.make_metavar(click.Context(commands))}" if has_word else ""
     return ", ".join(f"`{name}{value}`" for name in option.opts)
 
 
-def _default(option: click.Option) -> str:
-    return f"`{option.default}`" if option.show_default else ""
+def _effect(option: click.Option) -> str:
+    choices = option.type.choices if isinstance(option.type, click.Choice) else None
+    words = f" One of {_listed(choices)}." if choices else ""
+    default = f" By default `{option.default}`." if option.show_default else ""
+    return f"{option.help or ''}{words}{default}"
+
+
+def _listed(words: Iterable[Any]) -> str:
+    return ", ".join(f"`{each}`" for each in words)
 
 
 def _magics() -> str:
@@ -217,7 +247,7 @@ def _arguments(parser: ArgumentParser) -> Iterator[str]:
 
 
 def _choices(choices: Iterable[Any] | None) -> str:
-    return "" if choices is None else f": {', '.join(f'`{each}`' for each in choices)}"
+    return "" if choices is None else f": {_listed(choices)}"
 
 
 def _tables() -> str:

@@ -1,7 +1,8 @@
 """Compiles C++ for systems with glibc 2.28, by this system's GCC.
 
-Usage: python -m scripts.old_glibc ARCHITECTURE FOLDER, with x86_64 or aarch64. It writes the
-compiler FOLDER/c++.
+Usage: python -m scripts.old_glibc ARCHITECTURE FOLDER, with x86_64 or aarch64, writes the compiler
+FOLDER/c++; python -m scripts.old_glibc --check ARCHITECTURE WHEEL exits with 1 if a library in the
+wheel needs a newer symbol than such systems have, or a library that not all of them have.
 
 Code is compiled by the system's GCC and linked to three things instead of the system's C and C++
 libraries: glibc's symbols as of 2.28, which the wheel ``ziglang`` has for every architecture;
@@ -15,12 +16,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[1]
 GLIBC = "2.28"
-# The newest versions of symbols in a manylinux_2_28 wheel.
-NEWEST = {"GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11)}
-_VERSIONED = re.compile(r"\(?(GLIBCXX|CXXABI)_([\d.]+)\)?\s+(\S+)$")
+# The newest versions of symbols in a manylinux_2_28 wheel, and the libraries that it may need.
+NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (8, 0, 0)}
+PRESENT = {f"lib{name}" for name in ("stdc++.so.6", "gcc_s.so.1", "m.so.6", "c.so.6")} | {
+    *("libpthread.so.0", "libdl.so.2", "librt.so.1"),
+    *("ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"),
+}
+_VERSIONED = re.compile(r"\(?(GLIBC|GLIBCXX|CXXABI|GCC)_([\d.]+)\)?\s+(\S+)$")
+_NEEDED = re.compile(r"\(NEEDED\)\s+Shared library: \[(.*)\]")
 WRAPPER = """#!/bin/sh
 # Links shared libraries as written in scripts/old_glibc.py; compiles like {compiler}.
 case " $* " in
@@ -55,17 +63,44 @@ def stubs(architecture: str, folder: Path) -> list[Path]:
     return [Path(shutil.copy(path, folder)) for path in re.findall(names, line)]
 
 
+def prefix_of(architecture: str) -> str:
+    """Return what the names of the tools for an architecture begin with."""
+    return "" if architecture == os.uname().machine else f"{architecture}-linux-gnu-"
+
+
+def newer_symbols(prefix: str, library: Path) -> set[str]:
+    """Return the symbols of a library whose versions systems with this glibc do not have."""
+    found = map(_VERSIONED.search, output(f"{prefix}objdump", "-T", library).splitlines())
+    return {
+        each[3] for each in found if each and tuple(map(int, each[2].split("."))) > NEWEST[each[1]]
+    }
+
+
+def problems(architecture: str, wheel: Path) -> list[str]:
+    """Return what the libraries in a wheel need and older systems lack."""
+    prefix = prefix_of(architecture)
+    found = []
+    with TemporaryDirectory() as folder, ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if not name.endswith(".so"):
+                continue
+            library = Path(archive.extract(name, folder))
+            header = output(f"{prefix}readelf", "-h", "-d", library)
+            if architecture.replace("x86_64", "x86-64").lower() not in header.lower():
+                found.append(f"{name} is not for {architecture}")
+            needed = {*_NEEDED.findall(header)} - PRESENT
+            found += [f"{name} needs {each}" for each in sorted(newer_symbols(prefix, library))]
+            found += [f"{name} needs {each}" for each in sorted(needed)]
+    return found
+
+
 def newer_members(compiler: str, prefix: str, folder: Path) -> Path:
     """Write an archive of the parts of libstdc++ that its version of GCC 8 does not have."""
     shared, static = (
         Path(output(compiler, f"-print-file-name=libstdc++.{end}").strip()).resolve()
         for end in ("so", "a")
     )
-    newer = set()
-    for line in output(f"{prefix}objdump", "-T", shared).splitlines():
-        found = _VERSIONED.search(line)
-        if found and tuple(map(int, found[2].split("."))) > NEWEST[found[1]]:
-            newer.add(found[3])
+    newer = newer_symbols(prefix, shared)
     members = set()
     for line in output(f"{prefix}nm", "-A", "--defined-only", static).splitlines():
         place, _, symbol = line.rpartition(" ")
@@ -85,8 +120,7 @@ def prepare(architecture: str, folder: Path) -> Path:
     Raises:
         SystemExit: The system has no compiler for the architecture.
     """
-    is_native = architecture == os.uname().machine
-    prefix = "" if is_native else f"{architecture}-linux-gnu-"
+    prefix = prefix_of(architecture)
     compiler = f"{prefix}g++"
     if shutil.which(compiler) is None:
         raise SystemExit(f"{compiler} is missing: apt-get install g++-{architecture}-linux-gnu")
@@ -115,4 +149,8 @@ def prepare(architecture: str, folder: Path) -> Path:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--check":
+        lacking = problems(sys.argv[2], Path(sys.argv[3]))
+        print(*lacking, sep="\n")
+        sys.exit(bool(lacking))
     print(prepare(sys.argv[1], Path(sys.argv[2]).absolute()))

@@ -50,6 +50,14 @@ def test_every_public_name_is_in_the_reference():
     assert generate_reference.documented_names() == {*dir(gpuviz)} - {"__version__"}
 
 
+def test_every_public_name_has_code_that_runs_in_the_tests():
+    # Objects that others return.
+    returned = {"Diff", "Recorder", "RecorderStatus", "Recording"}
+    pages = generate_reference.example_pages()
+
+    assert {name for name, used_in in pages.items() if not used_in} == returned
+
+
 def test_every_variable_that_gpuviz_reads_is_in_the_reference():
     known = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
     command = ["git", "grep", "-hoE", '"_?GPUVIZ_[A-Z_]+"', "--", "gpuviz", "cmake"]
