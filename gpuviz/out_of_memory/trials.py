@@ -32,8 +32,8 @@ _SPLITS = ("max_split_size_mb", "max_non_split_rounding_mb")
 MOST_EVENTS = 1_000_000
 _MOST_PLACES = 3
 _MOST_TRIED = 4
-# Of the request, what a smaller one has at least, in whole segments.
-_LEAST_PIECE, _PIECE = 0.25, 2 << 20
+# Of the request, what a smaller one has at least and at most, in units of a small segment.
+_LEAST_PIECE, _MOST_PIECE, _PIECE = 0.25, 0.9, 2 << 20
 # Of the request's bytes.
 _MOST_PINNED = 0.25
 ROUNDING = "roundup_power2_divisions"
@@ -164,11 +164,11 @@ class Trials:
         """Return the bytes of a smaller request that succeeds; 0 if there is none worth making."""
         request = self._failed.request
         room = self._own_capacity - self._failed.reserved
-        sizes = {request.own_block, room // _PIECE * _PIECE}
-        worth = (each for each in sizes if _LEAST_PIECE * self._failed.size <= each)
-        for size in sorted(worth, reverse=True):
+        least, most = (int(share * self._failed.size) for share in (_LEAST_PIECE, _MOST_PIECE))
+        sizes = {min(each, most) // _PIECE * _PIECE for each in (request.own_block, room)}
+        for size in sorted(sizes, reverse=True):
             change = {"size": size, "requested_size": size}
-            if size < self._failed.size and self._succeeds(change=change):
+            if size >= max(least, 1) and self._succeeds(change=change):
                 return size
         return 0
 

@@ -161,8 +161,8 @@ def _finding(
         reason=(
             f"`cudaMalloc` and `cudaFree` take {format_duration(int(lengths[rows].sum()))} for it; "
             "`cudaFree` also waits for the GPU. The recorded allocations and frees were repeated "
-            f"without the calls of `empty_cache`: {format_bytes(without.reserved)} would be "
-            f"reserved at the peak instead of {format_bytes(memory.peak)}."
+            f"without the calls of `empty_cache`, which reserves {format_bytes(without.reserved)} "
+            f"at the peak; {format_bytes(memory.peak)} were recorded."
         ),
         change=(
             "Remove the call, or make it after the loop, unless another library or process needs "

@@ -1,15 +1,16 @@
 """R27: the GPU is idle between short kernels because each launch takes longer than the kernel."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps, longest_late
-from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.host_lines import line_numbers, longest_lines, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
+from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
@@ -17,6 +18,8 @@ from gpuviz.quantities import format_count, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -59,7 +62,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         whole_overlap(recording).devices, steady_states(recording), strict=True
     ):
         of_device = schedule.device == device.device
-        kernels = schedule.duration[of_device & (schedule.kind == KERNEL)]
+        work = np.flatnonzero(of_device & (schedule.kind == KERNEL))
+        kernels = schedule.duration[work]
         launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
         gaps = host_gaps(schedule.recording, device.device)
         chosen = launching & gaps.is_short
@@ -73,32 +77,40 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         ):
             continue
         change = ScheduleChange(without_gap=chosen, instant=chosen)
+        lines = longest_lines(recording, plain(calls["stack"])[idle > 0], idle[idle > 0])
+        made = _launches_of(schedule, work, lines[0].stack)
         yield Finding(
             rule="R27",
             title=(
-                f"The GPU is busy for {format_share(steady.busy)} of the time; for "
-                f"{format_duration(steady.host_ns)} of "
-                f"{format_duration(steady.idle_ns)} of idle time, the host had not launched the "
-                "next kernel."
+                f"The GPU is busy for {format_share(steady.busy)} of the time and waits for "
+                f"launches: {text_of(lines[0])} makes {format_count(made)} of "
+                f"{format_count(len(kernels))}."
             ),
             reason=(
-                f"{format_count(len(kernels))} kernels with a median of "
-                f"{format_duration(int(np.median(kernels)))} on the GPU. The host needs "
-                f"{format_duration(int(np.median(gaps.length[chosen])))} (median) between two "
-                f"launches; the GPU is idle for {format_duration(int(idle.sum()))} during launches "
-                "and such short gaps."
+                f"The kernels have a median of {format_duration(int(np.median(kernels)))} on the "
+                f"GPU. The host needs {format_duration(int(np.median(gaps.length[chosen])))} "
+                f"(median) between two launches; the GPU is idle for "
+                f"{format_duration(int(idle.sum()))} during launches and such short gaps, and for "
+                f"{format_duration(steady.idle_ns)} in all."
             ),
             change=(
-                "Launch less often: fuse elementwise operations (cupy.fuse, ElementwiseKernel), "
-                "work on larger arrays, or capture repeated sequences in a CUDA graph. The saving "
-                "is that of launches that take no time on the host."
+                "Launch less often: one call for whole arrays instead of a loop over their parts, "
+                "fused elementwise operations (cupy.fuse, ElementwiseKernel), or a CUDA graph of "
+                "repeated launches. The saving is that of launches that take no time on the host."
             ),
             certainty="possible",
             device=device.device,
             saved_ns=schedule.saved_alone(change),
             schedule=change,
-            lines=longest_lines(recording, plain(calls["stack"])[idle > 0], idle[idle > 0]),
+            lines=lines,
             evidence=Evidence(
                 "idle_gaps", longest_late(recording, device.device), (device.start, device.end)
             ),
         )
+
+
+def _launches_of(schedule: Schedule, work: "NDArray[Any]", stack: int) -> int:
+    """Return how many activities the line of a call stack launches."""
+    stacks = stacks_of(schedule.recording.tables, schedule.call[work])
+    numbers = line_numbers(schedule.recording, np.append(stack, stacks))
+    return int(np.count_nonzero(numbers[1:] == numbers[0]))

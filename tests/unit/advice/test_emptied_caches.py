@@ -66,8 +66,8 @@ def test_the_finding_says_what_is_allocated_again():
     )
     assert finding.reason == (
         "`cudaMalloc` and `cudaFree` take 1.15 ms for it; `cudaFree` also waits for the GPU. The "
-        "recorded allocations and frees were repeated without the calls of `empty_cache`: 400 MiB "
-        "would be reserved at the peak instead of 400 MiB."
+        "recorded allocations and frees were repeated without the calls of `empty_cache`, which "
+        "reserves 400 MiB at the peak; 400 MiB were recorded."
     )
     assert finding.change == (
         "Remove the call, or make it after the loop, unless another library or process needs the "

@@ -48,17 +48,18 @@ def test_short_kernels_are_found_and_a_graph_saves_what_was_predicted():
 
     assert finding.saved_ns == pytest.approx(saved_ns(one_by_one, as_graphs), rel=0.2)
     assert finding.title == (
-        "The GPU is busy for 18 % of the time; for 2.77 ms of 3.57 ms of idle time, the host had "
-        "not launched the next kernel."
+        'The GPU is busy for 18 % of the time and waits for launches: `gpu.launch(f"kernel '
+        '{number}", duration=2e-6)` makes 400 of 400.'
     )
     assert finding.reason == (
-        "400 kernels with a median of 2.00 µs on the GPU. The host needs 10.0 µs (median) between "
-        "two launches; the GPU is idle for 2.68 ms during launches and such short gaps."
+        "The kernels have a median of 2.00 µs on the GPU. The host needs 10.0 µs (median) between "
+        "two launches; the GPU is idle for 2.68 ms during launches and such short gaps, and for "
+        "3.57 ms in all."
     )
     assert finding.change == (
-        "Launch less often: fuse elementwise operations (cupy.fuse, ElementwiseKernel), work on "
-        "larger arrays, or capture repeated sequences in a CUDA graph. The saving is that of "
-        "launches that take no time on the host."
+        "Launch less often: one call for whole arrays instead of a loop over their parts, fused "
+        "elementwise operations (cupy.fuse, ElementwiseKernel), or a CUDA graph of repeated "
+        "launches. The saving is that of launches that take no time on the host."
     )
     assert finding.certainty == "possible"
     assert finding.evidence.table == "idle_gaps"

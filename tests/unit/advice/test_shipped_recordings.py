@@ -82,12 +82,13 @@ def test_conjugate_gradient_waits_for_launches():
 
     assert rules("conjugate_gradient") == [*["R08"] * 4, "R27"]
     assert finding.title == (
-        "The GPU is busy for 18 % of the time; for 37.6 ms of 45.5 ms of idle time, the host had "
-        "not launched the next kernel."
+        "The GPU is busy for 18 % of the time and waits for launches: `step = squared / (direction "
+        "@ product)` makes 735 of 3,204."
     )
     assert finding.reason == (
-        "3,204 kernels with a median of 2.14 µs on the GPU. The host needs 8.98 µs (median) "
-        "between two launches; the GPU is idle for 37.4 ms during launches and such short gaps."
+        "The kernels have a median of 2.14 µs on the GPU. The host needs 8.98 µs (median) between "
+        "two launches; the GPU is idle for 37.4 ms during launches and such short gaps, and for "
+        "45.5 ms in all."
     )
     assert finding.saved_ns < 53_900_000
 
