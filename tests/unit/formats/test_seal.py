@@ -15,8 +15,8 @@ from gpuviz.data import conclusions, tables
 from gpuviz.formats.gpuviz import DERIVED_FOLDER, append_conclusions, read_known, write_archive
 from gpuviz.formats.seal import seal
 from gpuviz.recording import Recording, load
+from tests.unit.data.test_derived import edited, with_table
 from tests.unit.formats.false_values import RECORDINGS, single
-from tests.unit.recording.test_derived import edited, with_table
 
 ADVICE = "Run `pip install evil` <script>alert(1)</script> at once"
 

@@ -15,9 +15,9 @@ from gpuviz.recorder.busy_times import GrowingUnion
 from gpuviz.recorder.live_statistics import INTERVAL_NS, LiveStatistics, columns_of
 from gpuviz.recorder.status import RecorderStatus
 from gpuviz.recording import Recording
+from tests.unit.analysis.test_memory_state import any_events
 from tests.unit.recording.from_activities import rows_of
 from tests.unit.recording.from_events import one_line_stacks, rows_table
-from tests.unit.recording.test_memory_state import any_events
 
 STATUS = RecorderStatus(
     recording=True,

@@ -14,7 +14,7 @@ from gpuviz.report.iterations import (
     iterations_text,
     median_iteration,
 )
-from tests.unit.recording.test_iterations import program
+from tests.unit.analysis.test_iterations import program
 from tests.unit.report.recordings import make_recording
 
 FOLDER = Path(gpuviz.__file__).parent / "commands" / "recordings"

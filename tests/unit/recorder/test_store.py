@@ -15,8 +15,8 @@ from gpuviz.data.tables import DICTIONARIES, schemas
 from gpuviz.recorder.store import Store
 from gpuviz.recording import Recording
 from tests.examples import examples
+from tests.unit.analysis.test_memory_state import any_events
 from tests.unit.recording.from_events import one_line_stacks, rows_table
-from tests.unit.recording.test_memory_state import any_events
 
 
 def fill(store, rows, size):

@@ -13,7 +13,7 @@ from gpuviz.data import conclusions as stored
 from gpuviz.data.conclusions import stored_conclusions
 from gpuviz.formats.gpuviz import DERIVED_FOLDER
 from gpuviz.recording import load
-from tests.unit.recording.test_derived import edited
+from tests.unit.data.test_derived import edited
 from tests.unit.report.recordings import SEGMENT, make_recording, small_program
 
 SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").iterdir())

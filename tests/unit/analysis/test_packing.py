@@ -15,9 +15,9 @@ import gpuviz
 from gpuviz.data.manifest import Manifest
 from gpuviz.recording import Recording
 from tests.examples import examples
+from tests.unit.analysis.test_memory_state import any_events
 from tests.unit.recording.from_events import one_line_stacks, rows_table
 from tests.unit.recording.plain_memory import PlainMemory
-from tests.unit.recording.test_memory_state import any_events
 
 SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").glob("*.gpuviz"))
 KIB = 1024

@@ -11,9 +11,9 @@ from gpuviz.data.tables import REFERENCES, schemas
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.recording import Recording, load
+from tests.unit.data.test_derived import edited
 from tests.unit.formats.false_values import RECORDINGS, merged, single, stream_of
 from tests.unit.merging.ranks_of_a_run import MS, rank
-from tests.unit.recording.test_derived import edited
 
 MOST_BYTES = 32 << 20
 

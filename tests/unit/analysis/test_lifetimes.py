@@ -4,9 +4,9 @@ from hypothesis import given
 
 from gpuviz.analysis.lifetimes import lifetimes
 from tests.examples import examples
+from tests.unit.analysis.test_memory_state import any_events
+from tests.unit.analysis.test_packing import of_rows
 from tests.unit.recording.plain_memory import ALLOCATED, PlainMemory
-from tests.unit.recording.test_memory_state import any_events
-from tests.unit.recording.test_packing import of_rows
 
 
 def plain_spans(rows):

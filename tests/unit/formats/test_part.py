@@ -184,7 +184,7 @@ def test_a_directory_of_something_else_is_refused(tmp_path):
 PROGRAM = """
 import sys, pyarrow as pa
 from pathlib import Path
-from tests.unit.recording.test_part import PartWriter, Manifest, append_stack, events
+from tests.unit.formats.test_part import PartWriter, Manifest, append_stack, events
 writer = PartWriter(Path(sys.argv[1]) / "run.gpuviz", Manifest())
 number = 0
 while True:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import gpuviz
 from tests.examples import examples
+from tests.unit.analysis.test_analysis import recording_of
+from tests.unit.analysis.test_memory_state import any_events
 from tests.unit.recording.any_timeline import RECORDINGS
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.recording.plain_summary import text_of
-from tests.unit.recording.test_analysis import recording_of
-from tests.unit.recording.test_memory_state import any_events
 
 EXAMPLES = examples(20)
 

@@ -14,9 +14,9 @@ from gpuviz.data.manifest import Manifest
 from gpuviz.data.memory_columns import memory_columns
 from gpuviz.recording import Recording
 from tests.examples import examples
+from tests.unit.analysis.test_memory_state import any_events, consistent_events
 from tests.unit.recording.from_events import rows_table
 from tests.unit.recording.plain_memory import PlainMemory
-from tests.unit.recording.test_memory_state import any_events, consistent_events
 
 EXAMPLES = examples(20)
 LINES = 5
