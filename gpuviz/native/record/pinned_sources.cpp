@@ -61,19 +61,29 @@ bool overlap(const PinnedSources::Copy& copy, std::uint64_t start, std::uint64_t
     return copy.address < stop && start < copy.address + copy.bytes;
 }
 
-class CountedTime {
+thread_local bool reads = false;
+
+// A time in which the thread reads memory.
+class Reading {
   public:
-    explicit CountedTime(std::atomic<std::int64_t>& total) noexcept : total_(total) {}
-    CountedTime(const CountedTime&) = delete;
-    CountedTime& operator=(const CountedTime&) = delete;
-    ~CountedTime() { total_ += now_ns() - began_ns_; }
+    explicit Reading(std::atomic<std::int64_t>& total_ns) noexcept : total_ns_(total_ns) {
+        reads = true;
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    ~Reading() {
+        reads = false;
+        total_ns_ += now_ns() - began_ns_;
+    }
 
   private:
-    std::atomic<std::int64_t>& total_;
+    std::atomic<std::int64_t>& total_ns_;
     std::int64_t began_ns_ = now_ns();
 };
 
 }  // namespace
+
+bool PinnedSources::is_reading() noexcept { return reads; }
 
 void PinnedSources::added(std::uint64_t address, std::uint64_t size) noexcept {
     const std::lock_guard lock(mutex_);
@@ -115,7 +125,7 @@ void PinnedSources::copied(const Copy& copy, const Moment& moment) noexcept {
         ++skipped_;
         return;
     }
-    const CountedTime counted(cost_ns_);
+    const Reading reading(cost_ns_);
     bytes_read_ += std::min(copy.bytes, whole_bytes);
     try {
         pending_.push_back({copy, ++copies_, content_of(copy.address, copy.bytes)});
@@ -190,7 +200,7 @@ void PinnedSources::compare(const Moment& moment, IsChosen&& is_chosen) {
     if (pending_.empty()) {
         return;
     }
-    const CountedTime counted(cost_ns_);
+    const Reading reading(cost_ns_);
     std::erase_if(pending_, [&](const Pending& each) {
         if (!is_chosen(each)) {
             return false;

@@ -54,6 +54,9 @@ class PinnedSources {
     // Compares everything; nothing is pending afterwards.
     void finish(const Moment& moment) noexcept;
 
+    // Whether the calling thread reads memory for a comparison, which is no access of the program.
+    [[nodiscard]] static bool is_reading() noexcept;
+
     // Copies that were not compared because there were too many, and the time spent.
     [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_.load(); }
     [[nodiscard]] std::int64_t cost_ns() const noexcept { return cost_ns_.load(); }
