@@ -138,7 +138,7 @@ bool PageGuard::take_fault(std::uint64_t address, AccessMode mode) noexcept {
         copy = found->copy;
         lift_locked(found->start, found->stop);
     }
-    if (PinnedSources::is_reading()) {
+    if (session_.pinned_sources() != nullptr && session_.pinned_sources()->is_reading()) {
         return true;
     }
     ActivityLog& log = session_.log();
