@@ -44,7 +44,7 @@ def with_host_accesses(tables: "Tables", used: "Touches") -> "tuple[Touches, NDA
         return used, np.zeros(0, np.int64)
     call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
     touch = _touches_of_copies(used, call, plain(table["address"]))
-    rows = np.flatnonzero(touch >= 0)
+    rows = np.flatnonzero((touch >= 0) & ~_are_known_exactly(table))
     rows = rows[~_may_be_of_gpu(tables, used, rows, touch[rows])]
     rows = rows[~_may_be_of_host_functions(tables, rows)]
     touch = touch[rows]
@@ -62,6 +62,14 @@ def with_host_accesses(tables: "Tables", used: "Touches") -> "tuple[Touches, NDA
         bytes=joined(used.bytes, plain(table["bytes"])[rows]),
         activity=joined(used.activity, np.full(len(rows), -1)),
     ), rows
+
+
+def _are_known_exactly(table: "pa.Table") -> "NDArray[Any]":
+    """Return whether another row has the line of what changed the memory of a copy."""
+    correlation, is_exact = plain(table["correlation"]), plain(table["exact"]) != 0
+    modes = codes(table["mode"], DICTIONARIES[TABLE, "mode"])
+    found: NDArray[Any] = ~is_exact & np.isin(correlation, correlation[is_exact & (modes != _READ)])
+    return found
 
 
 def _may_be_of_host_functions(tables: "Tables", rows: "NDArray[Any]") -> "NDArray[Any]":

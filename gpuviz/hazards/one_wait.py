@@ -65,6 +65,9 @@ class HazardsOfOneWait:
 
     def can_take(self, other: "HazardsOfOneWait") -> bool:
         """Return whether one change would also order other hazards."""
+        # Streams of the processes of a merged recording may have the same names.
+        if self.hazards[0].device != other.hazards[0].device:
+            return False
         causes = {
             (each.misplaced, each.workspace and (each.workspace, each.allocated))
             for each in (*self.hazards, *other.hazards)

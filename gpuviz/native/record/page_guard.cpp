@@ -138,6 +138,9 @@ bool PageGuard::take_fault(std::uint64_t address, AccessMode mode) noexcept {
         copy = found->copy;
         lift_locked(found->start, found->stop);
     }
+    if (session_.pinned_sources() != nullptr && session_.pinned_sources()->is_reading()) {
+        return true;
+    }
     ActivityLog& log = session_.log();
     log.host_accesses.append({.time = log.since_start(now),
                               .mode = mode,

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "record/clock.hpp"
+#include "record/thread_id.hpp"
 
 namespace gpuviz::record {
 namespace {
@@ -61,19 +62,27 @@ bool overlap(const PinnedSources::Copy& copy, std::uint64_t start, std::uint64_t
     return copy.address < stop && start < copy.address + copy.bytes;
 }
 
-class CountedTime {
+}  // namespace
+
+// While a thread reads memory, which a signal handler of that thread wants to know.
+class PinnedSources::Reading {
   public:
-    explicit CountedTime(std::atomic<std::int64_t>& total) noexcept : total_(total) {}
-    CountedTime(const CountedTime&) = delete;
-    CountedTime& operator=(const CountedTime&) = delete;
-    ~CountedTime() { total_ += now_ns() - began_ns_; }
+    explicit Reading(PinnedSources& sources) noexcept : sources_(sources) {
+        sources_.reader_ = current_thread_id();
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    ~Reading() {
+        sources_.reader_ = 0;
+        sources_.cost_ns_ += now_ns() - began_ns_;
+    }
 
   private:
-    std::atomic<std::int64_t>& total_;
+    PinnedSources& sources_;
     std::int64_t began_ns_ = now_ns();
 };
 
-}  // namespace
+bool PinnedSources::is_reading() const noexcept { return reader_ == current_thread_id(); }
 
 void PinnedSources::added(std::uint64_t address, std::uint64_t size) noexcept {
     const std::lock_guard lock(mutex_);
@@ -115,7 +124,7 @@ void PinnedSources::copied(const Copy& copy, const Moment& moment) noexcept {
         ++skipped_;
         return;
     }
-    const CountedTime counted(cost_ns_);
+    const Reading reading(*this);
     bytes_read_ += std::min(copy.bytes, whole_bytes);
     try {
         pending_.push_back({copy, ++copies_, content_of(copy.address, copy.bytes)});
@@ -190,7 +199,7 @@ void PinnedSources::compare(const Moment& moment, IsChosen&& is_chosen) {
     if (pending_.empty()) {
         return;
     }
-    const CountedTime counted(cost_ns_);
+    const Reading reading(*this);
     std::erase_if(pending_, [&](const Pending& each) {
         if (!is_chosen(each)) {
             return false;

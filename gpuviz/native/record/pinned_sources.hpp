@@ -54,11 +54,15 @@ class PinnedSources {
     // Compares everything; nothing is pending afterwards.
     void finish(const Moment& moment) noexcept;
 
+    // Whether the calling thread reads memory for a comparison, which is no access of the program.
+    [[nodiscard]] bool is_reading() const noexcept;
+
     // Copies that were not compared because there were too many, and the time spent.
     [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_.load(); }
     [[nodiscard]] std::int64_t cost_ns() const noexcept { return cost_ns_.load(); }
 
   private:
+    class Reading;
     struct Pending {
         Copy copy;
         std::uint64_t number;  // ascending
@@ -85,6 +89,7 @@ class PinnedSources {
     std::uint64_t copies_ = 0;
     std::uint64_t bytes_read_ = 0;
     std::int64_t first_ns_ = 0;
+    std::atomic<std::uint32_t> reader_{0};  // a thread; 0: none
     std::atomic<std::size_t> pending_count_{0};
     std::atomic<std::uint64_t> skipped_{0};
     std::atomic<std::int64_t> cost_ns_{0};

@@ -68,6 +68,16 @@ def test_a_wait_for_another_stream_does_not_help(program):
     assert program.hazards() == [("WAR", "probable", "pinned", False)]
 
 
+def test_a_write_whose_line_is_known_is_not_reported_again_for_the_wait(program):
+    program.copy("h2d", lasts=5_000)
+    program.host("write", exact=True, line=8)
+    program.host("write", line=9)
+    program.synchronize()
+
+    assert program.hazards() == [("WAR", "certain", "pinned", True)]
+    assert program.recording.hazards()[0].second.source == "line 8"
+
+
 def test_only_the_copy_whose_memory_changed_is_reported(program):
     program.copy("h2d", stream=1, lasts=5_000)
     program.copy("h2d", stream=2, lasts=5_000)

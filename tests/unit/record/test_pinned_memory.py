@@ -148,6 +148,14 @@ def test_an_access_to_guarded_memory_is_found_where_it_is(guarded, reads):
     assert guarded.found() == [(1, "write" if reads else "read", 1)]
 
 
+def test_a_comparison_is_no_access_of_the_host(guarded):
+    guarded.copy(reads=False)
+    guarded.copy(reads=True)
+    guarded.wait()
+
+    assert guarded.found() == []
+
+
 def test_a_wait_lifts_the_guard(guarded):
     guarded.copy(reads=False)
     guarded.wait(stream=2)
