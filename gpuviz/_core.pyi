@@ -315,6 +315,21 @@ def followed(first: object, then: object) -> object:
     A function that calls `first`, and then `then` with the result and the arguments, and returns the result, without a frame of Python.
     """
 
+class CalibrationCalls:
+    """
+    Calls of the driver of each kind of `Manifest.costs`, to measure how long they take.
+    """
+
+    def __init__(self) -> None:
+        """
+        Raise RuntimeError if this thread has no CUDA context, or if the driver refuses.
+        """
+
+    def measure(self, bytes_between: int, calls: int) -> list[int]:
+        """
+        Return the median time in ns of a call of each kind: a launch, a memset, an event record, a wait of a stream for an event, a synchronization. Before each, the processor reads so many bytes.
+        """
+
 class CuptiTracer:
     """Records the GPU activities of this process into a session."""
 

@@ -9,6 +9,8 @@ from gpuviz.data.columns import plain
 from gpuviz.data.strings import texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from gpuviz.advice.trace import Trace
@@ -25,30 +27,42 @@ _KINDS = {
 }
 _OTHER = "synchronize"
 _EVENT = "memory_event"
+_DURATION = "launch_duration"
 
 
-def tracing_costs(recording: "RecordingData", part: float) -> "NDArray[Any]":
+def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
     """Return what CUPTI cost in each call of ``api_calls``, in ns.
 
+    It was measured with calls that take turns with little else. A program uses the processor's
+    caches for more, so that its launches take longer, and CUPTI by as much.
+
     Args:
-        recording: The recording.
+        trace: The recording's calls.
         part: Where in the intervals of `Manifest.costs` the costs are: 0 at the low end, 1 at the
             high one.
     """
-    names, first = numbered(plain(recording.tables["api_calls"]["name"]))
-    ids = plain(recording.tables["api_calls"]["name"])[first]
-    of_names = [_of_kind(recording, _kind(text), part) for text in texts(recording.tables, ids)]
-    costs: NDArray[Any] = np.array(of_names, np.int64)[names]
-    return costs
+    ids = plain(trace.recording.tables["api_calls"]["name"])
+    names, first = numbered(ids)
+    kinds = [_kind(text) for text in texts(trace.recording.tables, ids[first])]
+    is_launch = np.array([kind == "launch" for kind in kinds], bool)[names]
+    launches = (trace.returned - trace.called)[is_launch]
+    costs = trace.recording.manifest.costs
+    low, high = (_scale(launches, costs, end) for end in (0, 1))
+    known = [costs.get(kind, (0, 0)) for kind in kinds]
+    of_names = [round((1 - part) * low * each[0] + part * high * each[1]) for each in known]
+    of_calls: NDArray[Any] = np.array(of_names, np.int64)[names]
+    return of_calls
+
+
+def _scale(launches: "NDArray[Any]", costs: "Mapping[str, Any]", end: int) -> float:
+    """Return how many times as long launches take as when the costs were measured."""
+    if _DURATION not in costs or not len(launches):
+        return 1.0
+    return float(np.median(launches)) / max(int(costs[_DURATION][end]), 1)
 
 
 def _kind(call: str) -> str:
     return next((kind for start, kind in _KINDS.items() if call.startswith(start)), _OTHER)
-
-
-def _of_kind(recording: "RecordingData", kind: str, part: float) -> int:
-    low, high = map(int, recording.manifest.costs.get(kind, (0, 0)))
-    return round(low + part * (high - low))
 
 
 def _of_event(recording: "RecordingData", own: "NDArray[Any]", part: float) -> int:
@@ -59,8 +73,8 @@ def _of_event(recording: "RecordingData", own: "NDArray[Any]", part: float) -> i
     """
     if _EVENT not in recording.manifest.costs:
         return 0
-    low, high = map(int, recording.manifest.costs[_EVENT])
-    high = max(high, int(np.median(own)) if len(own) else 0)
+    high = int(np.median(own)) if len(own) else 0
+    low = min(int(recording.manifest.costs[_EVENT][0]), high)
     return round(low + part * (high - low))
 
 
@@ -83,7 +97,7 @@ class HostCosts:
 
     def __init__(self, trace: "Trace", part: float) -> None:
         recording = trace.recording
-        self.tracing = tracing_costs(recording, part)
+        self.tracing = tracing_costs(trace, part)
         self.inside = np.minimum(self.tracing, (trace.returned - trace.called) * 2 // 3)
         after = plain(recording.tables["api_calls"]["own_cost"]).astype(np.int64)
         event = _of_event(recording, after, part)

@@ -375,15 +375,17 @@ def convert(*, file: Path, output: Path, window: str | None, **options: Any) -> 
 @commands.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--try", "attempt", is_flag=True, help="Also use the GPU and make a short recording.")
-@examples("gpuviz doctor", "gpuviz doctor --try")
-def doctor(*, as_json: bool, attempt: bool) -> None:
+@click.option("--calibrate", is_flag=True, help="Likewise, and print what recording costs a call.")
+@examples("gpuviz doctor", "gpuviz doctor --try", "gpuviz doctor --calibrate")
+def doctor(*, as_json: bool, attempt: bool, calibrate: bool) -> None:
     """Report whether this machine can record, and what limits it.
 
-    The exit code is 1 if recording is impossible. Without --try the GPU is not used.
+    The exit code is 1 if recording is impossible. Without --try and --calibrate the GPU is not
+    used.
     """
     from gpuviz.commands import doctor as command
 
-    if not command.run(as_json=as_json, attempt=attempt):
+    if not command.run(as_json=as_json, attempt=attempt, calibrate=calibrate):
         sys.exit(1)
 
 

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 _MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "problem": "[red]problem[/]"}
 
 
-def run(*, as_json: bool, attempt: bool) -> bool:
+def run(*, as_json: bool, attempt: bool, calibrate: bool = False) -> bool:
     """Print the findings, and return whether recording is possible.
 
     Args:
         as_json: Print JSON.
         attempt: Whether to use the GPU.
+        calibrate: Whether to use it, and to print what recording costs a call.
     """
-    found = list(examine(Machine(), use_gpu=attempt))
+    found = list(examine(Machine(), use_gpu=attempt, calibrate=calibrate))
     can_record = all(finding.level != "problem" for finding in found)
     if as_json:
         findings = [asdict(finding) for finding in found]

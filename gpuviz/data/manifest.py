@@ -57,7 +57,8 @@ class Manifest:
         costs: What recording one call costs the program beside what ``api_calls`` has as
             ``own_cost``, as a low and a high number of ns by kind: ``launch``, ``copy``,
             ``event_record``, ``stream_wait``, ``synchronize`` (and all other calls), and
-            ``memory_event``. Empty if unknown.
+            ``memory_event``; ``launch_duration`` is how long a recorded launch took when both were
+            measured. Empty if unknown.
         memory_stats: The live allocator's final statistics, by device.
         failures: What the allocator reported about the first failed requests, by
             ``device:time``: bytes by name, -1 if unlimited or unknown.

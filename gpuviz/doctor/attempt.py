@@ -1,7 +1,7 @@
 """A trial recording."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import GpuvizError
@@ -9,10 +9,22 @@ from gpuviz.frameworks.cupy_current import import_cupy
 from gpuviz.quantities import format_duration
 
 _ELEMENTS = 1 << 20
+_KINDS = {
+    "launch": "a launch",
+    "copy": "a copy",
+    "event_record": "recording an event",
+    "stream_wait": "waiting for it on a stream",
+    "synchronize": "a synchronization",
+    "memory_event": "an allocation or free",
+}
 
 
-def findings() -> Iterator[Finding]:
-    """Create a context on the first GPU, allocate, launch a kernel, and yield what was recorded."""
+def findings(*, calibrate: bool = False) -> Iterator[Finding]:
+    """Create a context on the first GPU, allocate, launch a kernel, and yield what was recorded.
+
+    Args:
+        calibrate: Whether to yield also what recording costs a call.
+    """
     # For start-up time: a recorder loads pyarrow.
     from gpuviz.recorder.record import record
 
@@ -38,6 +50,30 @@ def findings() -> Iterator[Finding]:
     if notes or not status.activities:
         found = " ".join(notes) or "no GPU activity was recorded"
         yield Finding("streams", "warning", found, "Only memory can be recorded.")
+    if calibrate:
+        yield _cost(recorder.recording.manifest.costs)
+
+
+def _cost(costs: Mapping[str, tuple[int, int]]) -> Finding:
+    """Return what recording costs a call of each kind, beside what each row of it has."""
+    if not costs:
+        return Finding(
+            "cost of recording",
+            "warning",
+            "unknown, because CUPTI cannot be measured here",
+            "Times of recordings include what recording cost.",
+        )
+    each = [
+        f"{_KINDS[kind]} {' to '.join(dict.fromkeys(map(format_duration, interval)))}"
+        for kind, interval in costs.items()
+        if kind in _KINDS
+    ]
+    return Finding(
+        "cost of recording",
+        "ok",
+        ", ".join(each),
+        "The headline and the findings of a recording are without it.",
+    )
 
 
 def _compute() -> int:

@@ -21,12 +21,15 @@ from gpuviz.doctor.machine import Machine
 from gpuviz.recorder import nvml
 
 
-def examine(machine: Machine, *, use_gpu: bool = False) -> Iterator[Finding]:
+def examine(
+    machine: Machine, *, use_gpu: bool = False, calibrate: bool = False
+) -> Iterator[Finding]:
     """Yield all findings about a machine's ability to record.
 
     Args:
         machine: The machine to check.
         use_gpu: Whether to create a CUDA context and make a short recording.
+        calibrate: Whether to do so, and to yield what recording costs a call.
     """
     yield _platform()
     served = driver_version()
@@ -45,8 +48,8 @@ def examine(machine: Machine, *, use_gpu: bool = False) -> Iterator[Finding]:
     yield from gpu_use.findings(machine, gpus, has_driver=bool(served))
     yield from variables.findings(machine)
     yield from jupyter.findings(machine, jupyter.installed())
-    if use_gpu:
-        yield from attempt.findings()
+    if use_gpu or calibrate:
+        yield from attempt.findings(calibrate=calibrate)
 
 
 def _platform() -> Finding:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.messages import log
+from gpuviz.recorder.calibration import tracing_costs
 from gpuviz.recorder.cupti_library import find_cupti, loaded_libraries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuviz.recorder.tracer import TracerOptions
 
 _SANITIZER = "libsanitizer-collection.so"
@@ -35,6 +38,8 @@ class CuptiTracing:
         self._options = options
         self._tracer: _core.CuptiTracer | None = None
         self._problem = ""
+        self._library = ""
+        self.costs: Mapping[str, tuple[int, int]] = {}
 
     def begin(self, session: _core.Session) -> None:
         """Start recording activities into the session, if possible."""
@@ -47,9 +52,14 @@ class CuptiTracing:
                 warnings.warn(self._problem, RuntimeWarning, stacklevel=2)
 
     def end(self) -> None:
-        """Stop recording, after everything that the GPU has completed is recorded."""
+        """Stop recording, after everything that the GPU has completed is recorded.
+
+        Then measure what recording cost, if the program launched anything.
+        """
         if self._tracer is not None:
             self._tracer.stop()
+            if self._tracer.launches:
+                self.costs = tracing_costs(self._library)
 
     def flush(self) -> None:
         """Send completed activities to the session now."""
@@ -85,8 +95,9 @@ class CuptiTracing:
         require_no_sanitizer()
         library = find_cupti(self._cuda_major)
         log(logging.DEBUG, f"CUPTI: {library}")
+        self._library = str(library)
         tracer = _core.CuptiTracer(
-            str(library),
+            self._library,
             session,
             launch_sites=self._options.launch_sites,
             stacks=self._options.stacks,

@@ -1,9 +1,12 @@
 """Interface of tracers of GPU activities."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuviz import _core
 
 
@@ -45,6 +48,10 @@ class Tracer(Protocol):
         """Whether activities are, or were, recorded."""
 
     @property
+    def costs(self) -> "Mapping[str, tuple[int, int]]":
+        """What recording costs a call, as `gpuviz.data.manifest.Manifest.costs`, after the end."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Messages for the user, in sentences."""
 
@@ -56,6 +63,7 @@ class NoTracer:
     """Records no activities, for recordings of memory only."""
 
     is_active = False
+    costs: "Mapping[str, tuple[int, int]]" = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
     def begin(self, session: "_core.Session") -> None:

@@ -1,8 +1,11 @@
 """GPU activities of a simulated GPU."""
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuviz import _core
     from gpuviz.recorder.tracer import TracerOptions
 
@@ -10,6 +13,7 @@ if TYPE_CHECKING:
 class SimulatedTracer:
     """Records the activities of a `SimulatedGPU`; see `recorder.tracer.Tracer`."""
 
+    costs: "Mapping[str, tuple[int, int]]" = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
     def __init__(self, native: "_core.SimulatedGpu", options: "TracerOptions") -> None:

@@ -89,6 +89,7 @@ PYTHON = (
     "recorder.source",
     "recorder.tracer",
     "recorder.cupti_library",
+    "recorder.calibration",
     "recorder.cupti",
     "recorder.prevention",
     "recorder.stream_ranges",

@@ -1,3 +1,4 @@
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -9,6 +10,7 @@
 
 #include "bindings/bindings.hpp"
 #include "cupti/array_extents.hpp"
+#include "cupti/calibration_calls.hpp"
 #include "cupti/cupti_tracer.hpp"
 #include "cupti/kernel_signature.hpp"
 #include "python/gil.hpp"
@@ -74,6 +76,15 @@ void bind_cupti(nb::module_& m) {
     m.def("followed", &followed, "first"_a, "then"_a,
           "A function that calls `first`, and then `then` with the result and the arguments, and "
           "returns the result, without a frame of Python.");
+    nb::class_<cupti::CalibrationCalls>(
+        m, "CalibrationCalls",
+        "Calls of the driver of each kind of `Manifest.costs`, to measure how long they take.")
+        .def(nb::init<>(), unlocked,
+             "Raise RuntimeError if this thread has no CUDA context, or if the driver refuses.")
+        .def("measure", &cupti::CalibrationCalls::measure, "bytes_between"_a, "calls"_a, unlocked,
+             "Return the median time in ns of a call of each kind: a launch, a memset, an event "
+             "record, a wait of a stream for an event, a synchronization. Before each, the "
+             "processor reads so many bytes.");
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),

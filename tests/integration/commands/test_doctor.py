@@ -36,8 +36,9 @@ def test_programs_can_read_what_the_doctor_finds(tmp_path):
     ]
 
 
-def test_trying_where_there_is_no_gpu_is_one_more_finding(tmp_path):
-    done = run([GPUVIZ, "doctor", "--try", "--json"], tmp_path, environment=NO_GPU)
+@pytest.mark.parametrize("option", ["--try", "--calibrate"])
+def test_trying_where_there_is_no_gpu_is_one_more_finding(option, tmp_path):
+    done = run([GPUVIZ, "doctor", option, "--json"], tmp_path, environment=NO_GPU)
     [attempt] = [each for each in json.loads(done.stdout)["findings"] if each["topic"] == "attempt"]
 
     assert (done.returncode, attempt["level"]) == (1, "problem")

@@ -8,6 +8,7 @@ import pytest
 import gpuviz
 from gpuviz import _core
 from gpuviz.recorder import cupti
+from gpuviz.recorder.calibration import tracing_costs
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recorder.tracer import TracerOptions
 from tests.unit.recorder.simulated_source import SimulatedSource
@@ -18,6 +19,13 @@ def test_a_library_that_is_no_cupti_is_refused():
 
     with pytest.raises(RuntimeError, match="has no cupti"):
         _core.CuptiTracer(str(libc), _core.Session())
+
+
+def test_the_cost_of_recording_is_unknown_without_a_context():
+    with pytest.raises(RuntimeError, match="CUDA"):
+        _core.CalibrationCalls()
+
+    assert tracing_costs("libcupti.so.13") == {}
 
 
 def test_memory_is_recorded_without_cupti_and_the_reason_told_once(tmp_path, monkeypatch):
