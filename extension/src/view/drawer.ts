@@ -13,6 +13,7 @@ const ORDER = [
   "kernels",
   "copies",
   "waits",
+  "host",
   "collectives",
   "fragmentation",
   "graphs",
