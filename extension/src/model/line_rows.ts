@@ -192,7 +192,7 @@ function addActivities({ gpu, device }: DeviceContents, window: Window, rowOf: R
     }
   }
   // Idle time belongs to the line that kept the host, where that is known.
-  for (const { device: of, fromNs, toNs, activity, stack } of gpu.hostWork.pieces) {
+  for (const [of, fromNs, toNs, activity, stack] of gpu.hostWork.pieces) {
     const endNs = activities.fromNs[activity] ?? 0;
     const counts = inside === undefined || (endNs > inside.fromNs && endNs <= inside.toNs);
     if (stack > 0 && of === device && counts) {
