@@ -32,6 +32,7 @@ _HOST = _CAUSES.index("host")
 _OF_PREPARATION = tuple(_CAUSES.index(cause) for cause in ("host", "allocation", "unknown"))
 _COLLECTION = HOST_STATES.index("collection")
 _MOST_ROWS = 5_000
+_OWN_THREADS = "gpuviz-"
 _PACKAGES = ("site-packages", "dist-packages")
 
 
@@ -62,6 +63,11 @@ class Work:
     def is_wait(self) -> bool:
         """Whether the thread waits."""
         return self.kind in ("waiting", "gil")
+
+    @property
+    def is_of_gpuviz(self) -> bool:
+        """Whether it waits for one of gpuviz's own threads, which the program has only here."""
+        return self.holder.startswith(_OWN_THREADS)
 
     @property
     def text(self) -> str:

@@ -17,6 +17,7 @@ from gpuviz.present.markup import joined, panel, part
 from gpuviz.report.collectives import collectives_section
 from gpuviz.report.default_stream import default_stream_section
 from gpuviz.report.graph_pools import graph_pools_section
+from gpuviz.report.host_work import host_work_section
 from gpuviz.report.iterations import iterations_panel
 from gpuviz.report.modules import modules_panel
 from gpuviz.report.other_memory import other_memory_section
@@ -56,6 +57,7 @@ def device_part(recording: "Recording", device: int, title: str = "") -> "Markup
         default_stream_section(recording, device),
         collectives_section(recording),
         graph_pools_section(recording, device),
+        host_work_section(recording, device),
         other_memory_section(recording, device),
         what_if_section(recording, device),
         panel("Summary", _summary(recording, device), slug="summary"),

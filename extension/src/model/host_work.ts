@@ -1,15 +1,17 @@
 import type { ArrowTable } from "../wire/arrow.ts";
 
-/** What the host did in some time in which a device was idle because of it. */
-interface Piece {
-  readonly device: number;
-  readonly fromNs: number;
-  readonly toNs: number;
-  /** The row of the activity that ended the idle time. */
-  readonly activity: number;
-  readonly stack: number;
-  readonly text: string;
-}
+/**
+ * What the host did in some time in which a device was idle because of it: when, the row of the
+ * activity that ended the idle time, a call stack (0 if unknown), and what it was.
+ */
+type Piece = readonly [
+  device: number,
+  fromNs: number,
+  toNs: number,
+  activity: number,
+  stack: number,
+  text: string,
+];
 
 /** What the host did while devices were idle because of it, as `gpuviz.analysis` found it. */
 export class HostWork {
@@ -21,18 +23,18 @@ export class HostWork {
       table.numbers(each),
     );
     table.texts("text").forEach((text, row) => {
-      const [device, fromNs, toNs, activity, stack] = columns.map((each) => each[row] ?? 0);
-      this.pieces.push({ device, fromNs, toNs, activity, stack, text } as Piece);
+      const numbers = columns.map((each) => each[row] ?? 0);
+      this.pieces.push([...numbers, text] as unknown as Piece);
     });
   }
 
   /** How long the host did what in a window, the longest first. */
   within(device: number, fromNs: number, toNs: number): [text: string, timeNs: number][] {
     const times = new Map<string, number>();
-    for (const piece of this.pieces) {
-      const timeNs = Math.min(piece.toNs, toNs) - Math.max(piece.fromNs, fromNs);
-      if (timeNs > 0 && piece.device === device) {
-        times.set(piece.text, (times.get(piece.text) ?? 0) + timeNs);
+    for (const [of, begin, end, , , text] of this.pieces) {
+      const timeNs = Math.min(end, toNs) - Math.max(begin, fromNs);
+      if (timeNs > 0 && of === device) {
+        times.set(text, (times.get(text) ?? 0) + timeNs);
       }
     }
     return [...times].toSorted((left, right) => right[1] - left[1]);

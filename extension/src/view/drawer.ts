@@ -15,6 +15,7 @@ const ORDER = [
   "kernels",
   "copies",
   "waits",
+  "host",
   "collectives",
   "fragmentation",
   "graphs",

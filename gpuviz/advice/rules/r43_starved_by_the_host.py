@@ -209,7 +209,7 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
         rows, sampled = calls[chosen], totals[chosen, number]
         if len(rows) and sampled[0] > _MOST_OF_FIRST * sampled[1:].max(initial=0):
             rows, sampled = rows[1:], sampled[1:]
-        if work.kind in PREPARATIONS or not work.site:
+        if work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz:
             continue
         line = line_of(recording, work.stack, "")
         total = int(sampled.sum())

@@ -214,7 +214,7 @@ def test_pauses_in_few_rounds_of_a_step_are_not_the_programs_work(every, count):
     assert len(found(program, "R43")) == count
 
 
-def with_samples(recording, *, of_every=1, state="working", line=30):
+def with_samples(recording, *, of_every=1, state="working", line=30, holder=""):
     """Return a recording in which each gap between two calls was sampled, or one of several."""
     calls = sorted(recording.tables["api_calls"].to_pylist(), key=lambda call: call["time"])
     stack = max(recording.tables["stacks"]["id"].to_pylist()) + 1
@@ -224,13 +224,14 @@ def with_samples(recording, *, of_every=1, state="working", line=30):
     gaps = [(before["end"], after["time"]) for before, after in itertools.pairwise(calls)]
     rows = [
         {"time": begin, "end": end, "thread": calls[0]["thread"], "stack": stack, "state": state}
-        | {"holder": 0, "samples": 1}
+        | {"holder": 99, "samples": 1}
         for begin, end in [gap for gap in gaps if gap[1] - gap[0] > 250_000][::of_every]
     ]
     added = {
         "frames": [frame],
         "stacks": [{"id": stack, "frames": [1000], "user_frame": 1000}],
         "host_samples": rows,
+        "threads": [{"id": 99, "name": holder}] if holder else [],
     }
     tables = dict(recording.tables)
     for name, new in added.items():
@@ -262,3 +263,11 @@ def test_gaps_that_were_not_sampled_blame_no_line():
     (finding,) = [each for each in findings(recording) if each.rule == "R43"]
 
     assert finding.title.startswith("The GPU is idle for 9.00 ms, 39 % of the time")
+
+
+def test_waiting_for_a_thread_of_gpuviz_is_no_finding():
+    program = timed(computes_between_chunks)
+
+    for holder, count in (("loader", 1), ("gpuviz-pump", 0)):
+        recording = with_samples(program, state="gil", holder=holder)
+        assert [each.rule for each in findings(recording)].count("R43") == count
