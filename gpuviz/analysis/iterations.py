@@ -93,8 +93,8 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     devices); and what the host launched in the iteration, also if it ran later: ``kernel_ns``,
     ``kernel_count`` (kernels and graphs, concurrent ones counted separately), ``copy_ns``,
     ``copy_bytes`` (copies and memsets); of ``kernel_ns``, ``forward_ns``, ``backward_ns`` and
-    ``optimizer_ns`` in these parts of a training step. A window of a recording has the iterations that are found
-    in it and begin and end in it.
+    ``optimizer_ns`` in these parts of a training step. A window of a recording has the iterations
+    that are found in it and begin and end in it.
 
     Args:
         recording: The recording.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gpuviz._core import DeviceError
+from gpuviz.analysis.categories import category_rows
 from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.other_memory import other_memory_samples
 from gpuviz.analysis.processes import part_of_device
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _MOST_CHEAP_ROWS = 10_000
 # Memory events; replays of more would take a noticeable part of writing a report.
 _MOST_REPLAYED = 200_000
+# Memory events; the categories of more blocks would be a noticeable part of a report.
+_MOST_CATEGORIZED = 500_000
 
 
 @Once
@@ -90,6 +93,8 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
         return shown_conclusions(recording)
     if name == "other_memory":
         return other_memory_samples(recording)
+    if name == "categories":
+        return category_rows(recording)
     if name == "hazards":
         found = known_hazards(recording)
         return schemas()[name].empty_table() if isinstance(found, str) else found
@@ -123,7 +128,10 @@ def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
     for device in recording.devices:
         with suppress(RecordingError, DeviceError):
             affordable_what_if(recording, device)
-    drawn = {name: conclusion_table(recording, name) for name in ("shown", "other_memory")}
+    names = ["shown", "other_memory"]
+    if recording.tables["memory_events"].num_rows <= _MOST_CATEGORIZED:
+        names.append("categories")
+    drawn = {name: conclusion_table(recording, name) for name in names}
     return _known(recording, drawn)
 
 

@@ -106,7 +106,7 @@ export function lineRows(contents: DeviceContents, window: Window): LineRow[] {
     }
     const row = {
       callSite: stacks.callSiteOf(stack),
-      frame: stacks.userFrameOf(stack),
+      frame: stacks.lineFrameOf(stack),
       sums: { ...NOTHING },
       stack,
       largest: undefined,
