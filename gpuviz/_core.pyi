@@ -1492,7 +1492,7 @@ class TorchObserver:
 
     def set_workspaces(self, sizes: Sequence[int]) -> None:
         """
-        Note blocks as workspaces of a library if one of these sizes was requested.
+        Note blocks as workspaces of a library if one of these sizes was requested; those of `describe` if it was the first.
         """
 
     def devices(self) -> list[int]:

@@ -3,17 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, phases_of, stacks_of
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.data.codes import CATEGORIES, COPY_KINDS, PHASES
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
 from gpuviz.data.tables import ACTIONS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -33,11 +34,13 @@ def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[An
     """Return the blocks of a recording, and the position in ``CATEGORIES`` of each.
 
     Parameters, gradients, states of optimizers and workspaces are those that their owners named
-    (``tensors``) while the block existed; a workspace is one only if it is never freed. For the
-    others, the phase decides in which they were allocated:
+    (``tensors``) while the block existed; a workspace is known by its size, and is one only if no
+    optimizer allocated it and it is never freed. For the others, the phase decides in which they
+    were allocated:
 
     - forward: an activation, or temporary if the same call stack freed it;
-    - backward: a gradient if it is left when the pass ends, otherwise temporary;
+    - backward: a gradient if it is left when the pass ends, an activation if another backward pass
+      frees it then, otherwise temporary;
     - optimizer: a state if it is left when the step ends, otherwise temporary;
     - another one, or none: an input if a forward pass reads it, or if the host filled it and it is
       left when one begins; temporary if the same call stack freed it; otherwise unknown.
@@ -47,24 +50,33 @@ def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[An
     blocks = lifetimes(recording)
     found = np.full(len(blocks), _UNKNOWN, np.int8)
     phases = phases_of(recording.tables, blocks.stack)
-    steps = _Steps(recording)
-    if not steps.times.size and not recording.tables["tensors"].num_rows:
+    if not is_training(recording):
         return blocks, found
+    steps = _Steps(recording)
     end = np.where(blocks.end < 0, _FOREVER, blocks.end)
-    is_own = _freed_where_allocated(recording, blocks)
+    freeing = _freeing_stacks(recording, blocks)
+    is_own = (blocks.stack != 0) & (freeing == blocks.stack)
     forward, backward, optimizer = (phases == each for each in (_FORWARD, _BACKWARD, _OPTIMIZER))
     found[forward] = np.where(is_own[forward], _TEMPORARY, _ACTIVATION)
     for chosen, phase, kept in ((backward, _BACKWARD, _GRADIENT), (optimizer, _OPTIMIZER, _STATE)):
         left = steps.end_of_phase(phase, blocks.begin[chosen])
         found[chosen] = np.where(end[chosen] > left, kept, _TEMPORARY)
+    again = backward & (found == _GRADIENT) & (phases_of(recording.tables, freeing) == _BACKWARD)
+    found[again] = _ACTIVATION
     other = phases == _OTHER
     found[other & is_own] = _TEMPORARY
     is_input = _read_in_forward(recording, blocks)
     is_filled = _filled_by_host(recording, blocks)
     begins = steps.next_of_phase(_FORWARD, blocks.begin)
     found[other & (is_input | (is_filled & (end > begins)))] = _INPUT
-    _take_named(recording, blocks, end, found)
+    _take_named(recording, blocks, end, phases, found)
     return blocks, found
+
+
+def is_training(recording: "RecordingData") -> bool:
+    """Return whether the recording has a phase, or a tensor of which the owner is known."""
+    known = codes(recording.tables["stacks"]["phase"], PHASES)
+    return bool((known != _OTHER).any()) or recording.tables["tensors"].num_rows > 0
 
 
 def live_at(blocks: Lifetimes, device: int | None, time: int) -> "NDArray[Any]":
@@ -84,6 +96,24 @@ def category_bytes(recording: "RecordingData", device: int, time: int) -> dict[s
     np.add.at(sums, found[chosen], blocks.size[chosen])
     order = sorted(range(len(CATEGORIES)), key=lambda each: (-sums[each], each))
     return {CATEGORIES[each]: int(sums[each]) for each in order if sums[each]}
+
+
+def category_rows(recording: "RecordingData") -> "pa.Table":
+    """Return the table ``categories`` of `gpuviz.data.conclusions`."""
+    blocks, found = block_categories(recording)
+    known = np.flatnonzero(found != _UNKNOWN)
+    devices = plain(recording.tables["memory_events"]["device"])
+    event = np.zeros(len(devices), np.int32)
+    for device in np.unique(devices):
+        rows = np.flatnonzero(devices == device)
+        event[rows] = np.arange(len(rows))
+    words = [CATEGORIES[code].replace("_", " ") for code in found[known].tolist()]
+    columns = {
+        "device": pa.array(blocks.device[known], pa.int16()),
+        "event": pa.array(event[blocks.alloc[known]], pa.int32()),
+        "category": pa.array(words, pa.utf8()),
+    }
+    return pa.table(columns, schema=schemas()["categories"])
 
 
 def phase_at(recording: "RecordingData", device: int, time: int) -> tuple[str, str]:
@@ -142,12 +172,11 @@ class _Steps:
         return int(self.times[-1]) if self.times.size else 0
 
 
-def _freed_where_allocated(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
-    """Return whether the call stack that allocated a block freed it as well."""
+def _freeing_stacks(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
+    """Return the call stack that freed each block; 0 if unknown, or if it was never freed."""
     stacks = np.append(plain(recording.tables["memory_events"]["stack"]), np.uint32(0))
-    freed = stacks[np.minimum(blocks.free, len(stacks) - 1)]
-    same: NDArray[Any] = (blocks.stack != 0) & (freed == blocks.stack)
-    return same
+    freeing: NDArray[Any] = stacks[np.minimum(blocks.free, len(stacks) - 1)]
+    return freeing
 
 
 def _read_in_forward(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
@@ -192,6 +221,7 @@ def _take_named(
     recording: "RecordingData",
     blocks: Lifetimes,
     end: "NDArray[Any]",
+    phases: "NDArray[Any]",
     found: "NDArray[Any]",
 ) -> None:
     """Set the categories of the blocks that tensors with a known owner were in."""
@@ -203,7 +233,7 @@ def _take_named(
         block = _blocks_of(tensors.take(rows), blocks, end)
         kept = block >= 0
         if order == (_WORKSPACE,):
-            kept &= end[block] == _FOREVER
+            kept &= (end[block] == _FOREVER) & (phases[block] != _OPTIMIZER)
         found[block[kept]] = category[rows[kept]]
 
 

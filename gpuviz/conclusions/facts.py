@@ -9,7 +9,7 @@ import numpy as np
 from gpuviz.advice.dominant import dominant
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.scale import LEAST_BYTES
-from gpuviz.analysis.categories import category_bytes, phase_at
+from gpuviz.analysis.categories import category_bytes, is_training, phase_at
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.analysis.sites import sites
 from gpuviz.data.columns import codes, plain
@@ -99,12 +99,12 @@ def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Findi
 
 def _training_peak(recording: "RecordingData", device: int) -> "Iterator[Finding]":
     """Yield what the memory at the peak of a training program is, if something is known of it."""
+    if not is_training(recording):
+        return
     summary = summarize(recording, device)
     moment = summary.allocated_peak_ns
     sizes = category_bytes(recording, device, moment)
     unknown = sizes.pop("", 0)
-    if not sizes:
-        return
     parts = [f"{_CATEGORIES[name]} {format_bytes(size)}" for name, size in sizes.items()]
     parts += [f"unknown {format_bytes(unknown)}"] if unknown else []
     phase, module = phase_at(recording, device, moment)

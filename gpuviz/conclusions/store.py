@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gpuviz._core import DeviceError
+from gpuviz.analysis.categories import category_rows
 from gpuviz.analysis.host_work import host_work_rows
 from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.other_memory import other_memory_samples
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _MOST_CHEAP_ROWS = 10_000
 # Memory events; replays of more would take a noticeable part of writing a report.
 _MOST_REPLAYED = 200_000
+# Memory events; the categories of more blocks would be a noticeable part of a report.
+_MOST_CATEGORIZED = 500_000
 
 
 @Once
@@ -93,6 +96,8 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
         return other_memory_samples(recording)
     if name == "host_work":
         return host_work_rows(recording)
+    if name == "categories":
+        return category_rows(recording)
     if name == "hazards":
         found = known_hazards(recording)
         return schemas()[name].empty_table() if isinstance(found, str) else found
@@ -128,7 +133,10 @@ def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
         with suppress(RecordingError, DeviceError):
             affordable_what_if(recording, device)
     conclusion_table(recording, "host_work")
-    drawn = {name: conclusion_table(recording, name) for name in ("shown", "other_memory")}
+    names = ["shown", "other_memory"]
+    if recording.tables["memory_events"].num_rows <= _MOST_CATEGORIZED:
+        names.append("categories")
+    drawn = {name: conclusion_table(recording, name) for name in names}
     return _known(recording, drawn)
 
 

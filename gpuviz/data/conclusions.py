@@ -94,6 +94,10 @@ def schemas() -> "dict[str, pa.Schema]":
       as far as it is known; of very many pieces the longest. ``activity`` is the row of the
       activity that ended the idle time, ``text`` names the work, and ``stack`` is one of its call
       stacks, 0 if unknown.
+    - ``categories``: what blocks hold of which that is known: the ``event`` that allocated a block,
+      counted among the ``memory_events`` of its ``device``, and the ``category``; see
+      `gpuviz.analysis.categories.block_categories`. Without the table, or if it is empty, they are
+      unknown.
     - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
       see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
       ``second_event`` are row numbers of ``memory_events``, or of ``host_memory_events`` if
@@ -164,6 +168,7 @@ def schemas() -> "dict[str, pa.Schema]":
                 **dict.fromkeys(("begin", "end", "first_activity", "second_activity"), whole),
             }
         ),
+        "categories": pa.schema({"device": pa.int16(), "event": pa.int32(), "category": text}),
         "other_memory": pa.schema(
             {"device": pa.int16(), **dict.fromkeys(("time", "libraries", "rest"), whole)}
         ),

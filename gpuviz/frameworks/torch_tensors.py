@@ -6,6 +6,7 @@ and allocate them anew; the others when a model or an optimizer is first seen, a
 """
 
 import ctypes
+import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -47,8 +48,9 @@ class TensorCategories:
     def begin(self, torch: ModuleType) -> None:
         """Learn of each step of an optimizer, if this release of torch tells of them."""
         self._torch = torch
+        # torch.optim has no attribute of this name, although it imports the module.
+        optimizers: Any = sys.modules.get("torch.optim.optimizer")
         with suppress(AttributeError):
-            optimizers = torch.optim.optimizer
             self._hooks = [
                 optimizers.register_optimizer_step_pre_hook(self._before_step),
                 optimizers.register_optimizer_step_post_hook(self._after_step),

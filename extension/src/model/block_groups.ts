@@ -11,7 +11,16 @@ export const AGE_LIMITS = [1e5, 1e6, 1e7, 1e8, 1e9, 10e9];
 
 /** By which id of the event that made them, or by what of their own, blocks are grouped. */
 export type GroupedBy =
-  "stack" | "function" | "module" | "phase" | "stream" | "pool" | "framework" | "size" | "age";
+  | "stack"
+  | "function"
+  | "module"
+  | "phase"
+  | "category"
+  | "stream"
+  | "pool"
+  | "framework"
+  | "size"
+  | "age";
 
 /** The blocks of a timeline, in groups that have the same id or the same step. */
 export class BlockGroups {
@@ -89,6 +98,9 @@ export class BlockGroups {
     if (by === "age") {
       const { fromNs, toNs } = this.timeline.lifeOf(block);
       return countBelow(AGE_LIMITS, toNs - fromNs);
+    }
+    if (by === "category") {
+      return originOf(blocks, block);
     }
     const isOfStack = by === "function" || by === "module" || by === "phase";
     return events[isOfStack ? "stack" : by][originOf(blocks, block)] ?? 0;

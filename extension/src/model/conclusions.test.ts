@@ -12,4 +12,5 @@ test("a recording without conclusions has none of any device", async () => {
   assert.deepEqual(found.said(0, "findings"), []);
   assert.deepEqual(found.iterations(0), []);
   assert.deepEqual(found.otherMemory(0), []);
+  assert.equal(found.categories(0).size, 0);
 });

@@ -47,8 +47,8 @@ function threeLines(): DeviceContents {
     site: FRAMES[stack - 1]?.name ?? "",
     source: "",
   });
-  const userFrameOf = (stack: number): unknown => FRAMES[stack - 1];
-  const stacks = { callSiteOf, userFrameOf };
+  const lineFrameOf = (stack: number): unknown => FRAMES[stack - 1];
+  const stacks = { callSiteOf, lineFrameOf };
   return { ...recording.contentsOf(0), stacks } as unknown as DeviceContents;
 }
 

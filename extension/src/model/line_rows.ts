@@ -24,7 +24,7 @@ export function lineRows(contents: DeviceContents, window: Window): LineRow[] {
   for (const { stack, sums, largest } of stackSums(contents, window)) {
     const row = lines.get(lineOf(stack)) ?? {
       callSite: stacks.callSiteOf(stack),
-      frame: stacks.userFrameOf(stack),
+      frame: stacks.lineFrameOf(stack),
       sums: noSums(),
       stack,
       largest: undefined,

@@ -163,6 +163,16 @@ export class Stacks {
     return frame && { frame, before: "" };
   }
 
+  /** The frame of the line that tables name for a stack: of a backward pass, the forward one. */
+  lineFrameOf(stack: number): Frame | undefined {
+    return this.#lineOf(stack)?.frame;
+  }
+
+  /** What is said before the file of that line. */
+  beforeLineOf(stack: number): string {
+    return this.#lineOf(stack)?.before ?? "";
+  }
+
   /** The user's line that allocated or freed, as `train.py:12 forward`. */
   siteOf(stack: number): string {
     const line = this.#lineOf(stack);

@@ -26,6 +26,8 @@ export class Grouping {
   #timeline: DeviceTimeline;
   #groups: BlockGroups;
   #by: GroupedBy = "stack";
+  /** What is in the block that an event allocated, where that is known. */
+  readonly categoryOf = new Signal<ReadonlyMap<number, string>>(new Map());
   /** The allocated bytes of the categories. */
   readonly levels: CategoryLevels;
 
@@ -94,6 +96,12 @@ export class Grouping {
         );
       case "module":
         return categorize(groups, (stack) => stacks.moduleOf(stack), "other modules");
+      case "category":
+        return categorize(
+          groups,
+          (event) => this.categoryOf.value.get(event) ?? "unknown",
+          "other categories",
+        );
       case "phase":
         return categorize(groups, (stack) => stacks.phaseOf(stack), "other phases");
       case "stack": {
@@ -141,6 +149,7 @@ const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
   ["function", "function"],
   ["module", "module"],
   ["phase", "training phase"],
+  ["category", "category"],
   ["stream", "stream"],
   ["pool", "pool"],
   ["framework", "library"],
@@ -202,7 +211,12 @@ export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartCont
       const { by: chosen } = chart.grouping;
       const { isShared } = chart.timeline.events;
       const { hasPhases } = chart.stacks;
-      const isUseful = { framework: isShared, module: hasPhases, phase: hasPhases };
+      const isUseful = {
+        framework: isShared,
+        module: hasPhases,
+        phase: hasPhases,
+        category: chart.grouping.categoryOf.value.size > 0,
+      };
       const ways = WAYS.filter(
         ([by]) => by === chosen || !(by in isUseful) || isUseful[by as keyof typeof isUseful],
       );
@@ -212,6 +226,7 @@ export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartCont
       choice.value = chosen;
     },
     chart.grouping.categories,
+    chart.grouping.categoryOf,
     chart.revision,
   );
   scope.listen(choice, "change", () => {

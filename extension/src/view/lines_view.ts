@@ -82,7 +82,7 @@ function lineColumn(chart: ChartContext, opened: Signal<string>): TableColumn<Li
         });
         open.className = "gpuviz-link";
         open.append(
-          `${shortFilename(frame.filename, 1)}:${frame.line} `,
+          `${chart.stacks.beforeLineOf(stack)}${shortFilename(frame.filename, 1)}:${frame.line} `,
           element("code", "gpuviz-code", callSite.source.trim() || frame.name),
         );
         line.append(open);

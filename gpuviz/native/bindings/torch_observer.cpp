@@ -99,7 +99,8 @@ void bind_torch_observer(nb::module_& m) {
                 self.native->set_workspaces(std::move(sizes));
             },
             "sizes"_a, unlocked,
-            "Note blocks as workspaces of a library if one of these sizes was requested.")
+            "Note blocks as workspaces of a library if one of these sizes was requested; those of "
+            "`describe` if it was the first.")
         .def(
             "devices", [](const Observer& self) { return self.native->devices(); }, unlocked,
             "Return the devices with events.")

@@ -102,11 +102,15 @@ void TorchObserver::allocated(Device& device, const TraceEntry& entry, MemoryEve
         event.size = size_in(device, *home, entry.address, event.size);
     }
     device.lives.insert_or_assign(entry.address, Live{event.size, entry.size, event.pool});
-    if (std::ranges::find(workspaces_, entry.size) != workspaces_.end()) {
+    note_workspace(event);
+}
+
+void TorchObserver::note_workspace(const MemoryEvent& event) {
+    if (std::ranges::find(workspaces_, event.requested_size) != workspaces_.end()) {
         record::ActivityLog& log = session_->log();
         log.tensors.append({.time = log.since_start(event.time_ns),
-                            .device = std::int16_t(entry.device),
-                            .address = entry.address,
+                            .device = std::int16_t(event.device),
+                            .address = event.address,
                             .category = record::Category::workspace,
                             .name = 0});
     }
@@ -338,6 +342,10 @@ void TorchObserver::push_of_block(Action action, int device, std::uint64_t addre
     const auto home = home_at(devices_[device].homes, address);
     event.stream = home == devices_[device].homes.end() ? 0 : home->second.stream;
     event.pool = live.pool;
+    if (action == Action::alloc && !workspaces_.empty() &&
+        live.requested_size == workspaces_.front()) {
+        note_workspace(event);
+    }
     push(event);
 }
 

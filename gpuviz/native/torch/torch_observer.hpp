@@ -74,7 +74,8 @@ class TorchObserver {
     void update(const std::vector<Segment>& segments, const std::vector<Block>& blocks);
 
     // Sizes that a library requests for memory to work in. Blocks of such a request are noted as
-    // workspaces from now on.
+    // workspaces from now on; of those that exist already, only those of the first size, which
+    // should be one that few others have.
     void set_workspaces(std::vector<std::uint64_t> sizes);
 
     [[nodiscard]] std::vector<int> devices() const;
@@ -113,6 +114,7 @@ class TorchObserver {
                       const Home& home);
     void push_of_block(record::Action action, int device, std::uint64_t address,
                        const Live& live) noexcept;
+    void note_workspace(const record::MemoryEvent& event);
     void allocated(Device& device, const TraceEntry& entry, record::MemoryEvent& event);
     [[nodiscard]] static bool freed(Device& device, record::MemoryEvent& event);
     static void mapped(Device& device, const record::MemoryEvent& event);

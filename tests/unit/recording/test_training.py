@@ -1,15 +1,22 @@
 """Modules, phases and categories of a training program."""
 
+from pathlib import Path
+
 import pytest
 
+import gpuviz
 from gpuviz.analysis.categories import block_categories
 from gpuviz.conclusions.facts import other_facts
+from gpuviz.conclusions.store import conclusion_table
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.manifest import Manifest
 from gpuviz.recording import Recording
 from gpuviz.report.iterations import iterations_panel
 from tests.unit.recording.from_activities import Timeline, rows_of
 from tests.unit.recording.from_events import rows_table
+
+# Made by tests/gpu/record_training.py on an H100 with torch 2.11.
+RECORDED = Path(__file__).parent / "training" / "layers.gpuviz"
 
 LOADING, FORWARD, AGAIN, BACKWARD, STEP = range(1, 6)
 STACKS = [
@@ -26,7 +33,7 @@ FRAMES = [
 FOREVER = 10**6
 
 
-def recording_of(*blocks, tensors=()):
+def recording_of(*blocks, tensors=(), stacks=STACKS):
     """Return a recording of blocks: address, begin, end, allocating and freeing stack."""
     rows = []
     for address, begin, end, stack, freed in blocks:
@@ -38,7 +45,7 @@ def recording_of(*blocks, tensors=()):
     rows.sort(key=lambda row: row["time"])
     tables = {
         "memory_events": rows_table(rows),
-        "stacks": rows_of("stacks", STACKS),
+        "stacks": rows_of("stacks", stacks),
         "frames": rows_of("frames", FRAMES),
         "devices": rows_of("devices", [{"id": 0, "name": "GPU", "total_memory": 1 << 30}]),
         "strings": rows_of("strings", [{"id": 1, "text": "layer.weight"}]),
@@ -123,7 +130,8 @@ def test_a_block_at_the_address_of_an_earlier_one_is_another():
 
 
 def test_without_phases_nothing_is_known():
-    recording = recording_of((0x1000, 10, FOREVER, LOADING, 0), (0x2000, 20, 21, LOADING, LOADING))
+    blocks = [(0x1000, 10, FOREVER, LOADING, 0), (0x2000, 20, 21, LOADING, LOADING)]
+    recording = recording_of(*blocks, stacks=STACKS[:1])
 
     assert set(categories(recording).values()) == {""}
     assert not [fact for fact in other_facts(recording) if "at the peak" in fact.title]
@@ -195,3 +203,45 @@ def test_each_step_of_an_optimizer_ends_an_iteration_even_if_no_two_steps_are_al
     page = iterations_panel(recording, 0)
     assert "4 iterations: each ends with a step of an optimizer." in page
     assert "Of its kernel time, forward 20 ns, backward 20 ns, optimizer 30 ns." in page
+
+
+def test_a_report_has_the_category_of_each_block_for_its_colours():
+    recording = recording_of((0x1000, 110, 250, FORWARD, BACKWARD), (0x2000, 10, FOREVER, 0, 0))
+
+    rows = conclusion_table(recording, "categories").to_pylist()
+
+    assert rows == [{"device": 0, "event": 1, "category": "activation"}]
+
+
+def test_a_recorded_training_program_has_names_for_its_memory_and_kernels():
+    recording = gpuviz.load(RECORDED)
+
+    kernels = recording.kernels(by="module").to_pylist()
+    modules = {row["module"]: row for row in recording.modules().to_pylist()}
+
+    assert {row["module"] for row in kernels} == {
+        "",
+        "head",
+        *(f"blocks.{n}.{name}" for n in range(3) for name in ("norm", "up", "down")),
+        *(f"blocks.{n}" for n in range(3)),
+    }
+    for name in ("head", "blocks.1.up", "blocks.1.down", "blocks.1.norm"):
+        assert modules[name]["forward_ns"] > 0
+        assert modules[name]["backward_ns"] > 0
+    assert sum(row["activation_bytes"] for row in modules.values()) > 0
+    lines = {row["site"].partition(" (")[0] for row in recording.lines().to_pylist()}
+    assert any(line.startswith("backward of ") and line.endswith("Block.forward") for line in lines)
+
+
+def test_every_block_of_a_recorded_training_program_is_known():
+    recording = gpuviz.load(RECORDED)
+
+    blocks, found = block_categories(recording)
+    sizes = {name: int(blocks.size[found == code].sum()) for code, name in enumerate(CATEGORIES)}
+
+    assert sizes["parameter"] > 6 << 20
+    assert sizes["optimizer_state"] > 2 * (6 << 20)
+    assert sizes["gradient"] > 4 * (6 << 20)
+    assert sizes["activation"] > 0
+    assert sizes["workspace"] > 0
+    assert sizes[""] < 4096
