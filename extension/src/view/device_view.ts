@@ -152,6 +152,8 @@ function addPanels(scope: Scope, panes: Panes, drawer: Drawer, chart: ChartConte
   const panel = drawer.add(scope, "selection", "Selection");
   const selected = selectedPanel(scope, panel, chart);
   scope.watch(() => {
+    // The panel says the same, and the tooltip would cover it.
+    chart.tooltip.hide();
     if (selection.selected.value !== undefined) {
       drawer.open("selection");
     }
