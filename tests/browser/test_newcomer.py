@@ -91,7 +91,7 @@ def test_why_the_gpu_is_idle_in_the_longest_gap(newcomer, tmp_path, name):
     recording = opened(newcomer, name, tmp_path)
 
     newcomer.click(newcomer.figure("GPU idle"))
-    shown = newcomer.seen(newcomer.panel("selection"))
+    shown = newcomer.seen(newcomer.page.get_by_role("region", name="Measured"))
 
     gaps = [row for row in recording.table("idle_gaps").to_pylist() if row["stream"] == 0]
     longest = max(gaps, key=lambda row: row["end"] - row["time"])
@@ -187,7 +187,7 @@ def test_what_one_iteration_costs(newcomer, tmp_path, name):
 
     rows = recording.iterations().to_pylist()
     expected = sorted(rows, key=lambda row: row["duration_ns"])[(len(rows) - 1) // 2]
-    shown = newcomer.seen(newcomer.panel("selection"))
+    shown = newcomer.seen(newcomer.page.get_by_role("region", name="Measured"))
     busy = format_share(expected["busy_ns"] / expected["duration_ns"])
     assert shown.startswith(f"Measured: {format_duration(expected['duration_ns'])} from ")
     assert format_bytes(expected["peak_bytes"]) in shown

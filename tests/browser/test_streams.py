@@ -121,7 +121,7 @@ def test_a_device_without_allocator_events_shows_its_streams(page, streams, tmp_
     tabs = page.get_by_role("tab").locator("visible=true").all_inner_texts()
 
     assert tracks == ["Streams"]
-    assert tabs[:5] == ["Selection", "Lines", "Kernels", "Copies", "Waits"]
+    assert tabs[:6] == ["Selection", "Lines", "Call stacks", "Kernels", "Copies", "Waits"]
     assert page.locator("[data-lane]").count() == 6
 
 

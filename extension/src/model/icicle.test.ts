@@ -43,6 +43,21 @@ function outline(call: Call): string {
   return `${call.frame?.name ?? "-"}@${call.from}+${call.amount}${inner === "" ? "" : `(${inner})`}`;
 }
 
+test("stacks are merged from the innermost call on, with those who called it below", () => {
+  const amounts = new Map([
+    [1, 30],
+    [2, 100],
+    [3, 20],
+    [0, 5],
+  ]);
+
+  assert.equal(
+    outline(callTree(amounts, STACKS, true)),
+    "-@0+155(backward@0+100(main@0+100) zeros@100+30(forward@100+30(main@100+30)) " +
+      "forward@130+20(main@130+20) -@150+5)",
+  );
+});
+
 test("stacks are merged from the outermost call on, the largest first", () => {
   const root = callTree(
     new Map([

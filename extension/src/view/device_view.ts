@@ -56,8 +56,8 @@ const MEMORY_SIZE = 176;
 const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
-/** Below this height these tracks close, so that memory and streams have room. */
-const LEAST_PX = 64;
+/** Below this height the blocks close, so that the other tracks have room. */
+const LEAST_BLOCKS_PX = 64;
 
 /** The tracks of one device on one time axis with one selection, and a drawer with details. */
 export function deviceView(
@@ -114,16 +114,15 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     levelsLegend(scope, side, chart);
   });
   const hasPinned = (): boolean => chart.host.isRecorded;
-  const showPinned = ({ body, side }: Track): void => {
+  track("pinned", "Pinned", PINNED_HINT, PINNED_SIZE, hasPinned, ({ body, side }) => {
     hostLevelsView(scope, body, chart);
     hostLevelsLegend(scope, side, chart);
-  };
-  track("pinned", "Pinned", PINNED_HINT, PINNED_SIZE, hasPinned, showPinned, LEAST_PX);
+  });
   const showBlocks = ({ body, side }: Track): void => {
     segmentsLegend(side);
     mapView(scope, body, chart);
   };
-  track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, showBlocks, LEAST_PX);
+  track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, showBlocks, LEAST_BLOCKS_PX);
   const hasLanes = (): boolean => chart.lanes.length > 0;
   track("streams", "Streams", STREAMS_HINT, 0, hasLanes, ({ body, side, setSize }) => {
     kindsLegend(scope, side, chart);
@@ -153,6 +152,8 @@ function addPanels(scope: Scope, panes: Panes, drawer: Drawer, chart: ChartConte
   const panel = drawer.add(scope, "selection", "Selection");
   const selected = selectedPanel(scope, panel, chart);
   scope.watch(() => {
+    // The panel says the same, and the tooltip would cover it.
+    chart.tooltip.hide();
     if (selection.selected.value !== undefined) {
       drawer.open("selection");
     }

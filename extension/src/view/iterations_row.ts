@@ -1,4 +1,4 @@
-import { counted, formatBytes, formatDuration } from "../base/format.ts";
+import { counted, formatBytes, formatCount, formatDuration } from "../base/format.ts";
 import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Iteration } from "../model/conclusions.ts";
@@ -43,7 +43,8 @@ export function iterationsRow(
       bands.drawGround(drawing, time());
       bands.drawEdges(drawing, time());
       bands.drawNames(drawing, time());
-      drawTitle(drawing, title, ROW_PX / 2);
+      const isWide = drawing.context.measureText(title).width < drawing.area.left - 8;
+      drawTitle(drawing, isWide ? title : formatCount(iterations.length), ROW_PX / 2);
     },
     () => undefined,
   );

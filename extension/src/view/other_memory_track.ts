@@ -14,7 +14,6 @@ import { addTrack } from "./track.ts";
 
 const HEADROOM = 1.04;
 const SIZE = 80;
-const LEAST_PX = 64;
 const OPTIONS = {
   label: "Other memory over time. Arrow keys move the cursor.",
   heightPx: 70,
@@ -107,7 +106,6 @@ export function otherMemoryTrack(
     hint: HINT,
     size: SIZE,
     above: "blocks",
-    leastPx: LEAST_PX,
     show,
   });
 }

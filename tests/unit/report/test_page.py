@@ -16,7 +16,7 @@ from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
 HOSTILE = """</script><script>alert(1)</script>"'&<img src=x onerror=alert(2)>\n{{script}}"""
-LARGEST_SCRIPT = 199_000
+LARGEST_SCRIPT = 220_000
 LARGEST_SMALL_REPORT = 2_000_000
 
 
@@ -132,6 +132,15 @@ def test_headline_numbers_are_those_of_the_recording(recording):
     assert "Still allocated 6.00 MiB 2 blocks" in text
     assert "Free in segments at the peak 8.00 MiB 40 % of the reserved memory" in text
     assert "Out of memory 1 failed allocation" in text
+
+
+def test_each_number_at_the_head_of_a_page_says_what_it_counts(recording):
+    buttons = re.findall(
+        r'<button [^>]*class="gpuviz-headline__figure"[^>]*>', build_page(recording)
+    )
+
+    assert len(buttons) >= 3
+    assert all('title="' in button for button in buttons)
 
 
 def test_the_table_lists_each_line_with_its_text_and_stack(recording):
