@@ -47,8 +47,9 @@ from tests.unit.advice import (
 )
 from tests.unit.advice.programs import recorded
 from tests.unit.advice.timed_programs import timed
+from tests.unit.analysis import test_leaks
 from tests.unit.ipython_shells import new_shell
-from tests.unit.recording import leaking_programs, test_leaks
+from tests.unit.recording import leaking_programs
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "reference" / "findings.md"

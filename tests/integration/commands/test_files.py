@@ -327,7 +327,8 @@ def test_leaks_name_the_line_and_its_growth(tmp_path):
     done = run([GPUVIZ, "leaks", "run.gpuviz"], tmp_path)
     (row,) = json.loads(run([GPUVIZ, "leaks", "--json", "run.gpuviz"], tmp_path).stdout)
 
-    assert done.stdout.startswith(" +1.00 MiB  work (")
+    assert "keeps 1.00 MiB more with each iteration." in done.stdout
+    assert "24.0 MiB: work (" in done.stdout
     assert (row["growth_bytes"], row["use"]) == (1 << 20, "unused")
 
 
