@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _NOTE = "Times are those of the program as if it had not been recorded."
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
+_TIMES = {"time", "end", "created", "destroyed"}
+# Whose times are those of calls and of the GPU.
+_CALLED = ("api_calls", "activities", "synchronizations")
 # Whose times are those of the GPU.
 _OF_WORK = ("activities", "idle_gaps")
 _WORK = (("activities", "time"), ("activities", "end"))
@@ -235,11 +238,11 @@ class _Moved:
         tables["api_calls"] = _with(tables["api_calls"], time=self._called, end=self._returned)
         tables["activities"] = self._activities()
         tables["synchronizations"] = self._synchronizations()
-        for name in ("memory_events", "host_memory_events", "collectives", "overheads", "ranges"):
-            tables[name] = self._of_threads(name)
-        tables["memory_operations"] = self._of_calls("memory_operations")
-        for name in ("device_memory", "clock_snapshots", "streams"):
-            tables[name] = _moved(tables[name], self._main)
+        tables |= {
+            name: self._timed(table)
+            for name, table in self._tables.items()
+            if name not in _CALLED and _TIMES & set(table.schema.names)
+        }
         manifest = recording.manifest
         bounds = np.array([manifest.duration_ns, *(recording.bounds or (0, 0))])
         duration, first, last = self._main(bounds).tolist()
@@ -270,7 +273,7 @@ class _Moved:
     def _synchronizations(self) -> "pa.Table":
         """Return waits with the times of their calls; events were reached by the device."""
         table = self._tables["synchronizations"]
-        moved = self._of_calls("synchronizations")
+        moved = self._timed(table)
         is_record = codes(table["kind"], _SYNCHRONIZATIONS) == _SYNCHRONIZATIONS.index(
             "event_record"
         )
@@ -280,16 +283,14 @@ class _Moved:
         }
         return _with(table, **columns)
 
-    def _of_calls(self, name: str) -> "pa.Table":
-        """Return a table with the times of the threads whose calls its rows have."""
-        table = self._tables[name]
-        calls = calls_of(self._tables, plain(table["correlation"]))
-        return self._of_groups(table, np.append(self._schedule.thread, 0)[calls])
-
-    def _of_threads(self, name: str) -> "pa.Table":
-        """Return a table with the times of the threads that its rows have."""
-        table = self._tables[name]
-        return self._of_groups(table, self._schedule.group_of(plain(table["thread"])))
+    def _timed(self, table: "pa.Table") -> "pa.Table":
+        """Return a table with the times of the threads, or of the calls, that its rows have."""
+        if "thread" in table.schema.names:
+            return self._of_groups(table, self._schedule.group_of(plain(table["thread"])))
+        if "correlation" in table.schema.names:
+            calls = calls_of(self._tables, plain(table["correlation"]))
+            return self._of_groups(table, np.append(self._schedule.thread, 0)[calls])
+        return _moved(table, self._main)
 
     def _of_groups(self, table: "pa.Table", groups: "NDArray[Any]") -> "pa.Table":
         def move(times: "NDArray[Any]") -> "NDArray[Any]":
@@ -305,7 +306,7 @@ class _Moved:
 def _moved(table: "pa.Table", move: "_Move") -> "pa.Table":
     """Return a table with other times; those that are not known stay, and so does their order."""
     columns = {}
-    for name in {"time", "end", "created", "destroyed"} & set(table.schema.names):
+    for name in _TIMES & set(table.schema.names):
         before = plain(table[name])
         after = _known(move, before)
         is_ordered = name == "time" and bool((np.diff(before) >= 0).all())

@@ -1,12 +1,15 @@
 """A trial recording."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from gpuviz.doctor import cupy_build
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import GpuvizError
 from gpuviz.frameworks.cupy_current import import_cupy
 from gpuviz.quantities import format_duration
+from gpuviz.recorder.calibration import measured_costs
+from gpuviz.recorder.cupti_library import find_cupti
 
 _ELEMENTS = 1 << 20
 _KINDS = {
@@ -15,7 +18,6 @@ _KINDS = {
     "event_record": "recording an event",
     "stream_wait": "waiting for it on a stream",
     "synchronize": "a synchronization",
-    "memory_event": "an allocation or free",
 }
 
 
@@ -51,16 +53,18 @@ def findings(*, calibrate: bool = False) -> Iterator[Finding]:
         found = " ".join(notes) or "no GPU activity was recorded"
         yield Finding("streams", "warning", found, "Only memory can be recorded.")
     if calibrate:
-        yield _cost(recorder.recording.manifest.costs)
+        yield _cost()
 
 
-def _cost(costs: Mapping[str, tuple[int, int]]) -> Finding:
-    """Return what recording costs a call of each kind, beside what each row of it has."""
-    if not costs:
+def _cost() -> Finding:
+    """Return what CUPTI costs a call of each kind."""
+    try:
+        costs = measured_costs(str(find_cupti(cupy_build.runtime_version() // 1000)))
+    except RuntimeError as error:
         return Finding(
             "cost of recording",
             "warning",
-            "unknown, because CUPTI cannot be measured here",
+            f"unknown: {error}",
             "Times of recordings include what recording cost.",
         )
     each = [

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _SANITIZER = "libsanitizer-collection.so"
 _INJECTION_VARIABLES = ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH")
 
+# What recording fewer launches cost takes less time than to measure it.
+_FEWEST_LAUNCHES = 100
+
 _warned: set[str] = set()
 
 
@@ -54,11 +57,11 @@ class CuptiTracing:
     def end(self) -> None:
         """Stop recording, after everything that the GPU has completed is recorded.
 
-        Then measure what recording cost, if the program launched anything.
+        Then measure what recording cost, if the program launched much.
         """
         if self._tracer is not None:
             self._tracer.stop()
-            if self._tracer.launches:
+            if self._tracer.launches >= _FEWEST_LAUNCHES:
                 self.costs = tracing_costs(self._library)
 
     def flush(self) -> None:

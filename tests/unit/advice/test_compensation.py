@@ -220,6 +220,27 @@ def test_an_uncertain_cost_is_an_interval():
     assert cost.least_ns < cost.compensated_ns < cost.most_ns < cost.recorded_ns
 
 
+def test_a_program_whose_launches_take_twice_as_long_as_measured_has_twice_the_cost():
+    call_ns = 1_000
+    halves = {kind: (low / 2, high / 2) for kind, (low, high) in ALL_KNOWN.items()}
+    halves["launch_duration"] = ((TRACING_NS + call_ns) // 2,) * 2
+
+    compensated = costly(LAUNCH_BOUND, halves).compensated()
+
+    expected = recorded(LAUNCH_BOUND)
+    assert differences(compensated, expected) == dict.fromkeys(times(expected), 0)
+
+
+def test_an_event_of_an_allocator_costs_at_most_what_a_call_does():
+    recording = costly(STEP, ALL_KNOWN | {"memory_event": (100, 100)})
+
+    own_ns = recording.recording_cost().own_ns
+
+    calls, events = (recording.tables[each].num_rows for each in ("api_calls", "memory_events"))
+    assert events > 0
+    assert own_ns == calls * OWN_NS + events * (100 + OWN_NS) // 2
+
+
 def test_the_headline_and_the_savings_are_those_of_the_program_that_was_not_recorded():
     recording, unrecorded = costly(LAUNCH_BOUND, ALL_KNOWN), recorded(LAUNCH_BOUND)
 
