@@ -28,8 +28,8 @@ _KNOWN = (
         Workspace(
             "the work area of an FFT plan",
             "CuPy caches one plan for each shape, and a plan has one work area. Make a plan for "
-            "each stream, plan = cupyx.scipy.fft.get_fft_plan(array), and call the FFT inside of "
-            "with plan:. Or let one stream wait for the other.",
+            "each stream, plan = cupyx.scipy.fft.get_fft_plan(array, axes=-1) with the axes of the "
+            "FFT, and call it inside of with plan:. Or let one stream wait for the other.",
         ),
     ),
 )
