@@ -21,8 +21,9 @@ namespace gpuviz::record {
 namespace {
 
 constexpr std::int64_t period_ns = 1'000'000;
-// A state that lasts is looked at less often: its end is then known to a sixteenth of its length.
-constexpr std::int64_t part_of_run = 16;
+// A state that lasts is looked at less often: its end, and a short gap after it, are then known to
+// this part of its length.
+constexpr std::int64_t part_of_run = 64;
 constexpr std::int64_t longest_period_ns = 10'000'000;
 // Reading the thread's CPU time is a system call.
 constexpr std::int64_t cpu_period_ns = 100'000'000;
