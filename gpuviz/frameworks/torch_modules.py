@@ -8,6 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -83,9 +84,10 @@ class ModuleNames:
             self._set_name(model, name)
             self._take_model(model, self._before[number])
         before = self._before.get(number, f"{self._names[number]}.")
-        for path, module in model.named_modules():
-            if path:
-                self._set_name(module, f"{before}{path}")
+        with suppress(Exception):  # whatever a program's module does
+            for path, module in model.named_modules():
+                if path:
+                    self._set_name(module, f"{before}{path}")
 
     def _set_name(self, module: Any, name: str) -> None:
         number = self._watch(module)

@@ -74,6 +74,7 @@ _IDS = {
     **{(table, "name"): "string" for table in ("activities", "api_calls", "graph_calls")},
     ("ranges", "name"): "string",
     ("memory_operations", "source"): "string",
+    ("tensors", "name"): "string",
     **{column: space for space, columns in SPACES.items() for column in columns},
 }
 _JOINED = ("strings", "frames", "stacks", "launch_configurations", "pools", "threads", "devices")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+import gpuviz
 from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from gpuviz.report.viewer import write_viewer
@@ -14,6 +15,8 @@ from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, s
 from tests.unit.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
+
+TRAINING = Path(__file__).parents[1] / "unit" / "recording" / "training" / "layers.gpuviz"
 
 OVERVIEW, LEVELS, MAP, MOMENT = 0, 2, 3, 4
 LEFT_PX, RIGHT_PX = 112, 16
@@ -212,6 +215,31 @@ def test_blocks_can_be_coloured_by_function(page, recording, tmp_path):
         f"{frames['main.py']} (main.py): 4.00 MiB at the peak",
         "no call stack: 2.00 MiB at the peak",
     ]
+
+
+def test_a_training_program_has_modules_phases_and_categories(page, tmp_path):
+    recording = gpuviz.load(TRAINING)
+    open_report(page, recording, tmp_path)
+    entries = page.locator(".gpuviz-legend").first.locator("li")
+
+    names = {}
+    for by in ("module", "phase", "category"):
+        page.get_by_label("Colour by").select_option(by)
+        names[by] = {title.partition(":")[0] for title in map(title_of, entries.all())}
+    modules = open_tab(page, "modules").locator("tbody tr td:first-child").all_inner_texts()
+    lines = open_tab(page, "lines").locator("tbody td:first-child").all_inner_texts()
+
+    assert {"blocks.0.up", "head"} <= names["module"]
+    assert names["phase"] == {"forward", "backward", "optimizer", "other"}
+    assert {"activation", "gradient", "parameter", "optimizer state"} <= names["category"]
+    assert modules == [
+        row["module"] or "no module, or unknown" for row in recording.modules(0).to_pylist()
+    ]
+    assert any(line.startswith("backward of record_training.py:") for line in lines)
+
+
+def title_of(entry: Locator) -> str:
+    return entry.get_attribute("title") or ""
 
 
 def test_the_table_sorts_by_any_column(page, recording, tmp_path):

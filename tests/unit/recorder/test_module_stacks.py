@@ -131,6 +131,14 @@ def test_an_exception_in_a_module_leaves_it(session, capture):
     assert session.marks_of(capture())[:2] == (False, "")
 
 
+def test_a_model_that_cannot_list_its_modules_has_its_type(session, capture):
+    class Unlisted(Operation):
+        def named_modules(self):
+            raise RuntimeError("of the program")
+
+    assert modules(session, Unlisted()(capture)) == ["Unlisted"]
+
+
 def test_modules_of_several_threads_are_their_own(session, capture):
     model = Layers(**{f"layer{i}": Operation() for i in range(4)})
     model(capture)

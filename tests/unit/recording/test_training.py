@@ -1,11 +1,13 @@
 """Modules, phases and categories of a training program."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import gpuviz
-from gpuviz.analysis.categories import block_categories
+from gpuviz.analysis.categories import block_categories, category_bytes
 from gpuviz.conclusions.facts import other_facts
 from gpuviz.conclusions.store import conclusion_table
 from gpuviz.data.codes import CATEGORIES
@@ -245,3 +247,20 @@ def test_every_block_of_a_recorded_training_program_is_known():
     assert sizes["activation"] > 0
     assert sizes["workspace"] > 0
     assert sizes[""] < 4096
+
+
+def test_the_processes_of_a_merged_recording_have_their_own_tensors_and_modules():
+    one = gpuviz.load(RECORDED)
+    more = rows_of("strings", [{"id": 1000, "text": "another"}])
+    strings = pa.concat_tables([more, one.tables["strings"]])  # so that ids differ
+    manifest = replace(one.manifest, process_id=one.manifest.process_id + 1)
+    other = Recording({**one.tables, "strings": strings}, manifest)
+
+    merged = gpuviz.merge([one, other])
+
+    named = {row["id"]: row["text"] for row in merged.table("strings").to_pylist()} | {0: ""}
+    names = [named[row["name"]] for row in merged.table("tensors").to_pylist()]
+    assert names[: len(names) // 2] == names[len(names) // 2 :]
+    assert "blocks.0.up.weight" in names
+    first, second = (category_bytes(merged, device, FOREVER * 10**6) for device in merged.devices)
+    assert first == second == category_bytes(one, 0, FOREVER * 10**6)
