@@ -118,9 +118,18 @@ export function kernelRows(
   );
 }
 
-/** The median of the values that are known. */
+/** The median of the values that are known, which it puts in another order. */
 function knownMedian(values: Float64Array<ArrayBuffer>): number | undefined {
-  return medianOf(values.filter((value) => !Number.isNaN(value)));
+  // Not by `filter`, which takes ten times as long.
+  let known = 0;
+  for (let at = 0; at < values.length; at += 1) {
+    const value = values[at] ?? NaN;
+    if (!Number.isNaN(value)) {
+      values[known] = value;
+      known += 1;
+    }
+  }
+  return medianOf(values.subarray(0, known));
 }
 
 /** The copies of a device by kind and kind of host memory, or of one row by line. */
