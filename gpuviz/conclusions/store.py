@@ -22,7 +22,7 @@ from gpuviz.errors import RecordingError
 from gpuviz.hazards.known import known_hazards
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -82,6 +82,15 @@ def known_iterations(recording: "RecordingData", device: int) -> "pa.Table":
     return known[device]
 
 
+# Tables of the whole recording.
+_DRAWN: "dict[str, Callable[[RecordingData], pa.Table]]" = {
+    "shown": shown_conclusions,
+    "other_memory": other_memory_samples,
+    "host_work": host_work_rows,
+    "categories": category_rows,
+}
+
+
 def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
     """Return a table of `gpuviz.data.conclusions.schemas` by name.
 
@@ -90,14 +99,8 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
     """
     if name == "conclusions":
         return table_of(conclusions(recording))
-    if name == "shown":
-        return shown_conclusions(recording)
-    if name == "other_memory":
-        return other_memory_samples(recording)
-    if name == "host_work":
-        return host_work_rows(recording)
-    if name == "categories":
-        return category_rows(recording)
+    if name in _DRAWN:
+        return _DRAWN[name](recording)
     if name == "hazards":
         found = known_hazards(recording)
         return schemas()[name].empty_table() if isinstance(found, str) else found
