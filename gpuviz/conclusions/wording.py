@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.scale import is_bound
 from gpuviz.analysis.steady_state import WARM_UP
 from gpuviz.quantities import format_bytes, format_duration, format_share
 
@@ -37,7 +38,9 @@ def saving(finding: "Finding") -> str:
     if finding.saved_ns:
         about = "" if finding.certainty == "certain" else "about "
         time = f"{about}{format_duration(finding.saved_ns)}{_share(finding)}"
-        parts.append(time + _after_others(finding.saved_ns, finding.further_ns, format_duration))
+        which = "the others" if is_bound(finding) else "those above"
+        left = _after_others(finding.saved_ns, finding.further_ns, format_duration, which)
+        parts.append(time + left)
     return " and ".join(parts)
 
 
@@ -47,10 +50,12 @@ def _share(finding: "Finding") -> str:
     return f", {format_share(min(finding.saved_ns / finding.working_ns, 1))} of the time"
 
 
-def _after_others(alone: int, further: int, text: "Callable[[int], str]") -> str:
+def _after_others(
+    alone: int, further: int, text: "Callable[[int], str]", which: str = "those above"
+) -> str:
     if text(alone) == text(further):
         return ""
-    return f" (after those above: {text(further) if further > 0 else 'nothing'})"
+    return f" (after {which}: {text(further) if further > 0 else 'nothing'})"
 
 
 def left_out(state: "SteadyState") -> str:

@@ -58,6 +58,6 @@ def test_streams_that_never_overlap_are_shown_after_what_causes_it():
 
     assert [each.rule for each in shown] == ["R17", "R44"]
     assert (streams.saved_ns > 0, streams.further_ns) == (True, 0)
-    assert "(after those above: nothing)" in conclusions_text(
+    assert "(after the others: nothing)" in conclusions_text(
         timed(pageable_pipeline), [streams], None
     )
