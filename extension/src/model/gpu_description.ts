@@ -99,14 +99,14 @@ export class GpuDescriptions {
       `time: ${formatTime(fromNs, 1000)} to ${formatTime(toNs, 1000)}`,
       stream === undefined ? "stream: all of the device" : `stream: ${this.#names.stream(stream)}`,
       ...(causes === undefined ? [] : idleLines(causes, toNs - fromNs)),
-      ...this.hostWork(activities.device[next] ?? -1, fromNs, toNs),
+      ...this.hostWork(activities.device[next], fromNs, toNs),
       next < 0 ? "no work came after it" : `then came: ${this.name(kind, next)} on ${streamOfNext}`,
       ...this.#callSite("launched", activities.correlation[next] ?? 0),
     ];
   }
 
   /** What the host did in a window while a device was idle, a line each. */
-  hostWork(device: number, fromNs: number, toNs: number): string[] {
+  hostWork(device: number | undefined, fromNs: number, toNs: number): string[] {
     return this.#gpu.hostWork
       .within(device, fromNs, toNs)
       .slice(0, MOST_WORKS)
@@ -139,9 +139,8 @@ export class GpuDescriptions {
     const causes = idle?.causesIn(fromNs, toNs);
     const [cause] = causes === undefined ? [] : causesOf(causes);
     const { activities, apiCalls } = this.#gpu;
-    const device = activities.device[source] ?? -1;
-    const work =
-      cause === "host" ? this.#gpu.hostWork.within(device, fromNs, toNs)[0]?.[0] : undefined;
+    const [[work] = []] =
+      cause === "host" ? this.#gpu.hostWork.within(activities.device[source], fromNs, toNs) : [];
     const stack = apiCalls.stackOf(activities.correlation[source]);
     const line = this.#stacks.userFrameOf(stack)?.line ?? 0;
     return [

@@ -23,13 +23,16 @@ export class HostWork {
       table.numbers(each),
     );
     table.texts("text").forEach((text, row) => {
-      const numbers = columns.map((each) => each[row] ?? 0);
-      this.pieces.push([...numbers, text] as unknown as Piece);
+      this.pieces.push([...columns.map((each) => each[row]), text] as unknown as Piece);
     });
   }
 
   /** How long the host did what in a window, the longest first. */
-  within(device: number, fromNs: number, toNs: number): [text: string, timeNs: number][] {
+  within(
+    device: number | undefined,
+    fromNs: number,
+    toNs: number,
+  ): [text: string, timeNs: number][] {
     const times = new Map<string, number>();
     for (const [of, begin, end, , , text] of this.pieces) {
       const timeNs = Math.min(end, toNs) - Math.max(begin, fromNs);

@@ -243,6 +243,5 @@ function linesAboutLane(lane: Lane, chart: ChartContext, fromNs: number, toNs: n
   }
   const idleNs = idle.gaps.takenIn(fromNs, toNs);
   const causes = idleLines(idle.causesIn(fromNs, toNs), idleNs);
-  const works = chart.describeGpu.hostWork(chart.device, fromNs, toNs);
-  return [...lines, `idle for ${formatDuration(idleNs)} of it`, ...causes, ...works];
+  return [...lines, `idle for ${formatDuration(idleNs)} of it`, ...causes];
 }
