@@ -132,7 +132,7 @@ class TensorCategories:
 def workspace_sizes(torch: ModuleType) -> list[int]:
     """Return the sizes that torch requests for cuBLAS to work in; none if it does not tell."""
     sizes = []
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):
         library = ctypes.CDLL(str(Path(torch.__path__[0]) / "lib" / _LIBRARY))
         for name in _WORKSPACE_SIZES:
             with suppress(AttributeError):

@@ -102,7 +102,8 @@ class TorchTrace:
         assert torch is not None  # noqa: S101
         try:
             if torch.cuda.is_available():
-                self._name_stacks(torch)
+                with suppress(Exception):  # memory is recorded also without names
+                    self._name_stacks(torch)
                 self._prepare(torch)
                 if _is_initializing(torch):
                     self._start()
