@@ -31,10 +31,12 @@ def open_report(page: Page, recording: Recording, folder: Path) -> None:
 def open_tab(page: Page, name: str) -> Locator:
     """Open a tab of the drawer, and return its panel."""
     tab = page.locator(f"[role=tab][data-tab='{name}']:visible")
+    more = page.get_by_label("More details").locator("visible=true")
+    tab.or_(more).first.wait_for()
     if tab.count() > 0:
         tab.click()
     else:
-        page.get_by_label("More details").locator("visible=true").select_option(name)
+        more.select_option(name)
     return page.locator(f"[data-panel='{name}']:visible")
 
 

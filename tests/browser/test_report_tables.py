@@ -372,9 +372,7 @@ def test_the_selection_shows_the_lines_around_its_own_with_their_figures(page, t
 
     open_tab(page, "kernels").locator(".gpuviz-link").first.click()
     around = page.locator(".gpuviz-selected__around tbody tr")
-    page.wait_for_function(
-        "document.querySelectorAll('.gpuviz-selected__around tr:first-child td').length > 2"
-    )
+    around.first.locator("td").nth(2).wait_for()
     shown = around.evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.dataset.sort))")
 
     lines = {

@@ -10,7 +10,7 @@
 
 #include "bindings/bindings.hpp"
 #include "cupti/array_extents.hpp"
-#include "cupti/calibration_calls.hpp"
+#include "cupti/cupti_calibration.hpp"
 #include "cupti/cupti_tracer.hpp"
 #include "cupti/kernel_signature.hpp"
 #include "python/gil.hpp"

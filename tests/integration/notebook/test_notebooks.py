@@ -270,7 +270,7 @@ def test_conjugate_gradient_shows_that_launches_cost_time_and_the_wait_is_not_to
     one_by_one, graph, result = cell_with(notebook, "def simulate").splitlines()
 
     assert findings.keys() == {"R08", "R27"}
-    assert "busy for 18 % of the time; for 37.6 ms of 45.5 ms of idle time" in findings["R27"]
+    assert "waits for launches: `step = squared / (direction @ product)` makes" in findings["R27"]
     assert number(r"in all: ([\d.]+) %", cell_with(notebook, "waited_ns =")) < 5
     assert number(r"([\d.]+) ms", graph) < number(r"([\d.]+) ms", one_by_one) / 4
     predicted = number(r"predicted: at most ([\d.]+) ms", result)

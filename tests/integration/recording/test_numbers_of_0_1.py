@@ -20,8 +20,9 @@ from tests.integration.recording.numbers_of import numbers_of
 
 FOLDER = Path(__file__).parent / "numbers_0_1"
 OF_DEMO = Path(gpuviz.__file__).parent / "commands" / "recordings"
-# Version 0.1 did not separate waiting for earlier work from the transfer, and had one launch site.
-NEW_COLUMNS = {"waiting_ns", "transfer_ns", "sites", "frameworks"}
+# Version 0.1 did not separate waiting for earlier work from the transfer, and had one launch site
+# and no modules of neural networks.
+NEW_COLUMNS = {"waiting_ns", "transfer_ns", "sites", "frameworks", "module", "phase"}
 # It called these causes of idle time unknown.
 NEW_CAUSES = ("idle_gpu_busy_ns", "idle_unrecorded_event_ns")
 IN_REPORT = "007"

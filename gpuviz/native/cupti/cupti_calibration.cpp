@@ -1,4 +1,4 @@
-#include "cupti/calibration_calls.hpp"
+#include "cupti/cupti_calibration.hpp"
 
 #include <dlfcn.h>
 
