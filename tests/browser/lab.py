@@ -86,7 +86,7 @@ def furnished(home: Path, theme: str, kernel: str) -> dict[str, str]:
     settings = home / "settings" / "@jupyterlab" / "apputils-extension"
     config = home / "config" / "labconfig"
     for needed in (settings, config):
-        needed.mkdir(parents=True)
+        needed.mkdir(parents=True, exist_ok=True)
     (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
     (config / "page_config.json").write_text(json.dumps(PAGE_CONFIG))
     add_kernel(home / "data", kernel)
@@ -103,7 +103,7 @@ def furnished(home: Path, theme: str, kernel: str) -> dict[str, str]:
 def add_kernel(data: Path, python: str) -> None:
     """Make kernels named ``python3`` run in this interpreter."""
     folder = data / "kernels" / "python3"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     command = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     kernel = {"argv": command, "display_name": "Python 3 (ipykernel)", "language": "python"}
     (folder / "kernel.json").write_text(json.dumps(kernel))

@@ -168,6 +168,7 @@ void HostSampler::sample_until_stopped() {
 }
 
 std::int64_t HostSampler::sample(std::int64_t now) {
+    const std::lock_guard sampling(sampling_);
     std::int64_t next_ns = now + longest_period_ns;
     std::erase_if(threads_, [&](const std::shared_ptr<Thread>& thread) {
         if (!thread->has_ended) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "record/activity_log.hpp"
+#include "record/fork_safe_mutex.hpp"
 #include "record/stack_table.hpp"
 #include "record/stack_walker.hpp"
 
@@ -76,7 +77,9 @@ class HostSampler {
     std::size_t max_stacks_;
     ActivityLog& log_;
     std::uint64_t number_ = 0;  // among all objects of this class
-    std::mutex mutex_;          // guards the next three
+    // Held while it samples, so that a fork leaves no lock of stacks and code held in the child.
+    ForkSafeMutex sampling_{ForkSafeMutex::Level::device};
+    std::mutex mutex_;  // guards the next three
     std::condition_variable wake_;
     bool stopping_ = false;
     std::vector<std::shared_ptr<Thread>> threads_;

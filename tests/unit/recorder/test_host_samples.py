@@ -126,7 +126,9 @@ def test_functions_that_no_longer_exist_are_left_out():
 
     known = ("gone", "once", "left out", "samples", "launch", "resolve", "recording")
     for row in rows:
-        inner = row["functions"][: row["functions"].index("recorded")] if row["stack"] else []
+        functions = row["functions"] if row["stack"] else []
+        # Where even the frames below it changed between two looks, only outer ones are known.
+        inner = functions[: functions.index("recorded")] if "recorded" in functions else []
         assert all(any(name in function for name in known) for function in inner[:1]), inner
 
 
