@@ -28,10 +28,8 @@ _KNOWN = (
         Workspace(
             "the work area of an FFT plan",
             "CuPy caches one plan for each shape, and a plan has one work area. Let one stream "
-            "wait for the other, or give each its own plan: call "
-            "cupy.fft.config.clear_plan_cache(), because get_fft_plan takes a cached plan if there "
-            "is one, then in each stream plan = cupyx.scipy.fft.get_fft_plan(array, axes=-1) with "
-            "the axes of the FFT, and call the FFT inside of with plan:.",
+            "wait for the other before it uses the plan. Another call of get_fft_plan returns the "
+            "same plan while the cache has it.",
         ),
     ),
 )
