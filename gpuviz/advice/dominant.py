@@ -83,7 +83,7 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     limit = "" if lane is None or steady is None else f" {_limit(recording, lane, steady)}"
     line = line_of(recording, stack, format_duration(most))
     yield Fact(
-        f"{text_of(line)} takes {format_duration(most)} of the GPU's work, "
+        f"{_subject(recording, line)} takes {format_duration(most)} of the GPU's work, "
         f"{format_share(most / max(int(spent.sum()), 1))}.{limit}",
         line,
         device,
@@ -102,11 +102,17 @@ def _of_memory(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     stack, most = found
     line = line_of(recording, stack, format_bytes(most))
     yield Fact(
-        f"{text_of(line)} holds {format_bytes(most)} of the peak of {format_bytes(peak.bytes)}, "
-        f"{format_share(most / peak.bytes)}.",
+        f"{_subject(recording, line)} holds {format_bytes(most)} of the peak of "
+        f"{format_bytes(peak.bytes)}, {format_share(most / peak.bytes)}.",
         line,
         device,
     )
+
+
+def _subject(recording: "RecordingData", line: Line) -> str:
+    """Return a line as the subject of a sentence, apart from the gradients it leads to."""
+    is_backward = recording.call_stacks.has_forward_line(line.stack)
+    return f"The backward pass of {text_of(line)}" if is_backward else text_of(line)
 
 
 def _largest(

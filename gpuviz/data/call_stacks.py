@@ -86,11 +86,18 @@ class CallStacks:
 
         Of the work of a backward pass, it is that of the forward work, if that is known.
         """
-        undone = self._frames.get(self._places.get(stack, _NOWHERE)[2])
+        undone = self._forward_frame(stack)
         if undone is not None:
             return f"backward of {undone.site}", undone.source
         frame = self.user_frame(stack)
         return (frame.site, frame.source) if frame else (NO_STACK, "")
+
+    def has_forward_line(self, stack: int) -> bool:
+        """Return whether a stack is of a backward pass whose forward work is known."""
+        return self._forward_frame(stack) is not None
+
+    def _forward_frame(self, stack: int) -> Frame | None:
+        return self._frames.get(self._places.get(stack, _NOWHERE)[2])
 
     def module(self, stack: int) -> str:
         """Return the path of the module that a stack is in; empty if unknown or in none."""

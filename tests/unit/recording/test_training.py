@@ -9,6 +9,7 @@ import pytest
 import gpuviz
 from gpuviz.analysis.categories import block_categories, category_bytes
 from gpuviz.conclusions.facts import other_facts
+from gpuviz.conclusions.ranking import conclusions
 from gpuviz.conclusions.store import conclusion_table
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.manifest import Manifest
@@ -264,3 +265,9 @@ def test_the_processes_of_a_merged_recording_have_their_own_tensors_and_modules(
     assert "blocks.0.up.weight" in names
     first, second = (category_bytes(merged, device, FOREVER * 10**6) for device in merged.devices)
     assert first == second == category_bytes(one, 0, FOREVER * 10**6)
+
+
+def test_the_largest_work_is_said_to_be_of_the_backward_pass_of_its_line():
+    first = conclusions(gpuviz.load(RECORDED))[0].title
+
+    assert first.startswith("The backward pass of `h = self.up(self.norm(x)).relu()` takes 536 µs")
