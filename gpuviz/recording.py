@@ -33,6 +33,7 @@ from gpuviz.analysis.processes import processes
 from gpuviz.analysis.sites import sites
 from gpuviz.analysis.snapshot import snapshot
 from gpuviz.analysis.statistics import statistics
+from gpuviz.analysis.steady_state import SteadyState, steady_state
 from gpuviz.analysis.synchronizations import synchronizations
 from gpuviz.analysis.what_if import what_if
 from gpuviz.analysis.window import window
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     from gpuviz.analysis.packing import Packing
     from gpuviz.analysis.peak import Peak
     from gpuviz.analysis.processes import Process
-    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.hazards.hazard import Hazard
     from gpuviz.out_of_memory.failures import OutOfMemory
 
@@ -405,7 +405,7 @@ class Recording(RecordingData):
             return whole if device is None else of_device(whole, self.device_or_first(device))
         return overlap(self, device, start, end)
 
-    def steady_state(self, device: int | None = None) -> "SteadyState | None":
+    def steady_state(self, device: int | None = None) -> SteadyState | None:
         """Return how long a device was busy and idle while the program neither prepared nor waited.
 
         Without idle time in which the host compiled, loaded code or used it for the first time, and
@@ -417,8 +417,6 @@ class Recording(RecordingData):
         Raises:
             ValueError: The recording has no such device.
         """
-        from gpuviz.analysis.steady_state import steady_state
-
         return steady_state(self, self.device_or_first(device))
 
     def compensated(self) -> "Recording":

@@ -364,12 +364,11 @@ def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
     "gpuviz convert run.gpuviz run.pftrace",
     "gpuviz convert run.html step.gpuviz --range 1.5s:1.8s",
 )
-def convert(*, file: Path, output: Path, window: str | None, **options: Any) -> None:
+def convert(*, file: Path, output: Path, **options: Any) -> None:
     """Write a recording, or a part of it, in another format; that of IN is detected."""
     from gpuviz.commands import convert as command
-    from gpuviz.commands.report import parse_range
 
-    command.run(file, output, window=None if window is None else parse_range(window), **options)
+    command.run(file, output, **options)
 
 
 @commands.command()

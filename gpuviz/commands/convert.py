@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from gpuviz.commands.options import FORMATS
 from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
+from gpuviz.commands.report import parse_range
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
 
@@ -21,19 +22,21 @@ def run(
     output: Path,
     *,
     format: str | None,  # noqa: A002
-    window: tuple[int, int] | None,
+    window: str | None,
     force: bool,
 ) -> None:
-    """Convert a recording, or the part in a window in ns, from any format to any writable one.
+    """Convert a recording, or the part in a window such as ``1.5s:2s``, to any writable format.
 
     Raises:
-        GpuvizError: The file cannot be read as a recording, or the output cannot be written.
+        GpuvizError: The window is no range, the file cannot be read as a recording, or the output
+            cannot be written.
     """
     chosen = format or format_of(output)
+    part = None if window is None else parse_range(window)
     check_output(output, force=force, is_folder=chosen in _FOLDERS)
     recording = reading(file)
-    if window is not None:
-        recording = recording.window(*window)
+    if part is not None:
+        recording = recording.window(*part)
     with writing(output):
         _write(recording, output, chosen, force=force)
     say(f"Wrote {output}")

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from gpuviz.commands.run_options import RunOptions
 from gpuviz.commands.startup.sitecustomize import NOTHING_IMPORTED, NUMBA
 from gpuviz.errors import GpuvizError
+from gpuviz.frameworks.cupy_peers import enable_peer_access
+from gpuviz.frameworks.pinned_arrays import PinnedArrays
+from gpuviz.hazards.verdict import NO_VERDICT
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 from gpuviz.recorder.record import record
 from gpuviz.recorder.recorder import Recorder
@@ -86,7 +89,6 @@ class RecordedRun:
         if self._has_driver():
             if self._options.pin_arrays:
                 from gpuviz.frameworks.cupy import malloc_pinned
-                from gpuviz.frameworks.pinned_arrays import PinnedArrays
 
                 PinnedArrays(malloc_pinned)
             self._reason = "the program allocated nothing with CuPy"
@@ -149,8 +151,6 @@ class RecordedRun:
 
     def _record_cupy(self, is_programs_choice: bool) -> None:
         if self._options.peer_access:
-            from gpuviz.frameworks.cupy_peers import enable_peer_access
-
             enable_peer_access()
         observed = is_programs_choice or self._options.allocator == "observe"
         self._record(None, "observe" if observed else "caching")
@@ -279,8 +279,6 @@ class RecordedRun:
             self._print(sentence)
         for sentence in (*found.found, *found.unknown):
             _say(sentence)
-        from gpuviz.hazards.verdict import NO_VERDICT
-
         code = found.exit_code
         if self._is_over and not found.is_harmful:
             code = NO_VERDICT

@@ -5,6 +5,7 @@ from pathlib import Path
 from gpuviz.commands.output import say
 from gpuviz.commands.progress import writing
 from gpuviz.formats.output_path import check_output
+from gpuviz.report.viewer import write_viewer
 
 
 def run(output: Path, *, force: bool) -> None:
@@ -13,8 +14,6 @@ def run(output: Path, *, force: bool) -> None:
     Raises:
         GpuvizError: The output cannot be written.
     """
-    from gpuviz.report.viewer import write_viewer
-
     check_output(output, force=force)
     with writing(output):
         write_viewer(output, overwrite=force)

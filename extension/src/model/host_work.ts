@@ -1,17 +1,16 @@
 import type { ArrowTable } from "../wire/arrow.ts";
 
-/**
- * What the host did in some time in which a device was idle because of it: when, the row of the
- * activity that ended the idle time, a call stack (0 if unknown), and what it was.
- */
-type Piece = readonly [
-  device: number,
-  fromNs: number,
-  toNs: number,
-  activity: number,
-  stack: number,
-  text: string,
-];
+/** What the host did in some time in which a device was idle because of it. */
+interface Piece {
+  readonly device: number;
+  readonly fromNs: number;
+  readonly toNs: number;
+  /** The row of the activity that ended the idle time. */
+  readonly activity: number;
+  /** One of its call stacks; 0 if unknown. */
+  readonly stack: number;
+  readonly text: string;
+}
 
 /** What the host did while devices were idle because of it, as `gpuviz.analysis` found it. */
 export class HostWork {
@@ -23,7 +22,10 @@ export class HostWork {
       table.numbers(each),
     );
     table.texts("text").forEach((text, row) => {
-      this.pieces.push([...columns.map((each) => each[row]), text] as unknown as Piece);
+      const [device = 0, fromNs = 0, toNs = 0, activity = 0, stack = 0] = columns.map(
+        (each) => each[row],
+      );
+      this.pieces.push({ device, fromNs, toNs, activity, stack, text });
     });
   }
 
@@ -34,10 +36,10 @@ export class HostWork {
     toNs: number,
   ): [text: string, timeNs: number][] {
     const times = new Map<string, number>();
-    for (const [of, begin, end, , , text] of this.pieces) {
-      const timeNs = Math.min(end, toNs) - Math.max(begin, fromNs);
-      if (timeNs > 0 && of === device) {
-        times.set(text, (times.get(text) ?? 0) + timeNs);
+    for (const piece of this.pieces) {
+      const timeNs = Math.min(piece.toNs, toNs) - Math.max(piece.fromNs, fromNs);
+      if (timeNs > 0 && piece.device === device) {
+        times.set(piece.text, (times.get(piece.text) ?? 0) + timeNs);
       }
     }
     return [...times].toSorted((left, right) => right[1] - left[1]);

@@ -173,7 +173,7 @@ function addIdleTime(columns: Columns, { gpu, device }: DeviceContents, window: 
       }
     }
   }
-  for (const [of, fromNs, toNs, activity, stack] of gpu.hostWork.pieces) {
+  for (const { device: of, fromNs, toNs, activity, stack } of gpu.hostWork.pieces) {
     const endNs = activities.fromNs[activity] ?? 0;
     const counts = inside === undefined || (endNs > inside.fromNs && endNs <= inside.toNs);
     if (stack > 0 && of === device && counts) {
