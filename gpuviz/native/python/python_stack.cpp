@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
 #include "python/gil.hpp"
+#include "record/mixing.hpp"
 #include "record/outer_frames.hpp"
 #include "record/stack_memo.hpp"
 
@@ -158,7 +158,7 @@ const void* code_type() noexcept {
     return type;
 }
 
-// A number of the code object at an address, which another one there has not; 0: there is none.
+// A number of the code object at an address that differs for another one there; 0: there is none.
 //
 // An object that was deleted has no reference count, or parts of its allocator's list instead of it
 // or of its type. The members read have the same places from 3.11 to 3.14, and do not change: three
@@ -166,7 +166,6 @@ const void* code_type() noexcept {
 std::uint64_t looks_of_code(record::MemoryReader& memory, std::uint64_t code) noexcept {
     constexpr std::array<std::size_t, 7> members{24, 32, 40, 56, 64, 72, 80};
     constexpr std::uint64_t no_count = 0x0000ffff00000000;  // bits that addresses have
-    constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;    // 2**64 divided by the golden ratio
     const auto references = memory.load<std::uint64_t>(code, 0);
     const auto type = memory.load<std::uint64_t>(code, 8);
     if (std::uint32_t(references) == 0 || (references & no_count) != 0 ||
@@ -175,7 +174,7 @@ std::uint64_t looks_of_code(record::MemoryReader& memory, std::uint64_t code) no
     }
     std::uint64_t looks = 1;
     for (const std::size_t member : members) {
-        looks = (std::rotl(looks, 29) ^ memory.load<std::uint64_t>(code, member)) * golden;
+        looks = record::mixed(looks, memory.load<std::uint64_t>(code, member));
     }
     return memory.has_failed() ? 0 : looks;
 }

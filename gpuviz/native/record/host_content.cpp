@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 
+#include "record/mixing.hpp"
+
 namespace gpuviz::record {
 namespace {
 
@@ -34,8 +36,7 @@ std::uint64_t sampled_content(std::uint64_t address, std::uint64_t bytes) noexce
     }
     std::uint64_t content = bytes;
     for (const std::uint64_t word : words) {
-        content = (content ^ word) * 0x9e3779b97f4a7c15;  // 2**64 divided by the golden ratio
-        content ^= content >> 32;
+        content = mixed(content, word);
     }
     return content == 0 ? 1 : content;
 }

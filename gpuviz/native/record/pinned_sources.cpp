@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "record/clock.hpp"
+#include "record/mixing.hpp"
 #include "record/thread_id.hpp"
 
 namespace gpuviz::record {
@@ -29,8 +30,7 @@ void mix(Lanes& state, const unsigned char* begin, std::uint64_t bytes) noexcept
         Lanes words{};
         std::memcpy(words.data(), begin + offset, std::min(step, bytes - offset));
         for (std::size_t lane = 0; lane < lanes; ++lane) {
-            state[lane] = (state[lane] ^ words[lane]) * 0x9e3779b97f4a7c15;
-            state[lane] ^= state[lane] >> 32;
+            state[lane] = mixed(state[lane], words[lane]);
         }
     }
 }
@@ -52,8 +52,7 @@ std::uint64_t content_of(std::uint64_t address, std::uint64_t bytes) noexcept {
     }
     std::uint64_t content = 0;
     for (const std::uint64_t lane : state) {
-        content = (content ^ lane) * 0x9e3779b97f4a7c15;
-        content ^= content >> 32;
+        content = mixed(content, lane);
     }
     return content;
 }
