@@ -3,7 +3,6 @@
 import atexit
 import logging
 import os
-import sys
 import threading
 import time
 import warnings
@@ -234,8 +233,9 @@ class Recorder:
         assert recording is not None  # noqa: S101
         log(logging.INFO, f"Recording stopped: {recording!r}")
         if self._verdict is not None and self.announces:
-            atexit.unregister(self._print_verdict)
-            atexit.register(self._print_verdict)
+            # Of the verdict, so that the exit keeps no recorder and no GPU memory.
+            atexit.unregister(self._verdict.announce)
+            atexit.register(self._verdict.announce)
         return recording
 
     def _end(self) -> None:
@@ -515,13 +515,8 @@ class Recorder:
         with Recorder._lifecycle:
             if self is Recorder._active or self is Recorder._ending:
                 self._end()
-                if self.announces:
-                    self._print_verdict()
-
-    def _print_verdict(self) -> None:
-        if self._verdict is not None:
-            for sentence in (*self._verdict.found, *self._verdict.unknown):
-                log(logging.WARNING, sentence, stream=sys.__stderr__)
+                if self._verdict is not None and self.announces:
+                    self._verdict.announce()
 
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""
