@@ -566,6 +566,9 @@ class CachingAllocator(Allocator):
         Return the segments in the shape of torch.cuda.memory_snapshot, with stack ids.
         """
 
+    def releasable_bytes(self) -> int:
+        """Return the bytes that empty_cache() would release now."""
+
     def reset_peak_stats(self) -> None: ...
 
     def reset_accumulated_stats(self) -> None: ...

@@ -24,7 +24,8 @@ class LiveMemory:
         blocks: Size in bytes and device ordinal, by place and address. All of CUDA is one place;
             each simulated GPU is another, because their addresses are the same.
         cached: Bytes in pools that no block uses.
-        releasable: Those of whole segments, which emptying the pools releases to the device.
+        releasable: Those that emptying the pools releases to the device: whole segments, and whole
+            pages of expandable ones.
         is_complete: Whether `blocks` has all memory that Python objects own.
     """
 
@@ -56,8 +57,8 @@ def live_memory() -> LiveMemory:
     for place, device, allocator in _allocators():
         stats = allocator.memory_stats()
         cached += stats["reserved_bytes.all.current"] - stats["active_bytes.all.current"]
+        releasable += allocator.releasable_bytes()
         for segment in allocator.memory_snapshot():
-            releasable += 0 if segment["active_size"] else segment["total_size"]
             for block in segment["blocks"]:
                 if block["state"] == _ALLOCATED:
                     blocks[place, block["address"]] = block["size"], device
