@@ -1574,11 +1574,11 @@ def write_torch_snapshot(write: object, devices: Sequence[int], events: dict[str
     Write the pickle of a torch memory snapshot: `write` gets it in pieces. Ids are positions from 1, 0 is none; `devices` has the events of each device, which follow each other; `rest` are further keys and values, pickled without memo.
     """
 
-def find_holders(types: list[Any], numpy_array: type | None, skipped: list[Any], names: list[Any], wanted: list[int] | None) -> tuple[list[Any], list[Any], int]:
+def find_holders(types: list[Any], numpy_array: type | None, skipped: list[Any], names: list[Any], wanted: list[int] | None, hidden: tuple[list[Any], list[int], list[tuple[int, int]]]) -> tuple[list[Any], list[Any], int]:
     """
     Find what keeps the instances of `types` alive, without running Python code.
 
-    `types` has tuples of a class and the descriptors of its address and size, subclasses first; `names` has tuples of a dict, its tier in ascending order, and whether it copies references of a running frame. With `wanted`, only owners of these addresses are looked for. Return the owners (object, address, size, paths, dominators, whether a cycle keeps it), the labels of paths, and the number of objects visited.
+    `types` has tuples of a class and the descriptors of its address and size, subclasses first; `names` has tuples of a dict, its tier in ascending order, and whether it copies references of a running frame. With `wanted`, only owners of these addresses are looked for. `hidden` has references that objects do not show: the objects, by how much the references to each are more than Python counts, and pairs of positions of a holder and what it holds. Return the owners (object, address, size, paths, dominators, whether a cycle keeps it), the labels of paths, and the number of objects visited.
     """
 
 def fields_of(object: object) -> dict[Any, Any] | None:
