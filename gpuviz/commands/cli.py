@@ -166,12 +166,13 @@ def report(*, window: str | None, max_size: str | None, **options: Any) -> None:
 
 @commands.command()
 @click.argument("file", type=FILE)
-@examples("gpuviz view run.gpuviz", "gpuviz view run.html")
-def view(*, file: Path) -> None:
-    """Open a recording in a browser."""
+@click.argument("after", type=FILE, required=False)
+@examples("gpuviz view run.gpuviz", "gpuviz view before.gpuviz after.gpuviz")
+def view(*, file: Path, after: Path | None) -> None:
+    """Open a recording in a browser, or two side by side with what differs."""
     from gpuviz.commands import view as command
 
-    command.run(file)
+    command.run(file, after)
 
 
 @commands.command()

@@ -1,7 +1,8 @@
-"""The HTML page of the differences of two recordings."""
+"""The HTML page of two recordings: both in one workbench, and what differs."""
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -19,22 +20,26 @@ from gpuviz.present.markup import (
     items,
     joined,
     page,
-    part,
+    panel,
     table,
+    trusted,
     with_code,
 )
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.facts import name
-from gpuviz.report.page import linked_page, policy, static
+from gpuviz.report.page import Archive, policy, static
+from gpuviz.report.reduction import Shown, reduce
 
 if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
+    from gpuviz.comparison.alignment import CodeLine
     from gpuviz.comparison.diff import Differences
+    from gpuviz.data.recording_data import RecordingData
 
 _MOST_ROWS = 200
 # Of each of the two recordings: the page has 20 MB at most.
-_MOST_FRAME_BYTES = 9_500_000
+_MOST_BYTES = 9_500_000
 _ALIGNED = {
     "ranges": "aligned by ranges of the same name",
     "cells": "aligned by the order of the notebook's cells",
@@ -73,38 +78,54 @@ def write_diff(
 
 def build_page(found: "Differences") -> str:
     """Return the page's text."""
-    style, script = static("report.css"), static("diff.js")
+    style, script = static("report.css"), static("compared.js")
+    aligned = anchors(found.before, found.after)
+    kernels = found.kernels.select(["name", "status"]).to_pylist()
+    (before, left_before), (after, left_after) = map(_embedded, (found.before, found.after))
+    left_out = [f"Before: {each}" for each in left_before]
+    left_out += [f"After: {each}" for each in left_after]
     text, _ = page(
         "diff.html",
-        # Frames have the policy of the page around them besides their own.
-        policy=policy(style, script, static("report.js")),
+        policy=policy(style, script),
         title=_title(found),
         style=style,
-        headline=headline(found),
-        body=diff_body(found),
-        timelines=_timelines(found),
+        overview=" · ".join([headline(found), _ALIGNED[aligned.by]]),
+        notes=_notes([*found.notes, *left_out]),
+        devices=found.devices,
+        changes=panel("Changes", diff_body(found), slug="changes"),
+        corresponding={
+            "anchors": aligned.times,
+            "lines": [(_place(pair.before), _place(pair.after)) for pair in found.lines],
+            "kernels": {row["name"]: row["status"] for row in kernels},
+        },
+        before=before,
+        after=after,
         script=script,
     )
     return text
 
 
-def _timelines(found: "Differences") -> str:
-    """Return both recordings as reports that show the same part of the program."""
-    aligned = anchors(found.before, found.after)
-    frames = [
-        (side, name(recording), linked_page(recording, _MOST_FRAME_BYTES))
-        for side, recording in _recordings(found)
-    ]
-    return part("timelines", _ALIGNED[aligned.by], aligned.times, frames)
+def _place(line: "CodeLine | None") -> "tuple[str, str, int] | None":
+    return None if line is None else (line.function, line.filename, line.line)
 
 
-def _recordings(found: "Differences") -> "tuple[tuple[str, Recording], ...]":
-    return ("Before", Recording.of(found.before)), ("After", Recording.of(found.after))
+def _embedded(recording: "RecordingData") -> tuple[str, list[str]]:
+    """Return as much of a recording as fits into the page, as base64, and what was left out."""
+    with closing(reduce(Shown(Recording.of(recording)), Archive, _MOST_BYTES)) as archive:
+        text = trusted(b"".join(archive.pieces()).decode())
+        known = recording.manifest.notes
+        return text, [each for each in archive.shown.recording.manifest.notes if each not in known]
 
 
 def diff_html(found: "Differences") -> str:
     """Return the differences as HTML for a notebook."""
-    return html("<div><b>{}</b></div>\n{}", headline(found), diff_body(found))
+    notes = _notes(found.notes)
+    return html("<div><b>{}</b></div>\n{}\n{}", headline(found), notes, diff_body(found))
+
+
+def _notes(sentences: Iterable[str]) -> str:
+    notes = items(sentences, "gpuviz-notes")
+    return html('<div class="gpuviz-warning" role="note">{}</div>', notes) if notes else ""
 
 
 def headline(found: "Differences") -> str:
@@ -117,10 +138,8 @@ def headline(found: "Differences") -> str:
 
 
 def diff_body(found: "Differences") -> str:
-    """Return the notes and tables of a comparison as HTML."""
-    notes = items(found.notes, "gpuviz-notes")
-    parts = [html('<div class="gpuviz-warning" role="note">{}</div>', notes) if notes else ""]
-    parts.append(_findings(found))
+    """Return the findings and tables of a comparison as HTML."""
+    parts = [_findings(found)]
     parts += [_waterfall(found, device) for device in _devices(found)]
     parts += [
         _section(heading, columns, rows.to_pylist())
@@ -137,7 +156,8 @@ def diff_body(found: "Differences") -> str:
 
 
 def _title(found: "Differences") -> str:
-    names = dict.fromkeys(name(each) for _, each in _recordings(found))
+    recordings = (Recording.of(each) for each in (found.before, found.after))
+    names = dict.fromkeys(map(name, recordings))
     return f"What changed in {' and '.join(names)}" if len(names) == 1 else " and ".join(names)
 
 

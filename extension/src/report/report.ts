@@ -5,9 +5,8 @@ import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
 import { adoptSections, showConclusions } from "../view/conclusions.ts";
 import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
-import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
-import { followPage } from "./linked_window.ts";
-import { followAddress, showAddress } from "./linked_view.ts";
+import { NOWHERE, readAddress, type Address } from "./address.ts";
+import { followAddress, remember, showAddress } from "./linked_view.ts";
 import { notify } from "./notice.ts";
 
 /** Shows the parts of the page that belong to a device and draws its charts. */
@@ -150,21 +149,11 @@ export class Report {
     }
     const isOnly = this.#choice === null;
     followAddress(this.#shown, view, isOnly ? undefined : device, remember);
-    followPage(this.#shown, view.window);
     const delayed = window.setTimeout(() => {
       this.#tables = tablesView(view.drawer, view.chart, WHOLE_MEMORY);
       this.#shown.use(this.#tables.scope);
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });
     this.#shown.defer(() => window.clearTimeout(delayed));
-  }
-}
-
-/** Puts an address into the page's own, so that a copied link leads here. */
-function remember(address: Address): void {
-  try {
-    history.replaceState(null, "", writeAddress(address) || location.pathname + location.search);
-  } catch {
-    // A page without an origin of its own, as in a sandboxed frame, has no address to change.
   }
 }

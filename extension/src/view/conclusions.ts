@@ -7,6 +7,9 @@ import { otherMemoryTrack } from "./other_memory_track.ts";
 
 const LISTS = ["findings", "hazards"] as const;
 
+/** What a link of a section leads to. */
+type Shown = Pick<DeviceView, "chart" | "panes" | "drawer">;
+
 /** Shows what Python concluded about a device: tracks, arrows, the first conclusions and lists. */
 export function showConclusions(
   scope: Scope,
@@ -49,7 +52,7 @@ export function showConclusions(
 }
 
 /** Shows the sections of a page in the drawer until the scope ends, and lets their links lead. */
-export function adoptSections(scope: Scope, view: DeviceView, root: ParentNode): void {
+export function adoptSections(scope: Scope, view: Shown, root: ParentNode): void {
   const links = root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])");
   for (const section of root.querySelectorAll<HTMLElement>("[data-panel]:not([role])")) {
     const home = section.parentElement;
@@ -82,7 +85,7 @@ function placeOfLink({ dataset: { show, tab } }: HTMLElement): Place {
   return { window: show === undefined ? undefined : { fromNs, toNs }, tab };
 }
 
-function leadTo({ window, tab, rows = [], number }: Place, view: DeviceView): void {
+function leadTo({ window, tab, rows = [], number }: Place, view: Shown): void {
   const { drawer, chart, panes } = view;
   if (window !== undefined) {
     chart.selection.showMeasured(window);

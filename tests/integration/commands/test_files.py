@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,17 @@ def test_view_opens_the_report_of_a_recording(folder, browser):
     assert done.returncode == 0
     assert note.read_text() == f"{written.as_uri()}\n"
     assert tables_of(written) == tables_of(folder / "run.gpuviz")
+
+
+def test_view_opens_the_page_of_two_recordings(folder, browser):
+    environment, note = browser
+    shutil.copyfile(folder / "run.gpuviz", folder / "again.gpuviz")
+    done = run([GPUVIZ, "view", "run.gpuviz", "again.gpuviz"], folder, environment=environment)
+    written = Path(done.stdout.removeprefix("Wrote ").rstrip("\n"))
+
+    assert done.returncode == 0
+    assert note.read_text() == f"{written.as_uri()}\n"
+    assert "No difference." in written.read_text()
 
 
 def test_view_opens_a_report_as_it_is(folder, browser):
