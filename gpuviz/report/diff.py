@@ -10,19 +10,19 @@ from gpuviz.comparison.limits import amount
 from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signed
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.present.markup import (
-    BAR_HEADING,
+from gpuviz.present.markup import html, page, part, parts_html
+from gpuviz.present.section import (
+    Bar,
     Cell,
-    bar,
-    code_and_site,
-    html,
+    Part,
+    heading,
     items,
-    joined,
-    page,
-    part,
+    of_bytes,
+    of_line,
     table,
-    with_code,
+    text,
 )
+from gpuviz.present.section import Row as Line
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.facts import name
@@ -74,18 +74,18 @@ def write_diff(
 def build_page(found: "Differences") -> str:
     """Return the page's text."""
     style, script = static("report.css"), static("diff.js")
-    text, _ = page(
+    written, _ = page(
         "diff.html",
         # Frames have the policy of the page around them besides their own.
         policy=policy(style, script, static("report.js")),
         title=_title(found),
         style=style,
         headline=headline(found),
-        body=diff_body(found),
+        body=_body(found),
         timelines=_timelines(found),
         script=script,
     )
-    return text
+    return written
 
 
 def _timelines(found: "Differences") -> str:
@@ -104,7 +104,7 @@ def _recordings(found: "Differences") -> "tuple[tuple[str, Recording], ...]":
 
 def diff_html(found: "Differences") -> str:
     """Return the differences as HTML for a notebook."""
-    return html("<div><b>{}</b></div>\n{}", headline(found), diff_body(found))
+    return html("<div><b>{}</b></div>\n{}", headline(found), _body(found))
 
 
 def headline(found: "Differences") -> str:
@@ -116,24 +116,22 @@ def headline(found: "Differences") -> str:
     return text[:1].upper() + text[1:] or NO_DIFFERENCE
 
 
-def diff_body(found: "Differences") -> str:
+def _body(found: "Differences") -> str:
     """Return the notes and tables of a comparison as HTML."""
-    notes = items(found.notes, "gpuviz-notes")
-    parts = [html('<div class="gpuviz-warning" role="note">{}</div>', notes) if notes else ""]
-    parts.append(_findings(found))
-    parts += [_waterfall(found, device) for device in _devices(found)]
-    parts += [
-        _section(heading, columns, rows.to_pylist())
-        for heading, columns, rows in (
-            ("Totals", _TOTALS, found.totals),
-            ("Kernels", _KERNELS, found.kernels),
-            ("Copies", _COPIES, found.copies),
-            ("Host waits", _WAITS, found.waits),
-            ("Idle time of the GPU by cause", _IDLE, found.idle),
-            ("Settings and versions", _SETTINGS, found.settings),
-        )
-    ]
-    return joined(filter(None, parts), "\n")
+    parts = [items(map(Cell, found.notes))] if found.notes else []
+    parts += _findings(found)
+    for device in _devices(found):
+        parts += _waterfall(found, device)
+    for title, columns, rows in (
+        ("Totals", _TOTALS, found.totals),
+        ("Kernels", _KERNELS, found.kernels),
+        ("Copies", _COPIES, found.copies),
+        ("Host waits", _WAITS, found.waits),
+        ("Idle time of the GPU by cause", _IDLE, found.idle),
+        ("Settings and versions", _SETTINGS, found.settings),
+    ):
+        parts += _section(title, columns, rows.to_pylist())
+    return parts_html(parts, "h3")
 
 
 def _title(found: "Differences") -> str:
@@ -156,28 +154,22 @@ def _devices(found: "Differences") -> list[int]:
     return sorted(set(found.waterfall["device"].to_pylist()))
 
 
-def _findings(found: "Differences") -> str:
+def _findings(found: "Differences") -> list[Part]:
     """Return what costs more than before, each with its largest causes."""
-    shown = items(map(_finding, found.findings), "gpuviz-differences")
-    return html("<h3>Costs more than before</h3>\n{}", shown) if shown else ""
+    if not found.findings:
+        return []
+    return [heading("Costs more than before"), items(map(_finding, found.findings))]
 
 
-def _finding(each: "Finding") -> str:
-    causes = items(
-        (html("{}: {}", line.amount, code_and_site(line.source, line.site)) for line in each.lines),
-        "gpuviz-differences__causes",
+def _finding(each: "Finding") -> Line:
+    causes = (
+        Cell(f"{line.amount}:", code=line.source.strip(), place=line.site) for line in each.lines
     )
-    return html(
-        "<b>{}</b> <small>{} · {}</small><br>{}{}",
-        with_code(each.title),
-        each.certainty,
-        each.rule,
-        with_code(each.reason),
-        causes,
-    )
+    title = Cell(each.title, place=f"{each.certainty} \N{MIDDLE DOT} {each.rule}")
+    return Line((title,), more=(Cell(each.reason), *causes))
 
 
-def _waterfall(found: "Differences", device: int) -> str:
+def _waterfall(found: "Differences", device: int) -> list[Part]:
     """Return the steps from one peak to the other as a table, a bar for each line."""
     peaks = [
         row
@@ -191,46 +183,46 @@ def _waterfall(found: "Differences", device: int) -> str:
     for row in rows:
         levels.append(levels[-1] + row["change"])
     largest = max(*levels, after, 1)
-    body = [_step(html("<b>Peak before</b>"), "", "", before, bar(before, 0, largest, "program"))]
+    body = [_peak("Peak before", before, largest)]
     for row, level in zip(shown, levels, strict=False):
-        grown = row["change"] > 0
-        drawn = bar(
-            min(level, level + row["change"]),
-            abs(row["change"]),
-            largest,
-            "allocator" if grown else "program",
-        )
-        cells = _where(row), row["status"], signed(row["change"], "B"), level + row["change"]
-        body.append(_step(*cells, drawn))
+        change = row["change"]
+        start = min(level, level + change)
+        responsible = "allocator" if change > 0 else "program"
+        line, was = _where(row)
+        cells = line, Cell(row["status"]), Cell(signed(change, "B")), of_bytes(level + change)
+        bar = Bar(start / largest, abs(change) / largest, responsible)
+        body.append(Line(cells, bar=bar, more=was))
     if rest:
         change = sum(row["change"] for row in rest)
         label = format_counted(len(rest), "more line")
-        body.append(_step(label, "", signed(change, "B"), after, ""))
-    body.append(_step(html("<b>Peak after</b>"), "", "", after, bar(after, 0, largest, "program")))
+        body.append(Line((Cell(label), Cell(), Cell(signed(change, "B")), of_bytes(after))))
+    body.append(_peak("Peak after", after, largest))
     of = f" of device {device}" if len(_devices(found)) > 1 else ""
-    names = ("Line", "Status", "Change", "Bytes", BAR_HEADING)
-    heading = f"Peak of memory{of}, from before to after"
-    return html("<h3>{}</h3>\n{}", heading, table(heading, names, body))
+    title = f"Peak of memory{of}, from before to after"
+    return [heading(title), table(title, ("Line", "Status", "Change", "Bytes"), body)]
 
 
-def _step(label: str, status: str, change: str, size: int, drawn: str) -> "tuple[str | Cell, ...]":
-    return label, status, change, Cell(format_bytes(size), f"{format_count(size)} B"), drawn
+def _peak(label: str, size: int, largest: int) -> Line:
+    bar = Bar(size / largest, 0, "program")
+    return Line((Cell(label), Cell(), Cell(), of_bytes(size)), bar=bar)
 
 
-def _where(row: Row) -> str:
-    text = code_and_site(row["source"] or row["before_source"], row["site"] or row["before_site"])
+def _where(row: Row) -> tuple[Cell, tuple[Cell, ...]]:
+    """Return a line, and what it was before if it was edited."""
+    line = of_line(row["source"] or row["before_source"], row["site"] or row["before_site"])
     if row["status"] != "edited":
-        return text
-    return html("{}<br>was {}", text, code_and_site(row["before_source"], row["before_site"]))
+        return line, ()
+    was = Cell("was", code=row["before_source"].strip(), place=row["before_site"])
+    return line, (was,)
 
 
-def _section(heading: str, columns: "_Columns", rows: list[Row]) -> str:
+def _section(title: str, columns: "_Columns", rows: list[Row]) -> list[Part]:
     if not rows:
-        return ""
+        return []
     cells = ([cell(row) for cell in columns.values()] for row in rows[:_MOST_ROWS])
     more = len(rows) - _MOST_ROWS
-    rest = html("<p>{}</p>", format_counted(more, "more row")) if more > 0 else ""
-    return html("<h3>{}</h3>\n{}{}", heading, table(heading, list(columns), cells), rest)
+    rest = [text(format_counted(more, "more row"))] if more > 0 else []
+    return [heading(title), table(title, list(columns), cells), *rest]
 
 
 _Columns = dict[str, Callable[[Row], str]]
