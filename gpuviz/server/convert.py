@@ -20,8 +20,9 @@ def main(source: Path, target: Path, limit_s: float) -> int:
     from gpuviz.conclusions.store import for_report
     from gpuviz.errors import FormatError
     from gpuviz.formats.gpuviz import write_conclusions
+    from gpuviz.present.section_table import section_table
     from gpuviz.recording import load
-    from gpuviz.report.device_part import all_device_parts
+    from gpuviz.report.sections import sections
     from gpuviz.terminal import write_line
 
     memory_bytes = _bound(limit_s)
@@ -29,7 +30,7 @@ def main(source: Path, target: Path, limit_s: float) -> int:
         recording = load(source)
         if target.suffix == ".zip":
             with target.open("xb") as file:
-                write_conclusions(file, for_report(recording), all_device_parts(recording))
+                write_conclusions(file, for_report(recording, section_table(sections(recording))))
         else:
             recording.save(target)
     except FormatError as error:
