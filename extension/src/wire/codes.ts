@@ -90,4 +90,5 @@ export const DERIVED_VERSION = 5;
 export const DEVICES_OPTION = "gpuvizDevices";
 export const RECORDINGS_OPTION = "gpuvizRecordings";
 export const FINDINGS_OPTION = "gpuvizFindings";
+export const COMPARISONS_OPTION = "gpuvizComparisons";
 export const PANEL_TARGET = "gpuviz.notebook";
