@@ -162,9 +162,9 @@ class Session:
     One recording: a ring for each device, the thread that drains them into columns, and the call stacks.
     """
 
-    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, compares_sources: bool = False, guards_pages: bool = False, host_samples: bool = False) -> None:
+    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, checks_pinned: bool = False, guards_pages: bool = False, host_samples: bool = False) -> None:
         """
-        `ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call stacks off; with `launch_blocks` the blocks that launches touch are found; with `compares_sources` pinned memory that copies read is compared, with `guards_pages` that of copies is protected.
+        `ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call stacks off; with `launch_blocks` the blocks that launches touch are found; with `checks_pinned` pinned memory that copies read is compared and that they fill is watched, with `guards_pages` that of copies is protected.
         """
 
     def sink(self, device: int) -> EventRing:
@@ -283,11 +283,15 @@ class Session:
 
     @property
     def comparison_ns(self) -> int:
-        """Time that comparing pinned memory took."""
+        """Time that comparing and watching pinned memory took."""
 
     @property
     def skipped_comparisons(self) -> int:
         """Copies whose pinned memory was not compared."""
+
+    @property
+    def unwatched_copies(self) -> int:
+        """Copies to pinned memory that was not watched."""
 
     @property
     def sampler_cpu_ns(self) -> int: ...
