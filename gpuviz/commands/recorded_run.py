@@ -268,7 +268,10 @@ class RecordedRun:
             counts += f" and {format_counted(status.activities, 'GPU activity', 'GPU activities')}"
         size = format_bytes(self._path.stat().st_size)
         length = format_duration(recorder.elapsed_ns)
-        self._print(f"wrote {_shown(self._path)} ({size}): {counts} in {length}")
+        wrote = f"wrote {_shown(self._path)} ({size}): {counts} in {length}"
+        if not self._options.report:
+            wrote += f"; `gpuviz view {shlex.quote(str(_shown(self._path)))}` shows them"
+        self._print(wrote)
 
     def _conclude(self, recorder: Recorder) -> None:
         """Print what was found of what was asked for, and leave the exit code to `gpuviz run`."""

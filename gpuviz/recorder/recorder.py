@@ -3,7 +3,6 @@
 import atexit
 import logging
 import os
-import sys
 import threading
 import time
 import warnings
@@ -124,7 +123,7 @@ class Recorder:
         return _core.Session(
             stack_depth=self._stack_depth,
             launch_blocks=self._launch_blocks,
-            compares_sources=self._hazards or self._prevention.poison,
+            checks_pinned=self._hazards or self._prevention.poison,
             guards_pages=self._prevention.poison,
             host_samples=self._host_samples,
         )
@@ -234,8 +233,9 @@ class Recorder:
         assert recording is not None  # noqa: S101
         log(logging.INFO, f"Recording stopped: {recording!r}")
         if self._verdict is not None and self.announces:
-            atexit.unregister(self._print_verdict)
-            atexit.register(self._print_verdict)
+            # Of the verdict, so that the exit keeps no recorder and no GPU memory.
+            atexit.unregister(self._verdict.announce)
+            atexit.register(self._verdict.announce)
         return recording
 
     def _end(self) -> None:
@@ -477,7 +477,7 @@ class Recorder:
         lost = () if self._pump is None else (*self._pump.notes, *self._pump.stack_notes)
         failed = () if failure is None else (failure,)
         notes = (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
-        return (*notes, *_not_compared(self._session.skipped_comparisons))
+        return (*notes, *_not_looked_after(self._session))
 
     def _clock_ns(self) -> int:
         began = self._session.start_ns
@@ -515,13 +515,8 @@ class Recorder:
         with Recorder._lifecycle:
             if self is Recorder._active or self is Recorder._ending:
                 self._end()
-                if self.announces:
-                    self._print_verdict()
-
-    def _print_verdict(self) -> None:
-        if self._verdict is not None:
-            for sentence in (*self._verdict.found, *self._verdict.unknown):
-                log(logging.WARNING, sentence, stream=sys.__stderr__)
+                if self._verdict is not None and self.announces:
+                    self._verdict.announce()
 
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""
@@ -535,16 +530,20 @@ class Recorder:
             self._pump.abandon_after_fork()
 
 
-def _not_compared(copies: int) -> tuple[str, ...]:
-    """Return a sentence on copies whose pinned memory was not compared; nothing without any."""
-    if not copies:
-        return ()
-    counted = format_counted(copies, "copy", "copies")
-    sentence = (
-        f"The pinned memory of {counted} was not compared, to keep the overhead low; "
+def _not_looked_after(session: _core.Session) -> tuple[str, ...]:
+    """Return sentences on copies whose pinned memory was not compared or watched, if any."""
+    counts = session.skipped_comparisons, session.unwatched_copies
+    compared, watched = (format_counted(count, "copy", "copies") for count in counts)
+    not_compared = (
+        f"The pinned memory of {compared} was not compared, to keep the overhead low; "
         "what the host wrote to it too early was not found."
     )
-    return (sentence,)
+    not_watched = (
+        f"The pinned memory of {watched} to the host was not watched, because the system does not "
+        "allow it or to keep the overhead low; what the host read too early was not found."
+    )
+    sentences = (not_compared, not_watched)
+    return tuple(each for count, each in zip(counts, sentences, strict=True) if count)
 
 
 def _abandon_active() -> None:

@@ -1,20 +1,25 @@
-"""The HTML page of the differences of two recordings."""
+"""The HTML page of two recordings: both in one workbench, and what differs."""
 
+import base64
 import os
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
 
 from gpuviz.comparison.anchors import anchors
 from gpuviz.comparison.limits import amount
 from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signed
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.present.markup import html, page, part, parts_html
+from gpuviz.present.markup import html, page, parts_html, section_html, trusted
 from gpuviz.present.section import (
     Bar,
     Cell,
     Part,
+    Section,
     heading,
     items,
     of_bytes,
@@ -23,18 +28,22 @@ from gpuviz.present.section import (
     text,
 )
 from gpuviz.present.section import Row as Line
+from gpuviz.present.section_table import ANY_DEVICE, section_table
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.facts import name
-from gpuviz.report.page import linked_page, policy, static
+from gpuviz.report.page import Archive, policy, static
+from gpuviz.report.reduction import Shown, reduce
 
 if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
+    from gpuviz.comparison.alignment import CodeLine
     from gpuviz.comparison.diff import Differences
+    from gpuviz.data.recording_data import RecordingData
 
 _MOST_ROWS = 200
 # Of each of the two recordings: the page has 20 MB at most.
-_MOST_FRAME_BYTES = 9_500_000
+_MOST_BYTES = 9_500_000
 _ALIGNED = {
     "ranges": "aligned by ranges of the same name",
     "cells": "aligned by the order of the notebook's cells",
@@ -73,38 +82,60 @@ def write_diff(
 
 def build_page(found: "Differences") -> str:
     """Return the page's text."""
-    style, script = static("report.css"), static("diff.js")
+    style, script = static("report.css"), static("compared.js")
+    aligned = anchors(found.before, found.after)
+    kernels = found.kernels.select(["name", "status"]).to_pylist()
+    (before, left_before), (after, left_after) = map(_embedded, (found.before, found.after))
+    left_out = [f"Before: {each}" for each in left_before]
+    left_out += [f"After: {each}" for each in left_after]
+    changes = Section("changes", "Changes", tuple(_parts(found)))
     written, _ = page(
         "diff.html",
-        # Frames have the policy of the page around them besides their own.
-        policy=policy(style, script, static("report.js")),
+        policy=policy(style, script),
         title=_title(found),
         style=style,
-        headline=headline(found),
-        body=_body(found),
-        timelines=_timelines(found),
+        overview=" · ".join([headline(found), _ALIGNED[aligned.by]]),
+        notes=[*found.notes, *left_out],
+        devices=found.devices,
+        changes=section_html(changes, ANY_DEVICE),
+        sections=_base64(section_table([(ANY_DEVICE, [changes])])),
+        corresponding={
+            "anchors": aligned.times,
+            "lines": [(_place(pair.before), _place(pair.after)) for pair in found.lines],
+            "kernels": {row["name"]: row["status"] for row in kernels},
+        },
+        before=before,
+        after=after,
         script=script,
     )
     return written
 
 
-def _timelines(found: "Differences") -> str:
-    """Return both recordings as reports that show the same part of the program."""
-    aligned = anchors(found.before, found.after)
-    frames = [
-        (side, name(recording), linked_page(recording, _MOST_FRAME_BYTES))
-        for side, recording in _recordings(found)
-    ]
-    return part("timelines", _ALIGNED[aligned.by], aligned.times, frames)
+def _place(line: "CodeLine | None") -> "tuple[str, str, int] | None":
+    return None if line is None else (line.function, line.filename, line.line)
 
 
-def _recordings(found: "Differences") -> "tuple[tuple[str, Recording], ...]":
-    return ("Before", Recording.of(found.before)), ("After", Recording.of(found.after))
+def _embedded(recording: "RecordingData") -> tuple[str, list[str]]:
+    """Return as much of a recording as fits into the page, as base64, and what was left out."""
+    with closing(reduce(Shown(Recording.of(recording)), Archive, _MOST_BYTES)) as archive:
+        text = trusted(b"".join(archive.pieces()).decode())
+        known = recording.manifest.notes
+        return text, [each for each in archive.shown.recording.manifest.notes if each not in known]
+
+
+def _base64(table: "pa.Table") -> str:
+    """Return a table as an Arrow stream in base64."""
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return base64.b64encode(stream.getvalue()).decode()
 
 
 def diff_html(found: "Differences") -> str:
     """Return the differences as HTML for a notebook."""
-    return html("<div><b>{}</b></div>\n{}", headline(found), _body(found))
+    parts = [items(map(Cell, found.notes))] if found.notes else []
+    shown = parts_html([*parts, *_parts(found)], "h3")
+    return html("<div><b>{}</b></div>\n{}", headline(found), shown)
 
 
 def headline(found: "Differences") -> str:
@@ -116,10 +147,9 @@ def headline(found: "Differences") -> str:
     return text[:1].upper() + text[1:] or NO_DIFFERENCE
 
 
-def _body(found: "Differences") -> str:
-    """Return the notes and tables of a comparison as HTML."""
-    parts = [items(map(Cell, found.notes))] if found.notes else []
-    parts += _findings(found)
+def _parts(found: "Differences") -> list[Part]:
+    """Return the findings and tables of a comparison."""
+    parts = _findings(found)
     for device in _devices(found):
         parts += _waterfall(found, device)
     for title, columns, rows in (
@@ -131,11 +161,12 @@ def _body(found: "Differences") -> str:
         ("Settings and versions", _SETTINGS, found.settings),
     ):
         parts += _section(title, columns, rows.to_pylist())
-    return parts_html(parts, "h3")
+    return parts
 
 
 def _title(found: "Differences") -> str:
-    names = dict.fromkeys(name(each) for _, each in _recordings(found))
+    recordings = (Recording.of(each) for each in (found.before, found.after))
+    names = dict.fromkeys(map(name, recordings))
     return f"What changed in {' and '.join(names)}" if len(names) == 1 else " and ".join(names)
 
 

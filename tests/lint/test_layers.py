@@ -51,7 +51,6 @@ CPP = {
 CPP_PYTHON = {"python", "cupy", "bindings", "testing"}
 TS = {
     "base": set[str](),
-    "diff": {"base"},
     "wire": {"base"},
     "model": {"base", "wire"},
     "render": {"base"},

@@ -211,7 +211,7 @@ export class Stacks {
   }
 }
 
-export function describeFrame(frame: Frame): string {
+export function describeFrame(frame: Pick<Frame, "name" | "filename" | "line">): string {
   return frame.filename === ""
     ? frame.name
     : `${shortFilename(frame.filename)}:${frame.line} ${frame.name}`.trimEnd();
@@ -224,7 +224,7 @@ export function describeLine(what: string, frame: Frame): string[] {
 }
 
 /** A frame as `function (file:line)`. */
-export function siteText(frame: Frame): string {
+export function siteText(frame: Pick<Frame, "name" | "filename" | "line">): string {
   return frame.filename === "" ? frame.name : `${frame.name} (${frame.filename}:${frame.line})`;
 }
 

@@ -6,9 +6,8 @@ import { Frames } from "../view/frames.ts";
 import { showConclusions } from "../view/conclusions.ts";
 import { element } from "../view/dom.ts";
 import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
-import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
-import { followPage } from "./linked_window.ts";
-import { followAddress, showAddress } from "./linked_view.ts";
+import { NOWHERE, readAddress, type Address } from "./address.ts";
+import { followAddress, remember, showAddress } from "./linked_view.ts";
 import { notify } from "./notice.ts";
 
 /** Shows a device of a recording in place of what is in the page. */
@@ -168,21 +167,11 @@ export class Report {
     }
     const isOnly = this.#devices.length < 2;
     followAddress(this.#shown, view, isOnly ? undefined : device, remember);
-    followPage(this.#shown, view.window);
     const delayed = window.setTimeout(() => {
       this.#tables = tablesView(view.drawer, view.chart, WHOLE_MEMORY);
       this.#shown.use(this.#tables.scope);
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });
     this.#shown.defer(() => window.clearTimeout(delayed));
-  }
-}
-
-/** Puts an address into the page's own, so that a copied link leads here. */
-function remember(address: Address): void {
-  try {
-    history.replaceState(null, "", writeAddress(address) || location.pathname + location.search);
-  } catch {
-    // A page without an origin of its own, as in a sandboxed frame, has no address to change.
   }
 }

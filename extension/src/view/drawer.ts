@@ -8,6 +8,7 @@ const HEIGHT = "max(50%, 270px)";
 const ORDER = [
   "selection",
   "moment",
+  "changes",
   "lines",
   "call-stacks",
   "modules",
@@ -59,10 +60,10 @@ export class Drawer {
   readonly #list: Panel[] = [];
   #isChosen = false;
 
-  constructor(scope: Scope, panes: Panes, isOpen: boolean) {
+  constructor(scope: Scope, panes: Panes, isOpen: boolean, height = HEIGHT) {
     this.#scope = scope;
     this.#panes = panes;
-    this.#pane = panes.add("drawer", "Details", HEIGHT, isOpen);
+    this.#pane = panes.add("drawer", "Details", height, isOpen);
     const head = element("div", "gpuviz-drawer__head");
     const toggle = actionButton(scope, "▾", "Open or close the details", () =>
       panes.toggle(this.#pane),

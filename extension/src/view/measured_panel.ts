@@ -31,7 +31,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
     "Copy command",
     "The command that writes this span as a recording of its own",
     () => {
-      copyText(commandFor(measured.value));
+      copyText(commandFor(measured.value, chart.title === ""));
       chart.say("Copied.");
     },
   );
@@ -58,7 +58,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       panel.dataset["fromNs"] = String(fromNs);
       panel.dataset["toNs"] = String(toNs);
       const digits = (toNs - fromNs) / 1000;
-      text.textContent = `Measured: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
+      text.textContent = `${chart.title || "Measured"}: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
       list.replaceChildren(
         ...[...valuesOf(found), ...idleIn(found, chart)].map(([term, value]) => {
           const entry = element("div", "");
@@ -102,8 +102,11 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
 }
 
 /** The command that writes a span; the page knows its file only where it is a file's page. */
-function commandFor(span: { readonly fromNs: number; readonly toNs: number } | undefined): string {
-  const [file = "RECORDING.gpuviz"] = /[^/]+\.html$/.exec(location.pathname) ?? [];
+function commandFor(
+  span: { readonly fromNs: number; readonly toNs: number } | undefined,
+  isOnly: boolean,
+): string {
+  const [file = "RECORDING.gpuviz"] = (isOnly && /[^/]+\.html$/.exec(location.pathname)) || [];
   const quoted = `'${decodeURIComponent(file).replaceAll("'", "'\\''")}'`;
   return `gpuviz convert ${quoted} span.gpuviz --range ${span?.fromNs}ns:${span?.toNs}ns`;
 }

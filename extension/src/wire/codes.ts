@@ -92,4 +92,5 @@ export const NO_STACK = "(no call stack)";
 export const DEVICES_OPTION = "gpuvizDevices";
 export const RECORDINGS_OPTION = "gpuvizRecordings";
 export const FINDINGS_OPTION = "gpuvizFindings";
+export const COMPARISONS_OPTION = "gpuvizComparisons";
 export const PANEL_TARGET = "gpuviz.notebook";

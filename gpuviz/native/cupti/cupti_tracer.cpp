@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "record/clock.hpp"
-#include "record/pinned_sources.hpp"
+#include "record/pinned_copies.hpp"
 
 namespace gpuviz::cupti {
 namespace {
@@ -72,8 +72,8 @@ void CuptiTracer::stop() noexcept {
         }
     }
     enable_callbacks(false);  // also so that our own wait is not recorded
-    if (record::PinnedSources* const sources = session_.pinned_sources()) {
-        sources->finish({record::now_ns(), {}});
+    if (record::PinnedCopies* const copies = session_.pinned_copies()) {
+        copies->finish({record::now_ns(), {}});
     }
     synchronize_contexts();
     disable_activities();

@@ -91,7 +91,8 @@ class CuptiTracer {
                      std::uint32_t stack) noexcept;
     // Reports an asynchronous copy from or to pinned memory.
     void note_pinned_copy(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
-    // Follows copies from pinned memory until the program waits for them.
+    void note_accesses(std::int64_t now_ns) noexcept;
+    // Follows copies from and to pinned memory until the program waits for them.
     void enter_wait(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
     void note_host_memory(const CuptiCall& call, const CUpti_CallbackData& data,
                           std::int64_t began_ns, std::uint32_t stack) noexcept;

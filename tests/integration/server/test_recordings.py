@@ -22,6 +22,7 @@ from tests.unit.recording.from_activities import Timeline
 
 PATH = "gpuviz/api/recordings"
 FINDINGS = "gpuviz/api/findings"
+COMPARISONS = "gpuviz/api/comparisons"
 SNAPSHOT = Path(__file__).parents[2] / "unit" / "formats" / "data" / "pipeline.pickle"
 RECORDING = next(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
 MIB = 1 << 20
@@ -74,19 +75,19 @@ def server(folder: Path) -> Iterator[Server]:
         yield server
 
 
-def asked(path: str | bytes, to: str = PATH) -> str:
-    return f"{to}?path={quote(path)}"
+def asked(*paths: str | bytes, to: str = PATH) -> str:
+    return f"{to}?{'&'.join(f'path={quote(path)}' for path in paths)}"
 
 
-def asked_until_done(server: Server, path: str, to: str = PATH) -> Answer:
-    answer = server.ask(asked(path, to))
+def asked_until_done(server: Server, *paths: str, to: str = PATH) -> Answer:
+    answer = server.ask(asked(*paths, to=to))
     while answer.status == 202:
-        answer = server.ask(asked(path, to))
+        answer = server.ask(asked(*paths, to=to))
     return answer
 
 
-def converted(server: Server, path: str, to: str = PATH) -> bytes:
-    return server.fetch(f"{to}/{asked_until_done(server, path, to).content['file']}")[1]
+def converted(server: Server, *paths: str, to: str = PATH) -> bytes:
+    return server.fetch(f"{to}/{asked_until_done(server, *paths, to=to).content['file']}")[1]
 
 
 def same_tables(found: gpuviz.Recording, expected: gpuviz.Recording) -> bool:
@@ -117,7 +118,7 @@ def test_recordings_and_reports_are_written_anew(server, folder, tmp_path):
 
 def concluded(server, path, name):
     """Return the rows of a table in the archive of a file's conclusions."""
-    with zipfile.ZipFile(io.BytesIO(converted(server, path, FINDINGS))) as archive:
+    with zipfile.ZipFile(io.BytesIO(converted(server, path, to=FINDINGS))) as archive:
         stream = archive.read(f"derived/{name}.arrow")
         return pa.ipc.open_stream(stream).read_all().to_pylist()
 
@@ -148,6 +149,17 @@ def test_a_recording_without_a_device_has_no_findings(server, folder):
     assert concluded(server, "empty.gpuviz", "shown") == []
     sections = concluded(server, "empty.gpuviz", "sections")
     assert {row["section"] for row in sections} == {"environment"}
+
+
+def test_two_files_come_as_the_page_of_both(server, folder):
+    shutil.copy(RECORDING, folder / "before.gpuviz")
+    page = converted(server, "before.gpuviz", "snapshot.pickle", to=COMPARISONS).decode()
+
+    assert page.count('type="application/octet-stream"') == 3  # and the sections about both
+    assert "The recordings are of different programs" in page
+    assert asked_until_done(server, "before.gpuviz", "cut.pkl", to=COMPARISONS).status == 422
+    assert server.ask(asked("before.gpuviz", to=COMPARISONS)).status == 400
+    assert server.ask(asked("before.gpuviz", ".hidden/x", to=COMPARISONS)).status == 404
 
 
 def test_a_part_of_a_converted_file_can_be_had(server):
