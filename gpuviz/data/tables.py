@@ -60,7 +60,7 @@ ACTIVITY_TABLES = (
     "tensors",
 )
 
-# Values of columns that an older file lacks.
+# Values of columns that a source lacks, such as an older file, a snapshot or a CSV file.
 DEFAULTS = {
     ("activities", "source_device"): -1,
     ("activities", "destination_device"): -1,
@@ -84,7 +84,7 @@ DEFAULTS = {
     ("streams", "destroyed"): -1,
 }
 
-# Columns computed from other columns if a file lacks them, or lacks some of their values.
+# Columns computed from other columns if a source lacks them, or lacks some of their values.
 IMPLIED = (
     ("frames", "installed"),
     ("frames", "assigned"),

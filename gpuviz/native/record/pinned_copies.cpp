@@ -1,20 +1,16 @@
 #include "record/pinned_copies.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <exception>
 #include <iterator>
 
 #include "record/clock.hpp"
-#include "record/mixing.hpp"
+#include "record/host_content.hpp"
 #include "record/thread_id.hpp"
 
 namespace gpuviz::record {
 namespace {
 
-// A longer source is read at this many places, spread evenly.
-constexpr std::uint64_t whole_bytes = 1 << 16;
-constexpr std::uint64_t pieces = 64;
 constexpr std::size_t most_pending = 256;
 // What may be read: at some 10 GB/s for memory that is not cached, 2 % of the time.
 constexpr std::uint64_t free_bytes = 64 << 20;
@@ -24,43 +20,6 @@ constexpr std::size_t most_watched = 2;
 constexpr std::uint64_t watched_bytes = 8;
 constexpr std::int64_t free_watching_ns = 5'000'000;
 constexpr std::int64_t watching_part = 100;  // of all time afterwards
-
-constexpr std::size_t lanes = 4;  // multiplications that do not wait for each other
-
-using Lanes = std::array<std::uint64_t, lanes>;
-
-void mix(Lanes& state, const unsigned char* begin, std::uint64_t bytes) noexcept {
-    constexpr std::uint64_t step = sizeof(Lanes);
-    for (std::uint64_t offset = 0; offset < bytes; offset += step) {
-        Lanes words{};
-        std::memcpy(words.data(), begin + offset, std::min(step, bytes - offset));
-        for (std::size_t lane = 0; lane < lanes; ++lane) {
-            state[lane] = mixed(state[lane], words[lane]);
-        }
-    }
-}
-
-// A number that is equal for equal bytes: of all, or of those at places spread over many.
-std::uint64_t content_of(std::uint64_t address, std::uint64_t bytes) noexcept {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's callbacks give numbers
-    const auto* const begin = reinterpret_cast<const unsigned char*>(address);
-    Lanes state{1, 2, 3, 4};
-    if (bytes <= whole_bytes) {
-        mix(state, begin, bytes);
-    } else {
-        constexpr std::uint64_t piece = whole_bytes / pieces;
-        const std::uint64_t last = bytes - piece;
-        for (std::uint64_t each = 0; each < pieces; ++each) {
-            const bool is_last = each + 1 == pieces;
-            mix(state, begin + (is_last ? last : last / (pieces - 1) * each), piece);
-        }
-    }
-    std::uint64_t content = 0;
-    for (const std::uint64_t lane : state) {
-        content = mixed(content, lane);
-    }
-    return content;
-}
 
 std::int64_t thread_ns() noexcept { return read_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
@@ -134,9 +93,9 @@ void PinnedCopies::copied(const Copy& copy, const Moment& moment) noexcept {
         return;
     }
     const Reading reading(*this);
-    bytes_read_ += std::min(copy.bytes, whole_bytes);
+    bytes_read_ += std::min(copy.bytes, most_content);
     try {
-        pending_.push_back({copy, ++copies_, content_of(copy.address, copy.bytes)});
+        pending_.push_back({copy, ++copies_, content(copy.address, copy.bytes)});
     } catch (const std::exception&) {
         ++skipped_;
     }
@@ -330,8 +289,8 @@ void PinnedCopies::compare(const Moment& moment, IsChosen&& is_chosen) {
         if (!is_chosen(each)) {
             return false;
         }
-        bytes_read_ += std::min(each.copy.bytes, whole_bytes);
-        if (content_of(each.copy.address, each.copy.bytes) != each.content) {
+        bytes_read_ += std::min(each.copy.bytes, most_content);
+        if (content(each.copy.address, each.copy.bytes) != each.content) {
             report(each.copy, AccessMode::write, moment);
         }
         return true;
