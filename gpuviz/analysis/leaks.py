@@ -17,7 +17,7 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -78,7 +78,11 @@ class GrowingLine:
         return "certain" if self.growth.is_exact else "likely"
 
 
-def leaks(recording: "RecordingData", device: int | None = None) -> "pa.Table":
+def leaks(
+    recording: "RecordingData",
+    device: int | None = None,
+    holders: "Mapping[tuple[int, int], str] | None" = None,
+) -> "pa.Table":
     """Return one row for each line of the program whose live memory grows.
 
     A line's live bytes, as requested, are compared at the ends of the iterations of the main loop
@@ -99,20 +103,26 @@ def leaks(recording: "RecordingData", device: int | None = None) -> "pa.Table":
     ``live_count`` at the end of the last one; ``score``; ``certainty`` that it grows; ``use`` of
     the blocks that are older than three iterations or runs: ``unused`` if none of them was used
     after the iteration that follows its own, ``used`` if all were, ``partly``, or ``unknown``; and
-    ``unused_bytes`` of those that were not. What is unknown is null: kernels whose arrays are
-    unknown, such as those of graphs, may use any block. Unused memory comes first, then most bytes.
+    ``unused_bytes`` of those that were not; and ``kept_by``, what keeps most of the live bytes,
+    empty if unknown. Other values that are unknown are null: kernels whose arrays are unknown, such
+    as those of graphs, may use any block. Unused memory comes first, then most bytes.
 
     Args:
         recording: The recording.
         device: Ordinal; all devices if None.
+        holders: What keeps the blocks alive that are live at the end, by device and address.
 
     Raises:
         ValueError: The recording has no such device.
     """
     devices = recording.devices if device is None else (recording.device_or_first(device),)
     parts = [each.recording for each in processes(recording)] or [recording]
-    lines = (each for part in parts for each in growing_lines(part))
-    found = [each for each in lines if each.device in devices]
+    lines = ((part, each) for part in parts for each in growing_lines(part))
+    found = [
+        _row(recording, line) | {"kept_by": _kept_by(lifetimes(part), line, holders or {})}
+        for part, line in lines
+        if line.device in devices
+    ]
     whole = pa.int64()
     kinds = {
         "site": pa.utf8(),
@@ -130,8 +140,23 @@ def leaks(recording: "RecordingData", device: int | None = None) -> "pa.Table":
         "certainty": pa.utf8(),
         "use": pa.utf8(),
         "unused_bytes": whole,
+        "kept_by": pa.utf8(),
     }
-    return pa.Table.from_pylist([_row(recording, each) for each in found], pa.schema(kinds))
+    return pa.Table.from_pylist(found, pa.schema(kinds))
+
+
+def _kept_by(
+    blocks: Lifetimes, line: "GrowingLine", holders: "Mapping[tuple[int, int], str]"
+) -> str:
+    """Return what keeps most of a line's live bytes; empty if that is unknown."""
+    sums: dict[str, int] = {}
+    live = line.blocks
+    for address, size in zip(
+        blocks.address[live].tolist(), blocks.size[live].tolist(), strict=True
+    ):
+        name = holders.get((line.device, address), "")
+        sums[name] = sums.get(name, 0) + size
+    return max(sums, key=lambda name: sums[name], default="")
 
 
 def _row(recording: "RecordingData", line: GrowingLine) -> dict[str, Any]:

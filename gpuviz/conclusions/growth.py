@@ -38,6 +38,8 @@ def _growth(row: dict[str, Any]) -> Finding:
         grows = f"{place} keeps {pace} more with each {unit}."
         plural = unit.replace("run", "runs", 1) if row["by"] == "cell" else f"{unit}s"
         held = f"{size} in {arrays} after {format_count(row['periods'])} {plural}; {use}."
+    if row["kept_by"]:
+        held += f" Kept alive by {row['kept_by']}."
     return Finding(
         kind="growth",
         rule="",

@@ -28,6 +28,7 @@ from gpuviz.ownership.held_memory import held_memory_html
 from gpuviz.ownership.holders import holders
 from gpuviz.present.conclusions_html import notebook_list
 from gpuviz.present.text import conclusions_text, findings_text
+from gpuviz.recorder.latest import leaks_of
 from gpuviz.terminal import printable, write_line
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class GpuvizMagics(Magics):
         held = holders(0) if arguments.all else holders()
         _show(str(held), held_memory_html(held))
         recorder = self.control.recorder
-        found = () if recorder is None else growth_of(recorder.recording.leaks())
+        found = () if recorder is None else growth_of(leaks_of(recorder))
         if found:
             heading = "Lines whose memory grows:"
             _show(f"{heading}\n{findings_text(found)}", notebook_list(found, heading))
@@ -166,6 +167,7 @@ class GpuvizMagics(Magics):
             "forbid_default_stream": arguments.forbid_default_stream,
             "record_stream": arguments.record_stream,
             "poison": arguments.poison,
+            "budget": arguments.budget,
         }
 
     def _simulated(self, name: str | None) -> "SimulatedGPU | None":

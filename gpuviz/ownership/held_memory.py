@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gpuviz.frameworks.torch_holders import GRAPH_OF_AUTOGRAD
 from gpuviz.ownership.identity import Seen
 from gpuviz.present.markup import columns, html, inline_table, joined
 from gpuviz.quantities import format_bytes, format_counted
@@ -53,6 +54,16 @@ class HeldBlock:
     holders: tuple[Holder, ...]
     only: Holder | None
     needs_collection: bool
+
+    @property
+    def kept_by(self) -> str:
+        """The names of what keeps it alive, and whether graphs of autograd do; empty if unknown."""
+        if any(holder.kind == "unknown" for holder in self.holders):
+            return ""
+        shown = self.holders if self.only is None else (self.only,)
+        names = " and ".join(dict.fromkeys(holder.name for holder in shown[:_MOST_HOLDERS_SHOWN]))
+        in_graph = self.holders and all(GRAPH_OF_AUTOGRAD in each.path for each in self.holders)
+        return f"{names}, in graphs of autograd" if in_graph else names
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,12 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.arguments import integer
+from gpuviz.frameworks.torch_holders import TensorBlock, hidden_references
 from gpuviz.ownership.caches import LRU_CACHE, Caches
 from gpuviz.ownership.held_memory import HeldBlock, HeldMemory, Holder, HolderKind, Release
 from gpuviz.ownership.identity import owner_mark
 from gpuviz.ownership.live_memory import (
+    CUDA,
     LiveMemory,
     live_memory,
     owner_types,
@@ -36,8 +38,9 @@ def holders(at_least: int = DEFAULT_AT_LEAST, *, most: int | None = None) -> Hel
     """Return who keeps GPU memory alive in this process.
 
     The search follows every Python reference, without calling code of any object, and keeps none.
-    It finds the memory of CuPy's arrays and of `gpuviz.SimulatedGPU`; memory of other libraries
-    that comes from gpuviz's allocator has an unknown holder.
+    It finds the memory of CuPy's arrays, of `gpuviz.SimulatedGPU`, and of torch's tensors, with
+    their gradients and what the graphs of autograd save; memory of other libraries that comes from
+    gpuviz's allocator has an unknown holder.
 
     Args:
         at_least: Only blocks of at least this many bytes.
@@ -153,7 +156,7 @@ class _Search:
     def __init__(self, at_least: int) -> None:
         self._at_least = at_least
         self._process = ProcessNames()
-        self._paths = PathNames()
+        self._paths = PathNames({})
         self.results: Mapping[int, str] = {}
         values = (id(each.values) for each in self._process.names)
         self.caches: Caches[KeyedBlock] = Caches({*map(id, self._process.skipped), *values})
@@ -163,12 +166,21 @@ class _Search:
     ) -> tuple[list[KeyedBlock], set[tuple[int, int]]]:
         """Return the blocks with the keys of their sources, and their places."""
         process = self._process
+        hidden = hidden_references(
+            {
+                address: size
+                for (place, address), (size, _) in memory.blocks.items()
+                if place == CUDA
+            }
+        )
+        self._paths = PathNames(hidden.texts)
         owners, labels, _ = _core.find_holders(
             owner_types(),
             getattr(sys.modules.get("numpy"), "ndarray", None),
             process.skipped,
             [(each.values, each.tier, each.is_copy) for each in process.names],
             wanted,
+            (hidden.objects, hidden.counts, hidden.pairs),
         )
         named = Sources(process, labels)
         self.results, sources = named.results, named.all
@@ -194,7 +206,9 @@ class _Search:
             block = HeldBlock(
                 address, size, device, listed, only, is_cyclic or in_cycle is not None
             )
-            keyed = KeyedBlock(block, tuple(found), (owner, *self._marks(paths, sources)))
+            # A tensor's memory is a new object in each search.
+            marks = () if type(owner) is TensorBlock else (owner,)
+            keyed = KeyedBlock(block, tuple(found), (*marks, *self._marks(paths, sources)))
             if common is not None and common.kind == "cache":
                 self.caches.note(keyed, owner, dominators, common.name)
             blocks.append(keyed)
@@ -208,7 +222,7 @@ class _Search:
             if path:
                 if sources[number].key[0] in ("variable", "result"):
                     yield path[0]
-                yield owner_mark(path)
+                yield owner_mark(self._paths.shown(path))
                 return
 
     def _holder(self, source: Source, path: list[Any]) -> Holder:

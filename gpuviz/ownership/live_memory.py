@@ -8,11 +8,12 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.memory import caching_allocators
+from gpuviz.frameworks.torch_holders import TensorBlock, own_segments
 from gpuviz.simulation.gpu import SimulatedArray, simulated_allocators
 
 _ALLOCATED = "active_allocated"
 _SIMULATED = vars(SimulatedArray)
-_CUDA = -1
+CUDA = -1
 _CUPY = "cupy.cuda.memory"
 
 
@@ -24,7 +25,8 @@ class LiveMemory:
         blocks: Size in bytes and device ordinal, by place and address. All of CUDA is one place;
             each simulated GPU is another, because their addresses are the same.
         cached: Bytes in pools that no block uses.
-        releasable: Those of whole segments, which emptying the pools releases to the device.
+        releasable: Those that emptying the pools releases to the device: whole segments, and whole
+            pages of expandable ones.
         is_complete: Whether `blocks` has all memory that Python objects own.
     """
 
@@ -37,46 +39,55 @@ class LiveMemory:
 def _allocators() -> Iterator[tuple[int, int, _core.CachingAllocator]]:
     """Yield the place, the device's ordinal and the allocator, of all in this process."""
     for device, allocator in caching_allocators().items():
-        yield _CUDA, device, allocator
+        yield CUDA, device, allocator
     for allocator in simulated_allocators():
         yield id(allocator), 0, allocator
+
+
+def _segments() -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Yield the place, the device's ordinal and each segment of the allocators and of torch's."""
+    for place, device, allocator in _allocators():
+        for segment in allocator.memory_snapshot():
+            yield place, device, segment
+    for segment in own_segments():
+        yield CUDA, segment["device"], segment
 
 
 def place_of(owner: Any) -> int:
     """Return the place of the memory of an instance of one of `owner_types`."""
     if issubclass(type(owner), SimulatedArray):
         return id(_SIMULATED["_allocator"].__get__(owner))
-    return _CUDA
+    return CUDA
 
 
 def live_memory() -> LiveMemory:
     """Return the memory that this process uses now."""
     blocks: dict[tuple[int, int], tuple[int, int]] = {}
-    cached = releasable = 0
-    for place, device, allocator in _allocators():
-        stats = allocator.memory_stats()
-        cached += stats["reserved_bytes.all.current"] - stats["active_bytes.all.current"]
-        for segment in allocator.memory_snapshot():
-            releasable += 0 if segment["active_size"] else segment["total_size"]
-            for block in segment["blocks"]:
-                if block["state"] == _ALLOCATED:
-                    blocks[place, block["address"]] = block["size"], device
+    # torch, too, waits for the streams that a free waits for; its pages are not known.
+    releasable = sum(each["total_size"] for each in own_segments() if not each["allocated_size"])
+    releasable += sum(allocator.releasable_bytes() for _, _, allocator in _allocators())
+    cached = 0
+    for place, device, segment in _segments():
+        cached += segment["total_size"] - segment["active_size"]
+        for block in segment["blocks"]:
+            if block["state"] == _ALLOCATED:
+                blocks[place, block["address"]] = block["size"], device
     used, free = cupy_pool_bytes()
     return LiveMemory(blocks, cached + free, releasable + free, is_complete=not used)
 
 
 def used_bytes() -> int:
     """Return the bytes of all blocks in use."""
-    return _total("allocated_bytes.all.current") + cupy_pool_bytes()[0]
+    return _total("allocated_size") + cupy_pool_bytes()[0]
 
 
 def reserved_bytes() -> int:
     """Return the bytes that the pools hold."""
-    return _total("reserved_bytes.all.current") + sum(cupy_pool_bytes())
+    return _total("total_size") + sum(cupy_pool_bytes())
 
 
 def _total(key: str) -> int:
-    return sum(allocator.memory_stats()[key] for _, _, allocator in _allocators())
+    return sum(segment[key] for _, _, segment in _segments())
 
 
 def cupy_pool_bytes() -> tuple[int, int]:
@@ -93,7 +104,11 @@ def cupy_pool_bytes() -> tuple[int, int]:
 
 def owner_types() -> list[tuple[type, Any, Any]]:
     """Return the classes whose instances own memory, with their fields for address and size."""
-    types: list[tuple[type, Any, Any]] = [(SimulatedArray, _SIMULATED["ptr"], _SIMULATED["nbytes"])]
+    tensors = vars(TensorBlock)
+    types: list[tuple[type, Any, Any]] = [
+        (SimulatedArray, _SIMULATED["ptr"], _SIMULATED["nbytes"]),
+        (TensorBlock, tensors["address"], tensors["nbytes"]),
+    ]
     if _CUPY in sys.modules:
         from gpuviz.frameworks.cupy import memory_types
 

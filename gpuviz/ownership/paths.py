@@ -1,7 +1,8 @@
 """How one object refers to the next, as a user would write it; no object's code runs."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -24,6 +25,8 @@ _LONGEST_KEY = 40
 # Ids of classes whose `repr` is C code that calls no other. Comparing classes may run code.
 _PLAIN = frozenset(map(id, (str, int, float, bool, bytes, NoneType)))
 _ARROW = " → "
+# Where a module of torch keeps what its attributes are.
+_PARTS_OF_MODULE = ("_parameters", "_buffers", "_modules")
 # Reads attributes of a class without those of its metaclass.
 _OF_TYPE = vars(type)
 
@@ -54,10 +57,22 @@ def key_text(key: Any) -> str:
 
 
 class PathNames:
-    """Names the references of paths; keeps the positions of what containers hold meanwhile."""
+    """Names the references of paths; keeps the positions of what containers hold meanwhile.
 
-    def __init__(self) -> None:
+    Args:
+        hidden: How objects refer to what they do not show that they hold, by the ids of both.
+    """
+
+    def __init__(self, hidden: Mapping[tuple[int, int], str]) -> None:
+        self._hidden = hidden
         self._positions: dict[int, dict[int, str]] = {}
+
+    def shown(self, path: Sequence[Any]) -> Sequence[Any]:
+        """Return a path up to the first reference that its object does not show."""
+        for position, pair in enumerate(pairwise(path), 1):
+            if (id(pair[0]), id(pair[1])) in self._hidden:
+                return path[:position]
+        return path
 
     def text(self, beginning: str, path: Sequence[Any]) -> str:
         """Return the way from a name through the objects of ``path``, the first of which it holds.
@@ -69,6 +84,11 @@ class PathNames:
         while position < len(path):
             owner = path[position]
             rest = path[position + 1 :]
+            hidden = self._hidden.get((id(owner), id(rest[0]))) if rest else None
+            if hidden is not None:
+                text, is_code = f"{text}{hidden}", is_code and not hidden.startswith(_ARROW)
+                position += 1
+                continue
             words = _in_words(owner, rest)
             if words is not None:
                 described, taken = words
@@ -91,7 +111,12 @@ class PathNames:
         held = rest[0]
         kind = type(owner)
         if issubclass(kind, list | tuple | dict):
-            return self._positions_in(owner).get(id(held), f"an item of a {class_name(kind)}"), 1
+            # What is no value of a dict is a key.
+            what = "a key" if issubclass(kind, dict) else "an item"
+            return self._positions_in(owner).get(id(held), f"{what} of a {class_name(kind)}"), 1
+        part = self._part_of_module(owner, rest)
+        if part is not None:
+            return part
         fields = _core.fields_of(owner)
         if fields is not None:
             if held is fields and len(rest) > 1:
@@ -107,6 +132,22 @@ class PathNames:
                     return f".{name}", 1
         return f"a {class_name(kind)}", 1
 
+    def _part_of_module(self, module: Any, rest: Sequence[Any]) -> tuple[str, int] | None:
+        """Return how a module of torch refers to a module, a parameter or a buffer."""
+        fields = _core.fields_of(module)
+        if fields is None or not _is_torch_module(type(module)):
+            return None
+        taken = 2 if rest[0] is fields else 1
+        for name in _PARTS_OF_MODULE:
+            parts = fields.get(name)
+            if type(parts) is dict and len(rest) > taken and rest[taken - 1] is parts:
+                found = self._positions_in(parts).get(id(rest[taken]))
+                if found is not None:
+                    number = found[2:-2]
+                    is_number = number.isdigit()
+                    return f"[{number}]" if is_number else _as_attribute(found), taken + 1
+        return None
+
     def _positions_in(self, owner: Any) -> dict[int, str]:
         known = self._positions.get(id(owner))
         if known is None:
@@ -117,6 +158,11 @@ class PathNames:
                 known = {id(value): f"[{place}]" for place, value in enumerate(items)}
             self._positions[id(owner)] = known
         return known
+
+
+def _is_torch_module(kind: type) -> bool:
+    bases = _OF_TYPE["__mro__"].__get__(kind)
+    return any(is_class(base, "torch.nn.modules.module", "Module") for base in bases)
 
 
 def _in_words(owner: Any, rest: Sequence[Any]) -> tuple[str, int] | None:

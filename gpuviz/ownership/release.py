@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from gpuviz import _core
 from gpuviz.allocator.memory import empty_cache
+from gpuviz.frameworks.torch_holders import release_cached
 from gpuviz.ownership.caches import clear
 from gpuviz.ownership.held_memory import HeldBlock, Release
 from gpuviz.ownership.identity import Seen
@@ -180,6 +181,7 @@ def _clear_plans() -> None:
 
 def _empty_pools() -> None:
     empty_cache()
+    release_cached()
     for allocator in simulated_allocators():
         allocator.empty_cache()
     if cupy_pool_bytes() != (0, 0):

@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.leaks import leaks as growing
+from gpuviz.data.marks import formatted
 from gpuviz.errors import RecorderError
+from gpuviz.ownership.holders import holders
 from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -12,7 +15,8 @@ if TYPE_CHECKING:
 def leaks(device: int | None = None) -> "pa.Table":
     """Return the lines whose live memory grows, in the recording in progress or else the last one.
 
-    See `Recording.leaks`.
+    See `Recording.leaks`. While it is in progress, `gpuviz.holders` says what keeps the memory of
+    each line alive (``kept_by``), such as the list that keeps losses with their graphs.
 
     Args:
         device: Ordinal; all devices if None.
@@ -27,4 +31,21 @@ def leaks(device: int | None = None) -> "pa.Table":
             "There is no recording in this process; keep the one that gpuviz.record returns, and "
             "call its recording.leaks()"
         )
-    return recorder.recording.leaks(device)
+    return leaks_of(recorder, device)
+
+
+def leaks_of(recorder: Recorder, device: int | None = None) -> "pa.Table":
+    """Return the lines whose live memory grows in the recording of a recorder; see `leaks`."""
+    # Later, other arrays may have the addresses.
+    names = _holders() if recorder.is_recording else None
+    return formatted(growing(recorder.recording, device, names))
+
+
+def _holders() -> dict[tuple[int, int], str]:
+    """Return what keeps each block alive that is in use, by device and address."""
+    names: dict[tuple[int, int], str] = {}
+    for block in holders(0).blocks:
+        place = block.device, block.address
+        # Several simulated GPUs have the same addresses.
+        names[place] = "" if place in names else block.kept_by
+    return names

@@ -34,7 +34,7 @@ SHORTEST_S, LONGEST_S = 0.9, 5.0
 _FIRST_NS = -(2**62)
 _TAILS = ("activities", "api_calls", "synchronizations")
 # Tables of which all rows are kept, and those of which the rows since the last update are.
-_SMALL = ("strings", "pools", "streams")
+_SMALL = ("strings", "pools", "streams", "unrecorded_spans")
 _NEWEST = ("memory_events", "launch_blocks")
 _TIMES = {"host_waits": "time", "stream_waits": "recorded_time", "peer_copies": "time"}
 
@@ -125,6 +125,8 @@ class LiveClassification:
             times = plain(derived[name][column])
             new[name] = derived[name].filter((times >= self.from_ns) | (late[name] & (times > 0)))
         new["names"] = derive(rows, "names")
+        if found["unseen_spans"].num_rows:
+            new["unseen_spans"] = found["unseen_spans"]
         new |= self._of_events(rows)
         self._finish()
         took = time.thread_time() - began

@@ -1,30 +1,34 @@
 """The HTML page of two recordings: both in one workbench, and what differs."""
 
+import base64
 import os
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import pyarrow as pa
+
 from gpuviz.comparison.anchors import anchors
 from gpuviz.comparison.limits import amount
 from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signed
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.present.markup import (
-    BAR_HEADING,
+from gpuviz.present.markup import html, page, parts_html, section_html, trusted
+from gpuviz.present.section import (
+    Bar,
     Cell,
-    bar,
-    code_and_site,
-    html,
+    Part,
+    Section,
+    heading,
     items,
-    joined,
-    page,
-    panel,
+    of_bytes,
+    of_line,
     table,
-    trusted,
-    with_code,
+    text,
 )
+from gpuviz.present.section import Row as Line
+from gpuviz.present.section_table import ANY_DEVICE, section_table
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.facts import name
@@ -84,15 +88,17 @@ def build_page(found: "Differences") -> str:
     (before, left_before), (after, left_after) = map(_embedded, (found.before, found.after))
     left_out = [f"Before: {each}" for each in left_before]
     left_out += [f"After: {each}" for each in left_after]
-    text, _ = page(
+    changes = Section("changes", "Changes", tuple(_parts(found)))
+    written, _ = page(
         "diff.html",
         policy=policy(style, script),
         title=_title(found),
         style=style,
         overview=" · ".join([headline(found), _ALIGNED[aligned.by]]),
-        notes=_notes([*found.notes, *left_out]),
+        notes=[*found.notes, *left_out],
         devices=found.devices,
-        changes=panel("Changes", diff_body(found), slug="changes"),
+        changes=section_html(changes, ANY_DEVICE),
+        sections=_base64(section_table([(ANY_DEVICE, [changes])])),
         corresponding={
             "anchors": aligned.times,
             "lines": [(_place(pair.before), _place(pair.after)) for pair in found.lines],
@@ -102,7 +108,7 @@ def build_page(found: "Differences") -> str:
         after=after,
         script=script,
     )
-    return text
+    return written
 
 
 def _place(line: "CodeLine | None") -> "tuple[str, str, int] | None":
@@ -117,15 +123,19 @@ def _embedded(recording: "RecordingData") -> tuple[str, list[str]]:
         return text, [each for each in archive.shown.recording.manifest.notes if each not in known]
 
 
+def _base64(table: "pa.Table") -> str:
+    """Return a table as an Arrow stream in base64."""
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return base64.b64encode(stream.getvalue()).decode()
+
+
 def diff_html(found: "Differences") -> str:
     """Return the differences as HTML for a notebook."""
-    notes = _notes(found.notes)
-    return html("<div><b>{}</b></div>\n{}\n{}", headline(found), notes, diff_body(found))
-
-
-def _notes(sentences: Iterable[str]) -> str:
-    notes = items(sentences, "gpuviz-notes")
-    return html('<div class="gpuviz-warning" role="note">{}</div>', notes) if notes else ""
+    parts = [items(map(Cell, found.notes))] if found.notes else []
+    shown = parts_html([*parts, *_parts(found)], "h3")
+    return html("<div><b>{}</b></div>\n{}", headline(found), shown)
 
 
 def headline(found: "Differences") -> str:
@@ -137,22 +147,21 @@ def headline(found: "Differences") -> str:
     return text[:1].upper() + text[1:] or NO_DIFFERENCE
 
 
-def diff_body(found: "Differences") -> str:
-    """Return the findings and tables of a comparison as HTML."""
-    parts = [_findings(found)]
-    parts += [_waterfall(found, device) for device in _devices(found)]
-    parts += [
-        _section(heading, columns, rows.to_pylist())
-        for heading, columns, rows in (
-            ("Totals", _TOTALS, found.totals),
-            ("Kernels", _KERNELS, found.kernels),
-            ("Copies", _COPIES, found.copies),
-            ("Host waits", _WAITS, found.waits),
-            ("Idle time of the GPU by cause", _IDLE, found.idle),
-            ("Settings and versions", _SETTINGS, found.settings),
-        )
-    ]
-    return joined(filter(None, parts), "\n")
+def _parts(found: "Differences") -> list[Part]:
+    """Return the findings and tables of a comparison."""
+    parts = _findings(found)
+    for device in _devices(found):
+        parts += _waterfall(found, device)
+    for title, columns, rows in (
+        ("Totals", _TOTALS, found.totals),
+        ("Kernels", _KERNELS, found.kernels),
+        ("Copies", _COPIES, found.copies),
+        ("Host waits", _WAITS, found.waits),
+        ("Idle time of the GPU by cause", _IDLE, found.idle),
+        ("Settings and versions", _SETTINGS, found.settings),
+    ):
+        parts += _section(title, columns, rows.to_pylist())
+    return parts
 
 
 def _title(found: "Differences") -> str:
@@ -176,28 +185,22 @@ def _devices(found: "Differences") -> list[int]:
     return sorted(set(found.waterfall["device"].to_pylist()))
 
 
-def _findings(found: "Differences") -> str:
+def _findings(found: "Differences") -> list[Part]:
     """Return what costs more than before, each with its largest causes."""
-    shown = items(map(_finding, found.findings), "gpuviz-differences")
-    return html("<h3>Costs more than before</h3>\n{}", shown) if shown else ""
+    if not found.findings:
+        return []
+    return [heading("Costs more than before"), items(map(_finding, found.findings))]
 
 
-def _finding(each: "Finding") -> str:
-    causes = items(
-        (html("{}: {}", line.amount, code_and_site(line.source, line.site)) for line in each.lines),
-        "gpuviz-differences__causes",
+def _finding(each: "Finding") -> Line:
+    causes = (
+        Cell(f"{line.amount}:", code=line.source.strip(), place=line.site) for line in each.lines
     )
-    return html(
-        "<b>{}</b> <small>{} · {}</small><br>{}{}",
-        with_code(each.title),
-        each.certainty,
-        each.rule,
-        with_code(each.reason),
-        causes,
-    )
+    title = Cell(each.title, place=f"{each.certainty} \N{MIDDLE DOT} {each.rule}")
+    return Line((title,), more=(Cell(each.reason), *causes))
 
 
-def _waterfall(found: "Differences", device: int) -> str:
+def _waterfall(found: "Differences", device: int) -> list[Part]:
     """Return the steps from one peak to the other as a table, a bar for each line."""
     peaks = [
         row
@@ -211,46 +214,46 @@ def _waterfall(found: "Differences", device: int) -> str:
     for row in rows:
         levels.append(levels[-1] + row["change"])
     largest = max(*levels, after, 1)
-    body = [_step(html("<b>Peak before</b>"), "", "", before, bar(before, 0, largest, "program"))]
+    body = [_peak("Peak before", before, largest)]
     for row, level in zip(shown, levels, strict=False):
-        grown = row["change"] > 0
-        drawn = bar(
-            min(level, level + row["change"]),
-            abs(row["change"]),
-            largest,
-            "allocator" if grown else "program",
-        )
-        cells = _where(row), row["status"], signed(row["change"], "B"), level + row["change"]
-        body.append(_step(*cells, drawn))
+        change = row["change"]
+        start = min(level, level + change)
+        responsible = "allocator" if change > 0 else "program"
+        line, was = _where(row)
+        cells = line, Cell(row["status"]), Cell(signed(change, "B")), of_bytes(level + change)
+        bar = Bar(start / largest, abs(change) / largest, responsible)
+        body.append(Line(cells, bar=bar, more=was))
     if rest:
         change = sum(row["change"] for row in rest)
         label = format_counted(len(rest), "more line")
-        body.append(_step(label, "", signed(change, "B"), after, ""))
-    body.append(_step(html("<b>Peak after</b>"), "", "", after, bar(after, 0, largest, "program")))
+        body.append(Line((Cell(label), Cell(), Cell(signed(change, "B")), of_bytes(after))))
+    body.append(_peak("Peak after", after, largest))
     of = f" of device {device}" if len(_devices(found)) > 1 else ""
-    names = ("Line", "Status", "Change", "Bytes", BAR_HEADING)
-    heading = f"Peak of memory{of}, from before to after"
-    return html("<h3>{}</h3>\n{}", heading, table(heading, names, body))
+    title = f"Peak of memory{of}, from before to after"
+    return [heading(title), table(title, ("Line", "Status", "Change", "Bytes"), body)]
 
 
-def _step(label: str, status: str, change: str, size: int, drawn: str) -> "tuple[str | Cell, ...]":
-    return label, status, change, Cell(format_bytes(size), f"{format_count(size)} B"), drawn
+def _peak(label: str, size: int, largest: int) -> Line:
+    bar = Bar(size / largest, 0, "program")
+    return Line((Cell(label), Cell(), Cell(), of_bytes(size)), bar=bar)
 
 
-def _where(row: Row) -> str:
-    text = code_and_site(row["source"] or row["before_source"], row["site"] or row["before_site"])
+def _where(row: Row) -> tuple[Cell, tuple[Cell, ...]]:
+    """Return a line, and what it was before if it was edited."""
+    line = of_line(row["source"] or row["before_source"], row["site"] or row["before_site"])
     if row["status"] != "edited":
-        return text
-    return html("{}<br>was {}", text, code_and_site(row["before_source"], row["before_site"]))
+        return line, ()
+    was = Cell("was", code=row["before_source"].strip(), place=row["before_site"])
+    return line, (was,)
 
 
-def _section(heading: str, columns: "_Columns", rows: list[Row]) -> str:
+def _section(title: str, columns: "_Columns", rows: list[Row]) -> list[Part]:
     if not rows:
-        return ""
+        return []
     cells = ([cell(row) for cell in columns.values()] for row in rows[:_MOST_ROWS])
     more = len(rows) - _MOST_ROWS
-    rest = html("<p>{}</p>", format_counted(more, "more row")) if more > 0 else ""
-    return html("<h3>{}</h3>\n{}{}", heading, table(heading, list(columns), cells), rest)
+    rest = [text(format_counted(more, "more row"))] if more > 0 else []
+    return [heading(title), table(title, list(columns), cells), *rest]
 
 
 _Columns = dict[str, Callable[[Row], str]]

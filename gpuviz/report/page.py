@@ -13,22 +13,26 @@ from typing import TYPE_CHECKING, BinaryIO
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.conclusions.store import for_report
+from gpuviz.data.conclusions import marked
 from gpuviz.formats.arrow_stream import TABLE_SUFFIX
 from gpuviz.formats.gpuviz import append_conclusions, write_archive
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.present.markup import facts_list, items, page, panel, part, trusted
-from gpuviz.report.device_part import device_part
-from gpuviz.report.facts import environment, facts, label, name, notes, overview, title
+from gpuviz.present.markup import page, section_html, trusted
+from gpuviz.present.section_table import section_table
+from gpuviz.report.facts import label, name, notes, overview, title
 from gpuviz.report.redaction import redact as redacted
 from gpuviz.report.reduction import Shown, cut, reduce
+from gpuviz.report.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
     from markupsafe import Markup
 
+    from gpuviz.present.section import Section
     from gpuviz.recording import Recording
 
 # A multiple of 3, so that the base64 pieces can be concatenated.
@@ -139,8 +143,9 @@ class Page(Archive):
     def _around(self) -> tuple[bytes, bytes]:
         """The parts of the page before and after the archive, which gets the conclusions."""
         shown = self.shown
-        before, after = _text(shown)
-        conclusions = for_report(shown.recording)
+        by_device = sections(shown.recording)
+        before, after = _text(shown, by_device)
+        conclusions = for_report(shown.recording, section_table(by_device))
         self._written.result()
         append_conclusions(self._file, conclusions)
         return before.encode(), after.encode()
@@ -170,7 +175,7 @@ def _write(file: BinaryIO, recording: "Recording") -> int:
     return file.tell()
 
 
-def _text(shown: Shown) -> tuple[str, str]:
+def _text(shown: Shown, by_device: "list[tuple[int, list[Section]]]") -> tuple[str, str]:
     """Return the text of the page before and after the embedded recording."""
     recording = shown.recording
     script = static("report.js")
@@ -180,19 +185,17 @@ def _text(shown: Shown) -> tuple[str, str]:
             "the front-end bundle contains a closing tag of its own element; rebuild the extension"
         )
     summaries = [summarize(recording, device) for device in recording.devices]
-    about = facts_list(facts(recording, summaries) | environment(recording))
     return page(
         "report.html",
         policy=policy(style, script),
         title=title(recording),
         style=style,
         label=label(recording),
-        notes=items(notes(recording), "gpuviz-notes"),
+        notes=notes(recording),
         name=name(recording),
         overview=overview(recording, summaries),
-        summaries=summaries,
-        devices=[device_part(recording, each.device, each.title) for each in summaries],
-        environment=panel("Environment", part("environment", about), slug="environment"),
+        has_devices=bool(summaries),
+        sections=[section_html(each, device) for device, found in by_device for each in found],
         window="" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
         script=script,
     )
@@ -221,9 +224,10 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def embedded(recording: "Recording") -> str:
-    """Return the recording's ``.gpuviz`` file as base64."""
+def embedded(recording: "Recording", shown_sections: "pa.Table") -> str:
+    """Return the recording's ``.gpuviz`` file with the sections of its page as base64."""
     with tempfile.TemporaryFile(prefix="gpuviz-") as file:
         write_archive(file, recording, derived_for_file(recording))
+        append_conclusions(file, marked({"sections": shown_sections}, recording))
         file.seek(0)
         return base64.b64encode(file.read()).decode()

@@ -2,9 +2,11 @@ import { Scope } from "../base/scope.ts";
 import type { Corresponding } from "../model/correspondence.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
 import { readInto } from "../model/reading.ts";
+import { sectionsIn, type Section } from "../model/sections.ts";
 import { comparedView } from "../view/compared_view.ts";
-import { adoptSections } from "../view/conclusions.ts";
 import { Frames } from "../view/frames.ts";
+import { drawLines } from "../view/sections_view.ts";
+import { ArrowTable } from "../wire/arrow.ts";
 import { sourceOfBase64 } from "../wire/byte_source.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
 import { readAddress } from "./address.ts";
@@ -25,6 +27,13 @@ async function read(id: string, news: (share: number) => void): Promise<GrowingR
   return recording;
 }
 
+/** The sections about both recordings, which the page also has for readers without scripts. */
+function sectionsOfPage(): readonly Section[] {
+  const text = document.getElementById("gpuviz-sections")?.textContent ?? "";
+  const stream = Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0));
+  return [...sectionsIn(new ArrowTable("sections", stream)).values()].flat();
+}
+
 /** Shows the two recordings of the page on aligned axes, one device at a time. */
 async function start(): Promise<void> {
   const reading = new Scope();
@@ -38,9 +47,10 @@ async function start(): Promise<void> {
   const frames = new Frames();
   const charts = document.querySelector<HTMLElement>("[data-charts]");
   const controls = document.getElementById("gpuviz-controls");
-  const about = document.getElementById("gpuviz-about");
+  const sections = sectionsOfPage();
+  document.getElementById("gpuviz-about")?.remove();
   const choice = document.querySelector<HTMLSelectElement>("#gpuviz-device");
-  if (charts === null || controls === null || about === null) {
+  if (charts === null || controls === null) {
     return;
   }
   const first = Number(charts.dataset["charts"]);
@@ -52,7 +62,9 @@ async function start(): Promise<void> {
     const contents = [before.contentsOf(device), after.contentsOf(device)] as const;
     const view = comparedView(places, frames, contents, found);
     shown.use(view.scope);
-    adoptSections(shown, view, about);
+    for (const { name, title, lines } of sections) {
+      drawLines(shown, view.drawer.add(shown, name, title), lines, [], () => undefined);
+    }
     view.drawer.prefer("changes");
     const { address } = readAddress(location.hash);
     showAddress(view, address);

@@ -107,17 +107,12 @@ export class Drawer {
   }
 
   /** Adds a panel with its tab at its place among the others; it ends with the scope. */
-  add(
-    scope: Scope,
-    name: string,
-    title: string,
-    root: HTMLElement = element("div", ""),
-  ): HTMLElement {
+  add(scope: Scope, name: string, title: string): HTMLElement {
     const id = `gpuviz-panel-${(created += 1)}`;
-    root.classList.add("gpuviz-drawer__panel");
+    const root = element("div", "gpuviz-drawer__panel");
     Object.assign(root, { id, role: "tabpanel", tabIndex: 0, ariaLabel: title });
     root.dataset["panel"] = name;
-    root.querySelector(":scope > h3") ?? root.prepend(element("h3", "gpuviz-drawer__title", title));
+    root.append(element("h3", "gpuviz-drawer__title", title));
     const tab = actionButton(this.#scope, title, "", () => this.open(name));
     tab.className = "gpuviz-drawer__tab";
     tab.role = "tab";

@@ -60,7 +60,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `${chart.title || "Measured"}: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
       list.replaceChildren(
-        ...[...valuesOf(found), ...idleIn(found, chart)].map(([term, value]) => {
+        ...[...valuesOf(found, chart), ...idleIn(found, chart)].map(([term, value]) => {
           const entry = element("div", "");
           entry.append(element("dt", "", term), element("dd", "", value));
           return entry;
@@ -120,9 +120,11 @@ function idleIn({ fromNs, toNs }: Measurement, chart: ChartContext): Values {
   return text === "" ? [] : [["GPU idle", text]];
 }
 
-function valuesOf(found: Measurement): Values {
+function valuesOf(found: Measurement, chart: ChartContext): Values {
   const { busy, fromNs, toNs } = found;
-  const length = Math.max(toNs - fromNs, 1);
+  const unseenNs = chart.gpu.unseen.timeIn(fromNs, toNs);
+  const length = Math.max(toNs - fromNs - unseenNs, 1);
+  const shareOf = (timeNs: number): string => formatShare(Math.min(timeNs / length, 1));
   const memory = [
     ["peak allocated", formatBytes(found.peakBytes)],
     [
@@ -139,8 +141,9 @@ function valuesOf(found: Measurement): Values {
       : `${formatShare(busy.overlapNs / busy.copyNs)} of ${formatDuration(busy.copyNs)} of copying`;
   return [
     ...memory,
-    ["GPU busy", `${formatShare(busy.busyNs / length)} (${formatDuration(busy.busyNs)})`],
-    ["kernels", `${formatShare(busy.kernelNs / length)} (${formatDuration(busy.kernelNs)})`],
+    ...(unseenNs > 0 ? [["streams not recorded", formatDuration(unseenNs)] as const] : []),
+    ["GPU busy", `${shareOf(busy.busyNs)} (${formatDuration(busy.busyNs)})`],
+    ["kernels", `${shareOf(busy.kernelNs)} (${formatDuration(busy.kernelNs)})`],
     ["host copies under kernels", overlap],
     ...(busy.deviceCopyNs === 0
       ? []

@@ -133,7 +133,7 @@ export function tablesView(
         (hasMemory && !OF_GPU.includes(part)) || (hasGpu && !part.isOfMemory),
       );
     }
-    drawer.prefer("lines");
+    drawer.prefer("request", "lines");
   };
   offer();
   refresh();

@@ -103,6 +103,19 @@ class Search {
         }
     }
 
+    // Adds what objects refer to without showing it.
+    void add_hidden(const nb::list& objects, const nb::list& counts, const nb::list& pairs) {
+        graph_.skip(objects.ptr());
+        for (std::size_t each = 0; each < nb::len(objects); ++each) {
+            // Python counts one reference more, of the list.
+            graph_.add_references(objects[each].ptr(), nb::cast<std::int64_t>(counts[each]) - 1);
+        }
+        for (const nb::handle each : pairs) {
+            const auto [holder, held] = nb::cast<std::tuple<std::size_t, std::size_t>>(each);
+            graph_.add_hidden(objects[holder].ptr(), objects[held].ptr());
+        }
+    }
+
     void run() {
         if (!find_early()) {
             for (PyObject* const object : all_objects()) {
@@ -274,9 +287,11 @@ class Search {
 };
 
 nb::object find_holders(const nb::list& types, nb::handle numpy_array, const nb::list& skipped,
-                        const nb::list& names, const nb::handle& wanted) {
+                        const nb::list& names, const nb::handle& wanted,
+                        const std::tuple<nb::list, nb::list, nb::list>& hidden) {
     const NoCollection disabled;
     Search search(types, numpy_array, skipped, names, wanted);
+    std::apply([&](const auto&... lists) { search.add_hidden(lists...); }, hidden);
     search.run();
     return search.result();
 }
@@ -295,15 +310,18 @@ nb::object fields_of(nb::handle object) {
 void bind_holders(nb::module_& m) {
     m.def(
         "find_holders", &find_holders, "types"_a, "numpy_array"_a.none(), "skipped"_a, "names"_a,
-        "wanted"_a.none(),
+        "wanted"_a.none(), "hidden"_a,
         nb::sig("def find_holders(types: list[Any], numpy_array: type | None, skipped: list[Any], "
-                "names: list[Any], wanted: list[int] | None) -> tuple[list[Any], list[Any], "
-                "int]"),
+                "names: list[Any], wanted: list[int] | None, hidden: tuple[list[Any], list[int], "
+                "list[tuple[int, int]]]) -> tuple[list[Any], list[Any], int]"),
         "Find what keeps the instances of `types` alive, without running Python code.\n\n"
         "`types` has tuples of a class and the descriptors of its address and size, subclasses "
         "first; `names` has tuples of a dict, its tier in ascending order, and whether it "
         "copies references of a running frame. With `wanted`, only owners of these addresses "
-        "are looked for. Return the owners (object, address, size, paths, dominators, whether "
+        "are looked for. `hidden` has references that objects do not show: the objects, by how "
+        "much the references to each are more than Python counts, and pairs of positions of a "
+        "holder and what it holds. Return the owners (object, address, size, paths, dominators, "
+        "whether "
         "a cycle keeps it), the labels of paths, and the "
         "number of objects visited.");
     m.def("fields_of", &fields_of, "object"_a.none(),

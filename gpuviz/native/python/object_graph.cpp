@@ -250,6 +250,11 @@ void ObjectGraph::expand(PyObject* object) {
     if (kind.traverse != nullptr && (kind.is_gc == nullptr || kind.is_gc(object) != 0)) {
         kind.traverse(object, &visit_edge, this);
     }
+    if (const auto hidden = hidden_.find(object); hidden != hidden_.end()) {
+        for (PyObject* const held : hidden->second) {
+            visit_edge(held, this);
+        }
+    }
     order_.push_back(object);
     degrees_.push_back(static_cast<std::uint32_t>(edges_.size() - before));
     if (failed_) {
@@ -346,7 +351,9 @@ ObjectGraph::Held ObjectGraph::held(std::span<const std::uint32_t> wanted) {
             pages_.id_of(object), static_cast<std::uint32_t>(result.objects.size()));
         if (is_new) {
             result.objects.push_back(object);
-            result.unseen.push_back(references(object));
+            const auto uncounted = uncounted_.find(object);
+            result.unseen.push_back(references(object) +
+                                    (uncounted == uncounted_.end() ? 0 : uncounted->second));
         }
         return entry->second;
     };

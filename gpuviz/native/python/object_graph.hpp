@@ -103,6 +103,10 @@ class ObjectGraph {
     // Visits neither `object` nor, through it, what it refers to.
     void skip(PyObject* object);
     void add(const Names& names);
+    // Adds a reference that `holder` does not show to the garbage collector.
+    void add_hidden(PyObject* holder, PyObject* held) { hidden_[holder].push_back(held); }
+    // Corrects the number of references to an object by those that Python does not count.
+    void add_references(PyObject* object, std::int64_t count) { uncounted_[object] += count; }
     // Visits what small containers hold that is reachable from `tier`.
     void walk_small(int tier);
     // Visits the smallest large container and what it leads to; false if there is none.
@@ -143,6 +147,8 @@ class ObjectGraph {
 
     std::vector<OwnerType> types_;
     PyTypeObject* numpy_array_;
+    std::unordered_map<PyObject*, std::vector<PyObject*>> hidden_;
+    std::unordered_map<PyObject*, std::int64_t> uncounted_;
     ObjectPages pages_;
     std::unordered_map<PyTypeObject*, Kind> kinds_;
     std::array<Kind, 1024> kind_cache_;

@@ -155,7 +155,7 @@ def test_view_opens_a_report_as_it_is(folder, browser):
 
 def test_report_opens_what_it_wrote_if_asked(folder, browser):
     environment, note = browser
-    files = ["run.gpuviz", "-o", "run.html", "--open"]
+    files = ["run.gpuviz", "--open"]
     done = run([GPUVIZ, "report", *files], folder, environment=environment)
 
     assert (done.returncode, done.stdout) == (0, "Wrote run.html\n")

@@ -288,6 +288,20 @@ def test_the_latest_recording_is_meant():
         gpuviz.leaks(device=3)
 
 
+def test_what_keeps_the_memory_of_a_line_is_named_while_it_is_recorded():
+    gpu = gpuviz.SimulatedGPU(memory=1 << 40, real_time=False)
+    kept = [gpu.empty(300 << 30)]  # so that no array of another test has the same address
+    with gpuviz.record(device=gpu) as recorder:
+        a_list(gpu, kept)
+        (row,) = gpuviz.leaks().to_pylist()
+
+    assert row["kept_by"].startswith("local `kept` of the running test_what_keeps_")
+    assert f"Kept alive by {row['kept_by']}." in findings_text(
+        growth_of(pa.Table.from_pylist([row]))
+    )
+    assert recorder.recording.leaks()["kept_by"].to_pylist() == [""]
+
+
 def test_without_a_recording_there_are_no_leaks_to_list(monkeypatch):
     monkeypatch.setattr(Recorder, "_latest", None)
 

@@ -30,9 +30,10 @@ MIB = 1 << 20
 def titles_of_page(recording):
     """Return the titles in the panel of each device, in its order."""
     found = []
-    for part in build_page(recording).split("<article ")[1:]:
-        section = part.partition('data-panel="findings"')[2].partition("</section>")[0]
-        found += titles(r'data-item="\d+"[^>]*><strong>(.*?)</strong>', section)
+    for section in re.findall(
+        r'id="findings-\d+">(.*?)</section>', build_page(recording), re.DOTALL
+    ):
+        found += titles(r'gpuviz-finding--\w+"><strong>(.*?)</strong>', section)
     return found
 
 
