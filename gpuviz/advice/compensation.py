@@ -141,7 +141,7 @@ def _compensated(recording: "RecordingData") -> _Compensated | None:
         least_ns=least,
         most_ns=most,
         own_ns=costs.own,
-        tracing_ns=int(costs.tracing.sum()),
+        tracing_ns=int(costs.tracing.sum()) + costs.overhead,
     )
     made = _Moved(schedule, moved).recording()
     work, calls = (_recorded(recording, made, columns) for columns in (_WORK, _CALLS))
