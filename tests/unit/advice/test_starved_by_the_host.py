@@ -227,7 +227,7 @@ def with_samples(recording, *, of_every=1, state="working", line=30, holder=""):
         | {"holder": 99, "samples": 1}
         for begin, end in [gap for gap in gaps if gap[1] - gap[0] > 250_000][::of_every]
     ]
-    unnamed = {"module": "", "phase": "", "forward_frame": 0}
+    unnamed = {"module": "", "phase": "", "forward_frame": 0, "differentiable": 0}
     added = {
         "frames": [frame],
         "stacks": [{"id": stack, "frames": [1000], "user_frame": 1000, **unnamed}],
