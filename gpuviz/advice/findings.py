@@ -42,6 +42,10 @@ from gpuviz.advice.rules import (
     r46_same_bytes_twice,
     r47_compiled_kernels,
     r49_grown_by_concatenation,
+    r50_loss_kept_with_its_graph,
+    r51_inference_with_gradients,
+    r52_checkpointed_activations,
+    r53_optimizer_memory,
     r54_hidden_synchronization,
     r56_staged_copies,
 )
@@ -76,6 +80,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     Of two that save the same bytes, the earlier is easier to follow.
     """
     return (
+        r50_loss_kept_with_its_graph.find,
+        r51_inference_with_gradients.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,
@@ -88,6 +94,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r30_dead_write.find,
         r33_wider_type.find,
         r05_temporary_idleness.find,
+        r53_optimizer_memory.find,
+        r52_checkpointed_activations.find,
     )
 
 

@@ -78,6 +78,7 @@ DEFAULTS = {
     ("stacks", "module"): "",
     ("stacks", "phase"): "",
     ("stacks", "forward_frame"): 0,
+    ("stacks", "differentiable"): 0,
     ("streams", "kind"): "unknown",
     ("streams", "priority"): 0,
     ("streams", "created"): 0,
@@ -232,6 +233,7 @@ def schemas() -> "dict[str, pa.Schema]":
       as ``layer3.5.conv2``, and ``phase`` the part of a training step; both are empty if unknown or
       if there is none. Of the work of a backward pass, ``module`` is that of the forward work whose
       gradients it computes, and ``forward_frame`` is the user's frame there; otherwise it is 0.
+      ``differentiable`` is 1 if autograd recorded the work, so that a backward pass could follow.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
       is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
@@ -321,6 +323,7 @@ _COLUMNS = {
         "module": "text",
         "phase": "enum",
         "forward_frame": "uint32",
+        "differentiable": "uint8",
     },
     "frames": {
         "id": "uint32",
