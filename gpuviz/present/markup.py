@@ -133,8 +133,3 @@ def inline_table(
 ) -> Markup:
     """Return a table for a notebook, with a style for each column."""
     return part("table", headings, list(map(tuple, rows)), styles)
-
-
-def items(parts: Iterable[str], css_class: str) -> Markup:
-    """Return an HTML list; empty without parts."""
-    return part("items", list(parts), css_class)
