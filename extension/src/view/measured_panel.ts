@@ -3,7 +3,6 @@ import type { Scope } from "../base/scope.ts";
 import { idleText } from "../model/gpu_description.ts";
 import { measure, type Measurement } from "../model/measurement.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { copyText } from "./copy_text.ts";
 import { actionButton, element } from "./dom.ts";
 
 const LONGEST_NAME = 60;
@@ -26,15 +25,6 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
   const keep = actionButton(scope, "Keep", "Keep the span under this name, also in the link", () =>
     selection.keep(name.value.trim() || `span ${kept.value.length + 1}`),
   );
-  const command = actionButton(
-    scope,
-    "Copy command",
-    "The command that writes this span as a recording of its own",
-    () => {
-      copyText(commandFor(measured.value, chart.title === ""));
-      chart.say("Copied.");
-    },
-  );
   const clear = actionButton(scope, "Clear", "Also: Escape", () => {
     measured.value = undefined;
   });
@@ -47,7 +37,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
     event.stopPropagation();
   });
   const list = element("dl", "gpuviz-measured__values");
-  panel.append(text, name, keep, command, clear, list);
+  panel.append(text, name, keep, clear, list);
   const spans = element("div", "gpuviz-measured__kept", { role: "group", ariaLabel: "Kept spans" });
   scope.append(parent, panel, spans);
   scope.follow(() => {
@@ -99,16 +89,6 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       name.select();
     }
   };
-}
-
-/** The command that writes a span; the page knows its file only where it is a file's page. */
-function commandFor(
-  span: { readonly fromNs: number; readonly toNs: number } | undefined,
-  isOnly: boolean,
-): string {
-  const [file = "RECORDING.gpuviz"] = (isOnly && /[^/]+\.html$/.exec(location.pathname)) || [];
-  const quoted = `'${decodeURIComponent(file).replaceAll("'", "'\\''")}'`;
-  return `gpuviz convert ${quoted} span.gpuviz --range ${span?.fromNs}ns:${span?.toNs}ns`;
 }
 
 type Values = (readonly [name: string, value: string])[];
