@@ -12,19 +12,19 @@ import signal
 import sys
 from pathlib import Path
 
+from gpuviz.errors import FormatError
+from gpuviz.terminal import write_line
+
 LARGEST_BYTES = 4 << 30
 
 
 def main(target: Path, limit_s: float, *sources: Path) -> int:
     """Convert files; return the exit code."""
     from gpuviz.conclusions.store import for_report
-    from gpuviz.errors import FormatError
     from gpuviz.formats.gpuviz import write_conclusions
-    from gpuviz.present.section_table import section_table
     from gpuviz.recording import load
     from gpuviz.recording_diff import diff
-    from gpuviz.report.sections import sections
-    from gpuviz.terminal import write_line
+    from gpuviz.report.sections import sections_table
 
     memory_bytes = _bound(limit_s)
     try:
@@ -34,7 +34,7 @@ def main(target: Path, limit_s: float, *sources: Path) -> int:
         recording = load(sources[0])
         if target.suffix == ".zip":
             with target.open("xb") as file:
-                write_conclusions(file, for_report(recording, section_table(sections(recording))))
+                write_conclusions(file, for_report(recording, sections_table(recording)))
         else:
             recording.save(target)
     except FormatError as error:
