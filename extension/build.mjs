@@ -14,7 +14,7 @@ const { values } = parseArgs({
   options: { version: { type: "string", default: "0.0.0" }, watch: { type: "boolean" } },
 });
 
-const LARGEST_WIDGET_BYTES = 184_000;
+const LARGEST_WIDGET_BYTES = 186_000;
 
 /** A page of ours has one palette; in a notebook it belongs to our elements, and classes choose. */
 const DARK = ".gpuviz-theme--dark";
@@ -60,7 +60,10 @@ const options = {
 };
 
 const pages = [
-  { ...options, entryPoints: { report: "src/report/index.ts", diff: "src/diff/index.ts" } },
+  {
+    ...options,
+    entryPoints: { report: "src/report/index.ts", compared: "src/report/compared.ts" },
+  },
   {
     ...options,
     entryPoints: { widget: "src/widget/index.ts" },
@@ -126,6 +129,7 @@ if (values.watch) {
   const contents = built.flatMap(({ metafile }) => packagesIn(metafile));
   await buildLabExtension(values.version);
   await pressScript("../gpuviz/static/report.js");
+  await pressScript("../gpuviz/static/compared.js");
   const size = await pressScript("../gpuviz/static/widget.js");
   console.log(`widget.js: ${size} bytes`);
   if (size > LARGEST_WIDGET_BYTES) {

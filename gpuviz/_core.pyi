@@ -162,9 +162,9 @@ class Session:
     One recording: a ring for each device, the thread that drains them into columns, and the call stacks.
     """
 
-    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, compares_sources: bool = False, guards_pages: bool = False, host_samples: bool = False) -> None:
+    def __init__(self, *, ring_capacity: int = 65536, interval_ms: float = 5.0, max_stacks: int = 131072, stack_depth: int = 64, launch_blocks: bool = False, checks_pinned: bool = False, guards_pages: bool = False, host_samples: bool = False) -> None:
         """
-        `ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call stacks off; with `launch_blocks` the blocks that launches touch are found; with `compares_sources` pinned memory that copies read is compared, with `guards_pages` that of copies is protected.
+        `ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call stacks off; with `launch_blocks` the blocks that launches touch are found; with `checks_pinned` pinned memory that copies read is compared and that they fill is watched, with `guards_pages` that of copies is protected.
         """
 
     def sink(self, device: int) -> EventRing:
@@ -283,11 +283,15 @@ class Session:
 
     @property
     def comparison_ns(self) -> int:
-        """Time that comparing pinned memory took."""
+        """Time that comparing and watching pinned memory took."""
 
     @property
     def skipped_comparisons(self) -> int:
         """Copies whose pinned memory was not compared."""
+
+    @property
+    def unwatched_copies(self) -> int:
+        """Copies to pinned memory that was not watched."""
 
     @property
     def sampler_cpu_ns(self) -> int: ...
@@ -346,6 +350,11 @@ class CuptiTracer:
     def stop(self) -> None:
         """Wait until everything that the GPU has completed is in the log."""
 
+    def pause(self) -> int:
+        """
+        Detach until start() is called again; return when the last call can have been recorded, in ns on CLOCK_MONOTONIC.
+        """
+
     def flush(self) -> None:
         """Move completed records to the log now."""
 
@@ -358,6 +367,18 @@ class CuptiTracer:
     @property
     def records(self) -> int:
         """Records delivered by CUPTI."""
+
+    @property
+    def calls(self) -> int:
+        """Rows of `api_calls`."""
+
+    @property
+    def own_ns(self) -> int:
+        """How long gpuviz worked in these calls."""
+
+    @property
+    def attach_ns(self) -> int:
+        """How long CUPTI attached and detached, in ns."""
 
     @property
     def reads_arguments(self) -> bool:
@@ -565,6 +586,9 @@ class CachingAllocator(Allocator):
         """
         Return the segments in the shape of torch.cuda.memory_snapshot, with stack ids.
         """
+
+    def releasable_bytes(self) -> int:
+        """Return the bytes that empty_cache() would release now."""
 
     def reset_peak_stats(self) -> None: ...
 
@@ -1331,6 +1355,17 @@ class SimulatedGpu:
 
     def detach(self) -> None:
         """Wait for pending GPU activities, and stop recording."""
+
+    def pause(self) -> None:
+        """
+        Record nothing until resume() but the end of work that was launched before.
+        """
+
+    def resume(self) -> None: ...
+
+    @property
+    def recorded_calls(self) -> int:
+        """Rows of `api_calls` since attach()."""
 
     def set_clock_of(self, session: Session) -> None:
         """Give ranges of a session this GPU's times, until stop_clock_of()."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpuviz import server
 from gpuviz.data import codes
+from gpuviz.data.call_stacks import BACKWARD_OF, NO_STACK
 from gpuviz.data.derived import DERIVED_VERSION
 from gpuviz.notebook import comms
 
@@ -87,10 +88,13 @@ TYPESCRIPT_CODES = {
 }
 TYPESCRIPT_VALUES = {
     "DERIVED_VERSION": DERIVED_VERSION,
+    "BACKWARD_OF": BACKWARD_OF,
+    "NO_STACK": NO_STACK,
     # Names in the page config of JupyterLab, and the target of the panel's comm.
     "DEVICES_OPTION": server.PAGE_OPTION,
     "RECORDINGS_OPTION": server.RECORDINGS_PAGE_OPTION,
     "FINDINGS_OPTION": server.FINDINGS_PAGE_OPTION,
+    "COMPARISONS_OPTION": server.COMPARISONS_PAGE_OPTION,
     "PANEL_TARGET": comms.TARGET,
 }
 

@@ -1,40 +1,54 @@
-"""Writes the tables in docs/explanation/performance.md from what the benchmarks measured.
+"""Writes the tables in docs/explanation/performance.md from what was measured.
 
 Usage: python -m scripts.generate_performance [--check]. A table is between the marks of its
-benchmark, ``<!-- measured: NAME -->`` and ``<!-- end -->``; its rows are those of NAME.json, which
-`tests.benchmarks` saved. With ``--check`` nothing is written, and the exit status is 1 if the
-page is out of date.
+benchmark, ``<!-- measured: NAME -->`` and ``<!-- end -->``. Its rows are those of NAME.json, which
+`tests.benchmarks` saved, or else those of NAME in earlier.json: runs that were not saved. With
+``--check`` nothing is written, and the exit status is 1 if the page is out of date.
 """
 
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
 MEASURED = ROOT / "tests" / "benchmarks" / "measured"
-_MARKED = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+EARLIER = ROOT / "tests" / "benchmarks" / "earlier.json"
+MARKED = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(name: str) -> str:
     """Return the rows of a benchmark, with the date and the machine."""
-    found = json.loads((MEASURED / f"{name}.json").read_text(encoding="utf-8"))
-    lines = [
-        f"`python -m tests.benchmarks {name}` on {found['date']}: {found['machine']}.",
-        "",
-        "| | measured | bound |",
-        "| --- | --- | --- |",
-    ]
-    for what, bound, value, is_within in found["rows"]:
+    path = MEASURED / f"{name}.json"
+    if path.exists():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        source = f"`{found['command']}` on {found['date']}: {found['machine']}."
+        return _drawn(source, ["what", "measured", "bound"], _marked(found["rows"]))
+    found = json.loads(EARLIER.read_text(encoding="utf-8"))[name]
+    command = f", `{found['command']}`" if found["command"] else ""
+    source = f"{found['date']}{command}: {found['machine']}. Transcribed: the run was not saved."
+    return _drawn(source, found["header"], found["rows"])
+
+
+def _marked(rows: list[Any]) -> Iterator[list[str]]:
+    """Yield the cells of saved rows, with those in bold that miss their bound."""
+    for what, bound, value, is_within in rows:
         shown = value if is_within else f"**{value}**"
-        lines.append(f"| {what} | {shown} | {'' if bound == 'no bound' else bound} |")
-    return "\n".join(lines)
+        yield [what, shown, "" if bound == "no bound" else bound]
+
+
+def _drawn(source: str, header: list[str], rows: Any) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    drawn = (f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
+    return "\n".join([source, "", *drawn])
 
 
 def generated(text: str) -> str:
     """Return the page with all tables."""
-    return _MARKED.sub(lambda mark: f"{mark[1]}\n{table(mark[2])}\n\n{mark[3]}", text)
+    return MARKED.sub(lambda mark: f"{mark[1]}\n{table(mark[2])}\n\n{mark[3]}", text)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Lines that allocate arrays: those of helper functions give way to their callers."""
+"""Lines that allocate and use arrays: those of helper functions give way to their callers."""
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,19 @@ class Callers:
         """Return the call site and the source of a block's line; None if unknown."""
         frame = self._frames[int(self._number[block])]
         return None if frame is None else (frame.site, frame.source)
+
+    def line_of_use(self, block: int, stack: int) -> tuple[str, str]:
+        """Return the call site and the source of a use, by the call stack of the use.
+
+        It is the line of the function that made the block, where a ``del`` or an allocation can be
+        written, if the use is within a call from it.
+        """
+        frame = self._frames[int(self._number[block])]
+        if frame is not None and not self._stacks.has_forward_line(stack):
+            for user in self._own(stack):
+                if _function(user) == _function(frame):
+                    return user.site, user.source
+        return self._stacks.call_site(stack)
 
     def _called_from(self, stacks: list[int]) -> "dict[tuple[str, str], set[str]]":
         """Return the lines that call each function of the program that allocates."""

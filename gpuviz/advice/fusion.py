@@ -112,8 +112,12 @@ class _Fusion:
         label = _components(len(self._call), source, target)
         kept = ~self._is_left_to_reductions(label, source, target)
         source, target, size = source[kept], target[kept], size[kept]
+        # An array that is read after work in between is written in any case.
+        part = self._parts(_components(len(self._call), source, target), source, target)
+        kept = ~np.isin(source, source[part[source] != part[target]])
+        source, target, size = source[kept], target[kept], size[kept]
         label = _components(len(self._call), source, target)
-        label[~self._keeps_inputs(label, source, target)[label]] = -1
+        label[~self._work_between(label, source, target)[0][label]] = -1
         kept = label[source] >= 0
         source, target, size = source[kept], target[kept], size[kept]
         count = len(self._call)
@@ -276,17 +280,32 @@ class _Fusion:
         before: NDArray[Any] = np.searchsorted(np.sort(times[read]), times[calls])
         return before
 
-    def _keeps_inputs(
+    def _parts(
         self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
     ) -> "NDArray[Any]":
+        """Return a number for each node, equal for those of a group that one kernel can do.
+
+        A group has more parts where other work has to run between its launches.
+        """
+        is_whole, group, rank = self._work_between(label, source, target)
+        span = np.int64(len(self._times()) + 1)
+        cuts = np.sort(group[~is_whole[group]] * span + rank[~is_whole[group]])
+        ranks = np.searchsorted(np.sort(self._times()), self._times())[self._call]
+        found: NDArray[Any] = np.searchsorted(cuts, label * span + ranks)
+        return found - np.searchsorted(cuts, label * span)
+
+    def _work_between(
+        self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
+    ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
         """Return for each node whether there is a time at which one kernel could do its group.
 
         It is after other work has written what the group reads, and before other work uses what the
-        group writes. Other work must not overwrite meanwhile what the group has read.
+        group writes. Other work must not overwrite meanwhile what the group has read. Also return
+        the groups and the places among all calls of such other work.
         """
         members = np.unique(np.append(source, target))
         if not len(members):
-            return np.ones(len(self._call), bool)
+            return np.ones(len(self._call), bool), members, members
         used, times = self._used, np.sort(self._times())
         ranks = np.searchsorted(times, self._times())
         # By the first node of each group: its first and last launch, and the bounds of that time.
@@ -304,6 +323,7 @@ class _Fusion:
         maker, rank = writer[used.block], ranks[used.call]
         outside = (maker >= 0) & (group != maker)
         np.minimum.at(latest, maker[outside], rank[outside])
+        between = [(maker[outside], rank[outside])]
         span = np.int64(len(times) + 1)
         keys = used.block.astype(np.int64) * span + rank
         writes = np.sort(keys[used.mode != READ])
@@ -315,12 +335,13 @@ class _Fusion:
             same = found // span == used.block[reads]
             written, of_group = (found % span)[same], of_reads[same]
             inside = (written > first[of_group]) & (written <= last[of_group])
+            between.append((of_group[inside], written[inside]))
             if is_before:
                 np.maximum.at(earliest, of_group[inside], written[inside])
             else:
                 latest[of_group[inside]] = -1
-        kept: NDArray[Any] = earliest < latest
-        return kept
+        work = np.concatenate([np.stack(each) for each in between], axis=1)
+        return earliest < latest, work[0], work[1]
 
     def _moved(self, label: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
         """Return the bytes that each node reads and writes, and those its group has read before.

@@ -9,7 +9,6 @@ import numpy as np
 from gpuviz.advice.callers import Callers
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line
-from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
@@ -180,9 +179,15 @@ class DeviceBlocks:
 
     @property
     def peak_stack(self) -> int:
-        """The call stack of the event that reached the peak."""
+        """The call stack of the allocation that reached the peak; 0 if unknown."""
         at = self.begin == self.peak_place
         return int(self.stack[at][0]) if at.any() else 0
+
+    @property
+    def peak_line(self) -> tuple[str, str]:
+        """The call site and the source line of the allocation that reached the peak."""
+        at = np.flatnonzero(self.begin == self.peak_place)
+        return (self._callers.line(int(at[0])) if len(at) else None) or self.site_of(0)
 
     @cached_property
     def at_peak(self) -> "NDArray[Any]":
@@ -271,31 +276,46 @@ class DeviceBlocks:
 
     def first_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the first use of some blocks."""
-        rows = self.used.first[self.number[blocks]]
-        return self.site_of_call(rows[np.argmin(self._call_times[rows])])
+        return self._earliest(blocks, self.used.first[self.number[blocks]])
 
     def first_need(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the first use that is not a fill."""
-        rows = self.needed.first[self.number[blocks]]
-        return self.site_of_call(rows[np.argmin(self._call_times[rows])])
+        return self._earliest(blocks, self.needed.first[self.number[blocks]])
+
+    def _earliest(self, blocks: "NDArray[Any]", calls: "NDArray[Any]") -> tuple[str, str]:
+        first = int(np.argmin(self._call_times[calls]))
+        return self.line_of_use(int(blocks[first]), int(calls[first]))
 
     def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
         """Return the call site and the source line of the last use of most of some blocks."""
-        rows = self.used.last[self.number[blocks]]
-        rows = rows[np.argsort(self._call_times[rows], kind="stable")]
-        stacks = stacks_of(self.recording.tables, rows)
-        lines = line_numbers(self.recording, stacks)
-        counts = np.bincount(lines)[lines]
+        calls = self.used.last[self.number[blocks]]
+        order = np.argsort(self._call_times[calls], kind="stable")
+        blocks, calls = blocks[order], calls[order]
+        pairs, first, number, counts = np.unique(
+            np.stack([self.site[blocks], stacks_of(self.recording.tables, calls)]),
+            axis=1,
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+        )
+        lines = [self.line_of_use(int(blocks[row]), int(calls[row])) for row in first.tolist()]
+        latest = np.zeros(pairs.shape[1], np.int64)
+        np.maximum.at(latest, number.ravel(), np.arange(len(calls)))
         # Of lines with as many, the latest.
-        return self.site_of_call(rows[len(rows) - 1 - int(np.argmax(counts[::-1]))])
+        uses: dict[tuple[str, str], tuple[int, int]] = {}
+        for line, count, place in zip(lines, counts.tolist(), latest.tolist(), strict=True):
+            known, before = uses.get(line, (0, -1))
+            uses[line] = known + count, max(before, place)
+        return max(uses, key=lambda line: uses[line])
 
     @cached_property
     def _call_times(self) -> "NDArray[Any]":
         return plain(self.recording.tables["api_calls"]["time"])
 
-    def site_of_call(self, row: int) -> tuple[str, str]:
-        """Return the call site and the source line of a row of ``api_calls``."""
-        return self.site_of(int(plain(self.recording.tables["api_calls"]["stack"])[row]))
+    def line_of_use(self, block: int, call: int) -> tuple[str, str]:
+        """Return the call site and the source line of a block's use by a row of ``api_calls``."""
+        stack = int(plain(self.recording.tables["api_calls"]["stack"])[call])
+        return self._callers.line_of_use(block, stack)
 
     def evidence(self, blocks: "NDArray[Any]") -> Evidence:
         """Return the allocations of the largest of some blocks, and a time around the peak."""

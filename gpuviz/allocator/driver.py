@@ -25,5 +25,6 @@ def cuda_driver() -> _core.CudaDriver:
         return _core.CudaDriver.open()
     except _core.DeviceError as error:
         raise DeviceUnavailableError(
-            f"{error} Loading recordings, reports and `gpuviz demo` work without a GPU.",
+            f"{error} Loading recordings, reports, gpuviz.SimulatedGPU and `gpuviz demo` "
+            "work without a GPU.",
         ) from None

@@ -61,23 +61,23 @@ class Intervals:
 
     def common(self, other: "Intervals") -> "Intervals":
         """Return the time that is in both."""
-        edges = np.unique(np.concatenate([self.begin, self.end, other.begin, other.end]))
-        begin, end = edges[:-1], edges[1:]
-        inside = (self.within(begin, end) > 0) & (other.within(begin, end) > 0)
-        return Intervals(begin[inside], end[inside])
+        return self._common(other.begin, other.end)
 
     def without(self, other: "Intervals") -> "Intervals":
         """Return the time that is in this one and not in the other."""
-        edges = np.unique(np.concatenate([self.begin, self.end, other.begin, other.end]))
-        begin, end = edges[:-1], edges[1:]
-        inside = (self.within(begin, end) > 0) & (other.within(begin, end) == 0)
-        return Intervals(begin[inside], end[inside])
+        ends = np.iinfo(np.int64)
+        return self._common(np.append(ends.min, other.end), np.append(other.begin, ends.max))
 
     def joined(self, other: "Intervals") -> "Intervals":
         """Return the time that is in any of both."""
         return Intervals(
             np.concatenate([self.begin, other.begin]), np.concatenate([self.end, other.end])
         )
+
+    def _common(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> "Intervals":
+        _, _, begin, end = overlaps(self.begin, self.end, begin, end)
+        lasts = begin < end
+        return Intervals(begin[lasts], end[lasts])
 
     def _until(self, time: "NDArray[Any]") -> "NDArray[Any]":
         place = np.searchsorted(self.begin, time, side="right")

@@ -34,22 +34,30 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 )
 @click.version_option(package_name="gpuviz", message="%(prog)s %(version)s")
 def commands() -> None:
-    """See what CuPy programs do to GPU memory and CUDA streams."""
+    """See what CuPy and PyTorch programs do to GPU memory and CUDA streams."""
 
 
 @commands.command()
 @click.option("--workload", default="kmeans", show_default=True, help="Program to show.")
 @click.option("--list", "list_only", is_flag=True, help="List the programs and exit.")
+@click.option("--tour", is_flag=True, help="Write the tour instead, a notebook: tour.ipynb.")
 @click.option("--output", type=FILE, help="Write the report here instead of opening it.")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
-@examples("gpuviz demo", "gpuviz demo --workload fft_filter --output run.html")
-def demo(
-    *, workload: str, list_only: bool, output: Path | None, force: bool, no_open: bool
+@examples(
+    "gpuviz demo",
+    "gpuviz demo --workload fft_filter --output run.html",
+    "gpuviz demo --tour && jupyter lab tour.ipynb",
+)
+def demo(  # noqa: PLR0913 - a value for each option
+    *, workload: str, list_only: bool, tour: bool, output: Path | None, force: bool, no_open: bool
 ) -> None:
     """Record an example CuPy program, or replay a recording of it without a GPU."""
     from gpuviz.commands import demo as command
 
+    if tour:
+        command.write_tour(output or Path("tour.ipynb"), force=force)
+        return
     if list_only:
         command.print_workloads()
         return
@@ -83,6 +91,12 @@ def demo(
     "--poison",
     is_flag=True,
     help="Fill freed memory, look for later writes to it, and guard pinned memory.",
+)
+@click.option(
+    "--budget",
+    metavar="PERCENT",
+    help="Share of the time that recording streams may cost, as in 2%: they are recorded in "
+    "windows.",
 )
 @click.option("--quarantine", metavar="SIZE", help="Hold back freed memory, as in 256MiB.")
 @click.option(
@@ -141,7 +155,7 @@ def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **optio
 
 @commands.command()
 @click.argument("file", type=FILE)
-@click.option("-o", "--output", type=FILE, required=True, help="HTML file to write.")
+@click.option("-o", "--output", type=FILE, help="HTML file to write; NAME.html by default.")
 @click.option(
     "--redact", is_flag=True, help="Remove paths, source lines, names and the command line."
 )
@@ -150,7 +164,7 @@ def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **optio
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @click.option("--open", "open_browser", is_flag=True, help="Open it in a browser.")
 @examples(
-    "gpuviz report run.gpuviz -o run.html",
+    "gpuviz report run.gpuviz",
     "gpuviz report run.gpuviz -o public.html --redact --range 1.5s:1.8s --max-size 5MB",
 )
 def report(*, window: str | None, max_size: str | None, **options: Any) -> None:
@@ -166,12 +180,13 @@ def report(*, window: str | None, max_size: str | None, **options: Any) -> None:
 
 @commands.command()
 @click.argument("file", type=FILE)
-@examples("gpuviz view run.gpuviz", "gpuviz view run.html")
-def view(*, file: Path) -> None:
-    """Open a recording in a browser."""
+@click.argument("after", type=FILE, required=False)
+@examples("gpuviz view run.gpuviz", "gpuviz view before.gpuviz after.gpuviz")
+def view(*, file: Path, after: Path | None) -> None:
+    """Open a recording in a browser, or two side by side with what differs."""
     from gpuviz.commands import view as command
 
-    command.run(file)
+    command.run(file, after)
 
 
 @commands.command()

@@ -1,5 +1,6 @@
 """``gpuviz demo``: a report of an example program, on any machine."""
 
+import shutil
 import tempfile
 from importlib.resources import files
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from gpuviz.formats.output_path import check_output
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
+TOUR = Path(str(files("gpuviz.commands") / "tour.ipynb"))
 RECORDINGS = Path(str(files("gpuviz.commands") / "recordings"))
 # Enough for every workload at scale 1.
 NEEDED_BYTES = 8 * 2**30
@@ -37,6 +39,17 @@ def run(name: str, *, output: Path | None, force: bool, open_browser: bool) -> N
     say(f"Wrote {path}")
     if output is None and open_browser:
         open_page(path)
+
+
+def write_tour(output: Path, *, force: bool) -> None:
+    """Write the tour, a notebook of ten minutes.
+
+    Raises:
+        GpuvizError: The output cannot be written.
+    """
+    check_output(output, force=force)
+    shutil.copyfile(TOUR, output)
+    say(f"Wrote {output}; `jupyter lab {output}` opens it.")
 
 
 def print_workloads() -> None:

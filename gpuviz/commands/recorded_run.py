@@ -191,6 +191,7 @@ class RecordedRun:
             launch_sites=options.launch_sites,
             launch_blocks=options.launch_blocks,
             host_samples=options.host_samples,
+            budget=options.budget,
             api_calls=options.api_calls,
             graph_nodes=options.graph_nodes,
             hazards=options.hazards,
@@ -268,7 +269,10 @@ class RecordedRun:
             counts += f" and {format_counted(status.activities, 'GPU activity', 'GPU activities')}"
         size = format_bytes(self._path.stat().st_size)
         length = format_duration(recorder.elapsed_ns)
-        self._print(f"wrote {_shown(self._path)} ({size}): {counts} in {length}")
+        wrote = f"wrote {_shown(self._path)} ({size}): {counts} in {length}"
+        if not self._options.report:
+            wrote += f"; `gpuviz view {shlex.quote(str(_shown(self._path)))}` shows them"
+        self._print(wrote)
 
     def _conclude(self, recorder: Recorder) -> None:
         """Print what was found of what was asked for, and leave the exit code to `gpuviz run`."""

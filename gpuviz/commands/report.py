@@ -16,7 +16,7 @@ _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min":
 def run(  # noqa: PLR0913 - a value for each option
     file: Path,
     *,
-    output: Path,
+    output: Path | None,
     force: bool,
     redact: bool,
     window: tuple[int, int] | None,
@@ -28,6 +28,7 @@ def run(  # noqa: PLR0913 - a value for each option
     Raises:
         GpuvizError: The file cannot be read as a recording, or the output cannot be written.
     """
+    output = output or Path(f"{file.stem}.html")
     check_output(output, force=force)
     recording = reading(file)
     chosen: dict[str, Any] = {"redact": redact, "window": window, "max_size": max_size}

@@ -75,7 +75,7 @@ class Differences:
         ``peak`` and ``reserved`` have a row for each device in both recordings.
         """
         rows: list[dict[str, Any]] = []
-        for device in self._devices:
+        for device in self.devices:
             sides = [
                 {
                     "peak": held[device][0],
@@ -104,9 +104,9 @@ class Differences:
         without the line has empty ones), ``before_bytes``, ``after_bytes``, ``change``.
         """
         rows: list[dict[str, Any]] = []
-        for device in self._devices:
+        for device in self.devices:
             before, after = (held[device][1] for held in self._held)
-            found = changes_of_peak(self._pairs, before, after)
+            found = changes_of_peak(self.lines, before, after)
             rows += ({"device": device, **row} for row in found)
         kinds = {"device": "int16", "status": "utf8"} | _LINE
         kinds |= {"before_bytes": "int64", "after_bytes": "int64", "change": "int64"}
@@ -179,18 +179,20 @@ class Differences:
         return _table(rows, {"name": "utf8", "before": "utf8", "after": "utf8"})
 
     @cached_property
-    def _devices(self) -> list[int]:
+    def devices(self) -> list[int]:
+        """The devices that are in both recordings."""
         return sorted(set(self.before.devices) & set(self.after.devices))
 
     @cached_property
     def _held(self) -> "list[dict[int, tuple[int, Counter[CodeLine]]]]":
         return [
-            {device: held_at_peak(each, device) for device in self._devices}
+            {device: held_at_peak(each, device) for device in self.devices}
             for each in (self.before, self.after)
         ]
 
     @cached_property
-    def _pairs(self) -> list[Pair]:
+    def lines(self) -> list[Pair]:
+        """The lines of both programs, each once."""
         always = {CodeLine(), UNKNOWN_LINE}
         return align(
             *(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gpuviz.comparison.diff import Differences
 
 _MOST_ROWS = 10
+_LEAST_SHARE = 0.001
 _LEAST_FACTOR = 10
 NO_DIFFERENCE = "No difference."
 
@@ -38,8 +39,11 @@ def relative(before: int, change: int) -> str:
     factor = (before + change) / before
     if factor >= _LEAST_FACTOR:
         return f"{factor:,.0f} times"
+    share = abs(change) / before
+    if 0 < share < _LEAST_SHARE:
+        return f"under {format_share(_LEAST_SHARE)}"
     sign = "+" if change > 0 else "-" if change < 0 else ""
-    return f"{sign}{format_share(abs(change) / before)}"
+    return f"{sign}{format_share(share)}"
 
 
 def quantity_name(row: dict[str, Any], *, several: bool) -> str:

@@ -99,6 +99,9 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
     """
     if name == "conclusions":
         return table_of(conclusions(recording))
+    if name == "sections":
+        # Only reports have them.
+        return stored_conclusions(recording).get(name, schemas()[name].empty_table())
     if name in _DRAWN:
         return _DRAWN[name](recording)
     if name == "hazards":
@@ -128,8 +131,13 @@ def for_recorder(recording: "RecordingData") -> "dict[str, pa.Table]":
     return _known(recording)
 
 
-def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
-    """Return the marked tables of a report; those of other settings only if affordable."""
+def for_report(recording: "RecordingData", sections: "pa.Table") -> "dict[str, pa.Table]":
+    """Return the marked tables of a report; those of other settings only if affordable.
+
+    Args:
+        recording: The recording.
+        sections: The sections of the report.
+    """
     conclusions(recording)
     conclusion_table(recording, "iterations")
     for device in recording.devices:
@@ -140,7 +148,7 @@ def for_report(recording: "RecordingData") -> "dict[str, pa.Table]":
     if recording.tables["memory_events"].num_rows <= _MOST_CATEGORIZED:
         names.append("categories")
     drawn = {name: conclusion_table(recording, name) for name in names}
-    return _known(recording, drawn)
+    return _known(recording, drawn | {"sections": sections})
 
 
 def _known(

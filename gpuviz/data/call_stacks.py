@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 
 NO_STACK = "(no call stack)"
+# Before the line of forward work, for work of its backward pass.
+BACKWARD_OF = "backward of "
 _NOWHERE = ("", "", 0)
 
 
@@ -88,7 +90,7 @@ class CallStacks:
         """
         undone = self._forward_frame(stack)
         if undone is not None:
-            return f"backward of {undone.site}", undone.source
+            return f"{BACKWARD_OF}{undone.site}", undone.source
         frame = self.user_frame(stack)
         return (frame.site, frame.source) if frame else (NO_STACK, "")
 

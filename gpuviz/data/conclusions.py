@@ -88,6 +88,10 @@ def schemas() -> "dict[str, pa.Schema]":
       hazards one by one. ``rows`` are names of rows of the table ``tab`` of the page. ``begin`` and
       ``end`` are the window that shows it, ``first_activity`` and ``second_activity`` the rows of
       ``activities`` that an arrow joins; -1 if there is none.
+    - ``sections``: the sections of a report about each device, in their order, as text; `device` is
+      -1 for what is about the recording. Each row is a line of a section, such as a paragraph, the
+      ``texts`` of a table's headings, or a row of it; see `gpuviz.present.section`. Without the
+      table, as in what is no report, a page has no such sections.
     - ``other_memory``: samples of the bytes of each device outside the recorded allocators, at most
       a thousand.
     - ``host_work``: what the host did while each device was idle because of it, in order of time,
@@ -166,6 +170,19 @@ def schemas() -> "dict[str, pa.Schema]":
                     pa.list_(text),
                 ),
                 **dict.fromkeys(("begin", "end", "first_activity", "second_activity"), whole),
+            }
+        ),
+        "sections": pa.schema(
+            {
+                "device": pa.int16(),
+                **dict.fromkeys(("section", "title", "kind", "label"), text),
+                "texts": pa.list_(text),
+                "values": pa.list_(pa.float64()),
+                **dict.fromkeys(("codes", "places", "hovers"), pa.list_(text)),
+                **dict.fromkeys(("begin", "end"), whole),
+                "tab": text,
+                **dict.fromkeys(("bar_before", "bar_added"), pa.float64()),
+                "responsible": text,
             }
         ),
         "categories": pa.schema({"device": pa.int16(), "event": pa.int32(), "category": text}),

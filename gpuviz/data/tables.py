@@ -43,7 +43,7 @@ DICTIONARIES = {
 }
 
 # Tables whose rows may be updated; the last row of an id is valid.
-REVISED = ("streams", "ranges")
+REVISED = ("streams", "ranges", "unrecorded_spans")
 
 # Tables that grow with activity of the GPU and the host.
 ACTIVITY_TABLES = (
@@ -60,7 +60,7 @@ ACTIVITY_TABLES = (
     "tensors",
 )
 
-# Values of columns that an older file lacks.
+# Values of columns that a source lacks, such as an older file, a snapshot or a CSV file.
 DEFAULTS = {
     ("activities", "source_device"): -1,
     ("activities", "destination_device"): -1,
@@ -85,7 +85,7 @@ DEFAULTS = {
     ("streams", "destroyed"): -1,
 }
 
-# Columns computed from other columns if a file lacks them, or lacks some of their values.
+# Columns computed from other columns if a source lacks them, or lacks some of their values.
 IMPLIED = (
     ("frames", "installed"),
     ("frames", "assigned"),
@@ -205,6 +205,10 @@ def schemas() -> "dict[str, pa.Schema]":
       other rank, -1 for none. ``bytes`` are those of ``count`` elements; ``source`` and
       ``destination`` are addresses, 0 for none. ``stream`` is 0 if unknown. ``range`` is the
       innermost range on the ``thread``.
+    - ``unrecorded_spans``: streams were not recorded from ``time`` to ``end``, to keep the cost
+      within ``gpuviz.record(budget=...)``; ``end`` is -1 while that lasts. Memory was. What is
+      unknown of the GPU lasts longer, as work that was launched meanwhile may run afterwards; see
+      `gpuviz.analysis.unseen`. ``settled`` is 1 if that is included, as in windows of recordings.
     - ``ranges``: a notebook cell, a ``gpuviz.range`` or an NVTX range on a host thread; ``end`` is
       -1 while it is open. ``parent`` is the range around it. ``name`` is an id of ``strings``.
 
@@ -476,6 +480,7 @@ _COLUMNS = {
         "thread": "uint32",
         "range": "uint32",
     },
+    "unrecorded_spans": {"id": "uint32", "time": "int64", "end": "int64", "settled": "uint8"},
     "ranges": {
         "id": "uint32",
         "time": "int64",

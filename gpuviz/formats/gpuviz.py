@@ -283,18 +283,16 @@ def append_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") ->
     seal(file)
 
 
-def write_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]", sections: str) -> None:
+def write_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> None:
     """Write the conclusions of a recording as an archive of their own, for a browser.
 
     Args:
         file: The file.
         conclusions: The marked tables.
-        sections: The sections of a page, as HTML.
     """
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         manifest = Manifest(derived_version=DERIVED_VERSION)
         archive.writestr(_entry(MANIFEST), manifest.to_json())
-        archive.writestr(_entry("sections.html"), sections)
         _write_conclusions(archive, conclusions)
 
 

@@ -107,10 +107,11 @@ def _touches_of_copies(
 def _may_be_of_gpu(
     tables: "Tables", used: "Touches", rows: "NDArray[Any]", touch: "NDArray[Any]"
 ) -> "NDArray[Any]":
-    """Return whether work of the GPU may have changed the memory that each access changed.
+    """Return whether work of the GPU may have changed what the host is taken to have changed.
 
     That is work that was enqueued before the change was found, and that had not ended when the
-    copy was enqueued; and whatever a graph does, which is launched at any time.
+    copy was enqueued; and whatever a graph does, which is launched at any time. Only the memory
+    that copies read is compared; that of other copies was watched.
     """
     table, times = tables[TABLE], plain(tables["api_calls"]["time"])
     end, is_exact = plain(table["time"])[rows], plain(table["exact"])[rows] != 0
@@ -129,5 +130,6 @@ def _may_be_of_gpu(
             used.block[touch].tolist(), begin.tolist(), end.tolist(), strict=True
         )
     ]
-    found: NDArray[Any] = np.array(changed, bool) & ~is_exact
+    is_compared = ~is_exact & (used.mode[touch] == _READ)
+    found: NDArray[Any] = np.array(changed, bool) & is_compared
     return found

@@ -1,5 +1,7 @@
 """What a recording shows about what it was asked to look for."""
 
+import logging
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ from gpuviz.hazards.described import described
 from gpuviz.hazards.known import known_hazards
 from gpuviz.hazards.suggestion import suggestion
 from gpuviz.hazards.text import what
+from gpuviz.messages import log
 from gpuviz.quantities import format_count, format_counted
 
 if TYPE_CHECKING:
@@ -57,6 +60,11 @@ class Verdict:
         if self.is_harmful:
             return FOUND
         return NO_VERDICT if self.unknown else 0
+
+    def announce(self) -> None:
+        """Print what was found, and what could not be judged, to the standard error stream."""
+        for sentence in (*self.found, *self.unknown):
+            log(logging.WARNING, sentence, stream=sys.__stderr__)
 
 
 def verdict(recording: "RecordingData") -> Verdict:

@@ -25,7 +25,8 @@ class LiveMemory:
         blocks: Size in bytes and device ordinal, by place and address. All of CUDA is one place;
             each simulated GPU is another, because their addresses are the same.
         cached: Bytes in pools that no block uses.
-        releasable: Those of whole segments, which emptying the pools releases to the device.
+        releasable: Those that emptying the pools releases to the device: whole segments, and whole
+            pages of expandable ones.
         is_complete: Whether `blocks` has all memory that Python objects own.
     """
 
@@ -62,11 +63,12 @@ def place_of(owner: Any) -> int:
 def live_memory() -> LiveMemory:
     """Return the memory that this process uses now."""
     blocks: dict[tuple[int, int], tuple[int, int]] = {}
-    cached = releasable = 0
+    # torch, too, waits for the streams that a free waits for; its pages are not known.
+    releasable = sum(each["total_size"] for each in own_segments() if not each["allocated_size"])
+    releasable += sum(allocator.releasable_bytes() for _, _, allocator in _allocators())
+    cached = 0
     for place, device, segment in _segments():
-        active = segment["active_size"]
-        cached += segment["total_size"] - active
-        releasable += 0 if active else segment["total_size"]
+        cached += segment["total_size"] - segment["active_size"]
         for block in segment["blocks"]:
             if block["state"] == _ALLOCATED:
                 blocks[place, block["address"]] = block["size"], device

@@ -1,24 +1,24 @@
 """HTML from templates, which escape every text; the only module that writes a table."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from gpuviz.conclusions.wording import short_site
+from gpuviz.conclusions.item import AT_ONCE, FIRST
 from gpuviz.data.escaping import as_unicode
+from gpuviz.present.section import of_line
+from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from gpuviz.present.section import Part, Section
+
 _CODE = re.compile("`([^`]+)`")
-# The heading of a column of bars, for screen readers.
-BAR_HEADING = Markup('<span class="gpuviz-unseen">As a bar</span>')
-# Of the drawing of a bar, which is stretched to the width of its column.
-_WIDTH, _HEIGHT = 1000, 10
 # Inline, because JupyterLab removes style elements from untrusted notebooks.
 NUMBER = "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"
 TEXT = "text-align:left"
@@ -94,7 +94,12 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"code": with_code, "short_site": short_site}
+    environment.filters |= {
+        "code": with_code,
+        "counted": format_counted,
+        "of_line": lambda line: of_line(line.source, line.site),
+    }
+    environment.globals |= {"AT_ONCE": AT_ONCE, "FIRST": FIRST}
     environment.tests["cell"] = lambda value: isinstance(value, Cell)
     return environment
 
@@ -106,26 +111,16 @@ def _finalized(value: Any) -> Any:
     return as_unicode(value) if isinstance(value, str) else value
 
 
-def panel(title: str, body: str, *, slug: str, count: int = 0) -> Markup:
-    """Return a section that the page shows as a tab of its drawer.
-
-    Args:
-        title: The tab's title.
-        body: HTML.
-        slug: The tab's name in links and scripts.
-        count: Shown beside the title; omitted if 0.
-    """
-    return part("panel", title, body, slug, f"{title} {count}" if count else title)
+def section_html(section: "Section", device: int) -> Markup:
+    """Return a section of a page, with a name to which links lead; without title only its parts."""
+    if not section.title:
+        return parts_html(section.parts, "h4")
+    return part("section", section, f"{section.name}-{device}")
 
 
-def facts_list(facts: Mapping[str, str]) -> Markup:
-    """Return a list of facts by name, without empty ones."""
-    return part("facts", {name: text for name, text in facts.items() if text})
-
-
-def code_and_site(source: str, site: str) -> Markup:
-    """Return a source line, if known, and its call site with a shortened path."""
-    return part("code_and_site", source.strip(), site)
+def parts_html(parts: "Iterable[Part]", heading: str) -> Markup:
+    """Return parts of a page, whose headings have an element's name."""
+    return part("parts", list(parts), heading)
 
 
 def with_code(text: str) -> Markup:
@@ -133,31 +128,8 @@ def with_code(text: str) -> Markup:
     return Markup(_CODE.sub(r'<code class="gpuviz-code">\1</code>', str(escape(text))))  # noqa: S704 - escaped
 
 
-def table(label: str, headings: Sequence[str], rows: "Iterable[Iterable[str | Cell]]") -> Markup:
-    """Return a scrollable table of a page."""
-    return part("table", headings, list(map(tuple, rows)), label)
-
-
 def inline_table(
     headings: Sequence[str], rows: "Iterable[Iterable[str | Cell]]", styles: Sequence[str]
 ) -> Markup:
     """Return a table for a notebook, with a style for each column."""
-    return part("table", headings, list(map(tuple, rows)), "", styles)
-
-
-def items(parts: Iterable[str], css_class: str) -> Markup:
-    """Return an HTML list; empty without parts."""
-    return part("items", list(parts), css_class)
-
-
-def bar(before: int, added: int, largest: int, responsible: str) -> Markup:
-    """Return a bar of a table as HTML: a pale part and a coloured one.
-
-    Args:
-        before: Bytes of the pale part.
-        added: Bytes of the coloured part.
-        largest: Bytes of the longest bar.
-        responsible: Who is responsible for what was added, which decides the colour.
-    """
-    begin, length = (f"{size / largest * _WIDTH:.1f}" for size in (before, added))
-    return part("bar", begin, length, responsible, _WIDTH, _HEIGHT)
+    return part("table", headings, list(map(tuple, rows)), styles)

@@ -77,6 +77,7 @@ class _Code:
     is_module: bool
     is_gpuviz: bool
     is_command: bool
+    is_of_range: bool  # it may call a function that the user decorated
     is_runner: bool
     is_optimizer: bool
 
@@ -121,6 +122,7 @@ _LEFT_OUT = _Code(
     is_module=False,
     is_gpuviz=False,
     is_command=False,
+    is_of_range=False,
     is_runner=False,
     is_optimizer=False,
 )
@@ -130,8 +132,9 @@ class FrameResolver:
     """Numbers the frames of a recording, and returns the row of each frame once.
 
     Frames around the user's code are omitted: those outside the module of the notebook cell or
-    script, those of the machinery that runs it, and gpuviz's own innermost frames. A stack without
-    user frames has no frames.
+    script, those of the machinery that runs it, and the innermost ones that are gpuviz's own or of
+    functions of Python and of packages that gpuviz calls. A stack without user frames has no
+    frames.
 
     Attributes:
         next_stack: The id of the next stack, from 1.
@@ -252,10 +255,7 @@ class FrameResolver:
                 cell = cell or codes[-1].cell
         codes.reverse()
         end = _outermost_of_user(codes) + 1
-        start = 0
-        while start < end and codes[start].is_gpuviz:
-            start += 1
-        return stack[start:end]
+        return stack[_within_gpuviz(codes[:end]) : end]
 
     def _code(self, code: CodeType | None, outer_cell: int = 0) -> _Code:
         """Return the properties of a code object; ``outer_cell`` is the cell it runs in, or 0."""
@@ -291,6 +291,20 @@ def _outermost_of_user(codes: Sequence[_Code]) -> int:
     return end
 
 
+def _within_gpuviz(codes: Sequence[_Code]) -> int:
+    """Return how many of the innermost frames are gpuviz's, with what it calls of packages.
+
+    A sample may find gpuviz importing a module, so that the innermost frames are Python's.
+    """
+    count = 0
+    for i, code in enumerate(codes):
+        if code.is_gpuviz and (count == i or not code.is_of_range):
+            count = i + 1
+        elif code.code is None or code.is_of_range or not is_installed(code.filename):
+            break
+    return count
+
+
 def _describe(code: CodeType, cell: int) -> _Code:
     filename = code.co_filename
     is_gpuviz = _within(filename, "gpuviz") and not _has_folders(filename, _DEMO_PROGRAMS)
@@ -301,6 +315,7 @@ def _describe(code: CodeType, cell: int) -> _Code:
         is_module=_is_module(code),
         is_gpuviz=is_gpuviz,
         is_command=is_gpuviz and _has_folders(filename, _COMMANDS),
+        is_of_range=_within(filename, "gpuviz.recorder.ranges"),
         is_optimizer=_within(filename, "torch.optim") and PurePath(filename).name != _SCHEDULERS,
         is_runner=is_gpuviz
         or filename == _RUNPY_FILENAME

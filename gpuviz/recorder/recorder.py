@@ -3,7 +3,6 @@
 import atexit
 import logging
 import os
-import sys
 import threading
 import time
 import warnings
@@ -15,11 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.allocator.failure_report import set_failure_listener
+from gpuviz.conclusions.store import conclusion_table
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
 from gpuviz.hazards.verdict import verdict, without_verdict
 from gpuviz.messages import log
 from gpuviz.quantities import format_counted
+from gpuviz.recorder.budget import BudgetTracing
 from gpuviz.recorder.ending import Ending
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from gpuviz.hazards.verdict import Verdict
     from gpuviz.recorder.source import Source
-    from gpuviz.recorder.tracer import Tracer
+    from gpuviz.recorder.tracer import PausingTracer, Tracer
 
 DEFAULT_MAX_EVENTS = 10_000_000
 STACK_DEPTH = 128
@@ -80,7 +81,8 @@ class Recorder:
         stacks: bool,
         max_events: int,
         overwrite: bool = False,
-        tracer: "Tracer | None" = None,
+        tracer: "PausingTracer | None" = None,
+        budget: float | None = None,
         launch_blocks: bool = False,
         host_samples: bool = False,
         prevention: Prevention = NO_PREVENTION,
@@ -88,7 +90,8 @@ class Recorder:
         forbid_default_stream: bool = False,
     ) -> None:
         check_max_events(max_events)
-        self._tracer = tracer or NoTracer()
+        self._windows = None if tracer is None or not budget else BudgetTracing(tracer, budget)
+        self._tracer: Tracer = self._windows or tracer or NoTracer()
         self._source = source
         self._path = path
         self._overwrite = overwrite
@@ -124,7 +127,7 @@ class Recorder:
         return _core.Session(
             stack_depth=self._stack_depth,
             launch_blocks=self._launch_blocks,
-            compares_sources=self._hazards or self._prevention.poison,
+            checks_pinned=self._hazards or self._prevention.poison,
             guards_pages=self._prevention.poison,
             host_samples=self._host_samples,
         )
@@ -169,8 +172,9 @@ class Recorder:
             store,
             self._feed,
             self._statistics,
-            before_drain=self._ranges.poll,
+            before_drain=self._before_drain,
             before_publish=self._read_statistics_if_due,
+            unrecorded_spans=self._unrecorded_spans,
         )
         try:
             pump.append_known(self._source.tables())
@@ -208,6 +212,14 @@ class Recorder:
             self._feed.restart()
             raise
 
+    def _before_drain(self) -> None:
+        if self._windows is not None:
+            self._windows.tend(self._clock_ns())
+        self._ranges.poll()
+
+    def _unrecorded_spans(self) -> "tuple[tuple[int, int], ...]":
+        return () if self._windows is None else self._windows.unrecorded_spans
+
     def _check_follows_launches(self) -> None:
         if self._prevention.needs_launches and not self._tracer.is_active:
             raise RecorderError(
@@ -234,8 +246,9 @@ class Recorder:
         assert recording is not None  # noqa: S101
         log(logging.INFO, f"Recording stopped: {recording!r}")
         if self._verdict is not None and self.announces:
-            atexit.unregister(self._print_verdict)
-            atexit.register(self._print_verdict)
+            # Of the verdict, so that the exit keeps no recorder and no GPU memory.
+            atexit.unregister(self._verdict.announce)
+            atexit.register(self._verdict.announce)
         return recording
 
     def _end(self) -> None:
@@ -426,7 +439,9 @@ class Recorder:
         if self._duration_ns:
             # The recording has ended, so derived tables of all rows are stored with it.
             recording = self._store.so_far(self._manifest(complete=True))
-            return {**recording.tables, **recording.derived}, recording.manifest.initial_events
+            host_work = conclusion_table(recording, "host_work")
+            rows = {**recording.tables, **recording.derived, "host_work": host_work}
+            return rows, recording.manifest.initial_events
         tables, initial_events = self._store.contents()
         return tables, self._initial_events if initial_events is None else initial_events
 
@@ -476,8 +491,9 @@ class Recorder:
         failure = None if self._store is None else self._store.failure
         lost = () if self._pump is None else (*self._pump.notes, *self._pump.stack_notes)
         failed = () if failure is None else (failure,)
+        windows = () if self._windows is None else self._windows.span_notes(self.elapsed_ns)
         notes = (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
-        return (*notes, *_not_compared(self._session.skipped_comparisons))
+        return (*notes, *windows, *_not_looked_after(self._session))
 
     def _clock_ns(self) -> int:
         began = self._session.start_ns
@@ -515,13 +531,8 @@ class Recorder:
         with Recorder._lifecycle:
             if self is Recorder._active or self is Recorder._ending:
                 self._end()
-                if self.announces:
-                    self._print_verdict()
-
-    def _print_verdict(self) -> None:
-        if self._verdict is not None:
-            for sentence in (*self._verdict.found, *self._verdict.unknown):
-                log(logging.WARNING, sentence, stream=sys.__stderr__)
+                if self._verdict is not None and self.announces:
+                    self._verdict.announce()
 
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""
@@ -535,16 +546,20 @@ class Recorder:
             self._pump.abandon_after_fork()
 
 
-def _not_compared(copies: int) -> tuple[str, ...]:
-    """Return a sentence on copies whose pinned memory was not compared; nothing without any."""
-    if not copies:
-        return ()
-    counted = format_counted(copies, "copy", "copies")
-    sentence = (
-        f"The pinned memory of {counted} was not compared, to keep the overhead low; "
+def _not_looked_after(session: _core.Session) -> tuple[str, ...]:
+    """Return sentences on copies whose pinned memory was not compared or watched, if any."""
+    counts = session.skipped_comparisons, session.unwatched_copies
+    compared, watched = (format_counted(count, "copy", "copies") for count in counts)
+    not_compared = (
+        f"The pinned memory of {compared} was not compared, to keep the overhead low; "
         "what the host wrote to it too early was not found."
     )
-    return (sentence,)
+    not_watched = (
+        f"The pinned memory of {watched} to the host was not watched, because the system does not "
+        "allow it or to keep the overhead low; what the host read too early was not found."
+    )
+    sentences = (not_compared, not_watched)
+    return tuple(each for count, each in zip(counts, sentences, strict=True) if count)
 
 
 def _abandon_active() -> None:

@@ -1,12 +1,21 @@
-"""The collectives of all ranks as HTML: who came last, and how long the others waited."""
+"""The collectives of all ranks: who came last, and how long the others waited."""
 
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collectives import UNKNOWN, late_ranks
-from gpuviz.present.markup import html, panel, table
+from gpuviz.present.section import (
+    Cell,
+    Section,
+    hint,
+    of_bytes,
+    of_count,
+    of_share,
+    of_time,
+    table,
+    text,
+)
 from gpuviz.quantities import (
-    format_bytes,
     format_count,
     format_counted,
     format_duration,
@@ -17,6 +26,7 @@ from gpuviz.quantities import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gpuviz.present.section import Part
     from gpuviz.recording import Recording
 
 _MOST_ROWS = 200
@@ -31,24 +41,26 @@ _HINT = (
 )
 
 
-def collectives_section(recording: "Recording") -> str:
-    """Return the section about collectives; empty if ranks of several are not recorded."""
+def collectives_section(recording: "Recording") -> Section | None:
+    """Return the section about collectives; None if ranks of several are not recorded."""
     rows = recording.collectives().to_pylist()
     if not any(len(row["recorded"]) > 1 for row in rows):
-        return ""
+        return None
     longest = sorted(rows, key=lambda row: (-row["waited_ns"], -row["late_ns"], row["time"]))
-    body = html('<p class="gpuviz-section__hint">{} {}</p>', _HINT, unmatched(rows))
-    body += _hidden(recording)
-    body += table("Ranks that came last", _HEAD_OF_RANKS, _ranks(rows))
-    body += table("Collectives", _HEAD, map(_row, longest[:_MOST_ROWS]))
-    return panel("Collectives", body, slug="collectives", count=len(rows))
+    parts = (
+        hint(f"{_HINT} {_unmatched(rows)}".rstrip()),
+        *_hidden(recording),
+        table("Ranks that came last", _HEAD_OF_RANKS, _ranks(rows)),
+        table("Collectives", _HEAD, map(_row, longest[:_MOST_ROWS])),
+    )
+    return Section("collectives", "Collectives", parts, len(rows))
 
 
-def _hidden(recording: "Recording") -> str:
+def _hidden(recording: "Recording") -> "list[Part]":
     """Return how much of the collectives other work hides: a sentence and a table of buckets."""
     buckets = recording.hidden_collectives().to_pylist()
     if not buckets:
-        return ""
+        return []
     ranks: dict[str, list[int]] = {}
     for row in buckets:
         sums = ranks.setdefault(row["process"] or f"rank {row['rank']}", [0, 0])
@@ -60,23 +72,23 @@ def _hidden(recording: "Recording") -> str:
     ]
     sentence = f"Beside other kernels and copies: {format_names(parts)}."
     rows = map(_bucket, buckets[:_MOST_ROWS])
-    return html("<p>{}</p>{}", sentence, table("Buckets", _HEAD_OF_BUCKETS, rows))
+    return [text(sentence), table("Buckets", _HEAD_OF_BUCKETS, rows)]
 
 
-def _bucket(row: dict[str, Any]) -> tuple[str, ...]:
+def _bucket(row: dict[str, Any]) -> tuple[Cell, ...]:
     return (
-        row["process"] or f"rank {row['rank']}",
-        f"{row['function']} {format_count(row['bucket'])}",
-        format_bytes(row["bytes"]),
-        format_count(row["count"]),
-        format_duration(row["total_ns"]),
-        format_share(row["hidden_ns"] / max(row["total_ns"], 1)),
-        format_duration(row["total_ns"] - row["hidden_ns"]),
-        row["site"],
+        Cell(row["process"] or f"rank {row['rank']}"),
+        Cell(f"{row['function']} {format_count(row['bucket'])}"),
+        of_bytes(row["bytes"]),
+        of_count(row["count"]),
+        of_time(row["total_ns"]),
+        of_share(row["hidden_ns"] / max(row["total_ns"], 1)),
+        of_time(row["total_ns"] - row["hidden_ns"]),
+        Cell(place=row["site"]),
     )
 
 
-def unmatched(rows: "Sequence[dict[str, Any]]") -> str:
+def _unmatched(rows: "Sequence[dict[str, Any]]") -> str:
     """Return a sentence about collectives without a known last rank; empty if there are none."""
     incomplete = sum(bool(row["missing"]) for row in rows)
     within = sum(row["last_rank"] == UNKNOWN and not row["missing"] for row in rows)
@@ -89,21 +101,25 @@ def unmatched(rows: "Sequence[dict[str, Any]]") -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def _ranks(rows: "Sequence[dict[str, Any]]") -> "Iterator[tuple[str, ...]]":
+def _ranks(rows: "Sequence[dict[str, Any]]") -> "Iterator[tuple[Cell, ...]]":
     for each in late_ranks(rows):
-        waited = format_duration(each.waited_ns) if each.waited_ns else ""
-        yield each.name, format_count(each.count), format_duration(each.late_ns), waited
+        waited = of_time(each.waited_ns or None)
+        yield Cell(each.name), of_count(each.count), of_time(each.late_ns), waited
 
 
-def _row(row: dict[str, Any]) -> tuple[str, ...]:
+def _row(row: dict[str, Any]) -> tuple[Cell, ...]:
     return (
-        row["function"],
-        format_bytes(row["bytes"]),
-        format_duration(row["time"]),
-        last_of(row),
-        "" if row["late_ns"] == UNKNOWN else format_duration(row["late_ns"]),
-        "" if row["waited_ns"] == UNKNOWN else format_duration(row["waited_ns"]),
+        Cell(row["function"]),
+        of_bytes(row["bytes"]),
+        of_time(row["time"]),
+        Cell(_last_of(row)),
+        of_time(_known(row["late_ns"])),
+        of_time(_known(row["waited_ns"])),
     )
+
+
+def _known(duration_ns: int) -> int | None:
+    return None if duration_ns == UNKNOWN else duration_ns
 
 
 def _missing(row: dict[str, Any]) -> str:
@@ -115,7 +131,7 @@ def _missing(row: dict[str, Any]) -> str:
     return f"{count.partition(' ')[2]} {format_names(list(map(str, islice(missing, _MOST_NAMED))))}"
 
 
-def last_of(row: dict[str, Any]) -> str:
+def _last_of(row: dict[str, Any]) -> str:
     """Return who came last in a collective, or why that is unknown."""
     if row["missing"]:
         return f"unknown: {_missing(row)} not recorded"

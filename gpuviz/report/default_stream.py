@@ -1,9 +1,8 @@
-"""Work on the legacy default stream as HTML, in the report of a recording that forbids it."""
+"""Work on the legacy default stream, in the report of a recording that forbids it."""
 
 from typing import TYPE_CHECKING
 
-from gpuviz.present.markup import code_and_site, html, panel, table
-from gpuviz.quantities import format_count, format_duration
+from gpuviz.present.section import Section, hint, of_count, of_line, of_time, table, text
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
@@ -17,22 +16,19 @@ _HINT = (
 _NONE = "Nothing ran on the legacy default stream."
 
 
-def default_stream_section(recording: "Recording", device: int) -> str:
-    """Return the section about a device's default stream; empty if it was not asked for."""
+def default_stream_section(recording: "Recording", device: int) -> Section | None:
+    """Return the section about a device's default stream; None if it was not asked for."""
     if not recording.manifest.forbid_default_stream:
-        return ""
+        return None
     rows = [row for row in recording.default_stream_work().to_pylist() if row["device"] == device]
     cells = (
         (
-            code_and_site(row["source"], row["site"]),
+            of_line(row["source"], row["site"]),
             row["kind"],
-            format_count(row["count"]),
-            format_duration(row["total_ns"]),
+            of_count(row["count"]),
+            of_time(row["total_ns"]),
         )
         for row in rows[:_MOST_ROWS]
     )
-    body = (
-        table("Work on the default stream", _HEADINGS, cells) if rows else html("<p>{}</p>", _NONE)
-    )
-    hint = html('<p class="gpuviz-section__hint">{}</p>', _HINT)
-    return panel("Default stream", body + hint, slug="default-stream", count=len(rows))
+    shown = table("Work on the default stream", _HEADINGS, cells) if rows else text(_NONE)
+    return Section("default-stream", "Default stream", (shown, hint(_HINT)), len(rows))

@@ -1,40 +1,49 @@
-"""The HTML page of the differences of two recordings."""
+"""The HTML page of two recordings: both in one workbench, and what differs."""
 
+import base64
 import os
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
 
 from gpuviz.comparison.anchors import anchors
 from gpuviz.comparison.limits import amount
 from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signed
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.present.markup import (
-    BAR_HEADING,
+from gpuviz.present.markup import html, page, parts_html, section_html, trusted
+from gpuviz.present.section import (
+    Bar,
     Cell,
-    bar,
-    code_and_site,
-    html,
+    Part,
+    Section,
+    heading,
     items,
-    joined,
-    page,
-    part,
+    of_bytes,
+    of_line,
     table,
-    with_code,
+    text,
 )
+from gpuviz.present.section import Row as Line
+from gpuviz.present.section_table import ANY_DEVICE, section_table
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.facts import name
-from gpuviz.report.page import linked_page, policy, static
+from gpuviz.report.page import Archive, policy, static
+from gpuviz.report.reduction import Shown, reduce
 
 if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
+    from gpuviz.comparison.alignment import CodeLine
     from gpuviz.comparison.diff import Differences
+    from gpuviz.data.recording_data import RecordingData
 
 _MOST_ROWS = 200
 # Of each of the two recordings: the page has 20 MB at most.
-_MOST_FRAME_BYTES = 9_500_000
+_MOST_BYTES = 9_500_000
 _ALIGNED = {
     "ranges": "aligned by ranges of the same name",
     "cells": "aligned by the order of the notebook's cells",
@@ -73,38 +82,60 @@ def write_diff(
 
 def build_page(found: "Differences") -> str:
     """Return the page's text."""
-    style, script = static("report.css"), static("diff.js")
-    text, _ = page(
+    style, script = static("report.css"), static("compared.js")
+    aligned = anchors(found.before, found.after)
+    kernels = found.kernels.select(["name", "status"]).to_pylist()
+    (before, left_before), (after, left_after) = map(_embedded, (found.before, found.after))
+    left_out = [f"Before: {each}" for each in left_before]
+    left_out += [f"After: {each}" for each in left_after]
+    changes = Section("changes", "Changes", tuple(_parts(found)))
+    written, _ = page(
         "diff.html",
-        # Frames have the policy of the page around them besides their own.
-        policy=policy(style, script, static("report.js")),
+        policy=policy(style, script),
         title=_title(found),
         style=style,
-        headline=headline(found),
-        body=diff_body(found),
-        timelines=_timelines(found),
+        overview=" · ".join([headline(found), _ALIGNED[aligned.by]]),
+        notes=[*found.notes, *left_out],
+        devices=found.devices,
+        changes=section_html(changes, ANY_DEVICE),
+        sections=_base64(section_table([(ANY_DEVICE, [changes])])),
+        corresponding={
+            "anchors": aligned.times,
+            "lines": [(_place(pair.before), _place(pair.after)) for pair in found.lines],
+            "kernels": {row["name"]: row["status"] for row in kernels},
+        },
+        before=before,
+        after=after,
         script=script,
     )
-    return text
+    return written
 
 
-def _timelines(found: "Differences") -> str:
-    """Return both recordings as reports that show the same part of the program."""
-    aligned = anchors(found.before, found.after)
-    frames = [
-        (side, name(recording), linked_page(recording, _MOST_FRAME_BYTES))
-        for side, recording in _recordings(found)
-    ]
-    return part("timelines", _ALIGNED[aligned.by], aligned.times, frames)
+def _place(line: "CodeLine | None") -> "tuple[str, str, int] | None":
+    return None if line is None else (line.function, line.filename, line.line)
 
 
-def _recordings(found: "Differences") -> "tuple[tuple[str, Recording], ...]":
-    return ("Before", Recording.of(found.before)), ("After", Recording.of(found.after))
+def _embedded(recording: "RecordingData") -> tuple[str, list[str]]:
+    """Return as much of a recording as fits into the page, as base64, and what was left out."""
+    with closing(reduce(Shown(Recording.of(recording)), Archive, _MOST_BYTES)) as archive:
+        text = trusted(b"".join(archive.pieces()).decode())
+        known = recording.manifest.notes
+        return text, [each for each in archive.shown.recording.manifest.notes if each not in known]
+
+
+def _base64(table: "pa.Table") -> str:
+    """Return a table as an Arrow stream in base64."""
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return base64.b64encode(stream.getvalue()).decode()
 
 
 def diff_html(found: "Differences") -> str:
     """Return the differences as HTML for a notebook."""
-    return html("<div><b>{}</b></div>\n{}", headline(found), diff_body(found))
+    parts = [items(map(Cell, found.notes))] if found.notes else []
+    shown = parts_html([*parts, *_parts(found)], "h3")
+    return html("<div><b>{}</b></div>\n{}", headline(found), shown)
 
 
 def headline(found: "Differences") -> str:
@@ -116,29 +147,27 @@ def headline(found: "Differences") -> str:
     return text[:1].upper() + text[1:] or NO_DIFFERENCE
 
 
-def diff_body(found: "Differences") -> str:
-    """Return the notes and tables of a comparison as HTML."""
-    notes = items(found.notes, "gpuviz-notes")
-    parts = [html('<div class="gpuviz-warning" role="note">{}</div>', notes) if notes else ""]
-    parts.append(_findings(found))
-    parts += [_waterfall(found, device) for device in _devices(found)]
-    parts += [
-        _section(heading, columns, rows.to_pylist())
-        for heading, columns, rows in (
-            ("Totals", _TOTALS, found.totals),
-            ("Kernels", _KERNELS, found.kernels),
-            ("Modules", _MODULES, found.modules),
-            ("Copies", _COPIES, found.copies),
-            ("Host waits", _WAITS, found.waits),
-            ("Idle time of the GPU by cause", _IDLE, found.idle),
-            ("Settings and versions", _SETTINGS, found.settings),
-        )
-    ]
-    return joined(filter(None, parts), "\n")
+def _parts(found: "Differences") -> list[Part]:
+    """Return the findings and tables of a comparison."""
+    parts = _findings(found)
+    for device in _devices(found):
+        parts += _waterfall(found, device)
+    for title, columns, rows in (
+        ("Totals", _TOTALS, found.totals),
+        ("Kernels", _KERNELS, found.kernels),
+        ("Modules", _MODULES, found.modules),
+        ("Copies", _COPIES, found.copies),
+        ("Host waits", _WAITS, found.waits),
+        ("Idle time of the GPU by cause", _IDLE, found.idle),
+        ("Settings and versions", _SETTINGS, found.settings),
+    ):
+        parts += _section(title, columns, rows.to_pylist())
+    return parts
 
 
 def _title(found: "Differences") -> str:
-    names = dict.fromkeys(name(each) for _, each in _recordings(found))
+    recordings = (Recording.of(each) for each in (found.before, found.after))
+    names = dict.fromkeys(map(name, recordings))
     return f"What changed in {' and '.join(names)}" if len(names) == 1 else " and ".join(names)
 
 
@@ -157,28 +186,22 @@ def _devices(found: "Differences") -> list[int]:
     return sorted(set(found.waterfall["device"].to_pylist()))
 
 
-def _findings(found: "Differences") -> str:
+def _findings(found: "Differences") -> list[Part]:
     """Return what costs more than before, each with its largest causes."""
-    shown = items(map(_finding, found.findings), "gpuviz-differences")
-    return html("<h3>Costs more than before</h3>\n{}", shown) if shown else ""
+    if not found.findings:
+        return []
+    return [heading("Costs more than before"), items(map(_finding, found.findings))]
 
 
-def _finding(each: "Finding") -> str:
-    causes = items(
-        (html("{}: {}", line.amount, code_and_site(line.source, line.site)) for line in each.lines),
-        "gpuviz-differences__causes",
+def _finding(each: "Finding") -> Line:
+    causes = (
+        Cell(f"{line.amount}:", code=line.source.strip(), place=line.site) for line in each.lines
     )
-    return html(
-        "<b>{}</b> <small>{} · {}</small><br>{}{}",
-        with_code(each.title),
-        each.certainty,
-        each.rule,
-        with_code(each.reason),
-        causes,
-    )
+    title = Cell(each.title, place=f"{each.certainty} \N{MIDDLE DOT} {each.rule}")
+    return Line((title,), more=(Cell(each.reason), *causes))
 
 
-def _waterfall(found: "Differences", device: int) -> str:
+def _waterfall(found: "Differences", device: int) -> list[Part]:
     """Return the steps from one peak to the other as a table, a bar for each line."""
     peaks = [
         row
@@ -192,46 +215,46 @@ def _waterfall(found: "Differences", device: int) -> str:
     for row in rows:
         levels.append(levels[-1] + row["change"])
     largest = max(*levels, after, 1)
-    body = [_step(html("<b>Peak before</b>"), "", "", before, bar(before, 0, largest, "program"))]
+    body = [_peak("Peak before", before, largest)]
     for row, level in zip(shown, levels, strict=False):
-        grown = row["change"] > 0
-        drawn = bar(
-            min(level, level + row["change"]),
-            abs(row["change"]),
-            largest,
-            "allocator" if grown else "program",
-        )
-        cells = _where(row), row["status"], signed(row["change"], "B"), level + row["change"]
-        body.append(_step(*cells, drawn))
+        change = row["change"]
+        start = min(level, level + change)
+        responsible = "allocator" if change > 0 else "program"
+        line, was = _where(row)
+        cells = line, Cell(row["status"]), Cell(signed(change, "B")), of_bytes(level + change)
+        bar = Bar(start / largest, abs(change) / largest, responsible)
+        body.append(Line(cells, bar=bar, more=was))
     if rest:
         change = sum(row["change"] for row in rest)
         label = format_counted(len(rest), "more line")
-        body.append(_step(label, "", signed(change, "B"), after, ""))
-    body.append(_step(html("<b>Peak after</b>"), "", "", after, bar(after, 0, largest, "program")))
+        body.append(Line((Cell(label), Cell(), Cell(signed(change, "B")), of_bytes(after))))
+    body.append(_peak("Peak after", after, largest))
     of = f" of device {device}" if len(_devices(found)) > 1 else ""
-    names = ("Line", "Status", "Change", "Bytes", BAR_HEADING)
-    heading = f"Peak of memory{of}, from before to after"
-    return html("<h3>{}</h3>\n{}", heading, table(heading, names, body))
+    title = f"Peak of memory{of}, from before to after"
+    return [heading(title), table(title, ("Line", "Status", "Change", "Bytes"), body)]
 
 
-def _step(label: str, status: str, change: str, size: int, drawn: str) -> "tuple[str | Cell, ...]":
-    return label, status, change, Cell(format_bytes(size), f"{format_count(size)} B"), drawn
+def _peak(label: str, size: int, largest: int) -> Line:
+    bar = Bar(size / largest, 0, "program")
+    return Line((Cell(label), Cell(), Cell(), of_bytes(size)), bar=bar)
 
 
-def _where(row: Row) -> str:
-    text = code_and_site(row["source"] or row["before_source"], row["site"] or row["before_site"])
+def _where(row: Row) -> tuple[Cell, tuple[Cell, ...]]:
+    """Return a line, and what it was before if it was edited."""
+    line = of_line(row["source"] or row["before_source"], row["site"] or row["before_site"])
     if row["status"] != "edited":
-        return text
-    return html("{}<br>was {}", text, code_and_site(row["before_source"], row["before_site"]))
+        return line, ()
+    was = Cell("was", code=row["before_source"].strip(), place=row["before_site"])
+    return line, (was,)
 
 
-def _section(heading: str, columns: "_Columns", rows: list[Row]) -> str:
+def _section(title: str, columns: "_Columns", rows: list[Row]) -> list[Part]:
     if not rows:
-        return ""
+        return []
     cells = ([cell(row) for cell in columns.values()] for row in rows[:_MOST_ROWS])
     more = len(rows) - _MOST_ROWS
-    rest = html("<p>{}</p>", format_counted(more, "more row")) if more > 0 else ""
-    return html("<h3>{}</h3>\n{}{}", heading, table(heading, list(columns), cells), rest)
+    rest = [text(format_counted(more, "more row"))] if more > 0 else []
+    return [heading(title), table(title, list(columns), cells), *rest]
 
 
 _Columns = dict[str, Callable[[Row], str]]

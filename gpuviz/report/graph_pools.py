@@ -1,9 +1,8 @@
-"""The private pools of captured graphs as HTML."""
+"""The private pools of captured graphs."""
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.present.markup import html, panel, table
-from gpuviz.quantities import format_bytes, format_count
+from gpuviz.present.section import Cell, Section, hint, of_bytes, of_count, table
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
@@ -15,21 +14,20 @@ _HINT = (
 )
 
 
-def graph_pools_section(recording: "Recording", device: int) -> str:
-    """Return the section about the pools of a device's graphs; empty if there are none."""
+def graph_pools_section(recording: "Recording", device: int) -> Section | None:
+    """Return the section about the pools of a device's graphs; None if there are none."""
     rows = [row for row in recording.graph_pools().to_pylist() if row["device"] == device]
     if not rows:
-        return ""
-    body = table("Pools of graphs", _TITLES, map(_cells, rows))
-    hint = html('<p class="gpuviz-section__hint">{}</p>', _HINT)
-    return panel("Graphs", body + hint, slug="graphs", count=len(rows))
+        return None
+    parts = (table("Pools of graphs", _TITLES, map(_cells, rows)), hint(_HINT))
+    return Section("graphs", "Graphs", parts, len(rows))
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: dict[str, Any]) -> tuple[Cell, ...]:
     idle = max(row["reserved"] - row["allocated"], 0)
     return (
-        str(row["pool"]),
-        format_count(row["graphs"]),
-        "unknown" if row["replays"] is None else format_count(row["replays"]),
-        *map(format_bytes, (row["reserved"], row["reserved_peak"], row["allocated"], idle)),
+        Cell(str(row["pool"]), row["pool"]),
+        of_count(row["graphs"]),
+        Cell("unknown") if row["replays"] is None else of_count(row["replays"]),
+        *map(of_bytes, (row["reserved"], row["reserved_peak"], row["allocated"], idle)),
     )

@@ -2,23 +2,25 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.present.markup import Cell, html, joined, table
-from gpuviz.quantities import format_bytes, format_count, format_counted, format_share
+from gpuviz.present.section import Cell, Row, items, of_bytes, of_count, of_share, table, text
+from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpuviz.present.section import Part
     from gpuviz.recording import Recording
 
 MOST_LINES = 50
 _MOST_STACKS = 3
+_NO_STACK = "No call stack was captured."
 _HEADINGS = ("Line", "Held", "Share", "Blocks", "Largest block")
 
 
 def holders_table(
     recording: "Recording", device: int, names: "Mapping[int, tuple[str, ...]]"
-) -> str:
-    """Return the lines that hold memory, largest first, as HTML.
+) -> "tuple[Part, ...]":
+    """Return the lines that hold memory, largest first.
 
     Args:
         recording: The recording; its end is shown.
@@ -27,27 +29,27 @@ def holders_table(
     """
     lines = _lines(recording, device)
     if not lines:
-        return html("<p>No recorded allocation held memory.</p>")
+        return (text("No recorded allocation held memory."),)
     held = sum(_held(stacks) for stacks in lines)
     rows = (_row(recording, stacks, held, names) for stacks in lines[:MOST_LINES])
     shown = table("Lines that held memory", _HEADINGS, rows)
     rest = lines[MOST_LINES:]
     if not rest:
-        return shown
+        return (shown,)
     total = format_bytes(sum(map(_held, rest)))
     more = format_counted(len(rest), "more line")
-    return shown + html("<p>And {} with {} in total.</p>", more, total)
+    return shown, text(f"And {more} with {total} in total.")
 
 
-def frames_list(recording: "Recording", stack: int) -> str:
+def frames_list(recording: "Recording", stack: int) -> "Part":
     """Return a call stack as a list, innermost call first."""
+    frames = _frames(recording, stack)
+    return items(frames) if frames else text(_NO_STACK)
+
+
+def _frames(recording: "Recording", stack: int) -> list[Cell]:
     frames = recording.call_stacks.frames(stack)
-    if not frames:
-        return html("<p>No call stack was captured.</p>")
-    listed = joined(
-        html("<li>{}{}</li>", _code(frame.source), _site(frame.site)) for frame in frames
-    )
-    return html('<ol class="gpuviz-stack">{}</ol>', listed)
+    return [Cell(code=frame.source.strip(), place=frame.site) for frame in frames]
 
 
 def _lines(recording: "Recording", device: int) -> list[list[dict[str, Any]]]:
@@ -68,41 +70,26 @@ def _row(
     stacks: list[dict[str, Any]],
     all_bytes: int,
     names: "Mapping[int, tuple[str, ...]]",
-) -> "tuple[str | Cell, ...]":
+) -> Row:
     first, held = stacks[0], _held(stacks)
-    listed = joined(
-        html('<p class="gpuviz-stack__title">{} by</p>', format_bytes(row["live_bytes"]))
-        + frames_list(recording, row["stack"])
-        for row in stacks[:_MOST_STACKS]
-    )
+    more = []
+    for row in stacks[:_MOST_STACKS]:
+        more.append(Cell(f"{format_bytes(row['live_bytes'])} by"))
+        more += _frames(recording, row["stack"]) or [Cell(_NO_STACK)]
     hidden = len(stacks) - _MOST_STACKS
     if hidden > 0:
-        listed += html("<p>And {}.</p>", format_counted(hidden, "more call stack"))
-    line = html(
-        "<details><summary>{}{}{}</summary>{}</details>",
-        _code(first["source"] or "(source text unknown)"),
-        _site(first["site"]),
-        _called(stacks, names),
-        listed,
+        more.append(Cell(f"And {format_counted(hidden, 'more call stack')}."))
+    place = " ".join(filter(None, (first["site"], _called(stacks, names))))
+    cells = (
+        Cell(code=first["source"].strip() or "(source text unknown)", place=place),
+        of_bytes(held),
+        of_share(held / all_bytes),
+        of_count(sum(row["live_count"] for row in stacks)),
+        of_bytes(max(row["largest"] for row in stacks)),
     )
-    return (
-        line,
-        Cell(format_bytes(held), f"{format_count(held)} B"),
-        format_share(held / all_bytes),
-        format_count(sum(row["live_count"] for row in stacks)),
-        format_bytes(max(row["largest"] for row in stacks)),
-    )
+    return Row(cells, more=tuple(more))
 
 
 def _called(stacks: list[dict[str, Any]], names: "Mapping[int, tuple[str, ...]]") -> str:
     found = [name for row in stacks for name in names.get(row["stack"], ())]
-    return _site(f"held by {', '.join(dict.fromkeys(found))}") if found else ""
-
-
-def _code(source: str) -> str:
-    text = source.strip()
-    return html('<code class="gpuviz-code">{}</code>', text) if text else ""
-
-
-def _site(site: str) -> str:
-    return html('<div class="gpuviz-table__call-site">{}</div>', site)
+    return f"held by {', '.join(dict.fromkeys(found))}" if found else ""

@@ -1,14 +1,19 @@
-"""What the host did while a GPU was idle because of it, as HTML."""
+"""What the host did while a GPU was idle because of it."""
 
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.host_work import is_sampled
-from gpuviz.present.markup import html, panel, table, with_code
-from gpuviz.quantities import format_count, format_duration, format_share
+from gpuviz.present.section import (
+    Cell,
+    Section,
+    hint,
+    of_count,
+    of_share,
+    of_time,
+    table,
+)
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from gpuviz.recording import Recording
 
 _TITLES = ("The host", "At", "GPU idle", "Share", "Gaps")
@@ -19,23 +24,22 @@ _HINT = (
 _MOST_ROWS = 50
 
 
-def host_work_section(recording: "Recording", device: int) -> str:
-    """Return the section about the host's work; empty unless threads were sampled."""
+def host_work_section(recording: "Recording", device: int) -> Section | None:
+    """Return the section about the host's work; None unless threads were sampled."""
     rows = recording.host_work(device).to_pylist() if is_sampled(recording) else []
     if not rows:
-        return ""
+        return None
     total = max(sum(row["idle_ns"] for row in rows), 1)
     shown = [_cells(row, total) for row in rows[:_MOST_ROWS]]
-    body = table("What the host did while the GPU was idle", _TITLES, shown)
-    hint = html('<p class="gpuviz-section__hint">{}</p>', _HINT)
-    return panel("Host", body + hint, slug="host", count=len(rows))
+    parts = (table("What the host did while the GPU was idle", _TITLES, shown), hint(_HINT))
+    return Section("host", "Host", parts, len(rows))
 
 
-def _cells(row: dict[str, Any], total: int) -> "tuple[str | Markup, ...]":
+def _cells(row: dict[str, Any], total: int) -> tuple[Cell, ...]:
     return (
-        with_code(row["text"]),
-        row["site"],
-        format_duration(row["idle_ns"]),
-        format_share(row["idle_ns"] / total),
-        format_count(row["count"]),
+        Cell(row["text"]),
+        Cell(place=row["site"]),
+        of_time(row["idle_ns"]),
+        of_share(row["idle_ns"] / total),
+        of_count(row["count"]),
     )

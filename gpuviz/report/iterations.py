@@ -1,9 +1,19 @@
-"""The iterations of a program as HTML: what one costs, the first against the rest, and a table."""
+"""The iterations of a program : what one costs, the first against the rest, and a table."""
 
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.iterations import median_iteration
-from gpuviz.present.markup import html, panel, part, table, with_code
+from gpuviz.present.section import (
+    Cell,
+    Row,
+    Section,
+    hint,
+    of_bytes,
+    of_count,
+    of_time,
+    table,
+    text,
+)
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -13,32 +23,32 @@ from gpuviz.quantities import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     import pyarrow as pa
-    from markupsafe import Markup
 
+    from gpuviz.present.section import Part
     from gpuviz.recording import Recording
 
-    # Title, column and form of its values.
-    _Column = tuple[str, str, Callable[[int], str]]
+    # Title, column and the cells of its values.
+    _Column = tuple[str, str, Callable[[int | None], Cell]]
 
 _MOST_ROWS = 50
-_UNRECORDED = ("If not recorded", "unrecorded_ns", format_duration)
+_UNRECORDED = ("If not recorded", "unrecorded_ns", of_time)
 _COLUMNS: "tuple[_Column, ...]" = (
-    ("Time", "duration_ns", format_duration),
-    ("Peak", "peak_bytes", format_bytes),
-    ("GPU busy", "busy_ns", format_duration),
-    ("Host blocked", "wait_ns", format_duration),
-    ("Kernel time", "kernel_ns", format_duration),
-    ("Launches", "kernel_count", format_count),
-    ("Copies", "copy_ns", format_duration),
-    ("Copied", "copy_bytes", format_bytes),
+    ("Time", "duration_ns", of_time),
+    ("Peak", "peak_bytes", of_bytes),
+    ("GPU busy", "busy_ns", of_time),
+    ("Host blocked", "wait_ns", of_time),
+    ("Kernel time", "kernel_ns", of_time),
+    ("Launches", "kernel_count", of_count),
+    ("Copies", "copy_ns", of_time),
+    ("Copied", "copy_bytes", of_bytes),
 )
 _PHASES: "tuple[_Column, ...]" = (
-    ("Forward", "forward_ns", format_duration),
-    ("Backward", "backward_ns", format_duration),
-    ("Optimizer", "optimizer_ns", format_duration),
+    ("Forward", "forward_ns", of_time),
+    ("Backward", "backward_ns", of_time),
+    ("Optimizer", "optimizer_ns", of_time),
 )
 _HINT = (
     "Time, peak, GPU busy and host blocked are those from its start to its end. Kernels and copies "
@@ -64,7 +74,7 @@ def iterations_text(iterations: "pa.Table") -> list[str]:
     counted = format_counted(iterations.num_rows, "iteration")
     sentences = [f"{counted}: {_origin(middle)}.", median]
     if _has_phases(middle):
-        parts = [f"{title.lower()} {form(middle[name])}" for title, name, form in _PHASES]
+        parts = [f"{title.lower()} {cell(middle[name]).text}" for title, name, cell in _PHASES]
         sentences.append(f"Of its kernel time, {', '.join(parts)}.")
     rest = iterations.slice(1)
     if rest.num_rows:
@@ -72,22 +82,20 @@ def iterations_text(iterations: "pa.Table") -> list[str]:
     return sentences
 
 
-def iterations_panel(recording: "Recording", device: int) -> str:
-    """Return the section on the iterations of `gpuviz.Recording.iterations`; empty without any."""
+def iterations_section(recording: "Recording", device: int) -> Section | None:
+    """Return the section on the iterations of `gpuviz.Recording.iterations`; None without any."""
     found = recording.iterations(device)
     if not found.num_rows:
-        return ""
+        return None
     found = _with_unrecorded(recording, found, device)
     middle = median_iteration(found)
-    text = " ".join(iterations_text(found))
-    body = html(
-        '<p>{} {}</p>\n{}\n<p class="gpuviz-section__hint">{}</p>',
-        with_code(text),
-        _link(middle, "Show one iteration"),
-        _table(found, middle),
-        _HINT,
+    parts = (
+        text(" ".join(iterations_text(found))),
+        text("Show one iteration", _window(middle)),
+        *_table(found, middle),
+        hint(_HINT),
     )
-    return panel("Iterations", body, slug="iterations", count=found.num_rows)
+    return Section("iterations", "Iterations", parts, found.num_rows)
 
 
 def _with_unrecorded(recording: "Recording", found: "pa.Table", device: int) -> "pa.Table":
@@ -130,7 +138,7 @@ def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
 _ALIKE = 1.1
 
 
-def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "Markup":
+def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "list[Part]":
     """Return the first iteration, the median one, and the others, slowest first."""
     rows = iterations.to_pylist()
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
@@ -139,26 +147,20 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "Markup":
     columns = [each for each in chosen if each[1] in iterations.schema.names]
     titles = ("Iteration", *(title for title, _, _ in columns))
     body = (_row(row, middle, columns) for row in [*ordered.values()][:_MOST_ROWS])
-    shown = table("Iterations", titles, body)
-    if len(rows) <= _MOST_ROWS:
-        return shown
-    return shown + html(
-        "<p>The first, the median and the slowest of {}; all: "
-        "<code>recording.iterations()</code></p>",
-        format_count(len(rows)),
-    )
+    shown = [table("Iterations", titles, body)]
+    if len(rows) > _MOST_ROWS:
+        count = format_count(len(rows))
+        chosen_rows = f"The first, the median and the slowest of {count}"
+        shown.append(text(f"{chosen_rows}; all: `recording.iterations()`"))
+    return shown
 
 
-def _row(
-    row: dict[str, Any], middle: dict[str, Any], columns: "Iterable[_Column]"
-) -> "Iterator[str]":
+def _row(row: dict[str, Any], middle: dict[str, Any], columns: "Iterable[_Column]") -> Row:
     number = row["number"]
     mark = "first" if number == 1 else "median" if number == middle["number"] else ""
-    detail = html(' <span class="gpuviz-place">{}</span>', mark) if mark else ""
-    yield _link(row, format_count(number)) + detail
-    for _, column, form in columns:
-        yield form(row[column]) if row[column] else ""
+    cells = (cell(row[column] or None) for _, column, cell in columns)
+    return Row((Cell(format_count(number), number, place=mark), *cells), _window(row))
 
 
-def _link(row: dict[str, Any], text: str) -> "Markup":
-    return part("link", text, (row["start"], row["end"]))
+def _window(row: dict[str, Any]) -> tuple[int, int]:
+    return row["start"], row["end"]

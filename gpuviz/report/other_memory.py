@@ -1,11 +1,11 @@
-"""Memory outside the recorded allocators as HTML."""
+"""Memory outside the recorded allocators."""
 
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.other_memory import other_memory
 from gpuviz.analysis.processes import part_of_device
-from gpuviz.present.markup import html, panel, table
-from gpuviz.quantities import format_bytes, format_count
+from gpuviz.present.section import Cell, Section, of_bytes, of_count, table, text
+from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
@@ -14,26 +14,28 @@ _HEADINGS = ("Library", "Allocations", "Peak", "At the end")
 UNKNOWN = "a library without a name"
 
 
-def other_memory_section(recording: "Recording", device: int) -> str:
-    """Return the section about a device's memory outside the allocators; empty if unknown."""
+def other_memory_section(recording: "Recording", device: int) -> Section | None:
+    """Return the section about a device's memory outside the allocators; None if unknown."""
     own = part_of_device(recording, device)
     rows = [row for row in other_memory(own).to_pylist() if row["device"] == device]
     samples = _samples(recording, device)
     if not (rows or samples):
-        return ""
-    body = html("<p>{}</p>", _sentence(samples)) if samples else html("")
+        return None
+    parts = [text(_sentence(samples))] if samples else []
     if rows:
-        cells = (
-            (
-                row["library"] or UNKNOWN,
-                format_count(row["allocations"]),
-                format_bytes(row["peak"]),
-                format_bytes(row["current"]),
-            )
-            for row in rows
+        parts.append(
+            table("Memory that libraries allocated from CUDA", _HEADINGS, map(_cells, rows))
         )
-        body += table("Memory that libraries allocated from CUDA", _HEADINGS, cells)
-    return panel("Other memory", body, slug="other-memory", count=len(rows))
+    return Section("other-memory", "Other memory", tuple(parts), len(rows))
+
+
+def _cells(row: dict[str, Any]) -> tuple[Cell, ...]:
+    return (
+        Cell(row["library"] or UNKNOWN),
+        of_count(row["allocations"]),
+        of_bytes(row["peak"]),
+        of_bytes(row["current"]),
+    )
 
 
 def _samples(recording: "Recording", device: int) -> list[dict[str, Any]]:

@@ -5,8 +5,20 @@ from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.numbers import failure_numbers
 from gpuviz.out_of_memory.verdict_text import remedies
-from gpuviz.present.markup import Cell, facts_list, html, items, page, panel, part, table
-from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.present.markup import page, section_html
+from gpuviz.present.section import (
+    Cell,
+    Section,
+    facts,
+    heading,
+    items,
+    numbers,
+    of_bytes,
+    table,
+    text,
+)
+from gpuviz.present.section_table import section_table
+from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.report.facts import began
 from gpuviz.report.holders import frames_list, holders_table
 from gpuviz.report.page import embedded, policy, static
@@ -16,6 +28,7 @@ if TYPE_CHECKING:
 
     from gpuviz.out_of_memory.cached_memory import FreeMemory
     from gpuviz.out_of_memory.failures import OutOfMemory
+    from gpuviz.present.section import Part
     from gpuviz.recording import Recording
 
 _MOST_STACKS = 20
@@ -34,6 +47,7 @@ def build_page(
         names: The program's names of its arrays, by the stack that allocated them.
     """
     script, style = static("report.js"), static("report.css")
+    sections = _sections(recording, failed, names)
     before, after = page(
         "out_of_memory.html",
         policy=policy(style, script),
@@ -42,25 +56,23 @@ def build_page(
         verdict=failed.summary,
         remedies=remedies(failed),
         notes=recording.notes,
-        request=panel(
-            "Request",
-            part("numbers", failure_numbers(failed)) + _request(recording, failed),
-            slug="request",
-        ),
-        sites=panel(
-            "Allocated memory by line",
-            holders_table(recording, failed.device, names),
-            slug="allocated",
-        ),
-        free=panel(
-            "Memory by pool and stream",
-            _free_table(failed) + _obstacle(recording, failed),
-            slug="pools",
-        ),
-        device=failed.device,
+        sections=[section_html(each, failed.device) for each in sections],
         script=script,
     )
-    return before + embedded(recording) + after
+    return before + embedded(recording, section_table([(failed.device, sections)])) + after
+
+
+def _sections(
+    recording: "Recording", failed: "OutOfMemory", names: "Mapping[int, tuple[str, ...]]"
+) -> list[Section]:
+    by_line = "Allocated memory by line"
+    by_pool = "Memory by pool and stream"
+    return [
+        Section("", "", (heading("Timeline until the failure", "device"),)),
+        Section("request", "Request", _request(recording, failed)),
+        Section("allocated", by_line, holders_table(recording, failed.device, names)),
+        Section("pools", by_pool, (_free_table(failed), *_obstacle(recording, failed))),
+    ]
 
 
 def _device(recording: "Recording", failed: "OutOfMemory") -> str:
@@ -69,11 +81,11 @@ def _device(recording: "Recording", failed: "OutOfMemory") -> str:
     return f"device {failed.device}" + (f" ({name})" if name else "")
 
 
-def _request(recording: "Recording", failed: "OutOfMemory") -> str:
+def _request(recording: "Recording", failed: "OutOfMemory") -> "tuple[Part, ...]":
     manifest = recording.manifest
     threads = recording.table("threads").to_pylist()
     thread = next((row["name"] for row in threads if row["id"] == failed.thread), "")
-    facts = {
+    about = {
         "Line": _line(recording, failed.stack),
         "Pool and stream": failed.pool_and_stream,
         "Time": f"{format_duration(failed.time_ns)} after the start of the recording",
@@ -83,29 +95,30 @@ def _request(recording: "Recording", failed: "OutOfMemory") -> str:
         "Settings": manifest.settings or "defaults",
         "Recording started": began(recording),
     }
-    return html(
-        "{}\n<h4>Call stack of the request</h4>\n{}\n"
-        "<p>This page works offline and contains the recording up to the failure: "
-        "<code>gpuviz.load</code> returns it. Times are relative to the start of the recording."
-        "</p>",
-        facts_list(facts),
+    return (
+        numbers(failure_numbers(failed)),
+        facts(about),
+        heading("Call stack of the request"),
         frames_list(recording, failed.stack),
+        text(
+            "This page works offline and contains the recording up to the failure: `gpuviz.load` "
+            "returns it. Times are relative to the start of the recording."
+        ),
     )
 
 
-def _obstacle(recording: "Recording", failed: "OutOfMemory") -> str:
+def _obstacle(recording: "Recording", failed: "OutOfMemory") -> "tuple[Part, ...]":
     found = failed.obstacle
     if found is None or not 0 < found.bytes < failed.size:
-        return ""
+        return ()
     lines = (
-        f"{format_bytes(size)} by {_line(recording, stack)}"
+        Cell(f"{format_bytes(size)} by", place=_line(recording, stack))
         for stack, size in found.stacks[:_MOST_STACKS]
     )
-    return html(
-        "<h3>Live blocks between free memory</h3>\n<p>Without these {} the request would fit:</p>"
-        "\n{}",
-        format_bytes(found.bytes),
-        items(lines, "gpuviz-findings"),
+    return (
+        heading("Live blocks between free memory"),
+        text(f"Without these {format_bytes(found.bytes)} the request would fit:"),
+        items(lines),
     )
 
 
@@ -114,16 +127,16 @@ def _line(recording: "Recording", stack: int) -> str:
     return f"{source.strip()}  {site}".strip()
 
 
-def _free_table(failed: "OutOfMemory") -> str:
+def _free_table(failed: "OutOfMemory") -> "Part":
     if not failed.free:
-        return html("<p>This allocator does not expose its segments.</p>")
+        return text("This allocator does not expose its segments.")
     headings = ("Pool and stream", "Reserved", "Free", "Largest free block", "Waiting for streams")
     rows = (_free_row(failed, each) for each in failed.free)
     return table("Memory by pool and stream", headings, rows)
 
 
-def _free_row(failed: "OutOfMemory", each: "FreeMemory") -> "tuple[str | Cell, ...]":
+def _free_row(failed: "OutOfMemory", each: "FreeMemory") -> tuple[Cell, ...]:
     is_own = (each.pool, each.stream) == (failed.pool, failed.stream)
     name = f"{each.name} (of the request)" if is_own else each.name
     sizes = (each.reserved, each.free, each.largest, each.pending)
-    return name, *(Cell(format_bytes(size), f"{format_count(size)} B") for size in sizes)
+    return Cell(name), *map(of_bytes, sizes)

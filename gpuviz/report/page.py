@@ -6,29 +6,33 @@ import os
 import tempfile
 import zipfile
 from contextlib import closing
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.conclusions.store import for_report
+from gpuviz.data.conclusions import marked
 from gpuviz.formats.arrow_stream import TABLE_SUFFIX
 from gpuviz.formats.gpuviz import append_conclusions, write_archive
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
-from gpuviz.present.markup import facts_list, items, page, panel, part, trusted
-from gpuviz.report.device_part import device_part
-from gpuviz.report.facts import environment, facts, label, name, notes, overview, title
+from gpuviz.present.markup import page, section_html, trusted
+from gpuviz.present.section_table import section_table
+from gpuviz.report.facts import label, name, notes, overview, title
 from gpuviz.report.redaction import redact as redacted
 from gpuviz.report.reduction import Shown, cut, reduce
+from gpuviz.report.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
     from markupsafe import Markup
 
+    from gpuviz.present.section import Section
     from gpuviz.recording import Recording
 
 # A multiple of 3, so that the base64 pieces can be concatenated.
@@ -80,28 +84,16 @@ def build_page(shown: "Shown | Recording") -> str:
         return b"".join(page.pieces()).decode()
 
 
-def linked_page(recording: "Recording", max_size: int) -> str:
-    """Return the text of a page for a frame of another page, with which it agrees on the window.
+class Archive:
+    """The archive of a recording as a page embeds it; to be closed.
 
-    Args:
-        recording: The recording to show and to embed.
-        max_size: Maximum size of the page in bytes; the page states what was left out.
-    """
-    with closing(reduce(Shown(recording), partial(Page, linked=True), max_size)) as page:
-        return b"".join(page.pieces()).decode()
-
-
-class Page:
-    """The page of a recording; to be closed.
-
-    A separate thread writes the recording's archive to an unnamed temporary file while the rest of
-    the page is computed. The conclusions that this leads to are added to the archive at the end.
+    A separate thread writes it to an unnamed temporary file.
     """
 
-    def __init__(self, shown: Shown, *, linked: bool = False) -> None:
-        """``linked`` pages tell the page around them which time they show, and follow it."""
-        self._shown: Shown | None = shown  # until the text is computed: it may be large
-        self._linked = linked
+    least_around = 0
+
+    def __init__(self, shown: Shown) -> None:
+        self.shown = shown
         self._file = tempfile.TemporaryFile(prefix="gpuviz-")  # noqa: SIM115 - closed by close()
         self._thread = Threads(1, "gpuviz-archive")
         self._written = self._thread.submit(_write, self._file, shown.recording)
@@ -111,33 +103,16 @@ class Page:
         self._thread.close()
         self._file.close()
 
-    @cached_property
-    def _around(self) -> tuple[bytes, bytes]:
-        """The parts of the page before and after the archive, which gets the conclusions."""
-        shown, self._shown = self._shown, None
-        assert shown is not None  # noqa: S101 - the text is computed once
-        before, after = _text(shown, linked=self._linked)
-        conclusions = for_report(shown.recording)
-        self._written.result()
-        append_conclusions(self._file, conclusions)
-        return before.encode(), after.encode()
-
     @property
     def archive_size(self) -> int:
         """Size of the archive without the conclusions, in bytes."""
         return self._written.result()
 
     @property
-    def least_around(self) -> int:
-        """Size of the front end in bytes."""
-        return len(static("report.js")) + len(static("report.css"))
-
-    @cached_property
     def size(self) -> int:
-        """Size of the page in bytes."""
-        before, after = self._around
-        archive_size = self._file.seek(0, os.SEEK_END)
-        return len(before) + len(after) + 4 * -(-archive_size // 3)
+        """Size of the archive in the page, in bytes."""
+        self._written.result()
+        return 4 * -(-self._file.seek(0, os.SEEK_END) // 3)
 
     @property
     def tables(self) -> dict[str, int]:
@@ -150,12 +125,47 @@ class Page:
             }
 
     def pieces(self) -> "Iterator[bytes]":
-        """Yield the page piece by piece."""
-        before, after = self._around
-        yield before
+        """Yield the archive as base64, piece by piece."""
+        self._written.result()
         self._file.seek(0)
         while piece := self._file.read(_PIECE_BYTES):
             yield base64.b64encode(piece)
+
+
+class Page(Archive):
+    """The page of a recording; to be closed.
+
+    It is computed while the archive is written. The conclusions that this leads to are added to the
+    archive at the end.
+    """
+
+    @cached_property
+    def _around(self) -> tuple[bytes, bytes]:
+        """The parts of the page before and after the archive, which gets the conclusions."""
+        shown = self.shown
+        by_device = sections(shown.recording)
+        before, after = _text(shown, by_device)
+        conclusions = for_report(shown.recording, section_table(by_device))
+        self._written.result()
+        append_conclusions(self._file, conclusions)
+        return before.encode(), after.encode()
+
+    @property
+    def least_around(self) -> int:  # type: ignore[override] # known when the page is asked
+        """Size of the front end in bytes."""
+        return len(static("report.js")) + len(static("report.css"))
+
+    @property
+    def size(self) -> int:
+        """Size of the page in bytes."""
+        before, after = self._around
+        return len(before) + len(after) + super().size
+
+    def pieces(self) -> "Iterator[bytes]":
+        """Yield the page piece by piece."""
+        before, after = self._around
+        yield before
+        yield from super().pieces()
         yield after
 
 
@@ -165,7 +175,7 @@ def _write(file: BinaryIO, recording: "Recording") -> int:
     return file.tell()
 
 
-def _text(shown: Shown, *, linked: bool) -> tuple[str, str]:
+def _text(shown: Shown, by_device: "list[tuple[int, list[Section]]]") -> tuple[str, str]:
     """Return the text of the page before and after the embedded recording."""
     recording = shown.recording
     script = static("report.js")
@@ -175,20 +185,17 @@ def _text(shown: Shown, *, linked: bool) -> tuple[str, str]:
             "the front-end bundle contains a closing tag of its own element; rebuild the extension"
         )
     summaries = [summarize(recording, device) for device in recording.devices]
-    about = facts_list(facts(recording, summaries) | environment(recording))
     return page(
         "report.html",
         policy=policy(style, script),
-        linked=linked,
         title=title(recording),
         style=style,
         label=label(recording),
-        notes=items(notes(recording), "gpuviz-notes"),
+        notes=notes(recording),
         name=name(recording),
         overview=overview(recording, summaries),
-        summaries=summaries,
-        devices=[device_part(recording, each.device, each.title) for each in summaries],
-        environment=panel("Environment", part("environment", about), slug="environment"),
+        has_devices=bool(summaries),
+        sections=[section_html(each, device) for device, found in by_device for each in found],
         window="" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
         script=script,
     )
@@ -217,9 +224,10 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def embedded(recording: "Recording") -> str:
-    """Return the recording's ``.gpuviz`` file as base64."""
+def embedded(recording: "Recording", shown_sections: "pa.Table") -> str:
+    """Return the recording's ``.gpuviz`` file with the sections of its page as base64."""
     with tempfile.TemporaryFile(prefix="gpuviz-") as file:
         write_archive(file, recording, derived_for_file(recording))
+        append_conclusions(file, marked({"sections": shown_sections}, recording))
         file.seek(0)
         return base64.b64encode(file.read()).decode()

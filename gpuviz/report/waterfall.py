@@ -2,38 +2,44 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.present.markup import BAR_HEADING, Cell, bar, html, table
+from gpuviz.present.section import Bar, Cell, Row, heading, of_bytes, table
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gpuviz.present.section import Part
+
 _OF = {"program": "the program", "allocator": "the allocator", "others": "others"}
 
 
-def waterfall(chain: "pa.Table") -> str:
-    """Return the table of `gpuviz.Recording.peak_chain` as HTML, a bar for each level.
+def waterfall(chain: "pa.Table") -> "tuple[Part, ...]":
+    """Return the table of `gpuviz.Recording.peak_chain`, a bar for each level.
 
-    It is empty if no memory was recorded.
+    There is none if no memory was recorded.
     """
     rows = chain.to_pylist()
     # What others hold would leave no room for the rest.
     drawn = [row["bytes"] or 0 for row in rows if row["responsible"] != "others"]
     largest = max(drawn)
     if not largest:
-        return ""
-    names = ("Level", "Bytes", "Added", "By", BAR_HEADING)
-    shown = table("Peak of memory", names, (_row(row, largest) for row in rows))
-    return html('<h3>Peak of memory</h3>\n<div class="gpuviz-waterfall">{}</div>', shown)
+        return ()
+    names = ("Level", "Bytes", "Added", "By")
+    title = "Peak of memory"
+    return heading(title), table(title, names, (_row(row, largest) for row in rows))
 
 
-def _row(row: dict[str, Any], largest: int) -> "tuple[str | Cell, ...]":
-    name = Cell(row["level"], row["meaning"])
+def _row(row: dict[str, Any], largest: int) -> Row:
+    name = Cell(row["level"], hover=row["meaning"])
     if row["bytes"] is None:
-        return (name, Cell("unknown", css_class="gpuviz-table__small"), "", "", "")
-    added = f"+{format_bytes(row['added'])}" if row["added"] else ""
-    responsible = row["responsible"]
-    by = _OF[responsible] if row["added"] else ""
-    before = row["bytes"] - row["added"]
-    drawn = "" if responsible == "others" else bar(before, row["added"], largest, responsible)
-    return (name, format_bytes(row["bytes"]), added, by, drawn)
+        return Row((name, Cell("unknown"), Cell(), Cell()))
+    responsible, added = row["responsible"], row["added"]
+    cells = (
+        name,
+        of_bytes(row["bytes"]),
+        Cell(f"+{format_bytes(added)}", added) if added else Cell(),
+        Cell(_OF[responsible] if added else ""),
+    )
+    before = row["bytes"] - added
+    bar = Bar(before / largest, added / largest, responsible)
+    return Row(cells, bar=None if responsible == "others" else bar)

@@ -1,4 +1,4 @@
-"""The Jupyter server extension: GPUs, converted recordings and their findings, for JupyterLab."""
+"""The Jupyter server extension: GPUs, and what it makes of recordings, for JupyterLab."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ RECORDINGS_PATH = "gpuviz/api/recordings"
 RECORDINGS_PAGE_OPTION = "gpuvizRecordings"
 FINDINGS_PATH = "gpuviz/api/findings"
 FINDINGS_PAGE_OPTION = "gpuvizFindings"
+COMPARISONS_PATH = "gpuviz/api/comparisons"
+COMPARISONS_PAGE_OPTION = "gpuvizComparisons"
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -34,12 +36,15 @@ def _load_jupyter_server_extension(serverapp: "ServerApp") -> None:
     application: Application = serverapp.web_app
     base = application.settings["base_url"]
     reading = {"reading": SharedReading(device_totals)}
-    results = {RECORDINGS_PATH: "recording.gpuviz", FINDINGS_PATH: "findings.zip"}
+    results = {
+        RECORDINGS_PATH: Conversions("recording.gpuviz"),
+        FINDINGS_PATH: Conversions("findings.zip"),
+        COMPARISONS_PATH: Conversions("comparison.html", sources=2),
+    }
     handlers: list[tuple[str, type[RequestHandler], dict[str, Any]]] = [
         (url_path_join(base, PATH), DevicesHandler, reading)
     ]
-    for path, file in results.items():
-        conversions = Conversions(file)
+    for path, conversions in results.items():
         made = {"conversions": conversions}
         converted = url_path_join(base, path, f"({conversions.names})")
         handlers.append((url_path_join(base, path), RecordingsHandler, made))
@@ -50,4 +55,5 @@ def _load_jupyter_server_extension(serverapp: "ServerApp") -> None:
         PAGE_OPTION: PATH,
         RECORDINGS_PAGE_OPTION: RECORDINGS_PATH,
         FINDINGS_PAGE_OPTION: FINDINGS_PATH,
+        COMPARISONS_PAGE_OPTION: COMPARISONS_PATH,
     }

@@ -34,10 +34,12 @@ class Conversions:
 
     Args:
         file: The name of each result, of which `gpuviz.server.convert` takes the format.
+        sources: The number of files that a result is made of.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, sources: int = 1) -> None:
         self._file = file
+        self.sources = sources
         # Least recently used first.
         self._conversions: dict[Hashable, asyncio.Task[Path]] = {}
         self._processes: set[asyncio.subprocess.Process] = set()
@@ -55,19 +57,19 @@ class Conversions:
         """A regular expression of the paths that `converted` returns."""
         return f"[0-9a-f]{{{2 * _NAME_BYTES}}}/{re.escape(self._file)}"
 
-    async def converted(self, version: Hashable, source: Fetch) -> str | None:
+    async def converted(self, version: Hashable, *sources: Fetch) -> str | None:
         """Return the path of a converted file in `folder`; None while the conversion runs.
 
         Args:
             version: A key for the content, such as a path and a modification time.
-            source: Returns the file to convert.
+            sources: Return the files to convert.
 
         Raises:
             ConversionError: The file cannot be converted.
         """
         conversion = self._conversions.pop(version, None)
         if conversion is None or _is_lost(conversion):
-            conversion = asyncio.create_task(self._convert(source))
+            conversion = asyncio.create_task(self._convert(sources))
         self._conversions[version] = conversion
         await asyncio.wait([conversion], timeout=PATIENCE_S)
         if not conversion.done():
@@ -77,32 +79,36 @@ class Conversions:
             self._conversions.pop(version, None)
         return conversion.result().relative_to(self.folder).as_posix()
 
-    async def _convert(self, source: Fetch) -> Path:
+    async def _convert(self, sources: tuple[Fetch, ...]) -> Path:
         async with self._turns:
             folder = self.folder / secrets.token_hex(_NAME_BYTES)
             try:
                 folder.mkdir()
-                path = await source(folder)
-                await self._run(path, folder / self._file)
+                copies = [folder / f"source{number}" for number in range(len(sources))]
+                for copy in copies:
+                    copy.mkdir()
+                fetched = zip(sources, copies, strict=True)
+                paths = [await source(copy) for source, copy in fetched]
+                await self._run(paths, folder / self._file)
             except BaseException as error:
                 shutil.rmtree(folder, ignore_errors=True)
                 if isinstance(error, OSError):
                     problem = error.strerror or error
                     raise ConversionError(f"The server cannot convert files: {problem}.") from error
                 raise
-            if path.parent == folder:
-                path.unlink()
+            for copy in copies:
+                shutil.rmtree(copy)
         self._discard(KEPT_BYTES - (folder / self._file).stat().st_size)
         return folder / self._file
 
-    async def _run(self, source: Path, target: Path) -> None:
+    async def _run(self, sources: list[Path], target: Path) -> None:
         # -P: modules beside the notebooks must not shadow the standard library.
         command = (sys.executable, "-P", "-m", "gpuviz.server.convert")
         process = await asyncio.create_subprocess_exec(
             *command,
-            str(source),
             str(target),
             str(LIMIT_S),
+            *map(str, sources),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

@@ -1,6 +1,6 @@
-"""``python -m gpuviz.server.convert SOURCE TARGET LIMIT_S``: converts a recording for the browser.
+"""``python -m gpuviz.server.convert TARGET LIMIT_S SOURCE...``: converts files for the browser.
 
-The target is a ``.gpuviz`` file, or its conclusions as ``.zip``.
+The target is a ``.gpuviz`` file, its conclusions as ``.zip``, or of two files a page as ``.html``.
 
 It is a separate process so that the server can kill it and limit its resources. On failure it
 prints one sentence for the user to stderr.
@@ -12,24 +12,29 @@ import signal
 import sys
 from pathlib import Path
 
+from gpuviz.conclusions.store import for_report
+from gpuviz.errors import FormatError
+from gpuviz.formats.gpuviz import write_conclusions
+from gpuviz.present.section_table import section_table
+from gpuviz.recording import load
+from gpuviz.recording_diff import diff
+from gpuviz.report.sections import sections
+from gpuviz.terminal import write_line
+
 LARGEST_BYTES = 4 << 30
 
 
-def main(source: Path, target: Path, limit_s: float) -> int:
-    """Convert a file; return the exit code."""
-    from gpuviz.conclusions.store import for_report
-    from gpuviz.errors import FormatError
-    from gpuviz.formats.gpuviz import write_conclusions
-    from gpuviz.recording import load
-    from gpuviz.report.device_part import all_device_parts
-    from gpuviz.terminal import write_line
-
+def main(target: Path, limit_s: float, *sources: Path) -> int:
+    """Convert files; return the exit code."""
     memory_bytes = _bound(limit_s)
     try:
-        recording = load(source)
+        if target.suffix == ".html":
+            diff(*sources).report(target)
+            return 0
+        recording = load(sources[0])
         if target.suffix == ".zip":
             with target.open("xb") as file:
-                write_conclusions(file, for_report(recording), all_device_parts(recording))
+                write_conclusions(file, for_report(recording, section_table(sections(recording))))
         else:
             recording.save(target)
     except FormatError as error:
@@ -71,4 +76,4 @@ def _lower(limit: int, wanted: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])))
+    sys.exit(main(Path(sys.argv[1]), float(sys.argv[2]), *map(Path, sys.argv[3:])))

@@ -18,8 +18,9 @@ from gpuviz.server.conversions import ConversionError, Conversions, Fetch
 
 
 class RecordingsHandler(APIHandler):
-    """Converts PyTorch snapshots and older recordings, or finds what costs memory or time.
+    """Makes something for the browser of a file: a current recording, its findings, a comparison.
 
+    The query has a ``path`` for each file: one, or those before and after.
     Users can convert any file that they can read through the server. The response has ``file``, the
     path of the result for `ConvertedHandler`. Status 202 means that the conversion still runs, and
     the request must be repeated. Other responses have a ``message`` for the user.
@@ -35,13 +36,17 @@ class RecordingsHandler(APIHandler):
     @authorized
     async def get(self) -> None:
         """Respond with JSON."""
+        paths = self.get_query_arguments("path")
+        if len(paths) != self._conversions.sources:
+            raise web.HTTPError(400, f"Expected {self._conversions.sources} paths.")
         try:
-            version, source = await self._found(self.get_query_argument("path").strip("/"))
+            found = [await self._found(path.strip("/")) for path in paths]
         except (OSError, ValueError):
             # Also of a path that is too long, goes through a file or a loop, or has a null byte.
             raise web.HTTPError(404, "The file does not exist.") from None
         try:
-            file = await self._conversions.converted(version, source)
+            version = tuple(version for version, _ in found)
+            file = await self._conversions.converted(version, *(source for _, source in found))
         except ConversionError as error:
             self.set_status(422)
             self.finish({"message": str(error)})

@@ -60,6 +60,18 @@ def _installed(*packages: str) -> Iterator[str]:
             continue
 
 
+def save(path: Path, rows: list[Row], *, command: str, uses_gpu: bool) -> None:
+    """Write what was measured by a command, with the date and the machine."""
+    facts = {
+        "command": command,
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": machine(uses_gpu=uses_gpu),
+        "rows": rows,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{json.dumps(facts, indent=1)}\n", encoding="utf-8")
+
+
 def measure(names: list[str], folder: Path | None) -> Iterator[Row]:
     for name in names:
         module = importlib.import_module(f"tests.benchmarks.{name}")
@@ -69,13 +81,8 @@ def measure(names: list[str], folder: Path | None) -> Iterator[Row]:
             continue
         rows = list(cast("Callable[[], Iterable[Row]]", module.rows)())
         if folder is not None:
-            facts = {
-                "date": datetime.now(UTC).date().isoformat(),
-                "machine": machine(uses_gpu=uses_gpu),
-                "rows": rows,
-            }
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.json").write_text(f"{json.dumps(facts, indent=1)}\n")
+            command = f"python -m tests.benchmarks {name}"
+            save(folder / f"{name}.json", rows, command=command, uses_gpu=uses_gpu)
         yield from rows
 
 

@@ -263,6 +263,19 @@ def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):
     assert page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab").count() >= 2
 
 
+def test_two_selected_recordings_are_compared(page):
+    file(page, RECORDINGS[0].name).click()
+    file(page, RECORDINGS[1].name).click(modifiers=["ControlOrMeta"])
+    file(page, RECORDINGS[1].name).click(button="right")
+    page.locator(".lm-Menu-item", has_text="Compare With").click()
+    compared = page.frame_locator(".jp-IFrame iframe")
+    after = compared.get_by_role("region", name="After: memory over time")
+    after.wait_for(timeout=SHOWN_MS)
+
+    assert compared.get_by_role("tab", name="Changes").get_attribute("aria-selected") == "true"
+    assert " and " in page.locator(".lm-DockPanel-tabBar .lm-mod-current").first.inner_text()
+
+
 def test_a_reloaded_page_brings_recordings_back(page, lab):
     file(page, RECORDINGS[2].name).dblclick()
     memory(page).wait_for(timeout=SHOWN_MS)

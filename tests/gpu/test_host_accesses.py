@@ -85,18 +85,29 @@ def test_memory_that_is_read_before_it_was_copied_is_reported_with_its_line():
     assert hazard.second.source == "is_right = int(host.max()) == 5"
 
 
+def test_memory_that_is_read_before_it_was_copied_is_reported_without_poison():
+    with gpuviz.record(hazards=True) as recorder:
+        is_right = read("none")
+    is_watched = not any("was not watched" in note for note in recorder.recording.notes)
+
+    assert not is_right
+    assert hazards(recorder.recording) == [("RAW", "certain")] * is_watched
+
+
+@pytest.mark.parametrize("poison", [False, True])
 @pytest.mark.parametrize("how", ["stream", "event", "other", "query"])
 @pytest.mark.parametrize("program", [write, read])
-def test_a_program_that_waits_is_right(program, how):
-    with gpuviz.record(hazards=True, poison=True) as recorder:
+def test_a_program_that_waits_is_right(program, how, poison):
+    with gpuviz.record(hazards=True, poison=poison) as recorder:
         is_right = program(how)
 
     assert is_right
     assert hazards(recorder.recording) == []
 
 
-def test_memory_that_other_copies_fill_is_no_access_of_the_host():
-    with gpuviz.record(hazards=True, poison=True) as recorder:
+@pytest.mark.parametrize("poison", [False, True])
+def test_memory_that_other_copies_fill_is_no_access_of_the_host(poison):
+    with gpuviz.record(hazards=True, poison=poison) as recorder:
         stream, array, host = delayed(0)
         other = cupy.empty_like(array)
         array.get(stream=stream, out=host, blocking=False)

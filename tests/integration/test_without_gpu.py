@@ -39,7 +39,7 @@ sys.meta_path.insert(0, Blocker())
 """
 DRIVER_MISSING = (
     "No NVIDIA driver: libcuda.so.1 was not found. "
-    "Loading recordings, reports and `gpuviz demo` work without a GPU."
+    "Loading recordings, reports, gpuviz.SimulatedGPU and `gpuviz demo` work without a GPU."
 )
 CUPY_MISSING = (
     "CuPy cannot be imported (cupy is blocked): "

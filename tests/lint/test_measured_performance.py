@@ -1,19 +1,37 @@
-"""The figures of the documentation are those that the benchmarks saved."""
+"""The figures of the documentation are those that the benchmarks saved, or were transcribed."""
 
 import json
+import re
 
 from scripts import generate_performance
 
+TEXT = generate_performance.DOCUMENT.read_text(encoding="utf-8")
+FIGURE = re.compile(r"\d[\d.,]* ?(?:[nµm]?s|[KMG]i?B|B|%|x|times)\b|\d %")
+
 
 def test_the_tables_of_the_documentation_are_those_that_were_measured():
-    text = generate_performance.DOCUMENT.read_text(encoding="utf-8")
-
-    assert generate_performance.generated(text) == text
+    assert generate_performance.generated(TEXT) == TEXT
 
 
-def test_every_saved_measurement_has_a_table():
-    text = generate_performance.DOCUMENT.read_text(encoding="utf-8")
+def test_no_figure_is_typed_by_hand():
+    written = generate_performance.MARKED.sub("", TEXT)
+
+    assert "| --- |" not in written
+    assert FIGURE.findall(written) == []
+
+
+def test_every_measurement_has_a_table_and_what_is_transcribed_was_not_saved():
     saved = sorted(generate_performance.MEASURED.glob("*.json"))
+    earlier = json.loads(generate_performance.EARLIER.read_text(encoding="utf-8"))
+    names = [*(each.stem for each in saved), *earlier]
 
-    assert [each.stem for each in saved if f"<!-- measured: {each.stem} -->" not in text] == []
-    assert {tuple(json.loads(each.read_text())) for each in saved} == {("date", "machine", "rows")}
+    assert sorted(names) == sorted(mark[1] for mark in generate_performance.MARKED.findall(TEXT))
+    assert {tuple(json.loads(each.read_text())) for each in saved} == {
+        ("command", "date", "machine", "rows")
+    }
+    assert {tuple(each) for each in earlier.values()} == {
+        ("command", "date", "machine", "header", "rows")
+    }
+    assert {
+        (len(row), len(each["header"])) for each in earlier.values() for row in each["rows"]
+    } == {(len(each["header"]),) * 2 for each in earlier.values()}

@@ -5,12 +5,13 @@ import {
 } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { IDocumentManager } from "@jupyterlab/docmanager";
-import { FileDialog } from "@jupyterlab/filebrowser";
+import { FileDialog, IFileBrowserFactory } from "@jupyterlab/filebrowser";
 import { ILauncher } from "@jupyterlab/launcher";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
 
 import { actionsIn } from "./actions.ts";
+import { showComparison } from "./comparison.ts";
 import { dashboardTabs } from "./dashboard_tab.ts";
 import { gpuIcon } from "./icon.ts";
 import { IKernelLinks, type KernelLinks } from "./kernel_links.ts";
@@ -29,6 +30,7 @@ export const commands: JupyterFrontEndPlugin<void> = {
     ICommandPalette,
     ILauncher,
     IDocumentManager,
+    IFileBrowserFactory,
     ILayoutRestorer,
     ITranslator,
   ],
@@ -40,6 +42,7 @@ export const commands: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null,
     launcher: ILauncher | null,
     documents: IDocumentManager | null,
+    browsers: IFileBrowserFactory | null,
     restorer: ILayoutRestorer | null,
     translator: ITranslator | null,
   ): void => {
@@ -58,6 +61,9 @@ export const commands: JupyterFrontEndPlugin<void> = {
     if (documents !== null) {
       addOpenRecording(add, documents, words);
       launcher?.add({ command: "gpuviz:open-recording", category: words.__("Other"), rank: 10 });
+      if (browsers !== null) {
+        addCompareRecordings(app, documents, browsers, words);
+      }
     }
     add(
       "gpuviz:open-settings",
@@ -74,15 +80,46 @@ function addOpenRecording(
   words: TranslationBundle,
 ): void {
   const open = async (): Promise<void> => {
-    const chosen = await FileDialog.getOpenFiles({
-      manager: documents,
-      title: words.__("Open a GPU recording"),
-      filter: ({ type, path }) =>
-        type === "directory" || /\.(gpuviz|html|pickle|pkl)$/.test(path) ? {} : null,
-    });
-    for (const { path } of chosen.value ?? []) {
+    for (const path of await chosenFiles(documents, words.__("Open a GPU recording"))) {
       documents.openOrReveal(path, FACTORY);
     }
   };
   add("gpuviz:open-recording", words.__("Open GPU Recording…"), open, { icon: gpuIcon });
+}
+
+/** Compares the two recordings that are selected in the file browser, or one with another. */
+function addCompareRecordings(
+  app: JupyterFrontEnd,
+  documents: IDocumentManager,
+  browsers: IFileBrowserFactory,
+  words: TranslationBundle,
+): void {
+  const compare = async (): Promise<void> => {
+    const items = [...(browsers.tracker.currentWidget?.selectedItems() ?? [])];
+    const selected = items
+      .toSorted((left, right) => left.last_modified.localeCompare(right.last_modified))
+      .map(({ path }) => path);
+    const others =
+      selected.length === 1 ? await chosenFiles(documents, words.__("Compare with")) : [];
+    const [before, after] = [...selected, ...others];
+    if (before !== undefined && after !== undefined) {
+      showComparison(app, before, after, words);
+    }
+  };
+  app.commands.addCommand("gpuviz:compare-recordings", {
+    label: words.__("Compare With…"),
+    caption: words.__("Show two GPU recordings in one workbench; the older one is the first"),
+    icon: gpuIcon,
+    execute: compare,
+  });
+}
+
+async function chosenFiles(documents: IDocumentManager, title: string): Promise<string[]> {
+  const chosen = await FileDialog.getOpenFiles({
+    manager: documents,
+    title,
+    filter: ({ type, path }) =>
+      type === "directory" || /\.(gpuviz|html|pickle|pkl)$/.test(path) ? {} : null,
+  });
+  return (chosen.value ?? []).map(({ path }) => path);
 }

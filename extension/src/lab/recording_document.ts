@@ -91,7 +91,8 @@ class RecordingPanel extends Widget {
       const { signal } = this.#stop;
       const news = waiting.downloading.bind(waiting);
       const source = await openRemote(url, server, signal, news);
-      const made = (to: Converted): Promise<string> => convertedUrl(to, url, server, signal, words);
+      const made = (to: Converted): Promise<string> =>
+        convertedUrl(to, [url], server, signal, words);
       const convert = async (): Promise<ByteSource> => {
         waiting.converting();
         return openRemote(await made("recording"), server, signal, news);

@@ -83,20 +83,16 @@ export class RecordingView {
     this.#head.append(element("p", "gpuviz-recording__counts", counts), this.#devices);
   }
 
-  /** Shows the conclusions in an archive; in its HTML, gpuviz has escaped the recording's texts. */
+  /** Shows the conclusions in an archive. */
   async readConclusions(archive: RecordingFile): Promise<void> {
-    this.#conclusions.innerHTML = await archive.text("sections.html");
     this.#said = await Conclusions.of(archive);
     this.#adopt();
   }
 
   /** Shows the conclusions about the device that is shown. */
   #adopt(): void {
-    for (const part of this.#conclusions.querySelectorAll<HTMLElement>("[data-device]")) {
-      part.hidden = Number(part.dataset["device"]) !== this.#device;
-      if (!part.hidden && this.#view !== undefined && this.#said !== undefined) {
-        showConclusions(this.#shown, this.#view, this.#said, this.#device, part);
-      }
+    if (this.#view !== undefined && this.#said !== undefined) {
+      showConclusions(this.#shown, this.#view, this.#said, this.#device, this.#conclusions);
     }
   }
 

@@ -11,6 +11,8 @@ export interface CategoryName {
 }
 
 export interface Category extends CategoryName {
+  /** What its blocks have in common. */
+  readonly label: string;
   /** The bytes allocated in its blocks when most was allocated. */
   readonly bytesAtPeak: number;
 }
@@ -56,13 +58,14 @@ export function categorize(
     ([, left], [, right]) => right.bytesAtPeak - left.bytesAtPeak || right.total - left.total,
   );
   const rest = ranked.splice(COLOURED);
-  const all: Category[] = ranked.map(([, { id, bytesAtPeak: bytes }]) => ({
+  const all: Category[] = ranked.map(([label, { id, bytesAtPeak: bytes }]) => ({
     ...nameOf(id),
+    label,
     bytesAtPeak: bytes,
   }));
   if (rest.length > 0) {
     const bytes = rest.reduce((sum, [, each]) => sum + each.bytesAtPeak, 0);
-    all.push({ short: restLabel, long: restLabel, bytesAtPeak: bytes });
+    all.push({ label: restLabel, short: restLabel, long: restLabel, bytesAtPeak: bytes });
   }
   const places = new Map(ranked.map(([label], place) => [label, place]));
   const ofGroup = Uint8Array.from(labels, (label) => places.get(label) ?? COLOURED);
@@ -73,6 +76,7 @@ export function categorize(
 export function grade(groups: BlockGroups, labels: readonly string[]): Categories {
   const bytes = groups.bytesAtPeak();
   const all = labels.map((label, place) => ({
+    label,
     short: label,
     long: label,
     bytesAtPeak: bytes[groups.ids.indexOf(place)] ?? 0,

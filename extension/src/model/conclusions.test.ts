@@ -9,8 +9,10 @@ test("a recording without conclusions has none of any device", async () => {
   const file = { table: async (name: string) => new ArrowTable(name) } as unknown as RecordingFile;
   const found = await Conclusions.of(file);
 
-  assert.deepEqual(found.said(0, "findings"), []);
+  assert.deepEqual(found.said(0), []);
   assert.deepEqual(found.iterations(0), []);
   assert.deepEqual(found.otherMemory(0), []);
   assert.equal(found.categories(0).size, 0);
+  assert.deepEqual(found.sections(0), []);
+  assert.equal(found.devices, undefined);
 });

@@ -1,13 +1,6 @@
 import type { ArrowTable } from "../wire/arrow.ts";
 import type { RecordingFile } from "../wire/recording_file.ts";
-
-/** A place of a page: a window of time, a table with some of its rows, an item of a list. */
-export interface Place {
-  readonly window?: { readonly fromNs: number; readonly toNs: number } | undefined;
-  readonly tab?: string | undefined;
-  readonly rows?: readonly string[];
-  readonly number?: number | undefined;
-}
+import { sectionsIn, type Place, type Section } from "./sections.ts";
 
 /** Something that gpuviz says about a device, as Python worded it. */
 export interface Conclusion {
@@ -48,7 +41,7 @@ export class Conclusions {
   readonly #said: readonly Conclusion[];
   readonly #iterations: ReadonlyMap<number, readonly Iteration[]>;
   readonly #otherMemory: ReadonlyMap<number, readonly OtherMemory[]>;
-
+  readonly #sections: ReadonlyMap<number, readonly Section[]>;
   readonly #categories: ReadonlyMap<number, ReadonlyMap<number, string>>;
 
   private constructor(
@@ -56,7 +49,9 @@ export class Conclusions {
     iterations: ArrowTable,
     otherMemory: ArrowTable,
     categories: ArrowTable,
+    sections: ArrowTable,
   ) {
+    this.#sections = sectionsIn(sections);
     this.#categories = categoriesIn(categories);
     this.#said = conclusionsIn(shown);
     this.#iterations = byDevice(iterations, ["start", "end", "peak_bytes"]);
@@ -65,9 +60,10 @@ export class Conclusions {
 
   /** Those in a file; none if it lacks them. */
   static async of(file: RecordingFile): Promise<Conclusions> {
-    const names = ["shown", "iterations", "other_memory", "categories"] as const;
+    const names = ["shown", "iterations", "other_memory", "categories", "sections"] as const;
     return new Conclusions(
       ...((await Promise.all(names.map((name) => file.table(name)))) as [
+        ArrowTable,
         ArrowTable,
         ArrowTable,
         ArrowTable,
@@ -81,8 +77,28 @@ export class Conclusions {
     return this.#said.length === 0;
   }
 
-  said(device: number, list: Conclusion["list"]): readonly Conclusion[] {
-    return this.#said.filter((each) => each.device === device && each.list === list);
+  /** The devices that there are sections about, and their titles; undefined without sections. */
+  get devices(): ReadonlyMap<number, string> | undefined {
+    if (this.#sections.size === 0) {
+      return undefined;
+    }
+    const found = new Map<number, string>();
+    for (const [device, sections] of this.#sections) {
+      const title = sections[0]?.lines.find(({ kind }) => kind === "device");
+      if (device >= 0) {
+        found.set(device, title?.cells[0]?.text ?? "");
+      }
+    }
+    return found;
+  }
+
+  /** The sections about a device and about the recording. */
+  sections(device: number): readonly Section[] {
+    return [...(this.#sections.get(device) ?? []), ...(this.#sections.get(-1) ?? [])];
+  }
+
+  said(device: number): readonly Conclusion[] {
+    return this.#said.filter((each) => each.device === device);
   }
 
   iterations(device: number): readonly Iteration[] {

@@ -1,4 +1,5 @@
 import type { ArrowTable } from "../wire/arrow.ts";
+import { BACKWARD_OF, NO_STACK } from "../wire/codes.ts";
 import type { CategoryName } from "./categories.ts";
 
 export interface Frame {
@@ -35,7 +36,7 @@ interface Stack {
 /** The line that a table names for a stack. */
 interface Line {
   readonly frame: Frame;
-  /** `backward of ` before the line of forward work, empty before a line that runs itself. */
+  /** `BACKWARD_OF` before the line of forward work, empty before a line that runs itself. */
   readonly before: string;
 }
 
@@ -149,7 +150,7 @@ export class Stacks {
   placeLinesOf(stack: number): string[] {
     const { module = "", phase = "", forwardFrame = 0 } = this.#stacks.get(stack) ?? {};
     const forward = this.#frames.get(forwardFrame);
-    const undone = forward === undefined ? [] : describeLine("backward of", forward);
+    const undone = forward === undefined ? [] : describeLine(BACKWARD_OF.trimEnd(), forward);
     const place = [module, phase].filter((word) => word !== "").join(", ");
     return [...undone, ...(place === "" ? [] : [`module: ${place}`])];
   }
@@ -157,7 +158,7 @@ export class Stacks {
   #lineOf(stack: number): Line | undefined {
     const forward = this.#frames.get(this.#stacks.get(stack)?.forwardFrame ?? 0);
     if (forward !== undefined) {
-      return { frame: forward, before: "backward of " };
+      return { frame: forward, before: BACKWARD_OF };
     }
     const frame = this.userFrameOf(stack);
     return frame && { frame, before: "" };
@@ -205,12 +206,12 @@ export class Stacks {
   callSiteOf(stack: number): CallSite {
     const line = this.#lineOf(stack);
     return line === undefined
-      ? { site: "(no call stack)", source: "" }
+      ? { site: NO_STACK, source: "" }
       : { site: `${line.before}${siteText(line.frame)}`, source: line.frame.source };
   }
 }
 
-export function describeFrame(frame: Frame): string {
+export function describeFrame(frame: Pick<Frame, "name" | "filename" | "line">): string {
   return frame.filename === ""
     ? frame.name
     : `${shortFilename(frame.filename)}:${frame.line} ${frame.name}`.trimEnd();
@@ -223,7 +224,7 @@ export function describeLine(what: string, frame: Frame): string[] {
 }
 
 /** A frame as `function (file:line)`. */
-export function siteText(frame: Frame): string {
+export function siteText(frame: Pick<Frame, "name" | "filename" | "line">): string {
   return frame.filename === "" ? frame.name : `${frame.name} (${frame.filename}:${frame.line})`;
 }
 

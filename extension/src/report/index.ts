@@ -39,7 +39,21 @@ async function readAll(
   reading.dispose();
 }
 
-/** Shows a recording in the parts of the page until the scope ends. */
+/** The devices of a recording, and their titles. */
+async function devicesOf(
+  file: RecordingFile,
+  { devices }: Conclusions,
+): Promise<ReadonlyMap<number, string>> {
+  if (devices !== undefined) {
+    return devices;
+  }
+  const table = await file.table("devices");
+  const names = table.texts("name");
+  const ids = table.rows === 0 ? [0] : [...table.numbers("id")];
+  return new Map(ids.map((id, at) => [id, `Device ${id}: ${names[at] ?? ""}`]));
+}
+
+/** Shows a recording in place of what is in the page until the scope ends. */
 async function show(
   scope: Scope,
   file: RecordingFile,
@@ -47,7 +61,9 @@ async function show(
   initial: Address = NOWHERE,
 ): Promise<void> {
   const recording = new GrowingRecording(file.initialEvents);
-  const report = new Report(scope, recording, conclusions, initial);
+  const main = document.querySelector("main") ?? document.body;
+  const devices = await devicesOf(file, conclusions);
+  const report = new Report(scope, main, recording, conclusions, devices, initial);
   report.showFragment();
   const follow = (): void => report.showFragment();
   window.addEventListener("hashchange", follow);
@@ -58,10 +74,9 @@ async function show(
 }
 
 async function start(): Promise<void> {
-  const main = document.querySelector("main");
   const embedded = document.getElementById("gpuviz-recording");
   if (embedded === null) {
-    openViewer(main ?? document.body, show);
+    openViewer(show);
     document.documentElement.dataset["gpuviz"] = "empty";
     return;
   }
@@ -70,7 +85,14 @@ async function start(): Promise<void> {
   embedded.remove();
   const event = embedded.dataset["moment"] === "end" ? Infinity : undefined;
   const initial = { ...NOWHERE, window: address.window, event };
-  await show(new Scope(), file, await Conclusions.of(file), initial);
+  const main = document.querySelector("main");
+  const fixed = [...(main?.childNodes ?? [])];
+  try {
+    await show(new Scope(), file, await Conclusions.of(file), initial);
+  } catch (error) {
+    main?.replaceChildren(...fixed);
+    throw error;
+  }
 }
 
 start().catch((error: unknown) => {

@@ -10,14 +10,20 @@ import {
   spanKindOfRange,
 } from "../model/span_kinds.ts";
 import type { ChartContext } from "../view/chart_context.ts";
-import type { DeviceView } from "../view/device_view.ts";
+import type { Panes } from "../view/panes.ts";
 import { arrange } from "./arrangement.ts";
 import { NOWHERE, writeAddress, type Address, type SelectedKind } from "./address.ts";
 
 const SETTLED_MS = 200;
 
+/** What an address is about. */
+interface Shown {
+  readonly chart: ChartContext;
+  readonly panes: Panes;
+}
+
 /** Shows what an address points at; returns the parts of it that are not in the recording. */
-export function showAddress({ chart, panes }: DeviceView, address: Address): string[] {
+export function showAddress({ chart, panes }: Shown, address: Address): string[] {
   const { selection, timeline } = chart;
   if (address.view !== undefined) {
     arrange(panes, address.view);
@@ -51,10 +57,19 @@ export function showAddress({ chart, panes }: DeviceView, address: Address): str
   return missing.map((each) => each.slice(1));
 }
 
+/** Puts an address into the page's own, so that a copied link leads here. */
+export function remember(address: Address): void {
+  try {
+    history.replaceState(null, "", writeAddress(address) || location.pathname + location.search);
+  } catch {
+    // A page without an origin of its own, as in a sandboxed frame, has no address to change.
+  }
+}
+
 /** Calls `changed` with the address of what is shown, when it has not changed for a while. */
 export function followAddress(
   scope: Scope,
-  { chart, panes }: DeviceView,
+  { chart, panes }: Shown,
   device: number | undefined,
   changed: (address: Address) => void,
 ): void {

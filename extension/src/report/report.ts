@@ -3,19 +3,28 @@ import type { Conclusions } from "../model/conclusions.ts";
 import type { GrowingRecording } from "../model/growing_recording.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
-import { adoptSections, showConclusions } from "../view/conclusions.ts";
+import { showConclusions } from "../view/conclusions.ts";
+import { element } from "../view/dom.ts";
 import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
-import { NOWHERE, readAddress, writeAddress, type Address } from "./address.ts";
-import { followPage } from "./linked_window.ts";
-import { followAddress, showAddress } from "./linked_view.ts";
+import { NOWHERE, readAddress, type Address } from "./address.ts";
+import { followAddress, remember, showAddress } from "./linked_view.ts";
 import { notify } from "./notice.ts";
+import { offerSpanCommand } from "./span_command.ts";
 
-/** Shows the parts of the page that belong to a device and draws its charts. */
+/** Shows a device of a recording in place of what is in the page. */
 export class Report {
   readonly #frames = new Frames();
   readonly #recording: GrowingRecording;
   readonly #conclusions: Conclusions;
-  readonly #choice = document.querySelector<HTMLSelectElement>("#gpuviz-device");
+  readonly #main: HTMLElement;
+  readonly #devices: readonly number[];
+  readonly #choice = element("select", "gpuviz-select", {
+    id: "gpuviz-device",
+    ariaLabel: "Device",
+  });
+  readonly #title = element("h2", "");
+  readonly #head = element("div", "");
+  readonly #charts = element("div", "gpuviz-screen__charts");
   readonly #initial: Address;
   #shown = new Scope();
   #view: DeviceView | undefined;
@@ -24,18 +33,31 @@ export class Report {
   #isGone = false;
   #tables: TablesView | undefined;
 
-  /** `initial` is shown where the page's address names no place; all goes with the scope. */
+  /**
+   * Shows the devices with these titles in an element of the page, until the scope ends.
+   *
+   * `initial` is shown where the page's address names no place.
+   */
   constructor(
     scope: Scope,
+    main: HTMLElement,
     recording: GrowingRecording,
     conclusions: Conclusions,
+    devices: ReadonlyMap<number, string>,
     initial: Address,
   ) {
+    this.#main = main;
     this.#recording = recording;
     this.#conclusions = conclusions;
+    this.#devices = [...devices.keys()];
     this.#initial = initial;
-    this.#choice?.addEventListener("change", () => this.#choose(Number(this.#choice?.value)));
+    this.#choice.append(...[...devices].map(([id, title]) => new Option(title, String(id))));
+    scope.listen(this.#choice, "change", () => this.#choose(Number(this.#choice.value)));
+    if (devices.size > 1) {
+      document.querySelector(".gpuviz-overview__text")?.after(this.#choice);
+    }
     scope.defer(() => {
+      this.#choice.remove();
       this.#isGone = true;
       this.#shown.dispose();
     });
@@ -57,10 +79,9 @@ export class Report {
   /** Shows what the page's address points at, and names what of it is missing. */
   showFragment(): void {
     const { address, bad } = readAddress(location.hash);
-    const first = Number(document.querySelector<HTMLElement>("[data-device]")?.dataset["device"]);
-    const choices = [...(this.#choice?.options ?? [])].map(({ value }) => Number(value));
+    const [first = 0] = this.#devices;
     const device = address.device ?? first;
-    const isKnown = address.device === undefined || choices.includes(device) || device === first;
+    const isKnown = address.device === undefined || this.#devices.includes(device);
     this.#showDevice(isKnown ? device : first);
     if (!this.#isWhole) {
       return;
@@ -97,7 +118,7 @@ export class Report {
   }
 
   #showDevice(device: number): void {
-    if (device === this.#device) {
+    if (device === this.#device || this.#devices.length === 0) {
       return;
     }
     this.#device = device;
@@ -105,12 +126,11 @@ export class Report {
     this.#shown = new Scope();
     this.#view = undefined;
     this.#tables = undefined;
-    for (const part of document.querySelectorAll<HTMLElement>("[data-device]")) {
-      part.hidden = Number(part.dataset["device"]) !== device;
-    }
-    if (this.#choice !== null) {
-      this.#choice.value = String(device);
-    }
+    this.#choice.value = String(device);
+    const article = element("article", "");
+    this.#title.textContent = this.#choice.selectedOptions[0]?.text ?? "";
+    article.append(this.#title, this.#head, this.#charts);
+    this.#main.replaceChildren(article);
     this.#update();
     if (this.#isWhole) {
       this.#complete();
@@ -118,9 +138,9 @@ export class Report {
   }
 
   #update(): void {
-    const device = this.#device ?? 0;
-    const charts = document.querySelector<HTMLElement>(`[data-charts="${device}"]`);
-    if (charts === null) {
+    const device = this.#device;
+    const charts = this.#charts;
+    if (device === undefined) {
       return;
     }
     if (!this.#recording.devices.includes(device)) {
@@ -133,9 +153,8 @@ export class Report {
       const places = { charts, controls, keys: document.body };
       this.#view = deviceView(places, this.#frames, contents);
       this.#shown.use(this.#view.scope);
-      const article = charts.closest("article") ?? charts;
-      showConclusions(this.#shown, this.#view, this.#conclusions, device, article);
-      adoptSections(this.#shown, this.#view, document.getElementById("gpuviz-about") ?? charts);
+      offerSpanCommand(this.#shown, this.#view);
+      showConclusions(this.#shown, this.#view, this.#conclusions, device, this.#head);
     } else {
       this.#view.update(contents);
     }
@@ -148,23 +167,13 @@ export class Report {
     if (view === undefined) {
       return;
     }
-    const isOnly = this.#choice === null;
+    const isOnly = this.#devices.length < 2;
     followAddress(this.#shown, view, isOnly ? undefined : device, remember);
-    followPage(this.#shown, view.window);
     const delayed = window.setTimeout(() => {
       this.#tables = tablesView(view.drawer, view.chart, WHOLE_MEMORY);
       this.#shown.use(this.#tables.scope);
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });
     this.#shown.defer(() => window.clearTimeout(delayed));
-  }
-}
-
-/** Puts an address into the page's own, so that a copied link leads here. */
-function remember(address: Address): void {
-  try {
-    history.replaceState(null, "", writeAddress(address) || location.pathname + location.search);
-  } catch {
-    // A page without an origin of its own, as in a sandboxed frame, has no address to change.
   }
 }

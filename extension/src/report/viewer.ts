@@ -1,7 +1,6 @@
 import { formatDuration } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { Conclusions } from "../model/conclusions.ts";
-import { element } from "../view/dom.ts";
 import { archiveIn, isPickle } from "../wire/file_bytes.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
 import { notify } from "./notice.ts";
@@ -14,12 +13,11 @@ const OLDER =
   "convert OLD.gpuviz NEW.gpuviz` adds them.";
 const WITHOUT =
   "A recording alone has no findings here: `gpuviz report` writes a report, which has them.";
-const LISTS = { findings: "Findings", hazards: "Hazards" } as const;
 
 type Show = (scope: Scope, file: RecordingFile, conclusions: Conclusions) => Promise<void>;
 
 /** Lets a reader choose or drop files, each of which is shown in place of the one before it. */
-export function openViewer(main: HTMLElement, show: Show): void {
+export function openViewer(show: Show): void {
   const drop = document.getElementById("gpuviz-drop");
   const choice = document.querySelector<HTMLInputElement>("#gpuviz-file");
   let shown = new Scope();
@@ -31,7 +29,7 @@ export function openViewer(main: HTMLElement, show: Show): void {
       shown.dispose();
       shown = new Scope();
       history.replaceState(null, "", location.pathname + location.search);
-      await addParts(shown, main, file, conclusions, name);
+      addHead(file, name, (await file.table("devices")).texts("name").join(", "));
       // The choice stays for the next file.
       document.querySelector("header")?.append(...(choice?.labels ?? []));
       drop?.remove();
@@ -73,22 +71,13 @@ async function recordingIn(blob: Blob): Promise<RecordingFile> {
   return RecordingFile.open(await archiveIn(source));
 }
 
-/** Adds to the page what a report has for each device: its choice, its charts and its lists. */
-async function addParts(
-  scope: Scope,
-  main: HTMLElement,
-  file: RecordingFile,
-  conclusions: Conclusions,
-  name: string,
-): Promise<void> {
-  const table = await file.table("devices");
-  const ids = table.rows === 0 ? [0] : [...table.numbers("id")];
-  const names = table.rows === 0 ? [""] : table.texts("name");
+/** Says in the head of the page what a file is about. */
+function addHead(file: RecordingFile, name: string, devices: string): void {
   const title = document.querySelector("h1");
   const about = document.querySelector(".gpuviz-overview__text");
   const { created } = file.manifest;
   const facts = [
-    names.join(", "),
+    devices,
     formatDuration(file.durationNs),
     String(created ?? "").replace(/^(.{10})T(.{8}).*$/, "$1 $2 UTC"),
   ];
@@ -96,36 +85,5 @@ async function addParts(
     title.textContent = name;
     about.textContent = facts.filter((fact) => fact !== "").join(" · ");
     document.title = name;
-    if (ids.length > 1) {
-      const choice = element("select", "gpuviz-select", {
-        id: "gpuviz-device",
-        ariaLabel: "Device",
-      });
-      choice.append(
-        ...ids.map((id, at) => new Option(`Device ${id}: ${names[at] ?? ""}`, String(id))),
-      );
-      about.after(choice);
-      scope.defer(() => choice.remove());
-    }
-  }
-  for (const id of ids) {
-    const article = element("article", "");
-    article.dataset["device"] = String(id);
-    article.append(element("div", "gpuviz-first"));
-    for (const [list, heading] of Object.entries(LISTS) as [keyof typeof LISTS, string][]) {
-      const said = conclusions.said(id, list);
-      if (said.length > 0) {
-        const section = element("section", "gpuviz-section");
-        const label = `${heading} ${said.length}`;
-        Object.assign(section.dataset, { panel: list, title: label });
-        section.append(element("h3", "", label), element("div", "gpuviz-conclusions"));
-        article.append(section);
-      }
-    }
-    const charts = element("div", "gpuviz-screen__charts");
-    charts.dataset["charts"] = String(id);
-    article.append(charts);
-    main.prepend(article);
-    scope.defer(() => article.remove());
   }
 }

@@ -82,7 +82,19 @@ export class ChartContext implements RelatedContents {
   #contents: DeviceContents;
   #derived: Derived;
 
-  constructor(scope: Scope, frames: Frames, contents: DeviceContents, tooltipIn: HTMLElement) {
+  /** Which of two recordings it shows; empty where there is one. */
+  readonly title: string;
+  /** The charts of the other recording, with the same scales. */
+  beside: ChartContext | undefined;
+
+  constructor(
+    scope: Scope,
+    frames: Frames,
+    contents: DeviceContents,
+    tooltipIn: HTMLElement,
+    title = "",
+  ) {
+    this.title = title;
     this.frames = frames;
     this.tooltip = new Tooltip(scope, tooltipIn);
     scope.append(tooltipIn, this.#spoken);

@@ -23,6 +23,8 @@ import { element, legendEntry } from "./dom.ts";
 export class Grouping {
   readonly categories: Signal<Categories>;
   readonly #siteOf = new Map<number, string>();
+  /** Gives categories the places that they have elsewhere. */
+  arrange = (found: Categories): Categories => found;
   #timeline: DeviceTimeline;
   #groups: BlockGroups;
   #by: GroupedBy = "stack";
@@ -61,7 +63,7 @@ export class Grouping {
     if (timeline !== this.#timeline || this.#by === "age") {
       this.#regroup(timeline);
     }
-    const categories = this.#categorize(stacks, names);
+    const categories = this.arrange(this.#categorize(stacks, names));
     this.levels.extend(categories);
     if (!isSame(categories, this.categories.value)) {
       this.categories.value = categories;
@@ -131,10 +133,10 @@ const FILE = /^.*?(?=:\d)/;
 function withoutFile(categories: Categories): Categories {
   const files = new Set(categories.all.flatMap(({ short }) => FILE.exec(short) ?? []));
   const cut = (name: string): string => (files.size === 1 ? name.replace(FILE, "") : name);
-  const all = categories.all.map(({ short, long, bytesAtPeak }) => ({
-    short: cut(short),
-    long: cut(long),
-    bytesAtPeak,
+  const all = categories.all.map((each) => ({
+    ...each,
+    short: cut(each.short),
+    long: cut(each.long),
   }));
   return { ...categories, all };
 }

@@ -1,21 +1,20 @@
 import type { Scope } from "../base/scope.ts";
-import type { Conclusions, Place } from "../model/conclusions.ts";
-import { conclusionsList, firstConclusions } from "./conclusions_list.ts";
+import type { Conclusions } from "../model/conclusions.ts";
+import type { Place } from "../model/sections.ts";
 import type { DeviceView } from "./device_view.ts";
 import { iterationsRow } from "./iterations_row.ts";
 import { otherMemoryTrack } from "./other_memory_track.ts";
+import { drawLines } from "./sections_view.ts";
 
-const LISTS = ["findings", "hazards"] as const;
-
-/** Shows what Python concluded about a device: tracks, arrows, the first conclusions and lists. */
+/** Shows what Python concluded about a device: tracks, arrows, the drawer's sections and the head. */
 export function showConclusions(
   scope: Scope,
   view: DeviceView,
   found: Conclusions,
   device: number,
-  root: ParentNode,
+  head: HTMLElement,
 ): void {
-  const { chart } = view;
+  const { chart, drawer } = view;
   const lead = (place: Place): void => leadTo(place, view);
   chart.grouping.categoryOf.value = found.categories(device);
   const iterations = found.iterations(device);
@@ -26,60 +25,20 @@ export function showConclusions(
   if (otherMemory.length > 0) {
     otherMemoryTrack(scope, view, otherMemory);
   }
-  const findings = found.said(device, "findings");
-  if (findings.length > 0) {
-    show(scope, root.querySelector(".gpuviz-first"), firstConclusions(scope, findings, lead));
+  const said = found.said(device);
+  for (const { name, title, lines } of found.sections(device)) {
+    const panel = name === "" ? head : drawer.add(scope, name, title);
+    const drawn = lines.filter(({ kind }) => kind !== "device");
+    drawLines(scope, panel, drawn, said, lead);
   }
-  for (const name of LISTS) {
-    const said = found.said(device, name);
-    if (said.length > 0) {
-      const list = conclusionsList(scope, said, lead);
-      show(scope, root.querySelector(`[data-panel=${name}] .gpuviz-conclusions`), list);
-    }
-  }
-  const arrows = found.said(device, "hazards").filter(({ arrow }) => arrow !== undefined);
-  chart.hazards.value = arrows.map((said) => ({ said, show: () => lead(said.place ?? {}) }));
+  const arrows = said.filter(({ arrow }) => arrow !== undefined);
+  chart.hazards.value = arrows.map((each) => ({ said: each, show: () => lead(each.place ?? {}) }));
   const { measured } = chart.selection;
   scope.watch(() => {
     if (measured.value === undefined) {
       chart.marked.value = [];
     }
   }, measured);
-  adoptSections(scope, view, root);
-}
-
-/** Shows the sections of a page in the drawer until the scope ends, and lets their links lead. */
-export function adoptSections(scope: Scope, view: DeviceView, root: ParentNode): void {
-  const links = root.querySelectorAll<HTMLElement>("[data-show], [data-tab]:not([role])");
-  for (const section of root.querySelectorAll<HTMLElement>("[data-panel]:not([role])")) {
-    const home = section.parentElement;
-    scope.defer(() => {
-      section.role = null;
-      home?.append(section);
-    });
-    const { panel = "", title = "" } = section.dataset;
-    view.drawer.add(scope, panel, title, section);
-    if (panel === "request") {
-      view.drawer.open(panel);
-    }
-  }
-  for (const each of links) {
-    scope.listen(each, "click", () => leadTo(placeOfLink(each), view));
-  }
-}
-
-/** Shows an element in place of the static one until the scope ends. */
-function show(scope: Scope, fixed: Element | null, shown: HTMLElement): void {
-  if (fixed !== null) {
-    fixed.replaceWith(shown);
-    scope.defer(() => shown.replaceWith(fixed));
-  }
-}
-
-/** The place that a link of a section leads to. */
-function placeOfLink({ dataset: { show, tab } }: HTMLElement): Place {
-  const [fromNs = 0, toNs = 1] = (show ?? "").split("-").map(Number);
-  return { window: show === undefined ? undefined : { fromNs, toNs }, tab };
 }
 
 function leadTo({ window, tab, rows = [], number }: Place, view: DeviceView): void {

@@ -1,9 +1,10 @@
 import { counted } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
-import type { Conclusion, Place } from "../model/conclusions.ts";
+import type { Conclusion } from "../model/conclusions.ts";
+import type { Place } from "../model/sections.ts";
 import { element } from "./dom.ts";
 
-type Lead = (place: Place) => void;
+export type Lead = (place: Place) => void;
 
 /** The first few conclusions, each in one line, and how many there are. */
 export function firstConclusions(
@@ -96,14 +97,14 @@ function showLink(scope: Scope, { place }: Conclusion, lead: Lead): HTMLElement[
   return place === undefined ? [] : [link(scope, "show", () => lead(place))];
 }
 
-function link(scope: Scope, label: string, act: () => void): HTMLButtonElement {
+export function link(scope: Scope, label: string, act: () => void): HTMLButtonElement {
   const created = element("button", "gpuviz-link", { textContent: label, type: "button" });
   scope.listen(created, "click", act);
   return created;
 }
 
 /** A text in which what is between backquotes is code. */
-function withCode(text: string): (string | HTMLElement)[] {
+export function withCode(text: string): (string | HTMLElement)[] {
   const parts = text.split(/`([^`]+)`/);
   return parts.map((part, at) => (at % 2 === 0 ? part : element("code", "gpuviz-code", part)));
 }

@@ -56,6 +56,7 @@ const MEMORY_SIZE = 176;
 const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
+const TRACKS = ["memory", "pinned", "blocks", "streams"];
 /** Below this height the blocks close, so that the other tracks have room. */
 const LEAST_BLOCKS_PX = 64;
 
@@ -72,7 +73,7 @@ export function deviceView(
   const bar = element("div", "gpuviz-toolbar");
   scope.append(controls, bar);
   const help = helpDialog(scope, bar);
-  const search = searchBox(scope, bar, chart);
+  const search = searchBox(scope, bar, [chart]);
   colourSwitch(scope, bar, chart);
   windowControls(scope, bar, chart, help);
   const overview = element("div", "gpuviz-overview");
@@ -98,7 +99,8 @@ export function deviceView(
   };
 }
 
-function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
+/** Adds the tracks of a recording; those of a second one are each below that of the first. */
+export function addTracks(scope: Scope, panes: Panes, chart: ChartContext, isSecond = false): void {
   const hasMemory = (): boolean => chart.timeline.events.count > 0;
   const track = (
     name: string,
@@ -108,7 +110,15 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     isThere: () => boolean,
     show: (track: Track) => void,
     leastPx = 0,
-  ): void => addTrack(scope, panes, chart, { name, title, hint, size, isThere, leastPx, show });
+  ): void => {
+    const next = TRACKS[TRACKS.indexOf(name) + 1];
+    addTrack(scope, panes, chart, {
+      name: isSecond ? `${name}after` : name,
+      title: chart.title === "" ? title : `${chart.title}: ${title.toLowerCase()}`,
+      ...(isSecond && next !== undefined && { above: next }),
+      ...{ hint, size, isThere, leastPx, show },
+    });
+  };
   track("memory", "Memory", MEMORY_HINT, MEMORY_SIZE, hasMemory, ({ body, side }) => {
     levelsView(scope, body, chart);
     levelsLegend(scope, side, chart);
@@ -128,7 +138,9 @@ function addTracks(scope: Scope, panes: Panes, chart: ChartContext): void {
     kindsLegend(scope, side, chart);
     const { least, most } = STREAMS_SIZES;
     lanesView(scope, body, chart, (px, leastPx) => {
-      setSize(Math.min(Math.max(px, least), most), leastPx);
+      // Two recordings share the height.
+      const isAlone = chart.title === "";
+      setSize(Math.min(Math.max(px, least), most), isAlone ? leastPx : Math.min(leastPx, least));
     });
   });
 }

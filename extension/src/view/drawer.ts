@@ -8,6 +8,7 @@ const HEIGHT = "max(50%, 270px)";
 const ORDER = [
   "selection",
   "moment",
+  "changes",
   "lines",
   "call-stacks",
   "modules",
@@ -59,10 +60,10 @@ export class Drawer {
   readonly #list: Panel[] = [];
   #isChosen = false;
 
-  constructor(scope: Scope, panes: Panes, isOpen: boolean) {
+  constructor(scope: Scope, panes: Panes, isOpen: boolean, height = HEIGHT) {
     this.#scope = scope;
     this.#panes = panes;
-    this.#pane = panes.add("drawer", "Details", HEIGHT, isOpen);
+    this.#pane = panes.add("drawer", "Details", height, isOpen);
     const head = element("div", "gpuviz-drawer__head");
     const toggle = actionButton(scope, "▾", "Open or close the details", () =>
       panes.toggle(this.#pane),
@@ -106,17 +107,12 @@ export class Drawer {
   }
 
   /** Adds a panel with its tab at its place among the others; it ends with the scope. */
-  add(
-    scope: Scope,
-    name: string,
-    title: string,
-    root: HTMLElement = element("div", ""),
-  ): HTMLElement {
+  add(scope: Scope, name: string, title: string): HTMLElement {
     const id = `gpuviz-panel-${(created += 1)}`;
-    root.classList.add("gpuviz-drawer__panel");
+    const root = element("div", "gpuviz-drawer__panel");
     Object.assign(root, { id, role: "tabpanel", tabIndex: 0, ariaLabel: title });
     root.dataset["panel"] = name;
-    root.querySelector(":scope > h3") ?? root.prepend(element("h3", "gpuviz-drawer__title", title));
+    root.append(element("h3", "gpuviz-drawer__title", title));
     const tab = actionButton(this.#scope, title, "", () => this.open(name));
     tab.className = "gpuviz-drawer__tab";
     tab.role = "tab";

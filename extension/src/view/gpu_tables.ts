@@ -237,7 +237,7 @@ const HALF_NAMES: Readonly<Record<string, string>> = {
   host_to_peer: "from a GPU via host",
 };
 
-function copyName({ copyKind, hostMemory }: CopyRow): string {
+export function copyName({ copyKind, hostMemory }: CopyRow): string {
   const kind =
     copyKind === "" ? "unknown kind" : (HALF_NAMES[copyKind] ?? copyKind.replaceAll("_", " "));
   return hostMemory === "" ? kind : `${kind}, ${hostMemory}`;
@@ -251,6 +251,6 @@ const WAIT_NAMES: Readonly<Record<string, string>> = {
   pageable_memcpy: "a copy of pageable memory",
 };
 
-function waitName({ kind }: SynchronizationRow): string {
+export function waitName({ kind }: SynchronizationRow): string {
   return WAIT_NAMES[kind] ?? kind;
 }

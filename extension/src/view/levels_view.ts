@@ -40,7 +40,11 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
   const draw = (drawing: Drawing, time: Scale): void => {
     const { timeline } = chart;
     const { area, theme } = drawing;
-    const bytes = scaleUp(area, mostBytes(chart) * HEADROOM);
+    const bytes = scaleUp(
+      area,
+      Math.max(mostBytes(chart), chart.beside === undefined ? 0 : mostBytes(chart.beside)) *
+        HEADROOM,
+    );
     drawByteAxis(drawing, bytes);
     raster = rasterFor(drawing, raster);
     const ends = columnRows(timeline.events.timeNs, time.from, time.to, raster.width);

@@ -1,6 +1,6 @@
 import { formatCount } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
-import { search, type Hit } from "../model/search.ts";
+import { search, type Hit as Found } from "../model/search.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
 import { reveal } from "./selected_panel.ts";
@@ -8,13 +8,21 @@ import { reveal } from "./selected_panel.ts";
 const MOST_HITS = 50;
 const NONE = -1;
 
+interface Hit extends Found {
+  readonly chart: ChartContext;
+}
+
 /**
  * A field that finds kernels, lines, addresses, ranges and cells, and selects what is chosen; Enter
  * goes from hit to hit.
  *
  * Returns a function that focuses the field.
  */
-export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext): () => void {
+export function searchBox(
+  scope: Scope,
+  parent: HTMLElement,
+  charts: readonly ChartContext[],
+): () => void {
   const box = element("div", "gpuviz-search");
   const field = element("input", "gpuviz-search__field", {
     type: "search",
@@ -41,10 +49,10 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
     close();
     at = NONE;
     place.textContent = "";
-    hits = search(field.value, chart);
+    hits = charts.flatMap((chart) => search(field.value, chart).map((hit) => ({ ...hit, chart })));
     found.hidden = field.value.trim() === "";
     if (!found.hidden) {
-      found.append(...hitList(hits, chart, shown, close));
+      found.append(...hitList(hits, shown, close));
     }
   };
   const step = (by: number): void => {
@@ -56,7 +64,7 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
     if (hit !== undefined) {
       close();
       isStepping = true;
-      reveal(hit.selected, chart);
+      reveal(hit.selected, hit.chart);
       field.focus({ preventScroll: true });
       isStepping = false;
       at = next;
@@ -76,7 +84,7 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
   });
   scope.listen(box, "keydown", (event) => {
     if (event.key === "Escape" && at !== NONE) {
-      chart.showSelected();
+      hits[at]?.chart.showSelected();
     } else if (event.key === "Escape") {
       field.value = "";
       close();
@@ -93,20 +101,18 @@ export function searchBox(scope: Scope, parent: HTMLElement, chart: ChartContext
   return () => field.focus();
 }
 
-function hitList(
-  hits: readonly Hit[],
-  chart: ChartContext,
-  scope: Scope,
-  close: () => void,
-): HTMLElement[] {
+function hitList(hits: readonly Hit[], scope: Scope, close: () => void): HTMLElement[] {
   const more = hits.length > MOST_HITS ? `, the first ${MOST_HITS} shown` : "";
-  const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, selected, name = what }) => {
+  const buttons = hits.slice(0, MOST_HITS).map(({ what, detail, selected, chart, name = what }) => {
     const hit = actionButton(scope, "", `Select and zoom to ${name}`, () => {
       close();
       reveal(selected, chart);
     });
     hit.className = "gpuviz-search__hit";
-    hit.append(element("span", "gpuviz-search__what", what), element("span", "", detail));
+    hit.append(
+      element("span", "gpuviz-search__what", what),
+      element("span", "", [chart.title, detail].filter(Boolean).join(": ")),
+    );
     return hit;
   });
   return [

@@ -14,7 +14,7 @@ import type { TimeRange } from "./time_window.ts";
 /** Shows everything received so far, in a time range or in all. */
 export type ShowWindow = (window: TimeRange | undefined) => void;
 
-interface Part {
+export interface Part {
   readonly name: string;
   readonly title: string;
   readonly hint: string;
@@ -96,10 +96,11 @@ export function tablesView(
   drawer: Drawer,
   chart: ChartContext,
   ofMemory: readonly Part[] = [],
+  ofAll: readonly Part[] = [LINES, ...ofMemory, ...OF_GPU],
 ): TablesView {
   const scope = new Scope();
   const { window: time, measured } = chart.selection;
-  const parts: Shown[] = [LINES, ...ofMemory, ...OF_GPU].map((part) => {
+  const parts: Shown[] = ofAll.map((part) => {
     const panel = drawer.add(scope, part.name, part.title);
     panel.append(element("p", "gpuviz-section__hint gpuviz-drawer__hint", part.hint));
     return { part, panel, show: undefined, update: 0 };
@@ -132,7 +133,7 @@ export function tablesView(
         (hasMemory && !OF_GPU.includes(part)) || (hasGpu && !part.isOfMemory),
       );
     }
-    drawer.prefer("lines");
+    drawer.prefer("request", "lines");
   };
   offer();
   refresh();

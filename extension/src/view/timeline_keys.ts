@@ -14,12 +14,13 @@ export interface KeyTargets {
   readonly name: () => void;
 }
 
-/** The keys of all charts together, while the focus is in `root` and not in a field. */
+/** The keys of all charts together, while the focus is in `root` and not in a field, and `isActive`. */
 export function addTimelineKeys(
   scope: Scope,
   root: HTMLElement,
   chart: ChartContext,
   targets: KeyTargets,
+  isActive = (): boolean => true,
 ): void {
   const { selection } = chart;
   const { window: shown, cursorNs, selected, measured } = selection;
@@ -72,7 +73,14 @@ export function addTimelineKeys(
       event.target instanceof HTMLElement &&
       event.target.matches("input, select, dialog, dialog *");
     const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (action !== undefined && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    if (
+      action !== undefined &&
+      isActive() &&
+      !isTyping &&
+      !event.ctrlKey &&
+      !event.metaKey &&
+      !event.altKey
+    ) {
       event.preventDefault();
       action();
     }

@@ -87,7 +87,10 @@ export const RangeKind = codesOf(RANGE_KINDS);
 export const HostWaitKind = codesOf(HOST_WAIT_KINDS);
 
 export const DERIVED_VERSION = 5;
+export const BACKWARD_OF = "backward of ";
+export const NO_STACK = "(no call stack)";
 export const DEVICES_OPTION = "gpuvizDevices";
 export const RECORDINGS_OPTION = "gpuvizRecordings";
 export const FINDINGS_OPTION = "gpuvizFindings";
+export const COMPARISONS_OPTION = "gpuvizComparisons";
 export const PANEL_TARGET = "gpuviz.notebook";

@@ -61,14 +61,6 @@ export class RecordingFile {
     return new ArrowTable(name, member && (await readZipMember(this.#source, member)));
   }
 
-  /** The text of a member that is no table; empty if there is none. */
-  async text(name: string): Promise<string> {
-    const member = this.#members.get(name);
-    return member === undefined
-      ? ""
-      : new TextDecoder().decode(await readZipMember(this.#source, member));
-  }
-
   #memberOf(name: string): ZipMember | undefined {
     const derived = this.isClassified ? this.#members.get(`derived/${name}.arrow`) : undefined;
     return this.#rows[name] === 0 ? undefined : (this.#members.get(`${name}.arrow`) ?? derived);

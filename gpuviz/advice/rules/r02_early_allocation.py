@@ -42,10 +42,14 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
     """Return where to allocate some blocks of a line, of which each may have its own first use."""
     rows = device.used.first[device.number[blocks]]
-    uses = {int(row): named(*device.site_of_call(int(row))) for row in np.unique(rows)}
+    uses: dict[tuple[int, int], str] = {}
     sizes: dict[str, int] = {}
-    for row, size in zip(rows.tolist(), device.size[blocks].tolist(), strict=True):
-        sizes[uses[row]] = sizes.get(uses[row], 0) + size
+    sites = device.site[blocks].tolist()
+    for block, site, row in zip(blocks.tolist(), sites, rows.tolist(), strict=True):
+        if (site, row) not in uses:
+            uses[site, row] = named(*device.line_of_use(block, row))
+        use = uses[site, row]
+        sizes[use] = sizes.get(use, 0) + int(device.size[block])
     if len(sizes) == 1:
         return f"Allocate {'it' if len(blocks) == 1 else 'them'} right before {next(iter(sizes))}."
     shown = [f"{format_bytes(size)} before {use}" for use, size in sizes.items()]
@@ -64,7 +68,7 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved
         title=f"{format_bytes(int(device.size[blocks].sum()))} from "
         f"{named(line.site, line.source)} is allocated at the peak, before anything uses it.",
         reason=f"The first use of {'the array' if is_one else f'these {len(blocks)} arrays'} is "
-        f"{first_use}. The peak is reached by {named(*device.site_of(device.peak_stack))}.",
+        f"{first_use}. The peak is reached by {named(*device.peak_line)}.",
         change=_change(device, blocks),
         certainty="likely",
         device=device.device,

@@ -102,7 +102,7 @@ def _finding(
         title=f"The notebook keeps {size} from {named(line.site, line.source)}, which its last "
         f"{format_count(cells)} cells did not use.",
         reason=(f"Its last use is {last}." if last else "Nothing uses it.")
-        + f" The peak is reached by {named(*device.site_of(device.peak_stack))}.",
+        + f" The peak is reached by {named(*device.peak_line)}.",
         change=_advice(name, last),
         certainty="possible" if name else "likely",
         device=device.device,

@@ -146,7 +146,8 @@ def _finding(
     blocks = pauses.block[shown]
     line = device.line_of(blocks)
     before, after = (
-        named(*device.site_of_call(int(calls[shown][0]))) for calls in (pauses.before, pauses.after)
+        named(*device.line_of_use(int(blocks[0]), int(calls[shown][0])))
+        for calls in (pauses.before, pauses.after)
     )
     size = int(device.size[blocks].sum())
     length = format_duration(int(pauses.length[shown].min()))
@@ -156,7 +157,7 @@ def _finding(
         title=f"{format_bytes(size)} from {named(line.site, line.source)} is allocated at the "
         f"peak, but nothing uses {them} for {length}.",
         reason=f"{before} uses {them} before and {after} afterwards. Meanwhile the peak is reached "
-        f"by {named(*device.site_of(device.peak_stack))}. A copy to pinned memory of the host and "
+        f"by {named(*device.peak_line)}. A copy to pinned memory of the host and "
         f"back takes about {format_duration(int(_copies_ns(size)))} (at 25 GB/s).",
         change=f"Compute {them} again, or copy {them} to pinned memory after {before} and back "
         f"before {after}.",

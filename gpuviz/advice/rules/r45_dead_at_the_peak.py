@@ -49,7 +49,7 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved
         f"{named(line.site, line.source)} is still allocated at the peak, "
         "where nothing uses it any more.",
         reason=f"Nothing uses {'the array' if is_one else f'these {len(blocks)} arrays'} after "
-        f"{last_use}. The peak is reached by {named(*device.site_of(device.peak_stack))}.",
+        f"{last_use}. The peak is reached by {named(*device.peak_line)}.",
         change=f"Delete it (`del`) after {last_use}."
         if is_one
         else f"Keep no reference to them after {last_use}: variables, or a list that collects the "

@@ -131,6 +131,8 @@ class CachingAllocator final : public Allocator {
     void reset_peak_stats();
     void reset_accumulated_stats();
     [[nodiscard]] Snapshot snapshot();
+    // The bytes that empty_cache() would release now, with the frees for which it waits.
+    [[nodiscard]] std::uint64_t releasable_bytes();
     [[nodiscard]] bool owns(device::Address address) const;
     [[nodiscard]] std::optional<BlockDetails> block_at(device::Address address) const;
 
@@ -234,6 +236,7 @@ class CachingAllocator final : public Allocator {
     [[nodiscard]] bool release_oversize_blocks(const Request& request,
                                                const record::CallSite& site);
     void release_cached_blocks(const record::CallSite& site);
+    [[nodiscard]] bool is_released_when_emptied(const Block& block) const noexcept;
     void release_unused_pools(const record::CallSite& site);
     PrivatePools::iterator release_unused_pool(PrivatePools::iterator entry,
                                                const record::CallSite& site);

@@ -37,9 +37,14 @@ class ExpandableSegment {
                                                              : AddressRange{pages.address, 0};
     }
 
-    // Unmaps the pages that lie completely inside the range, once its stream is idle.
+    // The pages that lie completely inside the range.
+    [[nodiscard]] AddressRange pages_in(AddressRange range) const noexcept {
+        return between(right(range.address), left(range.address + range.size));
+    }
+
+    // Unmaps these pages, once the segment's stream is idle.
     AddressRange unmap(AddressRange range) {
-        const AddressRange pages = between(right(range.address), left(range.address + range.size));
+        const AddressRange pages = pages_in(range);
         if (pages.size > 0) {
             device_.synchronize_stream(stream_);
             device_.unmap(pages.address, pages.size, page_);

@@ -98,6 +98,40 @@ void CachingAllocator::release_cached_blocks(const CallSite& site) {
     release_unused_pools(site);
 }
 
+std::uint64_t CachingAllocator::releasable_bytes() {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t bytes = 0;
+    arena_.for_each([&](const Block& first) {
+        const PrivatePool* const owner = first.pool->owner;
+        const bool is_emptied = owner == nullptr ? !frees_wait() : owner->use_count == 0;
+        if (first.previous != nullptr || !is_emptied) {
+            return;
+        }
+        for (const Block* block = &first; block != nullptr;) {
+            AddressRange run{block->address, 0};
+            const bool begins_segment = block->previous == nullptr;
+            while (block != nullptr && is_released_when_emptied(*block)) {
+                run.size += block->size;
+                block = block->next;
+            }
+            if (first.expandable_segment != nullptr) {
+                bytes += first.expandable_segment->pages_in(run).size;
+            } else if (begins_segment && block == nullptr) {
+                bytes += run.size;
+            }
+            if (block != nullptr) {
+                block = block->next;
+            }
+        }
+    });
+    return bytes;
+}
+
+// A free that waits for streams completes, unless one of them is being captured.
+bool CachingAllocator::is_released_when_emptied(const Block& block) const noexcept {
+    return block.mapped && (block.is_free() || (block.pending && !frees_wait()));
+}
+
 void CachingAllocator::release_unused_pools(const CallSite& site) {
     for (auto entry = private_pools_.begin(); entry != private_pools_.end();) {
         entry = entry->second->use_count == 0 ? release_unused_pool(entry, site) : std::next(entry);

@@ -277,6 +277,8 @@ void bind_state(nb::class_<CachingAllocator, Allocator>& allocator) {
             },
             nb::sig("def memory_snapshot(self) -> list[dict[str, typing.Any]]"),
             "Return the segments in the shape of torch.cuda.memory_snapshot, with stack ids.")
+        .def("releasable_bytes", &CachingAllocator::releasable_bytes, nb::call_guard<GilRelease>(),
+             "Return the bytes that empty_cache() would release now.")
         .def("reset_peak_stats", &CachingAllocator::reset_peak_stats, nb::call_guard<GilRelease>())
         .def("reset_accumulated_stats", &CachingAllocator::reset_accumulated_stats,
              nb::call_guard<GilRelease>())

@@ -13,7 +13,7 @@
 #include "python/gil.hpp"
 #include "python/python_stack.hpp"
 #include "record/clock.hpp"
-#include "record/pinned_sources.hpp"
+#include "record/pinned_copies.hpp"
 #include "record/session.hpp"
 
 namespace nb = nanobind;
@@ -179,7 +179,7 @@ void watch_modules(Session& session, const nb::object& code, const nb::object& n
 
 void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
                   std::size_t max_stacks, std::size_t stack_depth, bool launch_blocks,
-                  bool compares_sources, bool guards_pages, bool host_samples) {
+                  bool checks_pinned, bool guards_pages, bool host_samples) {
     if (!(interval_ms > 0 && interval_ms <= 60'000)) {
         throw std::invalid_argument("interval_ms must be above 0 and at most 60000, got " +
                                     nb::cast<std::string>(nb::str(nb::float_(interval_ms))) + ".");
@@ -189,7 +189,7 @@ void make_session(Session* place, std::size_t ring_capacity, double interval_ms,
         .interval = std::chrono::microseconds(std::llround(std::ceil(interval_ms * 1000))),
         .max_stacks = max_stacks,
         .launch_blocks = launch_blocks,
-        .compares_sources = compares_sources,
+        .checks_pinned = checks_pinned,
         .guards_pages = guards_pages,
         .host_samples = host_samples,
     };
@@ -232,17 +232,24 @@ void bind_counters(nb::class_<Session>& session) {
         .def_prop_ro(
             "comparison_ns",
             [](Session& session) {
-                const record::PinnedSources* const sources = session.pinned_sources();
-                return sources == nullptr ? 0 : sources->cost_ns();
+                const record::PinnedCopies* const copies = session.pinned_copies();
+                return copies == nullptr ? 0 : copies->cost_ns();
             },
-            "Time that comparing pinned memory took.")
+            "Time that comparing and watching pinned memory took.")
         .def_prop_ro(
             "skipped_comparisons",
             [](Session& session) {
-                const record::PinnedSources* const sources = session.pinned_sources();
-                return sources == nullptr ? 0 : sources->skipped();
+                const record::PinnedCopies* const copies = session.pinned_copies();
+                return copies == nullptr ? 0 : copies->skipped();
             },
             "Copies whose pinned memory was not compared.")
+        .def_prop_ro(
+            "unwatched_copies",
+            [](Session& session) {
+                const record::PinnedCopies* const copies = session.pinned_copies();
+                return copies == nullptr ? 0 : copies->unwatched();
+            },
+            "Copies to pinned memory that was not watched.")
         .def_prop_ro("sampler_cpu_ns", &Session::sampler_cpu_ns)
         .def_prop_ro("start_ns", &Session::start_ns,
                      "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")
@@ -264,13 +271,12 @@ void bind_record(nb::module_& m) {
     session
         .def("__init__", &make_session, nb::kw_only(), "ring_capacity"_a = defaults.ring_capacity,
              "interval_ms"_a = 5.0, "max_stacks"_a = defaults.max_stacks, "stack_depth"_a = 64,
-             "launch_blocks"_a = defaults.launch_blocks,
-             "compares_sources"_a = defaults.compares_sources,
+             "launch_blocks"_a = defaults.launch_blocks, "checks_pinned"_a = defaults.checks_pinned,
              "guards_pages"_a = defaults.guards_pages, "host_samples"_a = defaults.host_samples,
              "`ring_capacity` is events per device, a power of two; `stack_depth` 0 turns call "
              "stacks off; with `launch_blocks` the blocks that launches touch are found; with "
-             "`compares_sources` pinned memory that copies read is compared, with "
-             "`guards_pages` that of copies is protected.")
+             "`checks_pinned` pinned memory that copies read is compared and that they fill is "
+             "watched, with `guards_pages` that of copies is protected.")
         .def("sink", &Session::sink, "device"_a, nb::rv_policy::reference_internal,
              "The sink of a device; it keeps the session alive.")
         .def("start", &Session::start, nb::call_guard<GilRelease>(),

@@ -2,7 +2,7 @@
 
 #include "record/clock.hpp"
 #include "record/page_guard.hpp"
-#include "record/pinned_sources.hpp"
+#include "record/pinned_copies.hpp"
 #include "record/thread_id.hpp"
 
 namespace gpuviz::clients {
@@ -33,8 +33,8 @@ void PinnedObserver::freed(std::uint64_t address) {
         if (record::PageGuard* const guard = session_->page_guard()) {
             guard->lift(address, found->second.size);
         }
-        if (record::PinnedSources* const sources = session_->pinned_sources()) {
-            sources->removed(address, {now, site});
+        if (record::PinnedCopies* const copies = session_->pinned_copies()) {
+            copies->removed(address, {now, site});
         }
         write(Action::free_requested, address, found->second, now, site);
         write(Action::free_completed, address, found->second, now, site);
@@ -57,9 +57,9 @@ void PinnedObserver::set_session(record::Session* session, bool stacks) {
 void PinnedObserver::write(Action action, std::uint64_t address, const Block& block,
                            std::int64_t time, const record::CallSite& site) {
     record::ActivityLog& log = session_->log();
-    if (record::PinnedSources* const sources = session_->pinned_sources()) {
+    if (record::PinnedCopies* const copies = session_->pinned_copies()) {
         if (action == Action::alloc) {
-            sources->added(address, block.size);
+            copies->added(address, block.size);
         }
     }
     if (record::BlockTouches* const touches = session_->touches()) {

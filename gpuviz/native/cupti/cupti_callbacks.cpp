@@ -8,7 +8,7 @@
 #include "record/clock.hpp"
 #include "record/host_content.hpp"
 #include "record/page_guard.hpp"
-#include "record/pinned_sources.hpp"
+#include "record/pinned_copies.hpp"
 #include "record/thread_id.hpp"
 
 // The callbacks inside the program's CUDA calls.
@@ -85,6 +85,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         if (record::HostSampler* const sampler = session_.host_sampler()) {
             sampler->entered(now_ns);
         }
+        note_accesses(now_ns);
         if (id < calls_.size()) {
             on_enter(calls_[id], data);
         }
@@ -130,7 +131,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         .end = log.since_start(ended_ns),
         .name = name_of(id),
         .thread = record::current_thread_id(),
-        .correlation = data.correlationId,
+        .correlation = records_.correlation_of(data.correlationId),
         .stack = options_.stacks ? session_.capture_stack() : 0,
         .range = session_.current_range(),
         .stream = call.may_be_between_devices() ? used.id : 0,
@@ -140,7 +141,13 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     if (data.context != nullptr) {
         note_recorded_call(call, data, used.id, began_ns, row.stack, touches);
     }
+    raise(last_call_, row.correlation);
+    if (call.is_work()) {
+        raise(last_work_, row.correlation);
+    }
+    recorded_calls_.fetch_add(1, std::memory_order_relaxed);
     row.own_cost = std::uint32_t(std::min<std::int64_t>(record::now_ns() - ended_ns, kMostOwnCost));
+    own_ns_.fetch_add(row.own_cost, std::memory_order_relaxed);
     log.api_calls.append(row);
 }
 
@@ -189,7 +196,7 @@ void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& dat
         const CuptiStreams::Used used = stream_used(call, data);
         const CuptiWaits::Made made{.owner = {used.context, used.device},
                                     .stream = used.id,
-                                    .correlation = data.correlationId,
+                                    .correlation = records_.correlation_of(data.correlationId),
                                     .began_ns = began_ns,
                                     .ended_ns = ended_ns};
         if (call.kind != CuptiCall::Kind::event_record) {
@@ -239,7 +246,8 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
         return false;
     }
     BlockTouches& blocks = *session_.touches();
-    const BlockTouches::Touch touch{time_ns, 0, data.correlationId, AccessMode::unknown};
+    const BlockTouches::Touch touch{time_ns, 0, records_.correlation_of(data.correlationId),
+                                    AccessMode::unknown};
     const void* const parameters = data.functionParams;
     bool is_known = true;
     if (call.kind == CuptiCall::Kind::launch) {
@@ -257,7 +265,8 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
         const auto add = [&](std::int16_t offset, AccessMode mode) {
             const auto address = offset < 0 ? 0 : member_at<std::uint64_t>(parameters, offset);
             if (blocks.may_be_block(address)) {
-                found.push_back({time_ns, address, data.correlationId, mode, count * call.element});
+                found.push_back({time_ns, address, records_.correlation_of(data.correlationId),
+                                 mode, count * call.element});
             }
         };
         add(call.destination, AccessMode::write);
@@ -299,6 +308,15 @@ void CuptiTracer::note_pinned_copy(const CuptiCall& call, const CUpti_CallbackDa
     }
 }
 
+// What the thread did to pinned memory since its last call; this one's time is the latest it can
+// be.
+void CuptiTracer::note_accesses(std::int64_t now_ns) noexcept {
+    record::PinnedCopies* const copies = session_.pinned_copies();
+    if (copies != nullptr && copies->is_watching() && copies->is_accessed()) {
+        copies->accessed({now_ns, {session_.capture_stack(), record::current_thread_id()}});
+    }
+}
+
 // What waits, or may: once it knows that a copy has ended, the host does what it likes.
 void CuptiTracer::enter_wait(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
     using Kind = CuptiCall::Kind;
@@ -310,42 +328,50 @@ void CuptiTracer::enter_wait(const CuptiCall& call, const CUpti_CallbackData& da
     if (record::PageGuard* const guard = session_.page_guard()) {
         guard->lift_all();
     }
-    record::PinnedSources* const sources = session_.pinned_sources();
-    if (sources == nullptr || !sources->has_pending()) {
+    record::PinnedCopies* const copies = session_.pinned_copies();
+    if (copies == nullptr || !copies->has_pending()) {
         return;
     }
     record::StreamCall waiting = stream_call_of(call, data.functionParams);
     if (is_synchronous) {
         waiting.kind = record::StreamCall::Kind::device_synchronize;
     }
-    sources->waits(waiting,
-                   {std::int64_t(*data.correlationData),
-                    {.stack = session_.capture_stack(), .thread = record::current_thread_id()}});
+    copies->waits(waiting,
+                  {std::int64_t(*data.correlationData),
+                   {.stack = session_.capture_stack(), .thread = record::current_thread_id()}});
 }
 
 void CuptiTracer::note_host_memory(const CuptiCall& call, const CUpti_CallbackData& data,
                                    std::int64_t began_ns, std::uint32_t stack) noexcept {
     using Kind = CuptiCall::Kind;
-    record::PinnedSources* const sources = session_.pinned_sources();
+    record::PinnedCopies* const copies = session_.pinned_copies();
     record::PageGuard* const guard = session_.page_guard();
-    if (sources == nullptr || !has_succeeded(data)) {
+    if (copies == nullptr) {
         return;
     }
-    const record::PinnedSources::Moment moment{
+    if (call.kind == Kind::copy && copies->is_watching()) {
+        copies->pass_over();  // the driver may read small sources itself
+    }
+    if (!has_succeeded(data)) {
+        return;
+    }
+    const record::PinnedCopies::Moment moment{
         began_ns, {.stack = stack, .thread = record::current_thread_id()}};
     const record::StreamCall made = stream_call_of(call, data.functionParams);
     const bool is_query = call.kind == Kind::event_query || call.kind == Kind::stream_query;
     if (call.kind == Kind::copy && call.names_the_host() && call.stream >= 0) {
         const std::int16_t host = call.is_from_host() ? call.source : call.destination;
-        const record::PinnedSources::Copy copy{
+        const record::PinnedCopies::Copy copy{
             made.stream, member_at<std::uint64_t>(data.functionParams, host),
             std::uint64_t(member_at<std::size_t>(data.functionParams, call.count)) * call.element,
-            data.correlationId};
-        if (captures_.is_any_open() || !sources->contains(copy)) {
+            records_.correlation_of(data.correlationId)};
+        if (captures_.is_any_open() || !copies->contains(copy)) {
             return;
         }
         if (call.is_from_host()) {
-            sources->copied(copy, moment);
+            copies->copied(copy, moment);
+        } else if (guard == nullptr) {
+            copies->filled(copy);
         }
         if (guard != nullptr) {
             guard->protect(copy, call.is_from_host() ? AccessMode::read : AccessMode::write);
@@ -355,13 +381,13 @@ void CuptiTracer::note_host_memory(const CuptiCall& call, const CUpti_CallbackDa
     if (is_query && guard != nullptr) {
         guard->lift_all();
     }
-    if (!sources->has_pending()) {
+    if (!copies->has_pending()) {
         return;
     }
     if (call.kind == Kind::event_record || call.kind == Kind::event_destroy) {
-        sources->followed(made);
+        copies->followed(made);
     } else if (is_query) {
-        sources->waits(
+        copies->waits(
             {.kind = call.kind == Kind::event_query ? record::StreamCall::Kind::event_synchronize
                                                     : record::StreamCall::Kind::stream_synchronize,
              .stream = made.stream,

@@ -69,7 +69,7 @@ void PageGuard::stop() noexcept {
     }
 }
 
-void PageGuard::protect(const PinnedSources::Copy& copy, AccessMode of_copy) noexcept {
+void PageGuard::protect(const PinnedCopies::Copy& copy, AccessMode of_copy) noexcept {
     const std::uint64_t start = (copy.address + page_bytes - 1) / page_bytes * page_bytes;
     const std::uint64_t stop = (copy.address + copy.bytes) / page_bytes * page_bytes;
     if (start >= stop) {
@@ -126,7 +126,7 @@ bool PageGuard::take_fault(std::uint64_t address, AccessMode mode) noexcept {
                set_protection(found->start, found->stop, PROT_READ | PROT_WRITE);
     }
     const std::int64_t now = now_ns();
-    PinnedSources::Copy copy{};
+    PinnedCopies::Copy copy{};
     {
         const std::lock_guard lock(mutex_);
         const auto found = std::find_if(guarded_.begin(), guarded_.end(), [&](const Guarded& each) {
@@ -138,7 +138,7 @@ bool PageGuard::take_fault(std::uint64_t address, AccessMode mode) noexcept {
         copy = found->copy;
         lift_locked(found->start, found->stop);
     }
-    if (session_.pinned_sources() != nullptr && session_.pinned_sources()->is_reading()) {
+    if (session_.pinned_copies() != nullptr && session_.pinned_copies()->is_reading()) {
         return true;
     }
     ActivityLog& log = session_.log();

@@ -7,7 +7,7 @@
 
 #include "record/address_filter.hpp"
 #include "record/codes.hpp"
-#include "record/pinned_sources.hpp"
+#include "record/pinned_copies.hpp"
 
 namespace gpuviz::record {
 
@@ -33,7 +33,7 @@ class PageGuard {
 
     // Protects the memory of a copy that was enqueued: against writes if the copy reads it, else
     // against all accesses.
-    void protect(const PinnedSources::Copy& copy, AccessMode of_copy) noexcept;
+    void protect(const PinnedCopies::Copy& copy, AccessMode of_copy) noexcept;
     // To be called before memory is freed, and before the program can know that copies are done.
     void lift(std::uint64_t address, std::uint64_t bytes) noexcept;
     void lift_all() noexcept { lift(0, ~std::uint64_t{0}); }
@@ -42,7 +42,7 @@ class PageGuard {
     struct Guarded {
         std::uint64_t start;  // of whole pages
         std::uint64_t stop;
-        PinnedSources::Copy copy;
+        PinnedCopies::Copy copy;
     };
 
     static void on_fault(int signal, siginfo_t* fault, void* context);

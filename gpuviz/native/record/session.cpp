@@ -11,7 +11,7 @@
 
 #include "record/clock.hpp"
 #include "record/page_guard.hpp"
-#include "record/pinned_sources.hpp"
+#include "record/pinned_copies.hpp"
 #include "record/thread_id.hpp"
 
 namespace gpuviz::record {
@@ -23,7 +23,7 @@ Session::Session(const SessionOptions& options, std::unique_ptr<StackWalker> wal
       log_(std::make_unique<ActivityLog>()),
       ranges_(std::make_unique<Ranges>(*log_)),
       touches_(options.launch_blocks ? std::make_unique<BlockTouches>() : nullptr),
-      pinned_sources_(options.compares_sources ? std::make_unique<PinnedSources>(*log_) : nullptr),
+      pinned_copies_(options.checks_pinned ? std::make_unique<PinnedCopies>(*log_) : nullptr),
       page_guard_(options.guards_pages ? std::make_unique<PageGuard>(*this) : nullptr),
       sampler_(options.host_samples && walker_ && walker_->can_observe()
                    ? std::make_unique<HostSampler>(*walker_, stacks_, options.max_stacks, *log_)

@@ -28,16 +28,16 @@
 namespace gpuviz::record {
 
 class PageGuard;
-class PinnedSources;
+class PinnedCopies;
 
 struct SessionOptions {
     std::size_t ring_capacity = std::size_t{1} << 16;  // events, a power of two; one ring a device
     std::chrono::microseconds interval{5000};          // between two drains
     std::size_t max_stacks = std::size_t{1} << 17;
-    bool launch_blocks = false;     // whether to find the blocks that launches touch
-    bool compares_sources = false;  // whether to compare pinned memory that copies read
-    bool guards_pages = false;      // whether to protect pinned memory that copies use
-    bool host_samples = false;      // whether to sample threads between their CUDA calls
+    bool launch_blocks = false;  // whether to find the blocks that launches touch
+    bool checks_pinned = false;  // whether to look for what the host does to pinned memory
+    bool guards_pages = false;   // whether to protect pinned memory that copies use
+    bool host_samples = false;   // whether to sample threads between their CUDA calls
 };
 
 // One recording: a ring for each device, the collector thread that drains them into columns, and
@@ -78,8 +78,8 @@ class Session {
     // Null unless SessionOptions::launch_blocks.
     [[nodiscard]] BlockTouches* touches() noexcept { return touches_.get(); }
 
-    // Null unless SessionOptions::compares_sources.
-    [[nodiscard]] PinnedSources* pinned_sources() const noexcept { return pinned_sources_.get(); }
+    // Null unless SessionOptions::checks_pinned.
+    [[nodiscard]] PinnedCopies* pinned_copies() const noexcept { return pinned_copies_.get(); }
     // Null unless SessionOptions::guards_pages.
     [[nodiscard]] PageGuard* page_guard() const noexcept { return page_guard_.get(); }
     // Null unless SessionOptions::host_samples and the walker can observe threads.
@@ -179,7 +179,7 @@ class Session {
     std::unique_ptr<ActivityLog> log_;
     std::unique_ptr<Ranges> ranges_;
     std::unique_ptr<BlockTouches> touches_;
-    std::unique_ptr<PinnedSources> pinned_sources_;
+    std::unique_ptr<PinnedCopies> pinned_copies_;
     std::unique_ptr<PageGuard> page_guard_;
     std::unique_ptr<HostSampler> sampler_;
     std::array<std::atomic<EventRing*>, max_devices> rings_{};

@@ -16,9 +16,10 @@
 #include "python/python_stack.hpp"
 #include "record/clock.hpp"
 #include "record/page_guard.hpp"
-#include "record/pinned_sources.hpp"
+#include "record/pinned_copies.hpp"
 #include "record/session.hpp"
 #include "record/thread_id.hpp"
+#include "record/watchpoint.hpp"
 #include "testing/bare_cupti.hpp"
 #include "testing/synthetic_records.hpp"
 
@@ -89,7 +90,7 @@ double parse_records(gpuviz::record::Session& session, std::size_t count) {
                    [&](std::int64_t i) { records.parse(*made.records()[std::size_t(i)]); });
 }
 
-gpuviz::record::PinnedSources::Moment moment_of(gpuviz::record::Session& session) {
+gpuviz::record::PinnedCopies::Moment moment_of(gpuviz::record::Session& session) {
     return {gpuviz::record::now_ns(),
             {.stack = session.capture_stack(), .thread = gpuviz::record::current_thread_id()}};
 }
@@ -97,11 +98,14 @@ gpuviz::record::PinnedSources::Moment moment_of(gpuviz::record::Session& session
 void copy_pinned(gpuviz::record::Session& session, std::uint64_t stream, std::uint64_t address,
                  std::uint64_t bytes, std::uint32_t correlation, bool reads) {
     using gpuviz::record::AccessMode;
-    const gpuviz::record::PinnedSources::Copy copy{stream, address, bytes, correlation};
+    const gpuviz::record::PinnedCopies::Copy copy{stream, address, bytes, correlation};
+    gpuviz::record::PageGuard* const guard = session.page_guard();
     if (reads) {
-        session.pinned_sources()->copied(copy, moment_of(session));
+        session.pinned_copies()->copied(copy, moment_of(session));
+    } else if (guard == nullptr) {
+        session.pinned_copies()->filled(copy);
     }
-    if (gpuviz::record::PageGuard* const guard = session.page_guard()) {
+    if (guard != nullptr) {
         guard->protect(copy, reads ? AccessMode::read : AccessMode::write);
     }
 }
@@ -115,13 +119,24 @@ void wait_for_pinned(gpuviz::record::Session& session, std::optional<std::uint64
     const Kind kind = event    ? Kind::event_synchronize
                       : stream ? Kind::stream_synchronize
                                : Kind::device_synchronize;
-    session.pinned_sources()->waits(
+    session.pinned_copies()->waits(
         {.kind = kind, .stream = stream.value_or(0), .event = event.value_or(0)},
         moment_of(session));
 }
 
+void enter_cuda_call(gpuviz::record::Session& session) {
+    if (session.pinned_copies()->is_watching() && session.pinned_copies()->is_accessed()) {
+        session.pinned_copies()->accessed(moment_of(session));
+    }
+}
+
+bool can_watch_memory() {
+    const std::uint64_t memory = 0;
+    return gpuviz::record::Watchpoint(std::uint64_t(&memory)).is_counting();
+}
+
 void record_pinned(gpuviz::record::Session& session, std::uint64_t stream, std::uint64_t event) {
-    session.pinned_sources()->followed(
+    session.pinned_copies()->followed(
         {.kind = gpuviz::record::StreamCall::Kind::event_record, .stream = stream, .event = event});
 }
 
@@ -221,6 +236,10 @@ NB_MODULE(_testing, m) {
     m.def("copy_pinned", &copy_pinned, "session"_a, nb::kw_only(), "stream"_a, "address"_a,
           "bytes"_a, "correlation"_a, "reads"_a,
           "A call has enqueued a copy that reads pinned memory, or writes it.");
+    m.def("enter_cuda_call", &enter_cuda_call, "session"_a,
+          "Do what a session does before each CUDA call of the calling thread.");
+    m.def("can_watch_memory", &can_watch_memory,
+          "Return whether the system lets a thread use the debug registers of the processor.");
     m.def("record_pinned", &record_pinned, "session"_a, nb::kw_only(), "stream"_a, "event"_a,
           "A call has recorded an event.");
     m.def("wait_for_pinned", &wait_for_pinned, "session"_a, nb::kw_only(), "stream"_a = nb::none(),

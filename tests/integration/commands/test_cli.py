@@ -215,6 +215,17 @@ def test_a_demo_opens_the_browser_unless_told_where_to_write(gpuviz_command, mon
     assert opened[0] == Path(out.splitlines()[-1].removeprefix("Wrote ")).as_uri()
 
 
+def test_a_demo_writes_the_tour(gpuviz_command, tmp_path):
+    path = tmp_path / "tour.ipynb"
+    code, out, _ = gpuviz_command("demo", "--tour", "--output", path)
+    again, _, error = gpuviz_command("demo", "--tour", "--output", path)
+
+    assert (code, out) == (0, f"Wrote {path}; `jupyter lab {path}` opens it.\n")
+    assert path.read_bytes() == demo.TOUR.read_bytes()
+    assert again == 1
+    assert f"{path} exists" in error
+
+
 @pytest.mark.usefixtures("without_gpu")
 def test_a_demo_that_finds_no_browser_says_what_to_do(gpuviz_command, monkeypatch):
     monkeypatch.setattr(webbrowser, "open", lambda _: False)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,17 @@ def test_view_opens_the_report_of_a_recording(folder, browser):
     assert tables_of(written) == tables_of(folder / "run.gpuviz")
 
 
+def test_view_opens_the_page_of_two_recordings(folder, browser):
+    environment, note = browser
+    shutil.copyfile(folder / "run.gpuviz", folder / "again.gpuviz")
+    done = run([GPUVIZ, "view", "run.gpuviz", "again.gpuviz"], folder, environment=environment)
+    written = Path(done.stdout.removeprefix("Wrote ").rstrip("\n"))
+
+    assert done.returncode == 0
+    assert note.read_text() == f"{written.as_uri()}\n"
+    assert "No difference." in written.read_text()
+
+
 def test_view_opens_a_report_as_it_is(folder, browser):
     environment, note = browser
     run([GPUVIZ, "convert", "run.gpuviz", "run.html"], folder)
@@ -143,7 +155,7 @@ def test_view_opens_a_report_as_it_is(folder, browser):
 
 def test_report_opens_what_it_wrote_if_asked(folder, browser):
     environment, note = browser
-    files = ["run.gpuviz", "-o", "run.html", "--open"]
+    files = ["run.gpuviz", "--open"]
     done = run([GPUVIZ, "report", *files], folder, environment=environment)
 
     assert (done.returncode, done.stdout) == (0, "Wrote run.html\n")

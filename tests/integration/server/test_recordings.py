@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
-from markupsafe import escape
 
 import gpuviz
 from gpuviz.conclusions.ranking import conclusions
@@ -22,6 +22,7 @@ from tests.unit.recording.from_activities import Timeline
 
 PATH = "gpuviz/api/recordings"
 FINDINGS = "gpuviz/api/findings"
+COMPARISONS = "gpuviz/api/comparisons"
 SNAPSHOT = Path(__file__).parents[2] / "unit" / "formats" / "data" / "pipeline.pickle"
 RECORDING = next(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
 MIB = 1 << 20
@@ -74,19 +75,19 @@ def server(folder: Path) -> Iterator[Server]:
         yield server
 
 
-def asked(path: str | bytes, to: str = PATH) -> str:
-    return f"{to}?path={quote(path)}"
+def asked(*paths: str | bytes, to: str = PATH) -> str:
+    return f"{to}?{'&'.join(f'path={quote(path)}' for path in paths)}"
 
 
-def asked_until_done(server: Server, path: str, to: str = PATH) -> Answer:
-    answer = server.ask(asked(path, to))
+def asked_until_done(server: Server, *paths: str, to: str = PATH) -> Answer:
+    answer = server.ask(asked(*paths, to=to))
     while answer.status == 202:
-        answer = server.ask(asked(path, to))
+        answer = server.ask(asked(*paths, to=to))
     return answer
 
 
-def converted(server: Server, path: str, to: str = PATH) -> bytes:
-    return server.fetch(f"{to}/{asked_until_done(server, path, to).content['file']}")[1]
+def converted(server: Server, *paths: str, to: str = PATH) -> bytes:
+    return server.fetch(f"{to}/{asked_until_done(server, *paths, to=to).content['file']}")[1]
 
 
 def same_tables(found: gpuviz.Recording, expected: gpuviz.Recording) -> bool:
@@ -115,22 +116,22 @@ def test_recordings_and_reports_are_written_anew(server, folder, tmp_path):
         assert same_tables(gpuviz.load(got), recording)
 
 
-def sections(server, path):
-    """Return the HTML in the archive of a file's conclusions."""
-    with zipfile.ZipFile(io.BytesIO(converted(server, path, FINDINGS))) as archive:
-        assert "derived/shown.arrow" in archive.namelist()
-        return archive.read("sections.html").decode()
+def concluded(server, path, name):
+    """Return the rows of a table in the archive of a file's conclusions."""
+    with zipfile.ZipFile(io.BytesIO(converted(server, path, to=FINDINGS))) as archive:
+        stream = archive.read(f"derived/{name}.arrow")
+        return pa.ipc.open_stream(stream).read_all().to_pylist()
 
 
 def test_findings_are_those_of_the_recording(server, folder):
     shutil.copy(RECORDING, folder / "run.gpuviz")
-    page = sections(server, "run.gpuviz")
+    said = concluded(server, "run.gpuviz", "shown")
+    sections = concluded(server, "run.gpuviz", "sections")
     found = gpuviz.load(RECORDING).findings()
 
     assert found
-    assert page.count('<div class="gpuviz-finding gpuviz-finding--note"') >= len(found)
-    assert all(str(escape(each.change.split("`")[0])) in page for each in found)
-    assert page.count('data-panel="what-if"') == 1
+    assert {each.title for each in found} <= {row["title"] for row in said}
+    assert {"findings", "what-if", "summary"} <= {row["section"] for row in sections}
 
 
 def test_findings_that_a_file_has_are_not_computed_again(server, folder):
@@ -138,13 +139,27 @@ def test_findings_that_a_file_has_are_not_computed_again(server, folder):
     conclusions.keep(recording, (replace(recording.findings()[0], title="As stored."),))
     recording.save(folder / "stored.gpuviz")
 
-    assert "As stored." in sections(server, "stored.gpuviz")
+    titles = [row["title"] for row in concluded(server, "stored.gpuviz", "shown")]
+    assert titles == ["As stored."]
 
 
 def test_a_recording_without_a_device_has_no_findings(server, folder):
     Timeline().recording().save(folder / "empty.gpuviz")
 
-    assert sections(server, "empty.gpuviz") == ""
+    assert concluded(server, "empty.gpuviz", "shown") == []
+    sections = concluded(server, "empty.gpuviz", "sections")
+    assert {row["section"] for row in sections} == {"environment"}
+
+
+def test_two_files_come_as_the_page_of_both(server, folder):
+    shutil.copy(RECORDING, folder / "before.gpuviz")
+    page = converted(server, "before.gpuviz", "snapshot.pickle", to=COMPARISONS).decode()
+
+    assert page.count('type="application/octet-stream"') == 3  # and the sections about both
+    assert "The recordings are of different programs" in page
+    assert asked_until_done(server, "before.gpuviz", "cut.pkl", to=COMPARISONS).status == 422
+    assert server.ask(asked("before.gpuviz", to=COMPARISONS)).status == 400
+    assert server.ask(asked("before.gpuviz", ".hidden/x", to=COMPARISONS)).status == 404
 
 
 def test_a_part_of_a_converted_file_can_be_had(server):

@@ -72,6 +72,29 @@ def fused_sum(gpu, a, b, _):
     return result
 
 
+def standardized(gpu, a, b, _):
+    """A reduction between the lines: the array that both sides read is written in any case."""
+    centred = apply(gpu, "subtract", a, b)
+    squares = apply(gpu, "square", centred)
+    variance = total(gpu, squares)
+    scaled = apply(gpu, "true_divide", centred, variance)
+    shifted = apply(gpu, "add", scaled, b)
+    return apply(gpu, "sqrt", shifted)
+
+
+def fused_after_the_reduction(gpu, a, b, _):
+    centred = apply(gpu, "subtract", a, b)
+    squares = apply(gpu, "square", centred)
+    variance = total(gpu, squares)
+    return apply(gpu, "", centred, variance, b)
+
+
+def with_nothing_to_pass_on(gpu, a, b, _):
+    centred = apply(gpu, "subtract", a, b)
+    variance = total(gpu, apply(gpu, "square", centred))
+    return apply(gpu, "true_divide", centred, variance)
+
+
 def summed_beside_a_result(gpu, a, b, _):
     difference = apply(gpu, "subtract", a, b)
     norm = total(gpu, difference)
@@ -178,7 +201,12 @@ def test_a_chain_is_found_and_one_kernel_saves_what_was_predicted():
 
 @pytest.mark.parametrize(
     ("evaluate", "after"),
-    [(by_lines, fused), (with_two_results, fused_with_two_results), (summed, fused_sum)],
+    [
+        (by_lines, fused),
+        (with_two_results, fused_with_two_results),
+        (summed, fused_sum),
+        (standardized, fused_after_the_reduction),
+    ],
 )
 def test_operations_of_several_lines_and_their_reduction_are_one_kernel(evaluate, after):
     before, improved = computes(evaluate), computes(after)
@@ -288,6 +316,7 @@ def test_the_last_round_of_a_loop_adds_no_line_to_the_others():
         summed_twice,
         after_a_read_of_the_host,
         with_an_unknown_kernel,
+        with_nothing_to_pass_on,
     ],
 )
 def test_what_looks_alike_is_no_finding(evaluate):

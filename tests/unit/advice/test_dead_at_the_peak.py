@@ -186,6 +186,23 @@ def test_a_helper_gives_way_to_the_line_that_calls_it():
     assert finding.title.startswith("32.0 MiB from `image = to_device(gpu, 32 * MIB)` is still ")
 
 
+def run(gpu, kernel, reads, writes):
+    gpu.launch(kernel, duration=1e-4, reads=reads, writes=writes)
+
+
+def test_a_use_within_a_call_is_the_line_after_which_the_array_can_be_deleted():
+    def program(gpu):
+        image = gpu.empty(32 * MIB)
+        flat = gpu.empty(16 * MIB)
+        run(gpu, "flatten", [image], [flat])
+        large = gpu.empty(64 * MIB)
+        run(gpu, "enlarge", [flat], [large])
+
+    (finding,) = found(program, "R45")
+
+    assert finding.change == 'Delete it (`del`) after `run(gpu, "flatten", [image], [flat])`.'
+
+
 def compute(gpu, nbytes):
     scratch = gpu.empty(nbytes)
     gpu.launch("compute", duration=1e-4, writes=[scratch])

@@ -6,7 +6,7 @@ from gpuviz.conclusions.links import rows_of
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.present.text import conclusions_text
 from gpuviz.recording import load
-from gpuviz.report.device_part import device_part
+from gpuviz.report.page import build_page
 from tests.unit.advice.timed_programs import found, small, timed
 
 MIB = 1 << 20
@@ -145,7 +145,7 @@ def test_it_comes_before_all_that_saves_something():
 def test_a_report_shows_it_first_and_once():
     recording = timed(races)
     shown = conclusions(recording)
-    page = device_part(recording, 0)
+    page = build_page(recording)
     first = page.partition("<ol>")[2].partition("</ol>")[0]
 
     assert [each.is_alarm for each in shown] == sorted(each.is_alarm for each in shown)[::-1]

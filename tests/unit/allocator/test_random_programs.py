@@ -89,7 +89,10 @@ class RandomPrograms(RuleBasedStateMachine):
 
     @rule()
     def empty_cache(self) -> None:
+        before = self.device.used
+        promised = self.allocator.releasable_bytes()
         self.allocator.empty_cache()
+        assert before - self.device.used == promised
 
     @rule(number=POOLS, allocations=FILTERS)
     def begin_pool(self, number: int, allocations: _core.CachingAllocator.PoolFilter) -> None:

@@ -207,7 +207,7 @@ def test_a_report_and_the_command_line_show_it(tmp_path, is_known):
         "libfft.so, 2.00 MiB by libblas.so.13, 299 MiB by CUDA contexts, other processes and what "
         "was before"
     )
-    assert ('data-title="Other memory 2"' in page) == is_known
+    assert ("<h3>Other memory</h3>" in page) == is_known
     assert ("299 MiB by CUDA contexts, other processes" in page) == is_known
     assert (line in done.stdout) == is_known
     assert len(facts["other_memory"]["libraries"]) == (2 if is_known else 0)

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import gpuviz
-from gpuviz.analysis.intervals import Intervals
 from gpuviz.conclusions.wording import left_out
 from tests.unit.advice.timed_programs import timed, with_cells
 from tests.unit.recording.from_activities import Timeline
@@ -131,24 +129,6 @@ def test_no_activity_has_no_steady_state():
         gpu.empty(1 << 20)
 
     assert recorder.recording.steady_state() is None
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_common_time_and_the_rest_are_those_of_each_ns(seed):
-    random = np.random.default_rng(seed)
-
-    def some():
-        begin = random.integers(0, 60, 5)
-        return Intervals(begin, begin + random.integers(0, 12, 5))
-
-    def instants(intervals):
-        pairs = zip(intervals.begin.tolist(), intervals.end.tolist(), strict=True)
-        return {ns for begin, end in pairs for ns in range(begin, end)}
-
-    one, other = some(), some()
-
-    assert instants(one.common(other)) == instants(one) & instants(other)
-    assert instants(one.without(other)) == instants(one) - instants(other)
 
 
 def test_idle_time_before_the_first_regular_iteration_is_left_out():

@@ -23,7 +23,9 @@ from gpuviz.errors import FormatError
 from gpuviz.formats.arrow_directory import write_arrow, write_parquet
 from gpuviz.formats.gpuviz import write_archive
 from gpuviz.formats.part import PartWriter
+from gpuviz.present.section_table import section_table
 from gpuviz.recording import load
+from gpuviz.report.sections import sections
 from tests.unit.formats.measured import fuzz
 from tests.unit.formats.plain_snapshots import snapshot_bytes
 from tests.unit.report.recordings import make_recording
@@ -68,7 +70,8 @@ def members():
     """Return the members of a recording's file by name."""
     buffer = io.BytesIO()
     recording = make_recording()
-    write_archive(buffer, recording, derived_for_file(recording) | for_report(recording))
+    shown = section_table(sections(recording))
+    write_archive(buffer, recording, derived_for_file(recording) | for_report(recording, shown))
     with zipfile.ZipFile(buffer) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 

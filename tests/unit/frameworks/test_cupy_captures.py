@@ -68,7 +68,8 @@ def cupy(gpu, monkeypatch):
         get_current_stream=lambda: module.current_stream,
     )
     monkeypatch.setattr("gpuviz.frameworks.cupy_captures.import_cupy", lambda: module)
-    watch_captures(module, lambda: module.is_wanted)
+    # Not by the cache, which would keep the module and its GPU.
+    watch_captures.__wrapped__(module, lambda: module.is_wanted)
     return module
 
 

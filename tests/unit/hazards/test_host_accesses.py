@@ -48,6 +48,35 @@ def test_an_access_during_a_copy_is_certain(program, copy, mode, kind):
     assert program.hazards() == [(kind, "certain", "pinned", True)]
 
 
+@pytest.mark.parametrize(("mode", "kind"), [("read", "RAW"), ("write", "WAW")])
+@pytest.mark.parametrize("lasts", [1_000, 1])
+def test_an_access_before_the_next_call_is_certain_if_that_was_during_the_copy(
+    program, mode, kind, lasts
+):
+    program.copy("d2h", lasts=lasts)
+    program.call("cuLaunchKernel")
+    program.time += 100
+    program.host(mode)
+    program.synchronize()
+
+    showed = lasts == 1_000
+    assert program.hazards() == [(kind, "certain" if showed else "probable", "pinned", showed)]
+
+
+def test_an_access_that_an_event_and_another_stream_order_is_right(program):
+    program.copy("d2h", lasts=5_000)
+    for kind, stream in (("event_record", 1), ("stream_wait_event", 2)):
+        program.call("cuEventRecord" if stream == 1 else "cuStreamWaitEvent")
+        program.timeline.synchronization(
+            kind, program.time, program.time + 5, stream=stream, event_sync_id=7,
+            correlation=program.correlation,
+        )  # fmt: skip
+    program.synchronize(stream=2, lasts=10_000)
+    program.host("read")
+
+    assert program.hazards() == []
+
+
 def test_an_access_after_a_wait_for_the_copy_is_right(program):
     program.copy("h2d")
     program.synchronize()

@@ -172,8 +172,11 @@ def test_memory_without_an_owner_has_no_holder(gpu):
     gpu._allocator.free(address)
 
 
-def test_emptying_the_pools_frees_what_was_promised(main, gpu):
+@pytest.mark.parametrize("settings", ["", "expandable_segments:True"])
+def test_emptying_the_pools_frees_what_was_promised(settings, main):
+    gpu = gpuviz.SimulatedGPU(settings=settings, real_time=False)
     main["kept"] = [gpu.empty(each << 20) for each in (3, 30, 50, 2)]
+    gpu.record_stream(main["kept"][1], gpu.Stream())
     del main["kept"][1:3]
     promised = {each.name: each.nbytes for each in gpuviz.holders().releases}
     assert gpuviz.release("cached memory") == promised["cached memory"]

@@ -19,7 +19,7 @@ class Memory:
     """Memory of a program that a session knows as pinned."""
 
     def __init__(self, *, guards=False):
-        self.session = _core.Session(compares_sources=True, guards_pages=guards)
+        self.session = _core.Session(checks_pinned=True, guards_pages=guards)
         self.session.start()
         self.observer = _core.PinnedObserver()
         self.observer.set_session(self.session)
@@ -44,6 +44,9 @@ class Memory:
 
     def free(self):
         self.observer.freed(self.address)
+
+    def enter(self):
+        _testing.enter_cuda_call(self.session)
 
     def found(self):
         self.observer.set_session(None)
@@ -137,6 +140,109 @@ def test_more_copies_than_are_compared_are_counted(memory):
     assert memory.found() == []
 
 
+def seen(*modes):
+    """Return the rows of accesses to what copy 1 fills, where the system allows to watch memory."""
+    return [(1, mode, 0) for mode in modes] if _testing.can_watch_memory() else []
+
+
+@pytest.mark.parametrize("how", ["call", "wait", "event", "free"])
+def test_a_read_of_what_a_copy_fills_is_found_at_the_next_call(memory, how):
+    memory.copy(reads=False)
+    memory.record(5)
+    assert bytes(memory.view[:100]) == bytes(100)
+    if how == "call":
+        memory.enter()
+    elif how == "wait":
+        memory.wait(stream=1)
+    elif how == "event":
+        memory.wait(event=5)
+    else:
+        memory.free()
+
+    assert memory.found() == seen("read")
+
+
+def test_a_write_to_what_a_copy_fills_is_no_read(memory):
+    memory.copy(reads=False)
+    memory.view[0] = 1
+    memory.enter()
+
+    assert memory.found() == seen("write")
+
+
+def test_what_is_read_after_the_wait_or_in_another_stream_s_wait_is_told_apart(memory):
+    memory.copy(reads=False)
+    memory.wait(stream=2)
+    first = memory.view[0]
+    memory.enter()
+    memory.copy(reads=False, offset=PAGE)
+    memory.wait(stream=1)
+    second = memory.view[PAGE]
+    memory.enter()
+
+    assert (first, second) == (0, 0)
+    assert memory.found() == seen("read")
+
+
+def test_views_of_memory_and_what_gpuviz_and_cuda_read_are_no_accesses(memory):
+    memory.copy(reads=False)
+    view = memoryview(memory.view)[8:]
+    memory.enter()
+    memory.copy(reads=True)
+    memory.copy(reads=True, offset=PAGE)
+    memory.wait()
+
+    assert view.nbytes == BYTES - 8
+    assert memory.found() == []
+
+
+def test_reads_of_another_thread_do_not_count(memory):
+    memory.copy(reads=False)
+    thread = threading.Thread(target=lambda: bytes(memory.view[:8]))
+    thread.start()
+    thread.join()
+    memory.enter()
+
+    assert memory.found() == []
+
+
+def test_memory_that_is_read_again_and_again_is_waited_for(memory):
+    memory.copy(reads=False)
+    for _ in range(100):
+        assert memory.view[0] == 0
+    memory.enter()
+
+    assert memory.found() == []
+
+
+def test_the_copy_that_fills_memory_last_is_the_one_that_was_not_waited_for(memory):
+    memory.copy(reads=False)
+    memory.copy(reads=False)
+    assert memory.view[0] == 0
+    memory.enter()
+
+    assert memory.found() == [(2, *row[1:]) for row in seen("read")]
+
+
+def test_more_copies_than_a_thread_can_watch_are_counted(memory):
+    watched = 2 * _testing.can_watch_memory()
+    for number in range(5):
+        memory.copy(reads=False, offset=64 * number, size=64)
+
+    assert memory.session.unwatched_copies == 5 - watched
+    memory.wait()
+    assert memory.found() == []
+
+
+@pytest.mark.parametrize(("offset", "size"), [(0, 7), (1, 14), (BYTES - 7, 7)])
+def test_a_copy_without_eight_aligned_bytes_is_not_watched(memory, offset, size):
+    memory.copy(reads=False, offset=offset, size=size)
+    assert memory.view[offset] == 0
+    memory.enter()
+
+    assert memory.found() == []
+
+
 @pytest.mark.parametrize("reads", [True, False])
 def test_an_access_to_guarded_memory_is_found_where_it_is(guarded, reads):
     guarded.view[PAGE] = 7
@@ -211,7 +317,7 @@ def test_other_faults_end_the_process_as_before():
         import ctypes, faulthandler
         faulthandler.enable()
         from gpuviz import _core
-        session = _core.Session(compares_sources=True, guards_pages=True)
+        session = _core.Session(checks_pinned=True, guards_pages=True)
         session.start()
         ctypes.string_at(8)
     """

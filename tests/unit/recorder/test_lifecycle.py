@@ -285,6 +285,18 @@ def test_nothing_is_kept_alive_by_a_recorder_that_is_gone():
     assert [reference() for reference in held] == [None, None, None]
 
 
+def test_what_is_printed_at_exit_keeps_no_gpu_alive():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu, hazards=True):
+        kept = gpu.empty(1234)
+    reference = weakref.ref(gpu._allocator)
+
+    del gpu, kept
+    gc.collect()
+
+    assert reference() is None
+
+
 def test_a_recorder_without_a_reference_goes_on():
     source = SimulatedSource()
     Recorder(source, None, stacks=False, max_events=100).start()

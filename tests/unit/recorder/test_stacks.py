@@ -147,6 +147,28 @@ def test_a_script_shows_neither_runpy_nor_gpuviz(tmp_path, arguments):
     assert source == "print(json.dumps(capture()))"
 
 
+def test_what_gpuviz_calls_of_packages_is_not_shown_and_what_the_user_decorated_is():
+    def user():
+        return gpuviz.range("step")(json.loads)
+
+    own = gpuviz.load.__code__
+    of_range = user().__code__
+    package = json.loads.__code__
+
+    def shown(*codes):
+        stacks, rows = FrameResolver().resolve([[(code, 0) for code in codes]])
+        names = {row["id"]: row["name"] for row in rows}
+        return [names[frame] for frame in stacks[0]["frames"]]
+
+    caller = user.__qualname__
+    assert shown(package, own, user.__code__) == [caller]
+    assert shown(package, own, package, own, user.__code__) == [caller]
+    assert shown(package, user.__code__, own) == ["loads", caller]
+    assert shown(package, user.__code__, own, user.__code__) == ["loads", caller, "load", caller]
+    assert shown(package, of_range, user.__code__) == ["loads", of_range.co_qualname, caller]
+    assert shown(of_range, user.__code__) == [caller]
+
+
 def test_a_frame_of_the_user_has_the_lines_around_it_and_one_of_a_package_has_none(tmp_path):
     program = tmp_path / "run.py"
     lines = [f"    step({number})" for number in range(30)]

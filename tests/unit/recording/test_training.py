@@ -14,7 +14,7 @@ from gpuviz.conclusions.store import conclusion_table
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.manifest import Manifest
 from gpuviz.recording import Recording
-from gpuviz.report.iterations import iterations_panel
+from gpuviz.report.iterations import iterations_text
 from tests.unit.recording.from_activities import Timeline, rows_of
 from tests.unit.recording.from_events import rows_table
 
@@ -203,9 +203,9 @@ def test_each_step_of_an_optimizer_ends_an_iteration_even_if_no_two_steps_are_al
     assert [row["forward_ns"] for row in found] == [10, 20, 30, 40]
     assert [row["backward_ns"] for row in found] == [20] * 4
     assert [row["optimizer_ns"] for row in found] == [30] * 4
-    page = iterations_panel(recording, 0)
-    assert "4 iterations: each ends with a step of an optimizer." in page
-    assert "Of its kernel time, forward 20 ns, backward 20 ns, optimizer 30 ns." in page
+    first, _, phases, _ = iterations_text(recording.iterations(0))
+    assert first == "4 iterations: each ends with a step of an optimizer."
+    assert phases == "Of its kernel time, forward 20 ns, backward 20 ns, optimizer 30 ns."
 
 
 def test_a_report_has_the_category_of_each_block_for_its_colours():

@@ -11,8 +11,8 @@ from gpuviz.conclusions.numbers import headline
 from gpuviz.conclusions.ranking import conclusions, ranked
 from gpuviz.conclusions.shown import items_of
 from gpuviz.conclusions.wording import sentences, unknown
-from gpuviz.present.conclusions_html import conclusions_list
-from gpuviz.report.device_part import device_part
+from gpuviz.present.markup import parts_html
+from gpuviz.present.section import Part
 from gpuviz.report.page import build_page
 from tests.unit.advice.programs import MIB, recorded
 from tests.unit.recording.from_activities import Timeline
@@ -58,7 +58,7 @@ def test_a_finding_is_shown_on_its_own_device_only():
     recording = recorded(idles)
     other = replace(FINDING, device=1, title="Other.")
     conclusions.keep(recording, (FINDING, other, FINDING))
-    page = device_part(recording, 0)
+    page = build_page(recording)
 
     assert "Title." in page
     assert "Other." not in page
@@ -67,7 +67,9 @@ def test_a_finding_is_shown_on_its_own_device_only():
 def test_a_handful_is_shown_at_once():
     recording = recorded(idles)
     shown = items_of(recording, ranked(recording, [replace(FINDING) for _ in range(7)]))
-    at_once, _, folded = conclusions_list(shown, "").partition("<details>")
+    at_once, _, folded = parts_html([Part("findings", items=tuple(shown))], "h4").partition(
+        "<details>"
+    )
 
     assert (at_once.count("Title."), folded.count("Title.")) == (5, 2)
     assert "4 more findings" in folded  # with the two facts that every recording has
@@ -77,7 +79,7 @@ def test_the_first_line_of_each_rule_comes_before_the_second_of_one():
     recording = recorded(idles)
     found = [replace(FINDING, rule=rule, title=f"{rule}.") for rule in ("R1", "R1", "R1", "R2")]
     conclusions.keep(recording, ranked(recording, found))
-    first, _, _ = device_part(recording, 0).partition("</ol>")
+    first, _, _ = build_page(recording).partition("</ol>")
 
     shown = re.findall(r'__title" title="(R\d)\."', first)
     assert shown == ["R1", "R2", "R1"]

@@ -31,7 +31,7 @@ def test_a_hazard_that_showed_is_the_first_line_and_has_its_section():
     (hazard,) = recording.hazards()
     page = build_page(recording)
 
-    section = page.partition('data-panel="hazards"')[2].partition("</section>")[0]
+    section = page.partition('id="hazards-0"')[2].partition("</section>")[0]
     activities = recording.table("activities")
     begin = activities["time"][hazard.first.activity].as_py()
     end = activities["end"][hazard.second.activity].as_py()
@@ -49,7 +49,7 @@ def test_a_hazard_that_showed_is_the_first_line_and_has_its_section():
 
 
 def test_ordered_operations_have_no_section():
-    assert 'data-panel="hazards"' not in build_page(raced(waits=True))
+    assert 'id="hazards-0"' not in build_page(raced(waits=True))
 
 
 def test_a_very_long_recording_is_left_to_the_command(monkeypatch: pytest.MonkeyPatch):
@@ -66,7 +66,7 @@ def test_a_latent_hazard_has_no_arrow_since_it_has_one_operation():
     recording = program.recording()
     rows = [row for row in recording.table("shown").to_pylist() if row["list"] == "hazards"]
 
-    assert 'data-panel="hazards"' in build_page(recording)
+    assert 'id="hazards-0"' in build_page(recording)
     assert [row["first_activity"] for row in rows] == [-1]
 
 
@@ -88,7 +88,7 @@ def asked(work, **options: bool) -> str:
 
 def section(page: str, slug: str) -> str:
     """Return the text of a section; empty if there is none."""
-    found = page.partition(f'data-panel="{slug}"')[2].partition("</section>")[0]
+    found = page.partition(f'id="{slug}-0"')[2].partition("</section>")[0]
     return " ".join(re.sub(r"<[^>]*>", " ", found.partition(">")[2]).split())
 
 

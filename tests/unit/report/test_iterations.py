@@ -1,19 +1,19 @@
 """The iterations of a report."""
 
-import re
 from pathlib import Path
 
 import pytest
 
 import gpuviz
 from gpuviz.commands.workloads import WORKLOADS
+from gpuviz.conclusions.numbers import figures
 from gpuviz.quantities import format_bytes, format_count, format_duration
-from gpuviz.report.device_part import device_part
 from gpuviz.report.iterations import (
-    iterations_panel,
+    iterations_section,
     iterations_text,
     median_iteration,
 )
+from gpuviz.report.page import build_page
 from tests.unit.analysis.test_iterations import program
 from tests.unit.report.recordings import make_recording
 
@@ -37,19 +37,19 @@ def test_the_table_and_the_band_are_those_of_the_recording(path):
     recording = gpuviz.load(path)
     rows = recording.iterations().to_pylist()
 
-    page = iterations_panel(recording, 0)
+    (table,) = (part for part in iterations_section(recording, 0).parts if part.kind == "table")
 
-    shown = [re.findall("<td>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
-    numbers = [int(re.findall(r">([\d,]+)</button>", cells[0])[0]) for cells in shown]
+    numbers = [row.cells[0].value for row in table.rows]
     middle = median_iteration(recording.iterations())
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
     assert numbers[:2] == [1, middle["number"]]
     expected = [row["number"] for row in slowest if row["number"] not in numbers[:2]]
     assert numbers[2:] == expected[:48]
-    for number, cells in zip(numbers, shown, strict=True):
+    for number, shown in zip(numbers, table.rows, strict=True):
         row = rows[number - 1]
-        assert f'data-show="{row["start"]}-{row["end"]}"' in cells[0]
-        assert cells[1:] == [form(row[name]) if row[name] else "" for name, form in COLUMNS.items()]
+        assert shown.window == (row["start"], row["end"])
+        texts = [form(row[name]) if row[name] else "" for name, form in COLUMNS.items()]
+        assert [cell.text for cell in shown.cells[1:]] == texts
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -57,15 +57,15 @@ def test_the_headline_shows_the_median_iteration(path):
     recording = gpuviz.load(path)
     found = recording.iterations()
 
-    page = device_part(recording, 0)
+    (number,) = (each for each in figures(recording, 0) if each.name == "Iterations")
 
     middle = median_iteration(found)
     shorter = sum(row < middle["duration_ns"] for row in found["duration_ns"].to_pylist())
     longer = sum(row > middle["duration_ns"] for row in found["duration_ns"].to_pylist())
     assert shorter <= found.num_rows / 2 >= longer
-    shown = re.findall(r'data-show="([\d-]+)">Iterations <strong>([\d,]+)</strong>.*', page)
-    assert shown == [(f"{middle['start']}-{middle['end']}", f"{found.num_rows:,}")]
-    assert f"\N{MULTIPLICATION SIGN} {format_duration(middle['duration_ns'])}" in page
+    assert number.window == (middle["start"], middle["end"])
+    assert number.value == f"{found.num_rows:,}"
+    assert f"\N{MULTIPLICATION SIGN} {format_duration(middle['duration_ns'])}" in number.detail
 
 
 def test_the_first_iteration_is_compared_with_the_others():
@@ -91,11 +91,11 @@ def test_iterations_of_equal_length_are_not_compared():
     assert iterations_text(recording.iterations())[-1] == (
         "The first one takes as long as the others."
     )
-    assert "&lt;step&gt;" in iterations_panel(recording, 0)
+    assert "&lt;step&gt;" in build_page(recording)
 
 
 def test_a_program_without_iterations_shows_none():
     recording = make_recording()
 
-    assert iterations_panel(recording, 0) == ""
-    assert "Iterations" not in device_part(recording, 0)
+    assert iterations_section(recording, 0) is None
+    assert "Iterations" not in build_page(recording).partition("<script")[0]

@@ -30,9 +30,10 @@ MIB = 1 << 20
 def titles_of_page(recording):
     """Return the titles in the panel of each device, in its order."""
     found = []
-    for part in build_page(recording).split("<article ")[1:]:
-        section = part.partition('data-panel="findings"')[2].partition("</section>")[0]
-        found += titles(r'data-item="\d+"[^>]*><strong>(.*?)</strong>', section)
+    for section in re.findall(
+        r'id="findings-\d+">(.*?)</section>', build_page(recording), re.DOTALL
+    ):
+        found += titles(r'gpuviz-finding--\w+"><strong>(.*?)</strong>', section)
     return found
 
 
@@ -52,11 +53,9 @@ def titles_of_text(text):
 
 
 def titles_of_dashboard(recording):
-    shown = Findings(lambda: recording)
-    shown.refresh_if_due()
-    html = shown.value
-    shown.close()
-    return titles(r'__saving">[^<]*</span>(.*?)</summary>', html)
+    shown = []
+    Findings(lambda: recording, shown.append).refresh_if_due()
+    return titles(r'__saving">[^<]*</span>(.*?)</summary>', shown[-1])
 
 
 def printed_by_command(path, capsys):

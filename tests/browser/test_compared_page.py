@@ -1,0 +1,131 @@
+"""The page of two recordings: aligned axes, one selection, and tables of what differs."""
+
+import re
+
+import pytest
+
+import gpuviz
+
+pytestmark = pytest.mark.browser
+STEPS = 12
+# The lengths of a step, so that times after are 2.5 times those before.
+BEFORE_S, AFTER_S = 2e-3, 5e-3
+FACTOR = AFTER_S / BEFORE_S
+
+
+def steps(gpu, duration, size=64 << 20):
+    images = gpu.empty(size)
+    for _ in range(STEPS):
+        with gpuviz.range("step"):
+            gpu.launch("blur", reads=[images], writes=[images], duration=duration)
+            gpu.synchronize()
+
+
+def alone(gpu):
+    gpu.launch("sharpen", duration=1e-3)
+    gpu.synchronize()
+
+
+def recorded(program, *arguments):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        program(gpu, *arguments)
+    return recorder.recording
+
+
+@pytest.fixture
+def opened(page, tmp_path):
+    """Return a function that opens the page of two recordings."""
+
+    def open_page(before, after):
+        path = gpuviz.diff(before, after).report(tmp_path / "diff.html")
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-gpuviz=ready]", state="attached")
+
+    return open_page
+
+
+def shown_ms(page):
+    """Return the windows of both recordings in ms; None for one that is shown as a whole."""
+    found = []
+    for text in page.locator(".gpuviz-controls__text").all_inner_texts():
+        times = re.match(r"([\d.]+) ms to ([\d.]+) ms of", text)
+        found.append(times and tuple(map(float, times.groups())))
+    return found
+
+
+def times(window, factor):
+    return pytest.approx([factor * each for each in window], rel=0.02)
+
+
+def plot(page, name):
+    return page.locator(f"[data-pane={name}] .gpuviz-plot")
+
+
+def row(page, tab, text):
+    """Return the exact values of the row of a table with a text."""
+    page.get_by_role("tab", name=tab, exact=True).click()
+    cells = page.locator(f"[data-panel={tab.lower()}] tr", has_text=text).locator("td")
+    return [cell.get_attribute("data-sort") for cell in cells.all()]
+
+
+def test_both_show_the_same_steps_while_they_are_linked(page, opened):
+    opened(recorded(steps, BEFORE_S), recorded(steps, AFTER_S))
+    linked = page.get_by_label("Show the same part of both")
+    assert shown_ms(page) == [None, None]
+
+    plot(page, "memory").click()
+    page.keyboard.type("wwww")
+    before, after = shown_ms(page)
+    assert after == times(before, FACTOR)
+
+    plot(page, "memoryafter").click()
+    page.keyboard.type("d")
+    before, after = shown_ms(page)
+    assert before == times(after, 1 / FACTOR)
+
+    linked.uncheck()
+    plot(page, "memoryafter").focus()
+    page.keyboard.type("d")
+    alone_before, alone_after = shown_ms(page)
+    assert alone_before == before
+    assert alone_after[0] > after[0]
+
+    # The one that moved last leads.
+    linked.check()
+    assert shown_ms(page)[1] == alone_after
+    assert shown_ms(page)[0] == times(alone_after, 1 / FACTOR)
+
+
+def test_the_tables_have_the_sums_of_a_span_of_both(page, opened):
+    before, after = recorded(steps, BEFORE_S), recorded(steps, AFTER_S, 96 << 20)
+    opened(before, after)
+    ranges = before.table("ranges").to_pylist()
+    begin, end = ranges[2]["time"], ranges[6]["end"]
+
+    page.evaluate(f"location.hash = 'span={begin}-{end}'")
+    page.locator(".gpuviz-measured__title", has_text="After: ").wait_for()
+
+    _, total, change, launches, more, *_ = row(page, "Kernels", "blur")
+    assert (int(launches), int(more)) == (5, 0)
+    assert int(total) == 5 * round(AFTER_S * 1e9)
+    assert int(change) == 5 * round((AFTER_S - BEFORE_S) * 1e9)
+    page.get_by_label("only the window").uncheck()
+    _, total, change, launches, *_ = row(page, "Kernels", "blur")
+    assert (int(launches), int(total)) == (STEPS, STEPS * round(AFTER_S * 1e9))
+    _, size, grown, *_ = row(page, "Lines", "images = gpu.empty(size)")
+    assert (int(size), int(grown)) == (96 << 20, 32 << 20)
+
+
+def test_only_one_of_both_has_something_selected(page, opened):
+    opened(recorded(steps, BEFORE_S), recorded(alone))
+    assert "aligned by their beginnings" in page.locator("main").inner_text()
+    assert page.locator("[data-panel=changes]").get_by_text("sharpen").count() > 0
+
+    for name, side in (("blur", "Before"), ("sharpen", "After")):
+        page.get_by_role("tab", name="Kernels", exact=True).click()
+        page.locator("[data-panel=kernels]").get_by_role("button", name=name, exact=True).click()
+        shown = page.locator("[data-panel=selection] > div:visible")
+        assert shown.count() == 1
+        assert shown.inner_text().startswith(side)
+        assert name in shown.inner_text()
