@@ -11,7 +11,7 @@ from gpuviz import _core
 from gpuviz.analysis.classification import classify, derive, table_of
 from gpuviz.analysis.host_work import newest_host_work
 from gpuviz.analysis.row_facts import event_columns, times_of_accesses
-from gpuviz.data.arrays import batch_of
+from gpuviz.data.arrays import batch_of, empty
 from gpuviz.data.columns import codes, plain, rows_at
 from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.derived import schemas as derived_schemas
@@ -94,9 +94,9 @@ class LiveClassification:
         # Takes a tenth of a second; while a cell computes, a thread would need two.
         import pyarrow.compute  # noqa: F401
 
-        empty = schemas()
+        known_schemas = schemas()
         needed = (*_TAILS, *_SMALL, *_NEWEST)
-        known = {name: tables.get(name, empty[name].empty_table()) for name in needed}
+        known = {name: tables.get(name, known_schemas[name].empty_table()) for name in needed}
         self._others = {name: list(known[name].to_batches()) for name in _SMALL}
         self._others |= {name: [] for name in _NEWEST}
         self._events = _core.EventFollower()
@@ -224,7 +224,7 @@ class _HostTables:
     """What says what the host did: the newest samples, and what they refer to."""
 
     def __init__(self) -> None:
-        self._samples = _Tail(schemas()["host_samples"].empty_table())
+        self._samples = _Tail(empty(schemas()["host_samples"]))
         self._named: dict[str, list[pa.RecordBatch]] = {
             name: [] for name in ("stacks", "frames", "threads")
         }
