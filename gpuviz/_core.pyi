@@ -350,6 +350,11 @@ class CuptiTracer:
     def stop(self) -> None:
         """Wait until everything that the GPU has completed is in the log."""
 
+    def pause(self) -> int:
+        """
+        Detach until start() is called again; return when the last call can have been recorded, in ns on CLOCK_MONOTONIC.
+        """
+
     def flush(self) -> None:
         """Move completed records to the log now."""
 
@@ -362,6 +367,18 @@ class CuptiTracer:
     @property
     def records(self) -> int:
         """Records delivered by CUPTI."""
+
+    @property
+    def calls(self) -> int:
+        """Rows of `api_calls`."""
+
+    @property
+    def own_ns(self) -> int:
+        """How long gpuviz worked in these calls."""
+
+    @property
+    def attach_ns(self) -> int:
+        """How long CUPTI attached and detached, in ns."""
 
     @property
     def reads_arguments(self) -> bool:
@@ -1338,6 +1355,17 @@ class SimulatedGpu:
 
     def detach(self) -> None:
         """Wait for pending GPU activities, and stop recording."""
+
+    def pause(self) -> None:
+        """
+        Record nothing until resume() but the end of work that was launched before.
+        """
+
+    def resume(self) -> None: ...
+
+    @property
+    def recorded_calls(self) -> int:
+        """Rows of `api_calls` since attach()."""
 
     def set_clock_of(self, session: Session) -> None:
         """Give ranges of a session this GPU's times, until stop_clock_of()."""

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -23,17 +24,21 @@ from gpuviz.advice.rule import Rule
 from gpuviz.conclusions.wording import saving
 from gpuviz.recording import Recording
 from tests.unit.advice import (
+    test_checkpointed_activations,
     test_compiled_kernels,
     test_dead_at_the_peak,
     test_dead_write,
     test_early_allocation,
     test_emptied_caches,
     test_grown_by_concatenation,
+    test_inference_with_gradients,
     test_longer_than_used,
+    test_loss_kept_with_its_graph,
     test_materialized_broadcast,
     test_missed_in_place,
     test_needless_orders,
     test_needless_synchronization,
+    test_optimizer_memory,
     test_reserved_memory,
     test_same_bytes_again,
     test_same_bytes_twice,
@@ -44,6 +49,7 @@ from tests.unit.advice import (
     test_unused_allocation,
     test_waits_for_earlier_work,
     test_wider_type,
+    training,
 )
 from tests.unit.advice.programs import recorded
 from tests.unit.advice.timed_programs import timed
@@ -132,7 +138,19 @@ def uploading() -> Recording:
     return test_same_bytes_again.with_contents(copied, [1] * test_same_bytes_again.STEPS)
 
 
-OTHERS = {"R04": notebook, "R09": growing, "R29": uploading}
+# Training programs that show a rule.
+TRAINING: dict[str, Program] = {
+    "R50": test_loss_kept_with_its_graph.with_graph,
+    "R51": test_inference_with_gradients.serves(gradients=True),
+    "R52": test_checkpointed_activations.trains(test_checkpointed_activations.NAMES),
+    "R53": test_optimizer_memory.trains(zero_grad="zero"),
+}
+OTHERS = {
+    "R04": notebook,
+    "R09": growing,
+    "R29": uploading,
+    **{name: partial(training.recorded, program) for name, program in TRAINING.items()},
+}
 
 
 def example(name: str) -> Finding:

@@ -14,6 +14,7 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.time_map import TimeMap
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.once import Once
 from gpuviz.data.recording_data import RecordingData
@@ -84,7 +85,8 @@ def compensated(recording: "RecordingData") -> RecordingData:
     cost. What waited for it moves, as in the replay that predicts savings; work on the GPU takes as
     long as recorded, and all orders stay. Rows are those of the recording.
 
-    The recording itself if its costs are not known, as those of an older file, or if it is merged.
+    The recording itself if its costs are not known, as those of an older file, if it is merged, or
+    if streams were recorded in windows.
     """
     found = _compensated(recording)
     return recording if found is None else found.recording
@@ -125,6 +127,8 @@ def _compensated(recording: "RecordingData") -> _Compensated | None:
     calls = recording.tables["api_calls"]
     if not recording.manifest.costs or not calls.num_rows or processes(recording):
         return None
+    if not is_whole(recording.tables):
+        return None
     schedule = Schedule(recording)
     costs = HostCosts(schedule, _SHOWN)
     moved = _times(schedule, costs)
@@ -137,7 +141,7 @@ def _compensated(recording: "RecordingData") -> _Compensated | None:
         least_ns=least,
         most_ns=most,
         own_ns=costs.own,
-        tracing_ns=int(costs.tracing.sum()),
+        tracing_ns=int(costs.tracing.sum()) + costs.overhead,
     )
     made = _Moved(schedule, moved).recording()
     work, calls = (_recorded(recording, made, columns) for columns in (_WORK, _CALLS))

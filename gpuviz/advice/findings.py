@@ -42,12 +42,18 @@ from gpuviz.advice.rules import (
     r46_same_bytes_twice,
     r47_compiled_kernels,
     r49_grown_by_concatenation,
+    r50_loss_kept_with_its_graph,
+    r51_inference_with_gradients,
+    r52_checkpointed_activations,
+    r53_optimizer_memory,
     r54_hidden_synchronization,
     r56_staged_copies,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.processes import processes
+from gpuviz.analysis.seen_part import seen_part
+from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -74,6 +80,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     Of two that save the same bytes, the earlier is easier to follow.
     """
     return (
+        r50_loss_kept_with_its_graph.find,
+        r51_inference_with_gradients.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,
@@ -86,6 +94,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r30_dead_write.find,
         r33_wider_type.find,
         r05_temporary_idleness.find,
+        r53_optimizer_memory.find,
+        r52_checkpointed_activations.find,
     )
 
 
@@ -135,6 +145,9 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     """
     if processes(recording):
         return findings_of_processes(recording, partial(findings, small=small), small=small)
+    part = seen_part(recording)
+    if part is not recording:
+        return _of_part(recording, part, small=small)
     unrecorded = compensated(recording)
     scale = Scale(unrecorded)
     least_bytes = 0 if small else LEAST_BYTES
@@ -145,6 +158,31 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     shown = (each for each in found if small or scale.is_relevant(each))
     ranked = sorted(shown, key=scale.share, reverse=True)
     return (*r40_unordered_operations.find(recording), *varied(ranked))
+
+
+def _of_part(
+    recording: "RecordingData", part: "RecordingData", *, small: bool
+) -> "tuple[Finding, ...]":
+    """Return findings of a recording with streams in windows.
+
+    Those about time are of one window, and say so. Which work uses an array is not known between
+    windows, so that of memory only what the allocator reserves is judged.
+    """
+    unrecorded = compensated(part)
+    scale, schedule = Scale(unrecorded), Schedule(unrecorded)
+    times = [each for rule in time_rules() for each in rule(schedule)]
+    begin, end = (format_duration(edge) for edge in part.time_range)
+    found = [
+        replace(
+            each,
+            reason=f"From {begin} to {end}, when streams were recorded: {each.reason}",
+            evidence=None if each.evidence is None else replace(each.evidence, rows=()),
+        )
+        for each in (_recorded(part, each) for each in _in_time(schedule, times))
+    ]
+    found += _about_reserved_memory(recording, 0 if small else LEAST_BYTES)
+    shown = (each for each in found if small or scale.is_relevant(each))
+    return tuple(varied(sorted(shown, key=scale.share, reverse=True)))
 
 
 def _recorded(recording: "RecordingData", finding: "Finding") -> "Finding":

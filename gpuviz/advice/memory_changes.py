@@ -12,7 +12,10 @@ from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
+from gpuviz.advice.training import TrainingBlocks
+from gpuviz.analysis.categories import is_training
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.leaks import growing_lines
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.touches import Touches, touches, without_touches
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuviz.analysis.leaks import GrowingLine
     from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
@@ -74,8 +78,10 @@ class DeviceBlocks:
         first: The place before the line that first used each block, or its end if there is none;
             its begin if that is unknown.
         last: The place after the line that last used each block, or its begin if there is none; its
-            end if that is unknown. A program can free a block there, but not within the line. Of a
-            line that makes array after array, the place where the second one after it is made.
+            end if that is unknown, or if torch keeps it itself. A program can free a block
+            there, but not within the line. Of a line that makes array after array, the place where
+            the second one after it is made.
+        after_use: The same, whether or not torch keeps it.
         needed: The uses without those that only fill a block: see `needed_touches`.
         first_needed: As ``first``, but for ``needed``.
         is_unread: Whether the program itself allocates the block, it is freed in the recording, and
@@ -139,7 +145,10 @@ class DeviceBlocks:
         is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
         superseded, self.is_kept = self._superseded()
-        self.last = np.where(is_last_known, np.minimum(self.last, superseded), self.end)
+        self.after_use = np.where(is_last_known, np.minimum(self.last, superseded), self.end)
+        self.last = self.after_use
+        if self.training is not None:
+            self.last = np.where(self.training.is_held, self.end, self.last)
         is_needed = self.needed.used[self.number]
         known = ~self.is_initial & ~unknown[self.needed.first[self.number]]
         self.first_needed = np.where(is_needed, needed, self.end)
@@ -169,6 +178,12 @@ class DeviceBlocks:
         return self._is_true
 
     @property
+    def peak_stack(self) -> int:
+        """The call stack of the allocation that reached the peak; 0 if unknown."""
+        at = self.begin == self.peak_place
+        return int(self.stack[at][0]) if at.any() else 0
+
+    @property
     def peak_line(self) -> tuple[str, str]:
         """The call site and the source line of the allocation that reached the peak."""
         at = np.flatnonzero(self.begin == self.peak_place)
@@ -195,6 +210,17 @@ class DeviceBlocks:
     def schedule(self) -> Schedule:
         """The calls and the work of the recording."""
         return self._schedule or Schedule(self.recording)
+
+    @cached_property
+    def training(self) -> TrainingBlocks | None:
+        """The blocks as those of a training program; None if the recording is of another one."""
+        return TrainingBlocks(self) if is_training(self.recording) else None
+
+    @cached_property
+    def growing(self) -> "list[GrowingLine]":
+        """The lines of the device whose live memory grows."""
+        found = growing_lines(self.recording, self.used)
+        return [line for line in found if line.device == self.device and line.growth is not None]
 
     @cached_property
     def place(self) -> "NDArray[Any]":
@@ -307,6 +333,13 @@ class DeviceBlocks:
         size = format_bytes(int(self.size[blocks].sum()))
         line = self._callers.line(int(blocks[0])) or self.site_of(stack)
         return Line(*line, f"{size} in {format_counted(len(blocks), 'array')}", stack)
+
+    def lines_of(self, blocks: "NDArray[Any]") -> tuple[Line, ...]:
+        """Return the lines that allocated some blocks, most bytes first."""
+        sites, rows = np.unique(self.site[blocks], return_inverse=True)
+        sums = np.bincount(rows.ravel(), self.size[blocks], len(sites))
+        order = np.argsort(-sums, kind="stable")
+        return tuple(self.line_of(blocks[rows.ravel() == each]) for each in order)
 
     def peak_after(self, changes: "Iterable[Change]") -> int:
         """Return the peak of allocated bytes after some changes.

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
-from gpuviz.data.columns import plain
+from gpuviz.analysis.intervals import Intervals
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import texts
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.trace import Trace
     from gpuviz.data.recording_data import RecordingData
+
+    # Threads, and when something began and ended in them.
+    _Spans = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 # Kinds of calls in `Manifest.costs`, by the start of their names; others cost as much as a wait.
 _KINDS = {
@@ -28,6 +33,17 @@ _KINDS = {
 _OTHER = "synchronize"
 _EVENT = "memory_event"
 _DURATION = "launch_duration"
+_OVERHEADS = DICTIONARIES["overheads", "kind"]
+# What CUPTI does for itself; loading code and waiting for room in a queue are the program's.
+_OF_CUPTI = [
+    _OVERHEADS.index(kind)
+    for kind in ("buffer_flush", "instrumentation", "resource", "activity_buffer_request")
+]
+_STATES = DICTIONARIES["host_samples", "state"]
+# The thread of gpuviz that needs the GIL.
+PUMP = "gpuviz-pump"
+# Between two samples of a thread.
+_SAMPLED_NS = 1_000_000
 
 
 def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
@@ -78,12 +94,38 @@ def _of_event(recording: "RecordingData", own: "NDArray[Any]", part: float) -> i
     return round(low + part * (high - low))
 
 
+def _of_tracer(recording: "RecordingData") -> "_Spans":
+    """Return when CUPTI worked for itself in a thread of the program, as it says."""
+    rows = recording.tables["overheads"]
+    kinds = codes(rows["kind"], _OVERHEADS)
+    chosen = np.isin(kinds, _OF_CUPTI) & (plain(rows["thread"]) != 0)
+    chosen &= plain(rows["end"]) > plain(rows["time"])
+    thread, begin, end = (plain(rows[name])[chosen] for name in ("thread", "time", "end"))
+    return thread, begin, end
+
+
+def _of_pump(recording: "RecordingData", part: float) -> "_Spans":
+    """Return when threads waited for the GIL that gpuviz's own thread had, as they were sampled.
+
+    When such a wait began and ended is known to half the time between two samples.
+    """
+    tables = recording.tables
+    own = [row["id"] for row in tables["threads"].to_pylist() if row["name"] == PUMP]
+    rows = tables["host_samples"]
+    chosen = codes(rows["state"], _STATES) == _STATES.index("gil")
+    chosen &= np.isin(plain(rows["holder"]), own)
+    thread, begin, end = (plain(rows[name])[chosen] for name in ("thread", "time", "end"))
+    cut = np.minimum(round((1 - part) * _SAMPLED_NS / 2), (end - begin) // 2)
+    return thread, begin + cut, end - cut
+
+
 class HostCosts:
     """What recording cost each thread of a recording up to any time.
 
     A cost of CUPTI is within its call as far as it leaves a third of it, and the rest after it;
     what gpuviz did after a call is there, too, and the cost of an event of an allocator is at its
-    time.
+    time. While CUPTI works for itself in a thread, or a thread waits for the GIL that gpuviz's own
+    has, all time is a cost.
 
     Args:
         trace: The recording's calls.
@@ -92,7 +134,8 @@ class HostCosts:
     Attributes:
         tracing: What CUPTI cost each call, in ns.
         inside: The part of it that is within the call.
-        own: What gpuviz cost after each call and at each event, in ns, all together.
+        overhead: What CUPTI took for itself beside that, in ns, all together.
+        own: What gpuviz cost after each call, at each event and by the GIL, in ns, all together.
     """
 
     def __init__(self, trace: "Trace", part: float) -> None:
@@ -113,12 +156,24 @@ class HostCosts:
         order = np.lexsort((time, thread))
         self._time, self._thread = time[order], thread[order]
         self._until = np.concatenate([[0], np.cumsum(cost[order])])
+        of_tracer, of_pump = _of_tracer(recording), _of_pump(recording, part)
+        self.overhead, held = (int((end - begin).sum()) for _, begin, end in (of_tracer, of_pump))
+        self.own += held
+        spent, begin, end = map(np.concatenate, zip(of_tracer, of_pump, strict=True))
+        groups = trace.group_of(spent)
+        self._spans = {
+            each: Intervals(begin[groups == each], end[groups == each])
+            for each in np.unique(groups).tolist()
+        }
 
     def between(
         self, threads: "NDArray[Any]", begin: "NDArray[Any]", end: "NDArray[Any]"
     ) -> "NDArray[Any]":
         """Return what recording cost threads after one time and until another, in ns."""
         spent: NDArray[Any] = self._spent(threads, end) - self._spent(threads, begin)
+        for thread, spans in self._spans.items():
+            own = threads == thread
+            spent[own] += spans.within(begin[own], end[own])
         return spent
 
     def _spent(self, threads: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":

@@ -41,7 +41,7 @@ def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[An
     - forward: an activation, or temporary if the same call stack freed it;
     - backward: a gradient if it is left when the pass ends, an activation if another backward pass
       frees it then, otherwise temporary;
-    - optimizer: a state if it is left when the step ends, otherwise temporary;
+    - optimizer: a state if it is left when the step ends and no step frees it, otherwise temporary;
     - another one, or none: an input if a forward pass reads it, or if the host filled it and it is
       left when one begins; temporary if the same call stack freed it; otherwise unknown.
 
@@ -54,15 +54,17 @@ def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[An
         return blocks, found
     steps = _Steps(recording)
     end = np.where(blocks.end < 0, _FOREVER, blocks.end)
-    freeing = _freeing_stacks(recording, blocks)
+    freeing = freeing_stacks(recording, blocks)
     is_own = (blocks.stack != 0) & (freeing == blocks.stack)
     forward, backward, optimizer = (phases == each for each in (_FORWARD, _BACKWARD, _OPTIMIZER))
     found[forward] = np.where(is_own[forward], _TEMPORARY, _ACTIVATION)
     for chosen, phase, kept in ((backward, _BACKWARD, _GRADIENT), (optimizer, _OPTIMIZER, _STATE)):
         left = steps.end_of_phase(phase, blocks.begin[chosen])
         found[chosen] = np.where(end[chosen] > left, kept, _TEMPORARY)
-    again = backward & (found == _GRADIENT) & (phases_of(recording.tables, freeing) == _BACKWARD)
-    found[again] = _ACTIVATION
+    freed_in = phases_of(recording.tables, freeing)
+    found[backward & (found == _GRADIENT) & (freed_in == _BACKWARD)] = _ACTIVATION
+    # The last step of a recording has no work after it that would tell its end.
+    found[optimizer & (freed_in == _OPTIMIZER)] = _TEMPORARY
     other = phases == _OTHER
     found[other & is_own] = _TEMPORARY
     is_input = _read_in_forward(recording, blocks)
@@ -172,7 +174,7 @@ class _Steps:
         return int(self.times[-1]) if self.times.size else 0
 
 
-def _freeing_stacks(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
+def freeing_stacks(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
     """Return the call stack that freed each block; 0 if unknown, or if it was never freed."""
     stacks = np.append(plain(recording.tables["memory_events"]["stack"]), np.uint32(0))
     freeing: NDArray[Any] = stacks[np.minimum(blocks.free, len(stacks) - 1)]

@@ -12,6 +12,7 @@ from gpuviz.analysis.launches import calls_of, durations, within
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.row_facts import accessed_blocks, memory_marks, names, repeated_calls
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
+from gpuviz.analysis.unseen import FURTHER, is_whole, parts, unseen_spans
 from gpuviz.data.arrays import coded, empty, numbers
 from gpuviz.data.arrays import texts as text_array
 from gpuviz.data.codes import CallKind
@@ -56,8 +57,12 @@ def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None)
     }
     if name in OF_ROWS:
         return table_of(name, _of_rows(known, name))
+    windows = known | {each: tables[each] for each in FURTHER if each in tables}
     if name == "idle_gaps":
-        return table_of(name, _idle_gaps(known, window))
+        gaps = _idle_gaps(known, window) if is_whole(tables) else _seen_gaps(windows, window)
+        return table_of(name, gaps)
+    if name == "unseen_spans":
+        return table_of(name, unseen_spans(windows, window))
     rule = {"host_waits": _host_waits, "stream_waits": _stream_waits, "peer_copies": _peer_copies}
     made = table_of(name, rule[name](known))
     return made if window is None else cut(made, name, window)
@@ -102,7 +107,7 @@ def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":
     for column, values in columns.items():
         place = inside.schema.get_field_index(column)
         inside = inside.set_column(place, inside.schema.field(column), pa.array(values))
-    if name == "idle_gaps":
+    if name in {"idle_gaps", "unseen_spans"}:
         return inside.filter(begin < end)
     return inside
 
@@ -273,6 +278,20 @@ def _times(table: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
     """Return the times of rows, clipped so that damaged rows cannot cause an overflow."""
     times: NDArray[Any] = np.clip(plain(table["time"])[rows], -_LIMIT, _LIMIT)
     return times
+
+
+def _seen_gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str, Any]":
+    """Return the parts of idle gaps while streams were recorded, by lane and time."""
+    found: list[Mapping[str, Any]] = []
+    for part in parts(tables, window):
+        gaps = _idle_gaps(part.tables, (part.begin, part.end))
+        gaps["activity"] = np.append(part.rows, -1)[gaps["activity"]]
+        found.append(gaps)
+    if not found:
+        return {field.name: np.zeros(0, np.int64) for field in schemas()["idle_gaps"]}
+    joined = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+    order = np.lexsort((joined["time"], joined["stream"], joined["device"]))
+    return {name: column[order] for name, column in joined.items()}
 
 
 def _idle_gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str, Any]":

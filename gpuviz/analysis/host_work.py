@@ -17,14 +17,17 @@ from gpuviz.data.codes import HOST_STATES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.manifest import Manifest
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import schemas as tables_of_recordings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from gpuviz.data.recording_data import RecordingData
+    from gpuviz.data.call_stacks import Frame
 
 _CAUSES = WORDS["idle_gaps", "cause"]
 _HOST = _CAUSES.index("host")
@@ -33,6 +36,7 @@ _OF_PREPARATION = tuple(_CAUSES.index(cause) for cause in ("host", "allocation",
 _COLLECTION = HOST_STATES.index("collection")
 _MOST_ROWS = 5_000
 _OWN_THREADS = "gpuviz-"
+_LOADER = "/torch/utils/data/dataloader.py"
 _PACKAGES = ("site-packages", "dist-packages")
 
 
@@ -48,6 +52,7 @@ class Work:
         function: The function that the line calls, if it belongs to a library.
         library: The library's name.
         holder: The name of the thread that has the GIL.
+        loads: Whether it gets a batch from torch's data loader; the line is that of the loop then.
         stack: One of its call stacks; 0 if unknown.
     """
 
@@ -57,6 +62,7 @@ class Work:
     function: str = ""
     library: str = ""
     holder: str = ""
+    loads: bool = False
     stack: int = field(default=0, compare=False)
 
     @property
@@ -75,6 +81,8 @@ class Work:
         line = f"`{self.source.strip()}`" if self.source.strip() else self.site
         called = f" ({self.function} of {self.library})" if self.library else ""
         at = f" in {line}{called}" if line else ""
+        if self.loads:
+            return f"getting a batch of the data loader{at}"
         if self.kind == "gil":
             holder = f" that thread {self.holder} holds" if self.holder else ""
             return f"waiting for the GIL{holder}{at}"
@@ -189,6 +197,22 @@ def host_work_rows(recording: "RecordingData") -> pa.Table:
     return pa.concat_tables(parts)
 
 
+def newest_host_work(tables: "Mapping[str, pa.Table]", gaps: pa.Table) -> pa.Table:
+    """Return the table ``host_work`` of the newest rows of a recording in progress.
+
+    First use is not in it, because what ran before is not known.
+
+    Args:
+        tables: Their tables, of which those that are missing are empty.
+        gaps: Their ``idle_gaps``.
+    """
+    known = {name: schema.empty_table() for name, schema in tables_of_recordings().items()}
+    end = max((int(plain(gaps["end"]).max(initial=0)), 1))
+    part = RecordingData.of_checked({**known, **tables}, Manifest(window_end_ns=end))
+    derived.keep(part, {"idle_gaps": gaps})
+    return host_work_rows(part)
+
+
 def _host_work(recording: "RecordingData", device: int) -> HostWork:
     numbers: dict[Work, int] = {}
     parts: list[tuple[NDArray[Any], ...]] = []
@@ -274,6 +298,9 @@ def _works(recording: "RecordingData", rows: "NDArray[Any]") -> list[Work]:
     for state, stack, holder in dict.fromkeys(keys):
         site, source = recording.call_stacks.call_site(stack)
         function, library = _called(recording, stack)
+        loop = _loop_of_loader(recording, stack)
+        if loop is not None:
+            site, source, function, library = loop.site, loop.source, "", ""
         known[state, stack, holder] = Work(
             kind=HOST_STATES[state],
             site="" if site == NO_STACK else site,
@@ -281,6 +308,7 @@ def _works(recording: "RecordingData", rows: "NDArray[Any]") -> list[Work]:
             function=function,
             library=library,
             holder=names.get(holder, ""),
+            loads=loop is not None,
             stack=stack,
         )
     return [known[key] for key in keys]
@@ -290,6 +318,15 @@ def _works(recording: "RecordingData", rows: "NDArray[Any]") -> list[Work]:
 def _thread_names(recording: "RecordingData") -> dict[int, str]:
     rows = recording.tables["threads"].to_pylist()
     return {row["id"]: row["name"] or str(row["id"]) for row in rows if row["id"]}
+
+
+def _loop_of_loader(recording: "RecordingData", stack: int) -> "Frame | None":
+    """Return the program's line that asks torch's data loader for a batch; None if none does."""
+    frames = recording.call_stacks.frames(stack)
+    of_loader = [at for at, frame in enumerate(frames) if frame.filename.endswith(_LOADER)]
+    if not of_loader:
+        return None
+    return next((frame for frame in frames[of_loader[-1] :] if not frame.is_installed), None)
 
 
 def _called(recording: "RecordingData", stack: int) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from gpuviz.analysis.launches import (
 )
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.periods import Repeats, repeats
+from gpuviz.analysis.seen_part import seen_part
 from gpuviz.data.codes import PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
@@ -94,7 +95,8 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     ``kernel_count`` (kernels and graphs, concurrent ones counted separately), ``copy_ns``,
     ``copy_bytes`` (copies and memsets); of ``kernel_ns``, ``forward_ns``, ``backward_ns`` and
     ``optimizer_ns`` in these parts of a training step. A window of a recording has the iterations
-    that are found in it and begin and end in it.
+    that are found in it and begin and end in it; if streams were recorded in windows, they are
+    those of the longest one.
 
     Args:
         recording: The recording.
@@ -152,6 +154,9 @@ def peak_and_busy(
 
 @Once
 def _found(recording: "RecordingData") -> "tuple[_Launches, _Found | None]":
+    part = seen_part(recording)
+    if part is not recording:
+        return _found(part)
     launches = _Launches(recording)
     found = (
         _ranges(recording, launches) or _steps(recording, launches) or _periods(recording, launches)

@@ -55,11 +55,7 @@ def calls_of(tables: "Tables", correlations: "NDArray[Any]") -> "NDArray[Any]":
 
 def user_frames(tables: "Tables", stacks: "NDArray[Any]") -> "NDArray[Any]":
     """Return the id in ``frames`` of the user's line of each call stack; 0 if unknown."""
-    table = tables["stacks"]
-    # The last is that of no stack, whose row is -1.
-    frames = np.append(plain(table["user_frame"]).astype(np.int64), 0)
-    lines: NDArray[Any] = frames[first_rows(plain(table["id"]), stacks)]
-    return lines
+    return values_of_stacks(tables, "user_frame", stacks)
 
 
 def phases_of(tables: "Tables", stacks: "NDArray[Any]") -> "NDArray[Any]":
@@ -67,6 +63,15 @@ def phases_of(tables: "Tables", stacks: "NDArray[Any]") -> "NDArray[Any]":
     table = tables["stacks"]
     known = np.append(codes(table["phase"], PHASES), np.int8(0))
     found: NDArray[Any] = known[first_rows(plain(table["id"]), stacks)]
+    return found
+
+
+def values_of_stacks(tables: "Tables", column: str, stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the numbers in a column of ``stacks`` of some call stacks; 0 of no stack."""
+    table = tables["stacks"]
+    # The last is that of no stack, whose row is -1.
+    values = np.append(plain(table[column]).astype(np.int64), 0)
+    found: NDArray[Any] = values[first_rows(plain(table["id"]), stacks)]
     return found
 
 

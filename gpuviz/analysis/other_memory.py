@@ -10,6 +10,7 @@ import pyarrow as pa
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.pools import RMM_OWNER, allocator_beside, are_of
 from gpuviz.analysis.processes import processes
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain, rows_at
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
@@ -63,7 +64,8 @@ def other_memory(
     (ns), and in bytes ``used`` (of the whole device, as the driver says), ``recorded`` (what the
     recorded allocators had from it), ``libraries`` (the rows above at that time) and ``rest``, so
     that the last three are ``used``: CUDA contexts, other processes, and what this process had
-    allocated before the recording. The driver's sample and the events are moments apart, so that an
+    allocated before the recording. If streams were recorded in windows, nothing is known of
+    libraries. The driver's sample and the events are moments apart, so that an
     allocation in between may be missing from one of them; ``rest`` is never negative.
     """
     return _by_library(recording) if by == "library" else _by_time(recording)
@@ -97,6 +99,8 @@ class _Changes:
         addresses = plain(table["address"])
         kept = np.isin(codes(table["memory"], _MEMORIES), _ON_DEVICE) & (addresses != 0)
         kept &= ~np.isin(addresses, _recorded_addresses(recording))
+        # Without all releases, it is not known what a library has.
+        kept &= is_whole(recording.tables)
         rows = np.flatnonzero(kept)
         rows = rows[np.argsort(plain(table["time"])[rows], kind="stable")]
         columns = (plain(table[name])[rows] for name in ("time", "device", "bytes", "source"))

@@ -11,6 +11,7 @@ from gpuviz.analysis.launches import within
 from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
+from gpuviz.analysis.unseen import extent, is_whole, parts
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 _WHOLE_DEVICE = -1
+# What says where a lane is, and does not add up.
+_PLACE = ("device", "stream", "start", "end")
 _CAUSES = WORDS["idle_gaps", "cause"]
 
 
@@ -74,6 +77,8 @@ class LaneOverlap:
         idle_unrecorded_event_ns: Cause 5: the stream waited for an event without a record.
         idle_gpu_busy_ns: Cause 6: other streams kept the GPU busy; 0 for devices.
         idle_unknown_ns: Cause 7: no known cause.
+        unseen_ns: Time in which it is not known what ran; see `gpuviz.analysis.unseen`. Nothing of
+            it counts.
     """
 
     device: int
@@ -94,11 +99,12 @@ class LaneOverlap:
     idle_unrecorded_event_ns: int
     idle_gpu_busy_ns: int
     idle_unknown_ns: int
+    unseen_ns: int = 0
 
     @property
     def window_ns(self) -> int:
-        """T: the length of the window."""
-        return self.end - self.start
+        """T: the length of the window, without the time in which streams were not recorded."""
+        return self.end - self.start - self.unseen_ns
 
     @property
     def idle_ns(self) -> int:
@@ -150,7 +156,7 @@ class StreamOverlap(LaneOverlap):
         stream: Id in the table ``streams``.
     """
 
-    stream: int
+    stream: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +207,10 @@ def overlap(
         start = bounds[0] if start is None else start
         end = max(start, bounds[1] if end is None else end)
         activities = _clipped(activities, bounds)
+    if not is_whole(recording.tables):
+        first, last = extent(recording.tables)
+        window = first if start is None else start, last if end is None else end
+        return _overlap_of(_of_seen_parts(recording, window), device)
     lanes = _core.overlap(
         activities,
         timed_calls(recording.tables),
@@ -210,6 +220,10 @@ def overlap(
     )
     if start is not None and end is not None and bounds is not None:
         lanes = _with_causes(lanes, derived(recording)["idle_gaps"], (start, end))
+    return _overlap_of(lanes, device)
+
+
+def _overlap_of(lanes: "Sequence[dict[str, int]]", device: int | None) -> Overlap:
     whole = Overlap(
         tuple(DeviceOverlap(**lane) for lane in lanes if "stream" not in lane),
         tuple(StreamOverlap(**lane) for lane in lanes if "stream" in lane),
@@ -230,6 +244,26 @@ def _of_processes(recording: "RecordingData", start: int | None, end: int | None
         tuple(sorted((lane for each in found for lane in each.devices), key=_lane)),
         tuple(sorted((lane for each in found for lane in each.streams), key=_lane)),
     )
+
+
+def _of_seen_parts(recording: "RecordingData", window: tuple[int, int]) -> "list[dict[str, int]]":
+    """Return the lanes of a window: the sums over the parts in which streams were recorded."""
+    sums: dict[tuple[int, int], dict[str, int]] = {}
+    unseen_ns = window[1] - window[0]
+    for part in parts(recording.tables, window):
+        unseen_ns -= part.end - part.begin
+        bounds = part.begin, part.end
+        activities = _clipped(timed_activities(part.tables), bounds)
+        calls, waits = timed_calls(part.tables), timed_synchronizations(part.tables)
+        for lane in _core.overlap(activities, calls, waits, *bounds):
+            known = sums.setdefault(_key(lane), dict.fromkeys(lane, 0))
+            sums[_key(lane)] = {name: known[name] + value for name, value in lane.items()}
+    lanes = [
+        total | {name: _idle_lane(key, window)[name] for name in total if name in _PLACE}
+        for key, total in sums.items()
+    ]
+    gaps = derived(recording)["idle_gaps"]
+    return _with_causes(lanes, gaps, window, unseen_ns)
 
 
 def _lane(lane: LaneOverlap) -> tuple[int, int]:
@@ -255,7 +289,10 @@ def _clipped(
 
 
 def _with_causes(
-    lanes: "Sequence[dict[str, int]]", gaps: "pa.Table", window: tuple[int, int]
+    lanes: "Sequence[dict[str, int]]",
+    gaps: "pa.Table",
+    window: tuple[int, int],
+    unseen_ns: int = 0,
 ) -> "list[dict[str, int]]":
     """Return lanes with the causes of ``idle_gaps``, also those without activities, in order.
 
@@ -276,7 +313,8 @@ def _with_causes(
         known = dict(zip(_CAUSES, of_lanes.get(key, ()), strict=False))
         for cause in _CAUSES:
             lane[f"idle_{cause}_ns"] = known.get(cause, 0)
-        idle = lane["end"] - lane["start"] - lane["busy_ns"]
+        lane["unseen_ns"] = unseen_ns
+        idle = lane["end"] - lane["start"] - unseen_ns - lane["busy_ns"]
         lane["idle_unknown_ns"] = idle - sum(known.values()) + known.get("unknown", 0)
     return [found[key] for key in sorted(found)]
 

@@ -13,6 +13,7 @@ import numpy as np
 from gpuviz.analysis.compilations import compilations, first_calls
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import user_frames
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
@@ -45,7 +46,8 @@ def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ..
     begin, end = plain(calls["time"]), np.maximum(plain(calls["end"]), plain(calls["time"]))
     of_thread = plain(calls["thread"]) == thread
     is_loading, is_first = _loads(recording), _launches_first(recording)
-    if recording.bounds is not None:  # a kernel of a window may have run before
+    # A kernel of a window may have run before.
+    if recording.bounds is not None or not is_whole(recording.tables):
         is_first = np.zeros(len(is_first), bool)
     first, last = _from_load_to_launch(recording, thread)
     kinds, range_thread = codes(ranges["kind"], _RANGES), plain(ranges["thread"]) == thread

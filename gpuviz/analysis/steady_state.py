@@ -12,6 +12,7 @@ from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.processes import part_of_device
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
@@ -126,7 +127,8 @@ def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyStat
     idle = {cause: np.flatnonzero(is_own & (causes == cause)) for cause in range(len(_CAUSES))}
     inside = {cause: _within(recording, rows, asked) for cause, rows in idle.items()}
     # A window may begin within an iteration.
-    from_ns = None if recording.bounds is not None else regular_from(recording)
+    is_part = recording.bounds is not None or not is_whole(recording.tables)
+    from_ns = None if is_part else regular_from(recording)
     from_ns = lane.start if from_ns is None else from_ns
     before = Intervals(np.array([min(lane.start, from_ns)]), np.array([from_ns]))
     prepared = {cause: _prepared(recording, idle[cause], before, asked) for cause in _OF_HOST}

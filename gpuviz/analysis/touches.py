@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
@@ -81,8 +82,10 @@ class Touches:
 
 
 def touches(recording: "RecordingData") -> Touches | None:
-    """Return which work used which blocks; None if the recording does not have it."""
+    """Return which work used which blocks; None if the recording does not have all of it."""
     tables = recording.tables
+    if not is_whole(tables):
+        return None
     launched, calls = tables["launch_blocks"], tables["api_calls"]
     if not (launched.num_rows and calls.num_rows and tables["activities"].num_rows):
         return None

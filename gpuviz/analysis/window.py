@@ -14,6 +14,9 @@ from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.processes import derive_by_process, processes
 from gpuviz.analysis.state import state_at
+from gpuviz.analysis.unseen import TABLE as UNRECORDED
+from gpuviz.analysis.unseen import unseen_spans
+from gpuviz.data.arrays import numbers
 from gpuviz.data.columns import plain
 from gpuviz.data.derived import OF_ROWS, ROWS, schemas
 
@@ -52,6 +55,7 @@ def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
     tables[_EVENTS] = _events(recording, before, start, end)
     tables[HOST_EVENTS] = window_of(recording, start, end)
     bounds = _within(recording, start, end)
+    tables[UNRECORDED] = _unseen(recording, bounds)
     cut_tables = _derived(recording, bounds)
     chosen = {name: touches(tables[name], (start, end)) for name in _INTERVALS}
     chosen |= {name: _moments(tables[name], start, end) for name in _MOMENTS}
@@ -78,6 +82,15 @@ def _within(recording: "RecordingData", start: int, end: int) -> tuple[int, int]
     """Return a window without the time that the recording does not cover."""
     first, last = recording.time_range
     return min(max(start, first), last), min(max(end, first), last)
+
+
+def _unseen(recording: "RecordingData", bounds: tuple[int, int]) -> "pa.Table":
+    """Return when the work of the GPU is not known, within bounds."""
+    begin, end = unseen_spans(recording.tables, bounds).values()
+    columns = [np.arange(1, len(begin) + 1), begin, end, np.ones(len(begin))]
+    schema = recording.tables[UNRECORDED].schema
+    arrays = (numbers(each, field.type) for each, field in zip(columns, schema, strict=True))
+    return pa.table([*arrays], schema=schema)
 
 
 def _derived(recording: "RecordingData", bounds: tuple[int, int]) -> "dict[str, pa.Table]":

@@ -92,6 +92,12 @@ def demo(  # noqa: PLR0913 - a value for each option
     is_flag=True,
     help="Fill freed memory, look for later writes to it, and guard pinned memory.",
 )
+@click.option(
+    "--budget",
+    metavar="PERCENT",
+    help="Share of the time that recording streams may cost, as in 2%: they are recorded in "
+    "windows.",
+)
 @click.option("--quarantine", metavar="SIZE", help="Hold back freed memory, as in 256MiB.")
 @click.option(
     "--shared-pool",

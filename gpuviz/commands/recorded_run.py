@@ -191,6 +191,7 @@ class RecordedRun:
             launch_sites=options.launch_sites,
             launch_blocks=options.launch_blocks,
             host_samples=options.host_samples,
+            budget=options.budget,
             api_calls=options.api_calls,
             graph_nodes=options.graph_nodes,
             hazards=options.hazards,

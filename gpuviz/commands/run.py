@@ -107,6 +107,7 @@ def options_of(  # noqa: PLR0913 - a value for each option
     no_launch_sites: bool,
     no_launch_blocks: bool,
     no_host_samples: bool,
+    budget: str | None,
     api_calls: bool,
     no_graph_nodes: bool,
     hazards: bool,
@@ -145,6 +146,18 @@ def options_of(  # noqa: PLR0913 - a value for each option
         _check_free_of("--record-stream", invisible)
     if poison:
         _check_free_of("--poison", invisible)
+    if budget is not None:
+        _check_budget(
+            budget,
+            {
+                "--no-streams": no_streams,
+                "--no-launch-sites": no_launch_sites,
+                "--hazards": hazards,
+                "--forbid-default-stream": forbid_default_stream,
+                "--record-stream": record_stream != "off",
+                "--poison": poison,
+            },
+        )
     if quarantine:
         _check_free_of("--quarantine", {"--observe": observe})
     if shared_pool:
@@ -164,6 +177,7 @@ def options_of(  # noqa: PLR0913 - a value for each option
         launch_sites=not no_launch_sites,
         launch_blocks=not no_launch_blocks,
         host_samples=not no_host_samples,
+        budget=budget,
         api_calls=api_calls,
         graph_nodes=not no_graph_nodes,
         hazards=hazards,
@@ -175,6 +189,16 @@ def options_of(  # noqa: PLR0913 - a value for each option
         pin_arrays=pin_arrays,
         peer_access=peer_access,
     )
+
+
+def _check_budget(budget: str, left_out: "Mapping[str, bool]") -> None:
+    from gpuviz.recorder.budget import share_of
+
+    _check_free_of("--budget", left_out)
+    try:
+        share_of(budget)
+    except ValueError as error:
+        raise click.UsageError(f"--{error}") from None
 
 
 def _check_free_of(name: str, left_out: "Mapping[str, bool]") -> None:

@@ -50,6 +50,7 @@ class RunOptions:
     launch_sites: bool = True
     launch_blocks: bool = True
     host_samples: bool = True
+    budget: str | None = None
     api_calls: bool = False
     graph_nodes: bool = True
     hazards: bool = False

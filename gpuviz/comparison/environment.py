@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.escaping import as_unicode
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def _incomplete(side: str, recording: "RecordingData") -> Iterator[str]:
         yield f"The recording {side} was not stopped properly."
     if recording.bounds is not None:
         yield f"The recording {side} is a window of a longer one."
+    if not is_whole(recording.tables):
+        yield f"The recording {side} has work of the GPU in windows only; its totals are of those."
 
 
 def _missing(sides: "dict[str, RecordingData]") -> Iterator[str]:

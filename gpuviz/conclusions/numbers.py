@@ -366,11 +366,13 @@ def _live_work(
 ) -> "Iterator[Number]":
     if not statistics.status.streams:
         yield not_recorded("GPU busy", "streams are not recorded")
-    elif device is None or device.busy is None or device.lately_busy is None:
+    elif device is None or device.busy is None:
         yield busy(0, "nothing ran yet")
     else:
         detail = f"of {format_duration(device.window_ns)}"
-        if statistics.status.recording:
+        if statistics.status.recording and device.lately_busy is None:
+            detail += "; not recorded in all of the last second"
+        elif statistics.status.recording and device.lately_busy is not None:
             detail += f"; {format_share(device.lately_busy)} in the last second"
         yield busy(device.busy, detail)
         if device.copy_ns:

@@ -43,7 +43,7 @@ DICTIONARIES = {
 }
 
 # Tables whose rows may be updated; the last row of an id is valid.
-REVISED = ("streams", "ranges")
+REVISED = ("streams", "ranges", "unrecorded_spans")
 
 # Tables that grow with activity of the GPU and the host.
 ACTIVITY_TABLES = (
@@ -78,6 +78,7 @@ DEFAULTS = {
     ("stacks", "module"): "",
     ("stacks", "phase"): "",
     ("stacks", "forward_frame"): 0,
+    ("stacks", "differentiable"): 0,
     ("streams", "kind"): "unknown",
     ("streams", "priority"): 0,
     ("streams", "created"): 0,
@@ -204,6 +205,10 @@ def schemas() -> "dict[str, pa.Schema]":
       other rank, -1 for none. ``bytes`` are those of ``count`` elements; ``source`` and
       ``destination`` are addresses, 0 for none. ``stream`` is 0 if unknown. ``range`` is the
       innermost range on the ``thread``.
+    - ``unrecorded_spans``: streams were not recorded from ``time`` to ``end``, to keep the cost
+      within ``gpuviz.record(budget=...)``; ``end`` is -1 while that lasts. Memory was. What is
+      unknown of the GPU lasts longer, as work that was launched meanwhile may run afterwards; see
+      `gpuviz.analysis.unseen`. ``settled`` is 1 if that is included, as in windows of recordings.
     - ``ranges``: a notebook cell, a ``gpuviz.range`` or an NVTX range on a host thread; ``end`` is
       -1 while it is open. ``parent`` is the range around it. ``name`` is an id of ``strings``.
 
@@ -228,6 +233,7 @@ def schemas() -> "dict[str, pa.Schema]":
       as ``layer3.5.conv2``, and ``phase`` the part of a training step; both are empty if unknown or
       if there is none. Of the work of a backward pass, ``module`` is that of the forward work whose
       gradients it computes, and ``forward_frame`` is the user's frame there; otherwise it is 0.
+      ``differentiable`` is 1 if autograd recorded the work, so that a backward pass could follow.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
       is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
@@ -317,6 +323,7 @@ _COLUMNS = {
         "module": "text",
         "phase": "enum",
         "forward_frame": "uint32",
+        "differentiable": "uint8",
     },
     "frames": {
         "id": "uint32",
@@ -473,6 +480,7 @@ _COLUMNS = {
         "thread": "uint32",
         "range": "uint32",
     },
+    "unrecorded_spans": {"id": "uint32", "time": "int64", "end": "int64", "settled": "uint8"},
     "ranges": {
         "id": "uint32",
         "time": "int64",

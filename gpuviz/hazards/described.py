@@ -8,10 +8,10 @@ from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES
 from gpuviz.data.strings import texts
 from gpuviz.hazards.fix import fix, fix_of_event, fix_of_host, fix_of_pinned
-from gpuviz.hazards.hazard import HOST, Hazard, HazardOperation, shown_stream
-from gpuviz.hazards.misplaced_events import MisplacedEvent, event_uses
+from gpuviz.hazards.hazard import HOST, EventInLines, Hazard, HazardOperation, shown_stream
+from gpuviz.hazards.misplaced_events import event_name, event_uses
 from gpuviz.hazards.pinned import EVENTS_OF
-from gpuviz.hazards.stream_variables import stream_variables
+from gpuviz.hazards.stream_origins import StreamOrigin, stream_origins
 from gpuviz.hazards.workspaces import workspace
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Rows of `streams` by id, with what their GPUs are called.
 _Streams = dict[int, dict[str, Any]]
+_NO_ORIGIN = StreamOrigin("", "")
 # What is not named by its activity.
 _BETWEEN = "memcpy PtoP"
 _OWN_NAMES = {
@@ -38,10 +39,10 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
         return ()
     streams = {row["id"]: row for row in recording.tables["streams"].to_pylist()}
     gpus = _gpus(recording)
-    variables = stream_variables(recording)
+    origins = stream_origins(recording)
     for number, stream in streams.items():
         stream["gpu"] = gpus.get(stream["device"], "")
-        stream["variable"] = "" if stream["named"] else variables.get(number, "")
+        stream["origin"] = _NO_ORIGIN if stream["named"] else origins.get(number, _NO_ORIGIN)
     return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
 
 
@@ -70,15 +71,13 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
     freed = "" if row["free"] < 0 else stack(events["stack"][row["free"]].as_py())[0]
     allocating = 0 if is_pinned else events["stream"][old].as_py()
     facts = ("kind", "tier", "device", "memory", "block", "other_block", "bytes", "count")
-    event = _misplaced(recording, row)
-    places = None if event is None else (stack(event.record)[0], stack(event.wait)[0])
+    event = _misplaced(recording, row, streams)
     change = _fix(row, (first, second), _where(streams, allocating, row["device"]), freed)
-    shared = workspace(recording.call_stacks, events["stack"][old].as_py())
+    shared = workspace(recording, -1 if is_pinned else old, events["stack"][old].as_py())
     if shared is not None and row["kind"] in ("RAW", "WAR", "WAW"):
         change = shared.fix
-    elif event is not None and places is not None:
-        recorded_on = _where(streams, event.stream, row["device"])
-        change = fix_of_event(event.mistake, first, second, places, recorded_on)
+    elif event is not None:
+        change = fix_of_event(event, first, second)
     return Hazard(
         **{name: row[name] for name in facts},
         showed=bool(row["showed"]),
@@ -87,18 +86,25 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
         allocated=stack(events["stack"][old].as_py())[0],
         freed=freed,
         fix=change,
-        misplaced=places,
+        misplaced=event,
         workspace="" if shared is None else shared.name,
     )
 
 
-def _misplaced(recording: "RecordingData", row: dict[str, Any]) -> MisplacedEvent | None:
+def _misplaced(
+    recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
+) -> EventInLines | None:
     """Return the event that was meant to order the operations of a hazard of two streams."""
     if row["kind"] not in ("RAW", "WAR", "WAW"):
         return None
     uses = event_uses(recording)
     first, second = (uses.issued(row[f"{side}_activity"], row[f"{side}_stream"]) for side in SIDES)
-    return None if first is None or second is None else uses.misplaced(first, second)
+    event = None if first is None or second is None else uses.misplaced(first, second)
+    if event is None:
+        return None
+    record, wait = (recording.call_stacks.call_site(each) for each in (event.record, event.wait))
+    recorded_on = _where(streams, event.stream, row["device"])
+    return EventInLines(event.mistake, event_name(wait[1]), *record, *wait, recorded_on)
 
 
 def _fix(
@@ -134,7 +140,13 @@ def _operation(
     site, source = recording.call_stacks.call_site(stack)
     stream = _stream(streams, row[f"{side}_stream"], row["device"])
     if name == _OWN_NAMES[HOST_BEFORE_CALL]:
-        stream = {"name": HOST, "named": 0, "device": row["device"], "gpu": "", "variable": ""}
+        stream = {
+            "name": HOST,
+            "named": 0,
+            "device": row["device"],
+            "gpu": "",
+            "origin": _NO_ORIGIN,
+        }
     return HazardOperation(
         name=name,
         mode=mode,
@@ -148,7 +160,8 @@ def _operation(
         activity=activity,
         event=event,
         is_before_site=row[f"{side}_operation"] == HOST_BEFORE_CALL,
-        variable=stream["variable"],
+        variable=stream["origin"].variable,
+        made=stream["origin"].site,
     )
 
 
@@ -162,12 +175,15 @@ def _name_in(recording: "RecordingData", table: str, row: int) -> str:
 def _where(streams: "_Streams", number: int, device: int) -> str:
     """Return a stream as text, as ``where`` of an operation."""
     stream = _stream(streams, number, device)
-    is_named = bool(stream["named"])
-    return shown_stream(stream["name"], stream["gpu"], stream["variable"], is_named=is_named)
+    origin, is_named = stream["origin"], bool(stream["named"])
+    return shown_stream(
+        stream["name"], stream["gpu"], origin.variable, origin.site, is_named=is_named
+    )
 
 
 def _stream(streams: "_Streams", number: int, device: int) -> dict[str, Any]:
     """Return the row of a stream; of one without a row or a name, what is known."""
     unnamed = {"name": f"stream {number}", "named": 0}
-    known = streams.get(number, {"device": device, "gpu": "", "variable": "", **unnamed})
+    nothing = {"device": device, "gpu": "", "origin": _NO_ORIGIN, **unnamed}
+    known = streams.get(number, nothing)
     return known if known["name"] else known | unnamed

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuviz.hazards.hazard import HazardOperation, Kind
+    from gpuviz.hazards.hazard import EventInLines, HazardOperation, Kind
 
 
 def fix(  # noqa: PLR0913 - what the sentence names
@@ -80,39 +80,28 @@ def fix_of_pinned(
     )
 
 
-def fix_of_event(
-    mistake: str,
-    first: "HazardOperation",
-    second: "HazardOperation",
-    places: tuple[str, str],
-    recorded_on: str,
-) -> str:
+def fix_of_event(event: "EventInLines", first: "HazardOperation", second: "HazardOperation") -> str:
     """Return what to change in a program with an event that is in the wrong place.
 
     Args:
-        mistake: ``mistake`` of the event.
+        event: The event.
         first: The first operation of the hazard.
         second: Its second operation.
-        places: Where the event is recorded, and where the second stream waits for it.
-        recorded_on: The stream on which it is recorded.
     """
-    record, wait = places
-    if mistake == "late":
+    if event.mistake == "late":
+        named = f"Event {event.name}, recorded in {event.record},"
         return (
-            f"The event that {first.where} records in {record} covers the first operation, but "
-            f"{second.where} waits for it only in {wait}: wait for it before "
+            f"{named if event.name else f'The event recorded in {event.record}'} covers the first "
+            f"operation, but {second.where} waits for it only in {event.wait}: wait for it before "
             f"{_next(first, second)}."
         )
-    if mistake == "early":
-        return (
-            f"The event that {second.where} waits for in {wait} was recorded in {record}, before "
-            f"the first operation: record it on {first.where} after {first.site}."
-        )
-    return (
-        f"The event that {second.where} waits for in {wait} was recorded in {record} on "
-        f"{recorded_on}, whose work it does not need to wait for: record it on {first.where} after "
-        f"{first.site}."
-    )
+    awaited = f"{second.where} waits for in {event.wait}"
+    awaited = f"Event {event.name}, which {awaited}," if event.name else f"The event that {awaited}"
+    recorded = "" if event.record == event.wait else f" in {event.record}"
+    how = f"too early{recorded}"
+    if event.mistake == "elsewhere":
+        how = f"on {event.recorded_on}{recorded}, whose work it does not need to wait for"
+    return f"{awaited} is recorded {how}: record it on {first.where} after {first.site}."
 
 
 def fix_of_host(first: "HazardOperation", second: "HazardOperation") -> str:

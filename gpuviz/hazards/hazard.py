@@ -34,6 +34,7 @@ class HazardOperation:
         is_before_site: Whether it is an access of the host some time before ``site``.
         variable: The variable that the line which made the stream assigned it to, if the program
             gave the stream no name; empty if unknown.
+        made: The call site of that line; empty if unknown.
     """
 
     name: str
@@ -49,6 +50,7 @@ class HazardOperation:
     event: int
     is_before_site: bool = False
     variable: str = ""
+    made: str = ""
 
     @property
     def is_of_host(self) -> bool:
@@ -58,12 +60,37 @@ class HazardOperation:
     @property
     def where(self) -> str:
         """The stream, and the GPU if the process has several."""
-        return shown_stream(self.stream, self.gpu, self.variable, is_named=self.is_named)
+        return shown_stream(self.stream, self.gpu, self.variable, self.made, is_named=self.is_named)
 
     @property
     def short_name(self) -> str:
         """The name, of a kernel with parameters without them, its scopes and template arguments."""
         return short_name(self.name) if "(" in self.name else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class EventInLines:
+    """An event that was meant to order two operations, in the lines of the program.
+
+    Attributes:
+        mistake: ``early``: it is recorded before the first operation; ``late``: the stream of the
+            second operation waits for it only after that; ``elsewhere``: it is recorded on a
+            stream that has nothing to wait for.
+        name: What the line that waits for it calls it; empty if it has no name there.
+        record: The call site of the record.
+        record_source: The text of that line.
+        wait: The call site of the wait.
+        wait_source: The text of that line.
+        recorded_on: The stream that records it, as ``where`` of an operation.
+    """
+
+    mistake: Literal["early", "late", "elsewhere"]
+    name: str
+    record: str
+    record_source: str
+    wait: str
+    wait_source: str
+    recorded_on: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +121,8 @@ class Hazard:
         showed: Whether two of them overlapped on the GPU or ran in the opposite order in this run,
             which they may do in any other run too.
         fix: What to change in the program.
-        misplaced: Where the event was recorded and waited for that was meant to order the
-            operations, as far as one is found; else None.
+        misplaced: The event that was meant to order the operations, as far as one is found; else
+            None.
         workspace: What the memory is for, if a library uses it each time, such as ``the work area
             of an FFT plan``; else empty.
     """
@@ -114,15 +141,20 @@ class Hazard:
     count: int
     showed: bool
     fix: str
-    misplaced: tuple[str, str] | None = None
+    misplaced: EventInLines | None = None
     workspace: str = ""
 
 
-def shown_stream(stream: str, gpu: str, variable: str = "", *, is_named: bool) -> str:
+def shown_stream(
+    stream: str, gpu: str, variable: str = "", made: str = "", *, is_named: bool
+) -> str:
     """Return a stream as text: a name of the program in quotes, else what the stream is.
 
-    The variable that holds it and its GPU follow, if not empty.
+    The variable that holds it, or else the line that made it, and its GPU follow, if not empty.
     """
     shown = f'stream "{stream}"' if is_named else stream
-    shown = f"{shown} ({variable})" if variable else shown
+    if variable:
+        shown = f"{shown} ({variable})"
+    elif made:
+        shown = f"{shown} made in {made}"
     return f"{shown} of {gpu}" if gpu else shown

@@ -10,6 +10,7 @@ from gpuviz import _core
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.touches import touches
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.codes import Code
 from gpuviz.data.columns import plain
@@ -115,6 +116,8 @@ def _touches_if_known(recording: "RecordingData") -> "Touches | str":
         return "The recording was not finished; what orders its operations may be missing."
     if recording.bounds is not None:
         return "This is a part of a recording; what orders its operations may lie before it."
+    if not is_whole(recording.tables):
+        return "Streams were recorded in windows; what orders operations may lie between them."
     if manifest.allocator != "caching" and manifest.allocator_name not in _CACHING:
         return "It is not known how the program's allocator reuses memory."
     used = touches(recording)

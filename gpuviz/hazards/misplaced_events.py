@@ -1,5 +1,6 @@
 """Events that were meant to order two operations and do not: recorded or waited for elsewhere."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["synchronizations", "kind"]
+# The event in a line that makes a stream wait for one.
+_AWAITED = re.compile(r"\.wait_event\(\s*([\w.\[\]]+)\s*\)|([\w.\[\]]+)\.wait\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,7 @@ class MisplacedEvent:
     """An event whose wait does not order two operations.
 
     Attributes:
-        mistake: ``early``: it was recorded before the first operation; ``late``: the stream of the
-            second operation waited for it only after that; ``elsewhere``: it was recorded on a
-            stream that had nothing to wait for.
+        mistake: As ``mistake`` of `gpuviz.hazards.hazard.EventInLines`.
         record: The call stack of the record.
         wait: The call stack of the wait.
         stream: The id of the stream that recorded it.
@@ -44,6 +45,12 @@ class MisplacedEvent:
     record: int
     wait: int
     stream: int
+
+
+def event_name(waiting: str) -> str:
+    """Return what a line that makes a stream wait calls the event; empty if it has no name."""
+    found = _AWAITED.search(waiting)
+    return found[1] or found[2] if found else ""
 
 
 class EventUses:

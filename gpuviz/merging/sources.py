@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import plain
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.errors import FormatError, GpuvizError
@@ -88,6 +89,8 @@ def check(name: str, recording: RecordingData) -> None:
         raise GpuvizError(f"{name} is a merged recording; merge those that it was made of.")
     if recording.bounds is not None:
         raise GpuvizError(f"{name} is a part of a recording; merge whole ones.")
+    if not is_whole(recording.tables):
+        raise GpuvizError(f"{name} has streams in windows only; merge whole recordings.")
     clocks, manifest = recording.tables["clock_snapshots"], recording.manifest
     times = [manifest.start_monotonic_ns, manifest.start_unix_ns, recording.duration_ns]
     for column in ("time", "wall", "uncertainty"):

@@ -179,6 +179,11 @@ def _add_recording_options(parser: _Parser) -> None:
         help="whether freed memory is reused only after other streams that use it",
     )
     parser.add_argument(
+        "--budget",
+        metavar="PERCENT",
+        help="share of the time that recording streams may cost, as in 2%%%%",
+    )
+    parser.add_argument(
         "--poison",
         action="store_true",
         help="fill freed memory, look for later writes to it, and guard pinned memory",

@@ -1,18 +1,15 @@
-"""`gpuviz.dashboard`: the live view, its buttons, numbers, findings and charts."""
+"""`gpuviz.dashboard`: the live view, with buttons, numbers and findings."""
 
 import sys
 import threading
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import ipywidgets
+import traitlets
 
 from gpuviz.conclusions.numbers import live_headline
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.cells import on_cell_end, running_cell
-from gpuviz.notebook.charts import Charts
-from gpuviz.notebook.closing import ClosedByRequest, close_parts
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.findings import Findings
 from gpuviz.notebook.finished import Finished
@@ -21,7 +18,6 @@ from gpuviz.notebook.numbers import numbers_html
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.static_output import StaticOutput
 from gpuviz.notebook.timeline import Timeline
-from gpuviz.present.markup import html
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recording import Recording
 from gpuviz.terminal import write_line
@@ -30,6 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuviz.recorder.status import RecorderStatistics
+
+# What buttons do, as their tooltips say.
+_BUTTONS = {
+    "Start": "Begin recording",
+    "Stop": "End recording",
+    "Clear": "Discard what was recorded",
+    "Snapshot": "Save what was recorded as a .gpuviz file",
+    "Report": "Save what was recorded as an HTML page",
+    "Leaks": "Show what keeps GPU memory alive now",
+}
 
 
 def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
@@ -49,46 +55,45 @@ def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
     return Dashboard(shared_control(), Finished(shown) if isinstance(shown, Recording) else shown)
 
 
-class Dashboard(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywidgets has no types
-    """The timeline of a recorder, with buttons, headline numbers, findings and charts.
+class Dashboard(Timeline):
+    """The timeline of a recorder, with buttons, headline numbers and findings: one widget.
 
     Args:
         control: Starts and stops recorders.
         recorder: The recorder or finished recording to show; if None, the recorder of ``control``.
+
+    Attributes:
+        buttons: Name, tooltip and whether it is disabled of each button.
+        message: What the last button did.
+        numbers: The headline numbers as HTML.
+        held: What keeps memory alive as HTML, after the button Leaks.
+        releases: Label and code of each button that lets go of it.
+        findings: The findings as HTML.
     """
+
+    buttons: Any = traitlets.List().tag(sync=True)
+    message = traitlets.Unicode().tag(sync=True)
+    numbers = traitlets.Unicode().tag(sync=True)
+    held = traitlets.Unicode().tag(sync=True)
+    releases: Any = traitlets.List().tag(sync=True)
+    findings = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, control: Control, recorder: "Recorder | Finished | None" = None) -> None:
         self._control = control
         self._only = recorder
-        self._shown: Recorder | Finished | None = None
-        self._timeline: Any = None
+        self._shown = self.recorder
         self._was_recording = False
         self._lock = threading.RLock()
-        self._numbers = ipywidgets.HTML()
         self._numbers_of: RecorderStatistics | None = None
         self._followed: Recorder | None = None
-        self._unfollow: Callable[[], None] = lambda: None
-        self._message = ipywidgets.HTML()
-        self._findings = Findings(self._recording)
-        self._charts = Charts(self._recording)
-        self._kept_alive = KeptAlive()
-        self._buttons = self._make_buttons()
-        # A separate box: replacing a child makes the page set up all later children again.
-        self._place = ipywidgets.VBox()
-        row = ipywidgets.HBox(list(self._buttons.values()))
+        self._end_following: Callable[[], None] = lambda: None
+        self._findings = Findings(self._recording, lambda text: self._set("findings", text))
+        self._kept_alive = KeptAlive(
+            lambda text: self._set("held", text), lambda offers: self._set("releases", offers)
+        )
         self._refresher = Refresher(self._tick)
         self._static_output = StaticOutput(lambda: self.recorder)
-        super().__init__(
-            [
-                row,
-                self._message,
-                self._numbers,
-                self._kept_alive,
-                self._findings,
-                self._place,
-                self._charts,
-            ]
-        )
+        super().__init__(_source(self._shown))
         self.add_class(self._static_output.live_class)
         self.refresh()
         self._refresher.start()
@@ -106,35 +111,41 @@ class Dashboard(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywi
             recorder.read_statistics()
         with self._lock:
             self._show()
-            self._charts.refresh()
         self._findings.request(at_once=True)
 
+    def _set(self, name: str, value: object) -> None:
+        # A thread may have something to show when the widget has been closed.
+        if self.comm is not None:
+            # marimo makes an object of a text that is marked as HTML.
+            setattr(self, name, str(value) if isinstance(value, str) else value)
+
     def _show(self) -> None:
-        self._show_recorder()
         recorder = self.recorder
+        if recorder is not self._shown:
+            self._shown = recorder
+            self.show(_source(recorder))
         if recorder is None:
-            self._numbers.value = (
-                "Nothing has been recorded yet: press Start, or run %gpuviz start."
-            )
+            self.numbers = "Nothing has been recorded yet: press Start, or run %gpuviz start."
         elif recorder.statistics is not self._numbers_of:
             self._numbers_of = recorder.statistics
-            self._numbers.value = numbers_html(live_headline(self._numbers_of))
+            self._set("numbers", numbers_html(live_headline(self._numbers_of)))
         recording = recorder is not None and recorder.is_recording
         self._was_recording = recording
         disabled = {
-            "Start": recording or self._only is not None,
+            "Start": recording,
             "Stop": not recording,
-            "Clear": recorder is None or self._only is not None,
+            "Clear": recorder is None,
             "Snapshot": recorder is None,
             "Report": recorder is None,
-            "Leaks": isinstance(self._only, Finished),
         }
-        for name, button in self._buttons.items():
-            button.disabled = disabled[name]
-            # A given recorder cannot be started or cleared here, and a recording not even stopped.
-            never = self._only is not None and name in {"Start", "Clear"}
-            never |= isinstance(self._only, Finished) and name in {"Stop", "Leaks"}
-            button.layout.display = "none" if never else None
+        # A given recorder cannot be started or cleared here, and a recording not even stopped.
+        never = set() if self._only is None else {"Start", "Clear"}
+        never |= {"Stop", "Leaks"} if isinstance(self._only, Finished) else set()
+        self.buttons = [
+            (name, tooltip, disabled.get(name, False))
+            for name, tooltip in _BUTTONS.items()
+            if name not in never
+        ]
 
     def close(self) -> None:
         """Remove the view from the notebook; a recording in progress continues."""
@@ -143,8 +154,6 @@ class Dashboard(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywi
         self._follow(None)
         self._static_output.close()
         self._findings.close()
-        self._charts.close()
-        close_parts(self)
         super().close()
 
     def __repr__(self) -> str:
@@ -167,13 +176,12 @@ class Dashboard(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywi
     def _tick(self) -> bool:
         if self.comm is None:
             return False
-        is_watched = self._was_recording and self._timeline.is_watched
+        is_watched = self._was_recording and self.is_watched
         self._follow(self.recorder if is_watched else None)
         has_changed = self._has_changed()
         with self._lock:
             if has_changed or is_watched:
                 self._show()
-                self._charts.refresh_if_due(at_once=has_changed)
         if has_changed:
             self._findings.request(at_once=True)
         return True
@@ -186,87 +194,60 @@ class Dashboard(ClosedByRequest, ipywidgets.VBox):  # type: ignore[misc] # ipywi
     def _follow(self, recorder: "Recorder | Finished | None") -> None:
         """Let new statistics of this recorder, and only this one, wake the refresher."""
         if recorder is not self._followed:
-            self._unfollow()
-            self._unfollow = lambda: None
+            self._end_following()
+            self._end_following = lambda: None
             self._followed = recorder if isinstance(recorder, Recorder) else None
             if self._followed is not None:
-                self._unfollow = self._followed.follow_statistics(self._refresher.wake)
+                self._end_following = self._followed.follow_statistics(self._refresher.wake)
 
     def _has_changed(self) -> bool:
         recorder = self.recorder
         recording = recorder is not None and recorder.is_recording
         return recorder is not self._shown or recording != self._was_recording
 
-    def _show_recorder(self) -> None:
-        recorder = self.recorder
-        if self._timeline is not None and recorder is self._shown:
-            return
-        before = self._timeline
-        self._shown = recorder
-        self._timeline = timeline_of(recorder)
-        self._place.children = (self._timeline,)
-        if before is not None:
-            close_parts(before)
-            before.close()
+    def _does(self, request: dict[Any, Any]) -> bool:
+        name, number = request.get("press"), request.get("release")
+        if isinstance(name, str) and name in {each for each, _, _ in self.buttons}:
+            self._press(name)
+        elif type(number) is int and 0 <= number < len(self.releases):
+            self._kept_alive.let_go(number)
+        else:
+            return False
+        return True
 
-    def _make_buttons(self) -> "dict[str, ipywidgets.Button]":
-        actions: tuple[tuple[str, str, str, Callable[[], str]], ...] = (
-            ("Start", "play", "Begin recording", self._start),
-            ("Stop", "stop", "End recording", self._stop),
-            ("Clear", "trash", "Discard what was recorded", self._clear),
-            ("Snapshot", "camera", "Save what was recorded as a .gpuviz file", self._snapshot),
-            ("Report", "file", "Save what was recorded as an HTML page", self._report),
-            ("Leaks", "search", "Show what keeps GPU memory alive now", self._leaks),
-        )
-        buttons = {}
-        for name, icon, tooltip, action in actions:
-            button = ipywidgets.Button(description=name, icon=icon, tooltip=tooltip)
-            button.on_click(partial(self._press, action))
-            buttons[name] = button
-        return buttons
-
-    def _press(self, action: "Callable[[], str]", _button: object) -> None:
+    def _press(self, name: str) -> None:
         try:
-            text = action()
+            text = self._act(name)
         except (GpuvizError, OSError, ValueError) as error:
             text = str(error)
-        self._message.value = html("{}", text)
+        self.message = text
         self.refresh()
         self._static_output.refresh()
 
-    def _start(self) -> str:
-        self._control.start_again()
-        return ""
-
-    def _stop(self) -> str:
-        recorder = self.recorder
-        if isinstance(recorder, Recorder):
-            recorder.stop()
-        return ""
-
-    def _clear(self) -> str:
-        self._control.clear()
-        return ""
-
-    def _snapshot(self) -> str:
-        return f"Wrote {self._to_save().save(_file_name('gpuviz'))}"
-
-    def _report(self) -> str:
-        return f"Wrote {self._to_save().report(_file_name('html'))}"
-
-    def _leaks(self) -> str:
-        self._kept_alive.search()
+    def _act(self, name: str) -> str:
+        """Do what a button says; return what there is to say about it."""
+        match name:
+            case "Start":
+                self._control.start_again()
+            case "Stop" if isinstance(self.recorder, Recorder):
+                self.recorder.stop()
+            case "Clear":
+                self._control.clear()
+            case "Snapshot":
+                return f"Wrote {self._to_save().save(_file_name('gpuviz'))}"
+            case "Report":
+                return f"Wrote {self._to_save().report(_file_name('html'))}"
+            case "Leaks":
+                self._kept_alive.search()
         return ""
 
     def _to_save(self) -> "Recording":
         return self._only.recording if self._only is not None else self._control.recording
 
 
-def timeline_of(recorder: "Recorder | Finished | None") -> Any:
-    """Return a widget that shows a recorder live; an empty one if there is no recorder."""
-    if recorder is None:
-        return ipywidgets.HTML()
-    return Timeline(recorder.recording if isinstance(recorder, Finished) else recorder)
+def _source(recorder: "Recorder | Finished | None") -> "Recorder | Recording | None":
+    """Return what a timeline shows of a recorder."""
+    return recorder.recording if isinstance(recorder, Finished) else recorder
 
 
 def _file_name(suffix: str) -> str:

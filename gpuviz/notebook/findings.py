@@ -3,12 +3,8 @@
 import time
 from typing import TYPE_CHECKING
 
-import ipywidgets
-
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.conclusions.wording import unknown
-from gpuviz.notebook.charts import MOST_OF_TIME
-from gpuviz.notebook.closing import ClosedByRequest
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.present.conclusions_html import notebook_list
 from gpuviz.quantities import format_duration
@@ -21,24 +17,27 @@ if TYPE_CHECKING:
 
 # Findings that take no longer are computed after each cell, others at most 1 % of the time.
 SHORT_S = 0.1
+MOST_OF_TIME = 0.01
 
 
-class Findings(ClosedByRequest, ipywidgets.HTML):  # type: ignore[misc] # ipywidgets has no types
+class Findings:
     """What would save memory or time in a recording, most saving first.
 
     A thread of its own computes the findings, so that numbers beside them move meanwhile.
 
     Args:
         recording: Returns the recording, or None.
+        show: Takes the findings as HTML.
     """
 
-    def __init__(self, recording: "Callable[[], Recording | None]") -> None:
-        self._recording = recording
+    def __init__(
+        self, recording: "Callable[[], Recording | None]", show: "Callable[[str], None]"
+    ) -> None:
+        self._recording, self._show = recording, show
         self._refresher = Refresher(self._tick)
         self._is_due = True
         self._has_computed = False
         self._not_before_s = 0.0
-        super().__init__()
 
     def start(self) -> None:
         """Start the thread, which computes the findings now and at each request."""
@@ -57,13 +56,10 @@ class Findings(ClosedByRequest, ipywidgets.HTML):  # type: ignore[misc] # ipywid
         self._refresher.wake()
 
     def close(self) -> None:
-        """Stop the thread, and close the widget."""
+        """Stop the thread."""
         self._refresher.stop()
-        super().close()
 
     def _tick(self) -> bool:
-        if self.comm is None:
-            return False
         self.refresh_if_due()
         return True
 
@@ -75,12 +71,12 @@ class Findings(ClosedByRequest, ipywidgets.HTML):  # type: ignore[misc] # ipywid
         began = time.thread_time()
         recording = self._recording()
         if recording is None or _is_empty(recording):
-            self.value = ""
+            self._show("")
             return
         # To which a running cell adds.
         heading = f"Findings in the first {format_duration(recording.duration_ns)}:"
         notes = [*_about_iterations(recording), *unknown(recording)]
-        self.value = notebook_list(conclusions(recording), heading, notes)
+        self._show(notebook_list(conclusions(recording), heading, notes))
         took = time.thread_time() - began
         # The first time includes the imports.
         if self._has_computed and took > SHORT_S:

@@ -167,6 +167,7 @@ class GpuvizMagics(Magics):
             "forbid_default_stream": arguments.forbid_default_stream,
             "record_stream": arguments.record_stream,
             "poison": arguments.poison,
+            "budget": arguments.budget,
         }
 
     def _simulated(self, name: str | None) -> "SimulatedGPU | None":

@@ -50,8 +50,8 @@ class StaticOutput:
     def display(self, widget: Any) -> None:
         """Show a widget, and below it the static output for pages without widgets."""
         text = {"text/plain": "gpuviz dashboard: live in a notebook; otherwise see below."}
-        bundle = widget._repr_mimebundle_() | text
-        publish_display_data(bundle)  # type: ignore[no-untyped-call] # IPython's
+        bundle, metadata = widget._repr_mimebundle_()
+        publish_display_data(bundle | text, metadata)  # type: ignore[no-untyped-call] # IPython's
         is_first = not self._is_displayed
         self._is_displayed = True
         self._shell = get_ipython()

@@ -13,7 +13,6 @@ import anywidget
 
 from gpuviz.data.escaping import as_unicode
 from gpuviz.notebook.cells import on_cell_end, running_cell
-from gpuviz.notebook.closing import ClosedByRequest, close_parts
 from gpuviz.notebook.comms import answer_while_a_cell_runs
 from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.numbers import numbers_message
@@ -30,7 +29,7 @@ _open: "WeakSet[Timeline]" = WeakSet()
 _SET_UP_S = 5
 
 
-class Timeline(ClosedByRequest, anywidget.AnyWidget):
+class Timeline(anywidget.AnyWidget):
     """Shows a recording, or a recorder live, even while a cell runs.
 
     The widget subscribes to the recorder only while it is visible, and stores no data: the browser
@@ -38,27 +37,24 @@ class Timeline(ClosedByRequest, anywidget.AnyWidget):
     a few seconds if no page has set it up yet.
 
     Args:
-        shown: A recorder, started or not, or a finished recording.
+        shown: A recorder, started or not, a finished recording, or nothing yet.
 
     Raises:
-        TypeError: ``shown`` is neither.
+        TypeError: ``shown`` is something else.
     """
 
     # Text instead of paths: anywidget watches a path and keeps its widgets alive.
     _esm = (_STATIC / "widget.js").read_text(encoding="utf-8")
     _css = (_STATIC / "widget.css").read_text(encoding="utf-8")
 
-    def __init__(self, shown: Recorder | Recording) -> None:
+    def __init__(self, shown: Recorder | Recording | None) -> None:
         self._unsubscribe: Callable[[], None] | None = None
         self._unfollow: Callable[[], None] = lambda: None
         self._viewers: set[str] = set()
         self._number = -1
         # Google Colab does not deliver messages sent by threads.
         self._is_live = "google.colab" not in sys.modules
-        self._subscribe = _subscribing(shown)
-        self._statistics_of = shown if isinstance(shown, Recorder) else Finished(shown)
-        self._statistics: RecorderStatistics | None = None
-        self._bounds = shown.bounds if isinstance(shown, Recording) else None
+        self._take(shown)
         self._made_by = running_cell()
         self._is_set_up_at = time.monotonic() + _SET_UP_S
         super().__init__()
@@ -76,8 +72,27 @@ class Timeline(ClosedByRequest, anywidget.AnyWidget):
             on_cell_end(self._refresh, False)
         self._viewers.clear()
         self._stop_listening()
-        close_parts(self)
+        self.layout.close()
         super().close()
+
+    def __del__(self) -> None:
+        """Do not close, as the finalizer of `ipywidgets.Widget` does.
+
+        ipywidgets keeps every open widget alive, so only the end of the interpreter deletes one.
+        Its other threads no longer run then, and closing would wait for them forever.
+        """
+
+    def show(self, shown: Recorder | Recording | None) -> None:
+        """Show something else on all pages."""
+        self._stop_listening()
+        self._take(shown)
+        self.send({"kind": "other"})
+
+    def _take(self, shown: Recorder | Recording | None) -> None:
+        self._subscribe = None if shown is None else _subscribing(shown)
+        self._statistics_of = Finished(shown) if isinstance(shown, Recording) else shown
+        self._statistics: RecorderStatistics | None = None
+        self._bounds = shown.bounds if isinstance(shown, Recording) else None
 
     @property
     def is_watched(self) -> bool:
@@ -97,12 +112,19 @@ class Timeline(ClosedByRequest, anywidget.AnyWidget):
             self._viewers.discard(viewer)
             if not self._viewers:
                 self._stop_listening()
-        else:
+        elif not self._does(request):
             text = f"expected show or hide, got {kind!r:.80}"
             self.send({"kind": "refused", "text": as_unicode(text)})
 
+    def _does(self, _request: dict[Any, Any]) -> bool:
+        """Do what a page asks for otherwise; return whether that is known."""
+        return False
+
     def _listen(self, since: int) -> None:
         self._unfollow()
+        if self._subscribe is None:
+            self.send({"kind": "nothing"})
+            return
         if isinstance(self._statistics_of, Recorder):
             # Keeps the statistics current; the next message contains them.
             self._unfollow = self._statistics_of.follow_statistics(lambda: None)
@@ -143,8 +165,9 @@ class Timeline(ClosedByRequest, anywidget.AnyWidget):
 
     def _new_statistics(self, message: FeedMessage) -> dict[str, Any]:
         """Return the numbers if they changed since the last message, or if a page may be new."""
-        statistics = self._statistics_of.statistics
-        if statistics is self._statistics and not message.parts:
+        source = self._statistics_of
+        statistics = None if source is None else source.statistics
+        if statistics is None or (statistics is self._statistics and not message.parts):
             return {}
         self._statistics = statistics
         return {"statistics": numbers_message(statistics)}

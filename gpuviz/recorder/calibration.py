@@ -40,6 +40,11 @@ def tracing_costs(library: str) -> "Mapping[str, tuple[int, int]]":
     return _known[library]
 
 
+def known_costs(library: str) -> "Mapping[str, tuple[int, int]]":
+    """Return what `tracing_costs` has measured in this process, without how long a launch takes."""
+    return {kind: cost for kind, cost in _known.get(library, {}).items() if kind in KINDS}
+
+
 def measured_costs(library: str) -> Costs:
     """Measure what CUPTI costs a call of each kind, and how long a launch takes with it.
 

@@ -49,6 +49,7 @@ class StackRow(TypedDict):
     module: str
     phase: str
     forward_frame: int
+    differentiable: int
 
 
 class FrameRow(TypedDict):
@@ -198,6 +199,7 @@ class FrameResolver:
             module=as_unicode(module),
             phase=phase,
             forward_frame=forward_frame,
+            differentiable=int(has_node),
         )
 
     def continue_after(self, stacks: int, frames: int) -> None:

@@ -2,13 +2,14 @@
 
 import logging
 import os
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.messages import log
-from gpuviz.recorder.calibration import tracing_costs
+from gpuviz.recorder.calibration import known_costs, tracing_costs
 from gpuviz.recorder.cupti_library import find_cupti, loaded_libraries
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _SANITIZER = "libsanitizer-collection.so"
 _INJECTION_VARIABLES = ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH")
+
+# What CUPTI costs a call, at most, unless it was measured.
+_MOST_NS_PER_CALL = 2_000
 
 # What recording fewer launches cost takes less time than to measure it.
 _FEWEST_LAUNCHES = 100
@@ -42,6 +46,7 @@ class CuptiTracing:
         self._tracer: _core.CuptiTracer | None = None
         self._problem = ""
         self._library = ""
+        self._start_ns = 0
         self.costs: Mapping[str, tuple[int, int]] = {}
 
     def begin(self, session: _core.Session) -> None:
@@ -63,6 +68,30 @@ class CuptiTracing:
             self._tracer.stop()
             if self._tracer.launches >= _FEWEST_LAUNCHES:
                 self.costs = tracing_costs(self._library)
+
+    def pause(self) -> int:
+        """Detach from the process; return from when on no call is recorded."""
+        assert self._tracer is not None  # noqa: S101 - it is active
+        return self._tracer.pause() - self._start_ns
+
+    def resume(self) -> int | None:
+        """Record again; return from when on, or None if another tool uses CUPTI now."""
+        assert self._tracer is not None  # noqa: S101 - it is active
+        try:
+            self._tracer.start()
+        except RuntimeError as error:
+            log(logging.DEBUG, f"Streams are not recorded again: {error}")
+            return None
+        return time.monotonic_ns() - self._start_ns
+
+    @property
+    def cost_ns(self) -> int:
+        """What recording has cost so far: attaching, detaching, and each recorded call."""
+        if self._tracer is None:
+            return 0
+        most = max((most for _, most in known_costs(self._library).values()), default=0)
+        of_calls = self._tracer.calls * (most or _MOST_NS_PER_CALL)
+        return self._tracer.attach_ns + self._tracer.own_ns + of_calls
 
     def flush(self) -> None:
         """Send completed activities to the session now."""
@@ -113,6 +142,7 @@ class CuptiTracing:
                 "the driver does not report the parameters of kernels; update it to CUDA 12.4."
             )
         tracer.start()
+        self._start_ns = session.start_ns
         return tracer
 
 

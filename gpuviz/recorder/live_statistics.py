@@ -65,6 +65,7 @@ class LiveStatistics:
             self._lately: dict[int, _Lately] = {}
             self._total: dict[int, int] = {}
             self._used: dict[int, int] = {}
+            self._unrecorded: tuple[tuple[int, int], ...] = ()
             self._latest: RecorderStatistics | None = None
 
     def take(self, table: str, columns: "Columns") -> None:
@@ -102,6 +103,11 @@ class LiveStatistics:
         """Set the memory in use by all processes, by device, in bytes."""
         with self._lock:
             self._used.update(used)
+
+    def take_unrecorded(self, spans: "tuple[tuple[int, int], ...]") -> None:
+        """Set when streams were not recorded, in ns; -1 as the end of a span that lasts."""
+        with self._lock:
+            self._unrecorded = spans
 
     def begin(self) -> None:
         """Treat all events so far as initial events."""
@@ -191,14 +197,22 @@ class LiveStatistics:
             copy_ns=busy.copy_ns,
             kernel_copy_ns=busy.kernel_copy_ns,
             uncounted_ns=busy.uncounted_ns,
+            unrecorded_ns=self._unrecorded_ns(busy.start_ns, busy.end_ns),
             lately_busy=self._lately_busy(device, time_ns),
         )
 
     def _lately_busy(self, device: int, time_ns: int) -> float | None:
         busy = self._busy.get(device)
-        if busy is None:
+        if busy is None or self._unrecorded_ns(time_ns - LATELY_NS, time_ns):
             return None
         return self._lately.setdefault(device, _Lately()).share(time_ns, busy.busy_ns)
+
+    def _unrecorded_ns(self, start_ns: int, end_ns: int) -> int:
+        """Return how much of a time streams were not recorded."""
+        return sum(
+            max(min(end_ns, end_ns if end < 0 else end) - max(start_ns, begin), 0)
+            for begin, end in self._unrecorded
+        )
 
 
 class _Lately:

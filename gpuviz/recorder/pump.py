@@ -73,7 +73,7 @@ class Pump:
     Every drain happens on that thread, where no signal interrupts it. Errors never stop the pump:
     what could not be stored is counted and noted. ``before_drain`` is called before each drain, to
     let sources that must be polled add to the session; ``before_publish`` after all rows are stored
-    and before ``feed`` sends them.
+    and before ``feed`` sends them. ``unrecorded_spans`` returns when streams were not recorded.
 
     Attributes:
         cpu_ns: CPU time of draining.
@@ -90,10 +90,12 @@ class Pump:
         *,
         before_drain: "Callable[[], None]" = lambda: None,
         before_publish: "Callable[[], None]" = lambda: None,
+        unrecorded_spans: "Callable[[], tuple[tuple[int, int], ...]]" = lambda: (),
     ) -> None:
         self._transfer = Transfer(session, source, store, feed, statistics)
         self._before_drain = before_drain
         self._before_publish = before_publish
+        self._unrecorded_spans = unrecorded_spans
         self._source = source
         self._store = store
         self._feed = feed
@@ -199,6 +201,8 @@ class Pump:
     def _move(self, *, is_last: bool) -> int:
         with self._noting("Ranges on streams could not be polled"):
             self._before_drain()
+        with self._noting("When streams were not recorded could not be stored"):
+            self._transfer.append_unrecorded(self._unrecorded_spans())
         moved = self._move_rows()
         with self._noting("The devices could not be queried"):
             self._transfer.append_devices(is_last=is_last)

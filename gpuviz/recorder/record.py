@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.recorder.budget import share_of
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention, RecordStream
 from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS, Recorder, check_max_events
 from gpuviz.recorder.tracer import TracerOptions
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpuviz.recorder.source import Source
-    from gpuviz.recorder.tracer import Tracer
+    from gpuviz.recorder.tracer import PausingTracer
     from gpuviz.simulation.gpu import SimulatedGPU
 
 AllocatorMode = Literal["caching", "observe"]
@@ -30,6 +31,7 @@ def record(  # noqa: PLR0913 - the options are independent
     launch_sites: bool = True,
     launch_blocks: bool = True,
     host_samples: bool = True,
+    budget: str | None = None,
     api_calls: bool = False,
     graph_nodes: bool = True,
     record_stream: RecordStream = "off",
@@ -60,6 +62,12 @@ def record(  # noqa: PLR0913 - the options are independent
             line that kept the GPU waiting, a garbage collection, the GIL. A thread of gpuviz looks
             at them a thousand times a second, and less often while nothing changes; they do not
             wait for it. It needs ``streams`` and ``stacks``.
+        budget: The share of the program's time that recording streams may cost, such as ``"2%"``.
+            They are then recorded in windows of a second and more, with pauses in between that
+            follow from what the windows cost; memory is recorded all the time. What the GPU did
+            in the pauses is unknown: nothing is concluded about them. By default, all of it is
+            recorded. It needs ``streams`` and ``launch_sites``, and none of ``hazards``,
+            ``forbid_default_stream``, ``record_stream`` and ``poison``.
         api_calls: Whether to record every CUDA driver call, not only launches, copies and
             synchronizations.
         graph_nodes: Whether to record the kernels of a CUDA graph one by one, or each launch as a
@@ -116,6 +124,10 @@ def record(  # noqa: PLR0913 - the options are independent
         _check_needs("forbid_default_stream", given)
     if hazards:
         _check_needs("hazards", {**given, "launch_blocks": launch_blocks})
+    share = None if budget is None else share_of(budget)
+    if share is not None:
+        _check_needs("budget", {"streams": streams, "launch_sites": launch_sites})
+        _check_sees_all(hazards=hazards, forbids=forbid_default_stream, prevention=prevention)
     options = TracerOptions(
         launch_sites=launch_sites,
         stacks=stacks,
@@ -130,6 +142,7 @@ def record(  # noqa: PLR0913 - the options are independent
         stacks=stacks,
         max_events=max_events,
         tracer=_tracer(device, options) if streams else None,
+        budget=share,
         launch_blocks=streams and launch_blocks,
         host_samples=streams and stacks and host_samples,
         prevention=prevention,
@@ -142,6 +155,17 @@ def _check_needs(name: str, given: "Mapping[str, bool]") -> None:
     missing = [f"{each}=True" for each, is_on in given.items() if not is_on]
     if missing:
         raise ValueError(f"{name}=True needs {' and '.join(missing)}")
+
+
+def _check_sees_all(*, hazards: bool, forbids: bool, prevention: Prevention) -> None:
+    asked = {
+        "hazards": hazards,
+        "forbid_default_stream": forbids,
+        "record_stream or poison": prevention.needs_launches,
+    }
+    for name, is_asked in asked.items():
+        if is_asked:
+            raise ValueError(f"{name} needs all launches, and budget leaves some out; omit one")
 
 
 def _source(
@@ -181,7 +205,7 @@ def _check_has_cupy(prevention: Prevention) -> None:
         )
 
 
-def _tracer(device: "SimulatedGPU | None", options: TracerOptions) -> "Tracer":
+def _tracer(device: "SimulatedGPU | None", options: TracerOptions) -> "PausingTracer":
     if device is not None:
         return device.tracer(options)
     from gpuviz.frameworks import cupy, without_cupy

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.allocator.failure_report import set_failure_listener
+from gpuviz.conclusions.store import conclusion_table
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
 from gpuviz.hazards.verdict import verdict, without_verdict
 from gpuviz.messages import log
 from gpuviz.quantities import format_counted
+from gpuviz.recorder.budget import BudgetTracing
 from gpuviz.recorder.ending import Ending
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
     from gpuviz.hazards.verdict import Verdict
     from gpuviz.recorder.source import Source
-    from gpuviz.recorder.tracer import Tracer
+    from gpuviz.recorder.tracer import PausingTracer, Tracer
 
 DEFAULT_MAX_EVENTS = 10_000_000
 STACK_DEPTH = 128
@@ -79,7 +81,8 @@ class Recorder:
         stacks: bool,
         max_events: int,
         overwrite: bool = False,
-        tracer: "Tracer | None" = None,
+        tracer: "PausingTracer | None" = None,
+        budget: float | None = None,
         launch_blocks: bool = False,
         host_samples: bool = False,
         prevention: Prevention = NO_PREVENTION,
@@ -87,7 +90,8 @@ class Recorder:
         forbid_default_stream: bool = False,
     ) -> None:
         check_max_events(max_events)
-        self._tracer = tracer or NoTracer()
+        self._windows = None if tracer is None or not budget else BudgetTracing(tracer, budget)
+        self._tracer: Tracer = self._windows or tracer or NoTracer()
         self._source = source
         self._path = path
         self._overwrite = overwrite
@@ -168,8 +172,9 @@ class Recorder:
             store,
             self._feed,
             self._statistics,
-            before_drain=self._ranges.poll,
+            before_drain=self._before_drain,
             before_publish=self._read_statistics_if_due,
+            unrecorded_spans=self._unrecorded_spans,
         )
         try:
             pump.append_known(self._source.tables())
@@ -206,6 +211,14 @@ class Recorder:
             self._ranges = HostRanges(self._session, self._tracer)
             self._feed.restart()
             raise
+
+    def _before_drain(self) -> None:
+        if self._windows is not None:
+            self._windows.tend(self._clock_ns())
+        self._ranges.poll()
+
+    def _unrecorded_spans(self) -> "tuple[tuple[int, int], ...]":
+        return () if self._windows is None else self._windows.unrecorded_spans
 
     def _check_follows_launches(self) -> None:
         if self._prevention.needs_launches and not self._tracer.is_active:
@@ -426,7 +439,9 @@ class Recorder:
         if self._duration_ns:
             # The recording has ended, so derived tables of all rows are stored with it.
             recording = self._store.so_far(self._manifest(complete=True))
-            return {**recording.tables, **recording.derived}, recording.manifest.initial_events
+            host_work = conclusion_table(recording, "host_work")
+            rows = {**recording.tables, **recording.derived, "host_work": host_work}
+            return rows, recording.manifest.initial_events
         tables, initial_events = self._store.contents()
         return tables, self._initial_events if initial_events is None else initial_events
 
@@ -476,8 +491,9 @@ class Recorder:
         failure = None if self._store is None else self._store.failure
         lost = () if self._pump is None else (*self._pump.notes, *self._pump.stack_notes)
         failed = () if failure is None else (failure,)
+        windows = () if self._windows is None else self._windows.span_notes(self.elapsed_ns)
         notes = (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
-        return (*notes, *_not_looked_after(self._session))
+        return (*notes, *windows, *_not_looked_after(self._session))
 
     def _clock_ns(self) -> int:
         began = self._session.start_ns

@@ -57,8 +57,10 @@ class DeviceStatistics:
         kernel_copy_ns: Time in which both did.
         uncounted_ns: Upper bound of the error of the times above. Activities that arrive after the
             busy times around them have been summed up are not counted; nearly always 0.
+        unrecorded_ns: Time between the first and the last activity in which streams were not
+            recorded.
         lately_busy: Share of the last second in which activities that arrived in it ran; None if
-            none was ever recorded.
+            none was ever recorded, or if streams were not recorded in all of it.
     """
 
     device: int
@@ -77,6 +79,7 @@ class DeviceStatistics:
     copy_ns: int
     kernel_copy_ns: int
     uncounted_ns: int
+    unrecorded_ns: int
     lately_busy: float | None
 
     @property
@@ -98,15 +101,15 @@ class DeviceStatistics:
 
     @property
     def window_ns(self) -> int:
-        """Time from the start of the first activity to the end of the last."""
-        return self.end_ns - self.start_ns
+        """Recorded time from the start of the first activity to the end of the last."""
+        return self.end_ns - self.start_ns - self.unrecorded_ns
 
     @property
     def busy(self) -> float | None:
         """Share of that time in which an activity ran; None if none was recorded."""
         if not self.activities:
             return None
-        return self.busy_ns / self.window_ns if self.window_ns else 0.0
+        return min(self.busy_ns / self.window_ns, 1.0) if self.window_ns > 0 else 0.0
 
     @property
     def hidden_copies(self) -> float:

@@ -59,6 +59,20 @@ class Tracer(Protocol):
         """Deactivate in the child of a fork, without waiting."""
 
 
+class PausingTracer(Tracer, Protocol):
+    """A tracer that can stop for a while; times are ns since the start of the session."""
+
+    def pause(self) -> int:
+        """Record no call from now on; return from when on."""
+
+    def resume(self) -> int | None:
+        """Record again; return from when on, or None if that is not possible now."""
+
+    @property
+    def cost_ns(self) -> int:
+        """What recording has cost the program so far, in ns, at most."""
+
+
 class NoTracer:
     """Records no activities, for recordings of memory only."""
 

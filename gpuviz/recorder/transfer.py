@@ -89,6 +89,7 @@ class Transfer:
         self._is_torn = False
         self._initial_events = 0
         self._clocks_due_ns = 0
+        self._unrecorded: tuple[tuple[int, int], ...] = ()
         self._sampled_ns = -SAMPLE_NS
         self.active_devices: set[int] = set()
         self.lost = 0
@@ -173,6 +174,18 @@ class Transfer:
             rows = [{"time": now, "device": device, "used": used} for device, used in samples]
             self._append("device_memory", rows)
             self._statistics.take_used(dict(samples))
+
+    def append_unrecorded(self, spans: "Sequence[tuple[int, int]]") -> None:
+        """Store when streams were not recorded: spans that are new, and that have ended."""
+        self._resume()
+        rows = [
+            {"id": number, "time": span[0], "end": span[1], "settled": 0}
+            for number, span in enumerate(spans, 1)
+            if span not in self._unrecorded
+        ]
+        self._append("unrecorded_spans", rows)
+        self._unrecorded = tuple(spans)
+        self._statistics.take_unrecorded(self._unrecorded)
 
     def append_clocks(self, *, is_last: bool) -> None:
         """Store a snapshot of the clocks if one is due, and at the end."""

@@ -12,7 +12,12 @@ import signal
 import sys
 from pathlib import Path
 
+from gpuviz.conclusions.store import for_report
 from gpuviz.errors import FormatError
+from gpuviz.formats.gpuviz import write_conclusions
+from gpuviz.recording import load
+from gpuviz.recording_diff import diff
+from gpuviz.report.sections import sections_table
 from gpuviz.terminal import write_line
 
 LARGEST_BYTES = 4 << 30
@@ -20,12 +25,6 @@ LARGEST_BYTES = 4 << 30
 
 def main(target: Path, limit_s: float, *sources: Path) -> int:
     """Convert files; return the exit code."""
-    from gpuviz.conclusions.store import for_report
-    from gpuviz.formats.gpuviz import write_conclusions
-    from gpuviz.recording import load
-    from gpuviz.recording_diff import diff
-    from gpuviz.report.sections import sections_table
-
     memory_bytes = _bound(limit_s)
     try:
         if target.suffix == ".html":

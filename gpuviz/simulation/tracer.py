@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from gpuviz.recorder.tracer import TracerOptions
 
 
+# What recording a call costs, for budgets: about what it does on a GPU.
+_NS_PER_CALL = 1_000
+
+
 class SimulatedTracer:
     """Records the activities of a `SimulatedGPU`; see `recorder.tracer.Tracer`."""
 
@@ -39,6 +43,25 @@ class SimulatedTracer:
             self._native.detach()
         finally:
             self._session = None
+
+    def pause(self) -> int:
+        """Record no call from now on; return from when on, in ns since the session's start."""
+        self._native.pause()
+        return self._elapsed_ns
+
+    def resume(self) -> int:
+        """Record again; return from when on, in ns since the session's start."""
+        self._native.resume()
+        return self._elapsed_ns
+
+    @property
+    def cost_ns(self) -> int:
+        """What recording would have cost on a GPU."""
+        return self._native.recorded_calls * _NS_PER_CALL
+
+    @property
+    def _elapsed_ns(self) -> int:
+        return 0 if self._session is None else self._native.now_ns - self._session.start_ns
 
     def flush(self) -> None:
         """Do nothing: draining the session returns all completed activities."""

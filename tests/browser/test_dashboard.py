@@ -75,7 +75,7 @@ def notebook(chromium: Browser, application: Application, url: str) -> Iterator[
 
 
 def button(page: Page, name: str) -> Locator:
-    return page.locator(".jupyter-button").get_by_text(name, exact=True)
+    return page.locator(".gpuviz-live").get_by_role("button", name=name, exact=True)
 
 
 def allocated(page: Page) -> str:

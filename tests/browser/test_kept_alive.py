@@ -62,7 +62,7 @@ def test_leaks_lists_holders_and_a_button_frees_what_it_says(notebook):
     for cell in (PROGRAM, OUTPUT, FAILURE, SHOW):
         run_cell(notebook, cell)
         wait_until_run(notebook, cell)
-    buttons = notebook.locator(".jupyter-button")
+    buttons = notebook.locator(".gpuviz-widget .gpuviz-button")
     buttons.get_by_text("Leaks", exact=True).click()
     listed = notebook.locator(".gpuviz-holders")
     expect(listed).to_contain_text("90.0 MiB of GPU memory in use.")

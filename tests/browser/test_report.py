@@ -16,7 +16,7 @@ from tests.unit.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-TRAINING = Path(__file__).parents[1] / "unit" / "recording" / "training" / "layers.gpuviz"
+TRAINING = Path(gpuviz.__file__).parent / "commands" / "training" / "layers.gpuviz"
 
 OVERVIEW, LEVELS, MAP, MOMENT = 0, 2, 3, 4
 LEFT_PX, RIGHT_PX = 112, 16

@@ -1,4 +1,4 @@
-"""Records a small training program, whose recording is test data (tests/unit/recording/training).
+"""Records a small training program, whose recording ``notebooks/training.ipynb`` shows.
 
 Usage: python tests/gpu/record_training.py FILE
 """

@@ -14,7 +14,8 @@ import gpuviz
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "cmake"))
 
-from release_version import version_of  # noqa: E402 - the build imports it from there
+from cuda_headers import folders  # noqa: E402 - the build runs and imports these from there
+from release_version import version_of  # noqa: E402
 
 HEAVY = ("cupy", "pyarrow", "plotly", "ipywidgets", "anywidget", "numpy", "tornado", "distributed")
 
@@ -58,6 +59,22 @@ def test_the_version_is_that_of_the_tag_of_a_commit_without_changes(tmp_path):
     development = "0.2.0.dev0"
     assert known[:3] == [development] * 3
     assert known[3:] == ["0.2.0", development, development, development, "0.3.0"]
+
+
+def test_cudas_headers_are_those_of_wheels_or_else_of_a_conda_environment(tmp_path, monkeypatch):
+    conda = tmp_path / "targets" / "x86_64-linux" / "include"
+    conda.mkdir(parents=True)
+    of_wheels = folders(tmp_path)
+    (conda / "cuda.h").touch()
+    without_cupti = folders(tmp_path)
+    (conda / "cupti.h").touch()
+    both = folders(tmp_path)
+    monkeypatch.setattr("cuda_headers.find_spec", lambda _name: None)
+
+    assert [each.name for each in of_wheels] == ["include"]
+    assert without_cupti == of_wheels
+    assert both == [*of_wheels, conda]
+    assert folders(tmp_path) == [conda]
 
 
 def test_import_loads_no_heavy_library():

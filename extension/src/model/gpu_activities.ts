@@ -11,6 +11,7 @@ import { RecordedNames } from "./names.ts";
 import { Processes } from "./processes.ts";
 import { Ranges } from "./ranges.ts";
 import { Texts } from "./texts.ts";
+import { Unseen } from "./unseen.ts";
 
 interface Appendable {
   append(table: ArrowTable): void;
@@ -33,6 +34,7 @@ export class GpuActivities {
   readonly hostWaits = new HostWaits();
   readonly idleGaps = new IdleGaps();
   readonly hostWork = new HostWork();
+  readonly unseen = new Unseen();
   readonly streamWaits = new StreamWaits();
   readonly peerCopies = new PeerCopies();
   readonly processes = new Processes();
@@ -87,6 +89,7 @@ export class GpuActivities {
     host_waits: this.hostWaits,
     idle_gaps: this.idleGaps,
     host_work: this.hostWork,
+    unseen_spans: this.unseen,
     stream_waits: this.streamWaits,
     peer_copies: this.peerCopies,
     strings: this.strings,

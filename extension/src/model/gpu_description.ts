@@ -57,8 +57,10 @@ export class GpuDescriptions {
       stack.rows.length === 1 && only !== undefined
         ? only.takenIn(fromNs, toNs)
         : busyIn([lane], fromNs, toNs).busyNs;
-    const percent = ((100 * takenNs) / Math.max(toNs - fromNs, 1)).toFixed(1);
-    const busy = stream === undefined ? [] : [`busy for ${percent} % of the time shown`];
+    const unseenNs = this.#gpu.unseen.timeIn(fromNs, toNs);
+    const share = Math.min(takenNs / Math.max(toNs - fromNs - unseenNs, 1), 1);
+    const time = unseenNs > 0 ? "the recorded time shown" : "the time shown";
+    const busy = stream === undefined ? [] : [`busy for ${(100 * share).toFixed(1)} % of ${time}`];
     return [title, `${formatCount(spans)} spans shown`, ...busy];
   }
 

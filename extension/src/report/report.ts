@@ -9,6 +9,7 @@ import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.t
 import { NOWHERE, readAddress, type Address } from "./address.ts";
 import { followAddress, remember, showAddress } from "./linked_view.ts";
 import { notify } from "./notice.ts";
+import { offerSpanCommand } from "./span_command.ts";
 
 /** Shows a device of a recording in place of what is in the page. */
 export class Report {
@@ -152,6 +153,7 @@ export class Report {
       const places = { charts, controls, keys: document.body };
       this.#view = deviceView(places, this.#frames, contents);
       this.#shown.use(this.#view.scope);
+      offerSpanCommand(this.#shown, this.#view);
       showConclusions(this.#shown, this.#view, this.#conclusions, device, this.#head);
     } else {
       this.#view.update(contents);

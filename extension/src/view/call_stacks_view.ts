@@ -17,7 +17,7 @@ const MEASURES: readonly (Measure & { readonly name: keyof Sums })[] = [
   { name: "kernelNs", text: "in kernels", ...TIME },
   { name: "copyNs", text: "in copies", ...TIME },
   { name: "waitNs", text: "in waits of the host", ...TIME },
-  { name: "idleNs", text: "idle before what it launched", ...TIME },
+  { name: "idleNs", text: "of idle time of the GPU", ...TIME },
 ];
 const CALLED = "from the outermost call";
 const CALLERS = "from the innermost call";

@@ -1,7 +1,10 @@
+import { toPixel, type Scale } from "../base/scale.ts";
+import type { UnseenSpan } from "../model/unseen.ts";
 import { HEADING_PX, type LaneLayout } from "./lane_layout.ts";
 import type { Drawing } from "./plot.ts";
 
 const TITLE_INSET_PX = 8;
+const UNSEEN_TINT = 0.25;
 const LINE_PX = 13;
 
 /** A ground for each lane, so that an idle one is seen. */
@@ -10,6 +13,33 @@ export function drawLaneGrounds({ context, area, theme }: Drawing, layout: LaneL
   for (const { topPx, heightPx } of layout.lanes) {
     context.fillRect(area.left, area.top + topPx, area.width, heightPx);
   }
+}
+
+/** Marks when streams were not recorded, over what is known of that time. */
+export function drawUnseen(
+  { context, area, theme }: Drawing,
+  layout: LaneLayout,
+  time: Scale,
+  spans: readonly UnseenSpan[],
+): void {
+  context.save();
+  context.fillStyle = context.strokeStyle = theme.muted;
+  context.font = "11px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (const span of spans) {
+    const fromPx = Math.max(toPixel(time, span.fromNs), area.left);
+    const toPx = Math.min(toPixel(time, span.toNs), area.left + area.width);
+    for (const { topPx, heightPx } of fromPx < toPx ? layout.lanes : []) {
+      const [top, widthPx] = [area.top + topPx, toPx - fromPx];
+      context.globalAlpha = UNSEEN_TINT;
+      context.fillRect(fromPx, top, widthPx, heightPx);
+      context.globalAlpha = 1;
+      const text = cutText(context, "not recorded", widthPx - TITLE_INSET_PX);
+      context.fillText(text, fromPx + widthPx / 2, top + heightPx / 2);
+    }
+  }
+  context.restore();
 }
 
 /** The titles left of the lanes, in one or two lines, cut where they are longer. */

@@ -13,7 +13,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 import { paintImage, rasterFor } from "./image.ts";
 import { drawArrows } from "./lane_arrows.ts";
-import { drawHeadings, drawLaneGrounds, drawLaneTitles } from "./lane_frames.ts";
+import { drawHeadings, drawLaneGrounds, drawLaneTitles, drawUnseen } from "./lane_frames.ts";
 import {
   layOutLanes,
   MOST_LANES,
@@ -69,6 +69,7 @@ export function lanesView(
     paintLanes(raster, layout, drawing, time, chart.describeGpu);
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeGpu, (stream) => chart.idleOf(stream));
+    drawUnseen(drawing, layout, time, chart.gpu.unseen.spans);
     drawLaneTitles(drawing, layout);
     drawHeadings(drawing, layout);
     hazardAt = drawArrows(drawing, layout, time, chart);
@@ -243,5 +244,7 @@ function linesAboutLane(lane: Lane, chart: ChartContext, fromNs: number, toNs: n
   }
   const idleNs = idle.gaps.takenIn(fromNs, toNs);
   const causes = idleLines(idle.causesIn(fromNs, toNs), idleNs);
-  return [...lines, `idle for ${formatDuration(idleNs)} of it`, ...causes];
+  const unseenNs = chart.gpu.unseen.timeIn(fromNs, toNs);
+  const unseen = unseenNs > 0 ? [`not recorded for ${formatDuration(unseenNs)} of it`] : [];
+  return [...lines, `idle for ${formatDuration(idleNs)} of it`, ...causes, ...unseen];
 }

@@ -3,7 +3,6 @@ import type { Scope } from "../base/scope.ts";
 import { idleText } from "../model/gpu_description.ts";
 import { measure, type Measurement } from "../model/measurement.ts";
 import type { ChartContext } from "./chart_context.ts";
-import { copyText } from "./copy_text.ts";
 import { actionButton, element } from "./dom.ts";
 
 const LONGEST_NAME = 60;
@@ -26,15 +25,6 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
   const keep = actionButton(scope, "Keep", "Keep the span under this name, also in the link", () =>
     selection.keep(name.value.trim() || `span ${kept.value.length + 1}`),
   );
-  const command = actionButton(
-    scope,
-    "Copy command",
-    "The command that writes this span as a recording of its own",
-    () => {
-      copyText(commandFor(measured.value, chart.title === ""));
-      chart.say("Copied.");
-    },
-  );
   const clear = actionButton(scope, "Clear", "Also: Escape", () => {
     measured.value = undefined;
   });
@@ -47,7 +37,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
     event.stopPropagation();
   });
   const list = element("dl", "gpuviz-measured__values");
-  panel.append(text, name, keep, command, clear, list);
+  panel.append(text, name, keep, clear, list);
   const spans = element("div", "gpuviz-measured__kept", { role: "group", ariaLabel: "Kept spans" });
   scope.append(parent, panel, spans);
   scope.follow(() => {
@@ -60,7 +50,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `${chart.title || "Measured"}: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
       list.replaceChildren(
-        ...[...valuesOf(found), ...idleIn(found, chart)].map(([term, value]) => {
+        ...[...valuesOf(found, chart), ...idleIn(found, chart)].map(([term, value]) => {
           const entry = element("div", "");
           entry.append(element("dt", "", term), element("dd", "", value));
           return entry;
@@ -101,16 +91,6 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
   };
 }
 
-/** The command that writes a span; the page knows its file only where it is a file's page. */
-function commandFor(
-  span: { readonly fromNs: number; readonly toNs: number } | undefined,
-  isOnly: boolean,
-): string {
-  const [file = "RECORDING.gpuviz"] = (isOnly && /[^/]+\.html$/.exec(location.pathname)) || [];
-  const quoted = `'${decodeURIComponent(file).replaceAll("'", "'\\''")}'`;
-  return `gpuviz convert ${quoted} span.gpuviz --range ${span?.fromNs}ns:${span?.toNs}ns`;
-}
-
 type Values = (readonly [name: string, value: string])[];
 
 /** Why nothing ran on the device. */
@@ -120,9 +100,11 @@ function idleIn({ fromNs, toNs }: Measurement, chart: ChartContext): Values {
   return text === "" ? [] : [["GPU idle", text]];
 }
 
-function valuesOf(found: Measurement): Values {
+function valuesOf(found: Measurement, chart: ChartContext): Values {
   const { busy, fromNs, toNs } = found;
-  const length = Math.max(toNs - fromNs, 1);
+  const unseenNs = chart.gpu.unseen.timeIn(fromNs, toNs);
+  const length = Math.max(toNs - fromNs - unseenNs, 1);
+  const shareOf = (timeNs: number): string => formatShare(Math.min(timeNs / length, 1));
   const memory = [
     ["peak allocated", formatBytes(found.peakBytes)],
     [
@@ -139,8 +121,9 @@ function valuesOf(found: Measurement): Values {
       : `${formatShare(busy.overlapNs / busy.copyNs)} of ${formatDuration(busy.copyNs)} of copying`;
   return [
     ...memory,
-    ["GPU busy", `${formatShare(busy.busyNs / length)} (${formatDuration(busy.busyNs)})`],
-    ["kernels", `${formatShare(busy.kernelNs / length)} (${formatDuration(busy.kernelNs)})`],
+    ...(unseenNs > 0 ? [["streams not recorded", formatDuration(unseenNs)] as const] : []),
+    ["GPU busy", `${shareOf(busy.busyNs)} (${formatDuration(busy.busyNs)})`],
+    ["kernels", `${shareOf(busy.kernelNs)} (${formatDuration(busy.kernelNs)})`],
     ["host copies under kernels", overlap],
     ...(busy.deviceCopyNs === 0
       ? []

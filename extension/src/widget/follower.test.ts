@@ -156,3 +156,19 @@ test("who is told that the kernel is further asks for the rest", () => {
   assert.deepEqual(kernel.asked, [1]);
   assert.equal(kernel.ranges, 1);
 });
+
+test("another recording begins anew, and none at all is not waited for", () => {
+  const kernel = new Kernel();
+  const { follower } = kernel;
+  kernel.send(0, [1, 2]);
+  follower.begin();
+
+  assert.deepEqual([follower.number, kernel.ranges, follower.recordings], [-1, 0, 2]);
+  follower.catchUp();
+  follower.waitForAny();
+  assert.deepEqual([follower.hasAny, follower.isWaiting], [false, false]);
+  follower.begin();
+  kernel.send(7, [3], { parts: 1 });
+  assert.deepEqual([follower.hasAny, follower.number, kernel.ranges], [true, 7, 1]);
+  assert.deepEqual(kernel.asked, [-1]);
+});

@@ -20,6 +20,8 @@ export class Follower {
   #number = -1;
   #arriving: Arriving | undefined;
   #isLive = true;
+  #hasAny = true;
+  #recordings = 1;
   #comesLate = false;
   #durationNs = 0;
   #statistics: LiveStatistics | undefined;
@@ -71,6 +73,35 @@ export class Follower {
   /** For how long nothing has come, in ms. */
   get silentMs(): number {
     return this.#now() - (this.#newsMs ?? this.#askedMs ?? this.#now());
+  }
+
+  /** Whether the kernel has something to show. */
+  get hasAny(): boolean {
+    return this.#hasAny;
+  }
+
+  /** How many recordings there were, one after the other. */
+  get recordings(): number {
+    return this.#recordings;
+  }
+
+  /** Begins with another recording. */
+  begin(): void {
+    this.#recordings += 1;
+    this.#recording = new GrowingRecording();
+    this.#number = -1;
+    this.#arriving = undefined;
+    [this.#isLive, this.#hasAny] = [true, true];
+    this.#durationNs = 0;
+    this.#statistics = undefined;
+    this.revision.value += 1;
+  }
+
+  /** Takes in that there is nothing to show yet. */
+  waitForAny(): void {
+    this.#hasAny = false;
+    this.#askedMs = undefined;
+    this.revision.value += 1;
   }
 
   /** Asks for everything after the last message that is known. */

@@ -21,7 +21,7 @@ export default function timeline() {
     },
     render: ({ model, el }: { model: WidgetModel; el: HTMLElement }) => {
       const shown = (session ??= new Session(model));
-      const view = new LiveView(el, shown);
+      const view = new LiveView(el, shown, model);
       view.scope.defer(shown.addView());
       return () => view.scope.dispose();
     },

@@ -10,7 +10,7 @@ export interface LiveState {
 
 /** What a reader should know of how current the picture is. */
 export function stateOf({ follower, isCut }: Pick<Session, "follower" | "isCut">): LiveState {
-  const { number, isLive, isWaiting, silentMs, durationNs } = follower;
+  const { number, isLive, hasAny, isWaiting, silentMs, durationNs } = follower;
   if (!isLive) {
     return { name: "ended", text: "Recording stopped" };
   }
@@ -19,6 +19,9 @@ export function stateOf({ follower, isCut }: Pick<Session, "follower" | "isCut">
     return number < 0
       ? { name: "absent", text: "The kernel is no longer running." }
       : { name: "cut", text };
+  }
+  if (!hasAny) {
+    return { name: "waiting", text: "Not recording" };
   }
   if (number < 0) {
     return silentMs > SILENT_MS

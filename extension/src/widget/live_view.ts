@@ -8,7 +8,8 @@ import { followHostTheme } from "../view/host_theme.ts";
 import { Pace } from "../view/pace.ts";
 import { tablesView } from "../view/tables_view.ts";
 import { stateOf } from "./live_state.ts";
-import type { Session } from "./session.ts";
+import { dashboardParts } from "./dashboard_parts.ts";
+import type { Session, WidgetModel } from "./session.ts";
 
 const STATE_EVERY_MS = 1000;
 /** A page that is fast enough draws ten times a second. */
@@ -26,13 +27,16 @@ export class LiveView {
   readonly #charts = element("div", "gpuviz-screen__charts");
   readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
   #view: DeviceView | undefined;
+  /** The number of the recording that is shown. */
+  #shown = 1;
 
-  constructor(root: HTMLElement, session: Session) {
+  constructor(root: HTMLElement, session: Session, model: WidgetModel) {
     this.#session = session;
     root.classList.add("gpuviz-theme", "gpuviz-widget", "gpuviz-host");
     keepKeys(root, this.scope);
     const screen = element("div", "gpuviz-screen gpuviz-screen--cell");
-    screen.append(this.#header(), this.#charts);
+    const header = this.#header();
+    screen.append(header, ...dashboardParts(this.scope, header, model), this.#charts);
     root.append(screen);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
@@ -76,8 +80,15 @@ export class LiveView {
   }
 
   #update(): void {
-    const { recording, number } = this.#session.follower;
+    const { recording, recordings, number } = this.#session.follower;
     this.#showState();
+    if (recordings !== this.#shown) {
+      this.#view?.scope.dispose();
+      this.#view = undefined;
+      this.#counts.textContent = "";
+      this.#devices.replaceChildren();
+      this.#shown = recordings;
+    }
     if (number < 0) {
       return;
     }

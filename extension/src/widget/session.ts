@@ -4,9 +4,10 @@ import { Follower } from "./follower.ts";
 
 /** The part of anywidget's model that is used here. */
 export interface WidgetModel {
+  get(name: string): unknown;
   send(content: unknown): void;
   on(event: "msg:custom", handler: (content: Message, buffers: DataView[]) => void): void;
-  on(event: "comm_live_update", handler: () => void): void;
+  on(event: string, handler: () => void): void;
   off(event: string, handler: (...values: never[]) => void): void;
 }
 
@@ -56,6 +57,12 @@ export class Session {
         this.follower.receive(message, buffers);
       } else if (message.kind === "at") {
         this.follower.notice(message.number);
+      } else if (message.kind === "other") {
+        this.follower.begin();
+        this.#isShown = false;
+        this.#showOrHide();
+      } else if (message.kind === "nothing") {
+        this.follower.waitForAny();
       }
     };
     const cut = (): void => {

@@ -32,9 +32,13 @@ export interface Batches {
 /** A table in a message; its rows from a time on replace earlier ones. */
 type SentTable = string | { readonly name: string; readonly replace_from_ns?: number };
 
-/** A message of the kernel: batches, or the number of its last message. */
+/** A message of the kernel: batches, the number of its last message, or what it is about. */
 export type Message =
-  ({ readonly kind: "batches" } & Batches) | { readonly kind: "at"; readonly number: number };
+  | ({ readonly kind: "batches" } & Batches)
+  | { readonly kind: "at"; readonly number: number }
+  /** Another recording is shown from now on, or none yet. */
+  | { readonly kind: "other" }
+  | { readonly kind: "nothing" };
 
 /** Yields each table of a message; its buffers are Arrow streams in the same order. */
 export function* readTables(

@@ -68,7 +68,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     the peak and 8 MiB, is the decrease of the peak if each block of that line with such a pause
     were freed meanwhile: its pause at the peak, else its longest.
 
-    A copy to the host and back is the program's decision: ``possible``.
+    Arrays that torch keeps itself do not count: R52 is about those of its graphs. A copy to the
+    host and back is the program's decision: ``possible``.
     """
     pauses = _pauses(device)
     place = device.peak_place
@@ -99,6 +100,8 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
     first, second = order[:-1], order[1:]
     known = (used.activity[first] >= 0) & (used.activity[second] >= 0)
     known &= (used.block[first] == used.block[second]) & (used.call[first] != used.call[second])
+    if device.training is not None:
+        known &= ~device.training.is_held[device.place[used.block[first]]]
     first, second = first[known], second[known]
     block, before, after = device.place[used.block[first]], used.call[first], used.call[second]
     work = [np.searchsorted(schedule.rows, used.activity[each]) for each in (first, second)]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
-from gpuviz.analysis.leaks import GrowingLine, growing_lines
+from gpuviz.analysis.leaks import GrowingLine
 from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Trigger: the live memory of a line grows with the iterations or runs (see
     `gpuviz.analysis.growth.growth`), and of the blocks that it keeps for more than three of them,
     none is used after the iteration that follows its own. Blocks that another stream uses must
-    outlive that work, and are not counted.
+    outlive that work, and are not counted; what graphs of autograd keep is R50's.
 
     The saving is the decrease of the peak if each block that the line keeps were freed right after
     its last use. Of iterations, if the recording ends before any of them is freed, what follows may
     use them: ``possible``.
     """
-    for line in growing_lines(device.recording, device.used):
-        if line.device != device.device or line.growth is None or line.use != "unused":
+    for line in device.growing:
+        if line.use != "unused":
             continue
         place = device.place[line.blocks]
         blocks = place[~device.is_shared[place]]

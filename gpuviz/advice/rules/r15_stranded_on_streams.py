@@ -8,6 +8,7 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import durations
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes
@@ -83,7 +84,7 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
 
 def _is_done(memory: "ReservedMemory", stream: int) -> bool:
     """Return whether the request's stream could use what another stream has cached."""
-    if stream == memory.stream:
+    if stream == memory.stream or not is_whole(memory.recording.tables):
         return False
     activities = memory.recording.tables["activities"]
     if activities.num_rows:

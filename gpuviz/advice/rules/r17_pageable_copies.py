@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
+from gpuviz.advice.libraries import is_of_torch
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -33,10 +34,22 @@ RULES = (
         "a line makes at least four copies of 64 KiB or more with kernels between them, and the "
         "host spends 1 % of the time in their transfers; the saving assumes the rate of the "
         "recording's own pinned copies, else 25 GB/s, less what pinning costs once",
-        "`cupyx.empty_pinned`, used again",
+        "`cupyx.empty_pinned`, used again; with PyTorch a `DataLoader` with `pin_memory=True`, and "
+        "`non_blocking=True`",
     ),
 )
 
+_OF_CUPY = (
+    "Allocate the host's arrays with cupyx.empty_pinned (or cupyx.empty_like_pinned) once and "
+    "reuse them. Asynchronous copies then return at once, so that the host must synchronize before "
+    "it reads a result or changes a source."
+)
+_OF_TORCH = (
+    "Let the loader pin its batches (`DataLoader(..., pin_memory=True)`), or call `.pin_memory()` "
+    "once for tensors that are used again, and copy with `.to(device, non_blocking=True)`. Such "
+    "copies return at once: kernels wait for them by themselves, but the host must synchronize "
+    "before it reads a result or changes a source."
+)
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "host_memory"]
 # CUDA copies less from pageable memory without blocking the host (CUDA Runtime API, "API
@@ -168,11 +181,7 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
             "pageable memory through a buffer of its own while the host waits. "
             f"{_reference(copies.measured)}{_kept_apart(schedule, device)}"
         ),
-        change=(
-            "Allocate the host's arrays with cupyx.empty_pinned (or cupyx.empty_like_pinned) once "
-            "and reuse them. Asynchronous copies then return at once, so that the host must "
-            "synchronize before it reads a result or changes a source."
-        ),
+        change=_OF_TORCH if is_of_torch(recording) else _OF_CUPY,
         certainty="likely" if all(copies.measured) else "possible",
         device=device,
         saved_ns=max(saved_ns, 0),

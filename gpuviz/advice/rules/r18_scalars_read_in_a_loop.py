@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.conditions import decides
 from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.libraries import is_of_torch
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_count
 
@@ -24,6 +25,16 @@ RULES = (
         "keep the values on the GPU, read them after the loop",
     ),
 )
+
+_CHANGE = (
+    "Keep the values on the GPU, in an array or a list, and read them after the loop, or every few "
+    "iterations."
+)
+_OF_TORCH = (
+    "Add up `loss.detach()` on the GPU, or keep it in a list, and call `.item()` after the loop, "
+    "or every few iterations."
+)
+_MEANWHILE = "Until then the host can launch the next work."
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -50,8 +61,5 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
                 f"waits {line.amount} for the GPU."
             ),
             reason="",
-            change=(
-                "Keep the values on the GPU, in an array or a list, and read them after the loop, "
-                "or every few iterations. Until then the host can launch the next work."
-            ),
+            change=f"{_OF_TORCH if is_of_torch(schedule.recording) else _CHANGE} {_MEANWHILE}",
         )

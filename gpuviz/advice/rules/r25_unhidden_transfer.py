@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
+from gpuviz.advice.libraries import is_of_torch
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
@@ -34,6 +35,16 @@ RULES = (
     ),
 )
 
+_CHANGE = (
+    "Copy on a second stream, with two buffers in turn: while a kernel works on one, the other is "
+    "filled or read. Order each copy and its kernels by events."
+)
+_OF_TORCH = (
+    "Copy the next batch on a second stream while the model works on this one: "
+    "`with torch.cuda.stream(side): batch = next_batch.to(device, non_blocking=True)`, then "
+    "`torch.cuda.current_stream().wait_stream(side)` and `batch.record_stream(...)` before it is "
+    "used."
+)
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(kind) for kind in ("host_to_device", "device_to_host"))
 _MEMORIES = DICTIONARIES["activities", "host_memory"]
@@ -144,10 +155,7 @@ def _finding(
             "They were launched early enough, or enough kernels after them, to run beside other "
             f"kernels for {format_duration(int(copies.could_overlap.sum()))}."
         ),
-        change=(
-            "Copy on a second stream, with two buffers in turn: while a kernel works on one, the "
-            "other is filled or read. Order each copy and its kernels by events."
-        ),
+        change=_OF_TORCH if is_of_torch(schedule.recording) else _CHANGE,
         certainty="possible",
         device=device,
         saved_ns=saved_ns,

@@ -68,6 +68,11 @@ _ADVICE = {
         "`gc.disable()` before the loop and `gc.collect()` while the GPU works."
     ),
 }
+_LOADER_ADVICE = (
+    "Let processes load batches ahead, with `DataLoader(..., num_workers=4, "
+    "persistent_workers=True)`, more of them, or a larger `prefetch_factor`; or make a batch "
+    "cheaper to load."
+)
 _MOST_ROWS = 1000
 
 
@@ -96,11 +101,14 @@ class _Place:
             return f"works {self._between}"
         if self.work.kind == "collection":
             return f"does {self.work.text}"
-        return f"is {self.work.text}" if self.work.is_wait else f"runs {self.work.text}"
+        is_progressive = self.work.is_wait or self.work.loads
+        return f"is {self.work.text}" if is_progressive else f"runs {self.work.text}"
 
     @property
     def advice(self) -> str:
         """What to do about it."""
+        if self.work is not None and self.work.loads:
+            return _LOADER_ADVICE
         return _ADVICE.get("" if self.work is None else self.work.kind, _ADVICE[""])
 
     @property
@@ -211,7 +219,7 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
             rows, sampled = rows[1:], sampled[1:]
         if work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz:
             continue
-        line = line_of(recording, work.stack, "")
+        line = Line(work.site, work.source, "", work.stack)
         total = int(sampled.sum())
         places.append(
             _Place(line, line, (work.stack,) * 2, rows, idle_ns=total, host_ns=total, work=work)

@@ -95,10 +95,17 @@ void bind_cupti(nb::module_& m) {
              "Raise RuntimeError, with what stands in the way, or record from now on.")
         .def("stop", &CuptiTracer::stop, unlocked,
              "Wait until everything that the GPU has completed is in the log.")
+        .def("pause", &CuptiTracer::pause, unlocked,
+             "Detach until start() is called again; return when the last call can have been "
+             "recorded, in ns on CLOCK_MONOTONIC.")
         .def("flush", &CuptiTracer::flush, unlocked, "Move completed records to the log now.")
         .def("abandon_after_fork", &CuptiTracer::abandon_after_fork)
         .def_prop_ro("launches", &CuptiTracer::launches, "Launches seen by callbacks.")
         .def_prop_ro("records", &CuptiTracer::records, "Records delivered by CUPTI.")
+        .def_prop_ro("calls", &CuptiTracer::calls, "Rows of `api_calls`.")
+        .def_prop_ro("own_ns", &CuptiTracer::own_ns, "How long gpuviz worked in these calls.")
+        .def_prop_ro("attach_ns", &CuptiTracer::attach_ns,
+                     "How long CUPTI attached and detached, in ns.")
         .def_prop_ro("reads_arguments", &CuptiTracer::reads_arguments,
                      "Whether the driver reports the parameters of kernels.")
         .def_prop_ro("unreadable_launches", &CuptiTracer::unreadable_launches,

@@ -312,6 +312,11 @@ void bind_simulated_gpu(nb::module_& m) {
         .def(
             "detach", [](SimulatedGpu& self) { self.detach(check_signals); },
             nb::call_guard<GilRelease>(), "Wait for pending GPU activities, and stop recording.")
+        .def("pause", &SimulatedGpu::pause, nb::call_guard<GilRelease>(),
+             "Record nothing until resume() but the end of work that was launched before.")
+        .def("resume", &SimulatedGpu::resume, nb::call_guard<GilRelease>())
+        .def_prop_ro("recorded_calls", &SimulatedGpu::recorded_calls,
+                     "Rows of `api_calls` since attach().")
         .def("set_clock_of", &SimulatedGpu::set_clock_of, "session"_a,
              "Give ranges of a session this GPU's times, until stop_clock_of().")
         .def("stop_clock_of", &SimulatedGpu::stop_clock_of, "session"_a,

@@ -131,7 +131,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         .end = log.since_start(ended_ns),
         .name = name_of(id),
         .thread = record::current_thread_id(),
-        .correlation = data.correlationId,
+        .correlation = records_.correlation_of(data.correlationId),
         .stack = options_.stacks ? session_.capture_stack() : 0,
         .range = session_.current_range(),
         .stream = call.may_be_between_devices() ? used.id : 0,
@@ -141,7 +141,13 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     if (data.context != nullptr) {
         note_recorded_call(call, data, used.id, began_ns, row.stack, touches);
     }
+    raise(last_call_, row.correlation);
+    if (call.is_work()) {
+        raise(last_work_, row.correlation);
+    }
+    recorded_calls_.fetch_add(1, std::memory_order_relaxed);
     row.own_cost = std::uint32_t(std::min<std::int64_t>(record::now_ns() - ended_ns, kMostOwnCost));
+    own_ns_.fetch_add(row.own_cost, std::memory_order_relaxed);
     log.api_calls.append(row);
 }
 
@@ -190,7 +196,7 @@ void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& dat
         const CuptiStreams::Used used = stream_used(call, data);
         const CuptiWaits::Made made{.owner = {used.context, used.device},
                                     .stream = used.id,
-                                    .correlation = data.correlationId,
+                                    .correlation = records_.correlation_of(data.correlationId),
                                     .began_ns = began_ns,
                                     .ended_ns = ended_ns};
         if (call.kind != CuptiCall::Kind::event_record) {
@@ -240,7 +246,8 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
         return false;
     }
     BlockTouches& blocks = *session_.touches();
-    const BlockTouches::Touch touch{time_ns, 0, data.correlationId, AccessMode::unknown};
+    const BlockTouches::Touch touch{time_ns, 0, records_.correlation_of(data.correlationId),
+                                    AccessMode::unknown};
     const void* const parameters = data.functionParams;
     bool is_known = true;
     if (call.kind == CuptiCall::Kind::launch) {
@@ -258,7 +265,8 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
         const auto add = [&](std::int16_t offset, AccessMode mode) {
             const auto address = offset < 0 ? 0 : member_at<std::uint64_t>(parameters, offset);
             if (blocks.may_be_block(address)) {
-                found.push_back({time_ns, address, data.correlationId, mode, count * call.element});
+                found.push_back({time_ns, address, records_.correlation_of(data.correlationId),
+                                 mode, count * call.element});
             }
         };
         add(call.destination, AccessMode::write);
@@ -356,7 +364,7 @@ void CuptiTracer::note_host_memory(const CuptiCall& call, const CUpti_CallbackDa
         const record::PinnedCopies::Copy copy{
             made.stream, member_at<std::uint64_t>(data.functionParams, host),
             std::uint64_t(member_at<std::size_t>(data.functionParams, call.count)) * call.element,
-            data.correlationId};
+            records_.correlation_of(data.correlationId)};
         if (captures_.is_any_open() || !copies->contains(copy)) {
             return;
         }

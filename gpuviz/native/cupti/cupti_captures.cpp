@@ -21,6 +21,14 @@ void CuptiCaptures::ended() noexcept {
     }
 }
 
+void CuptiCaptures::forget() noexcept {
+    const std::lock_guard lock(mutex_);
+    captures_.clear();
+    graphs_.clear();
+    events_.clear();
+    open_ = 1;
+}
+
 CuptiCaptures::Capture* CuptiCaptures::capture_of(CUstream stream) {
     if (capture_info_ == nullptr || stream == nullptr || stream == CU_STREAM_LEGACY) {
         return nullptr;

@@ -41,6 +41,10 @@ class CuptiCaptures {
     // Whether the stream records into a capture, whose graph records the event when it runs.
     bool records_event(CUstream stream, std::uint64_t event);
 
+    // Calls are not seen for a while: afterwards no graph is known, and any stream may be
+    // capturing.
+    void forget() noexcept;
+
     void instantiated(CUgraph graph, CUgraphExec executable);
     [[nodiscard]] CapturedGraph graph_of(CUgraphExec executable);
     // The events that the graph records each time it runs, as far as captures say.

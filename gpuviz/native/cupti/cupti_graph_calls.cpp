@@ -46,7 +46,7 @@ void CuptiTracer::on_graph_records(const CuptiCall& call, const CUpti_CallbackDa
     for (const std::uint64_t event : events) {
         waits_.recorded(event, {.owner = {used.context, used.device},
                                 .stream = used.id,
-                                .correlation = data.correlationId});
+                                .correlation = records_.correlation_of(data.correlationId)});
     }
 }
 
@@ -74,7 +74,7 @@ void CuptiTracer::on_captured_call(const CuptiCall& call, const CUpti_CallbackDa
     record::ActivityLog& log = session_.log();
     const bool is_kernel = kind == GraphCallKind::kernel;
     log.graph_calls.append(
-        {.correlation = data.correlationId,
+        {.correlation = records_.correlation_of(data.correlationId),
          .kind = kind,
          .name = is_kernel ? log.strings.intern_symbol(data.symbolName) : 0,
          .stream = stream,
@@ -90,7 +90,7 @@ void CuptiTracer::on_graph_launch(const CUpti_CallbackData& data, CUstream strea
     if (captures_.is_any_open() && captures_.captured(stream, false) != 0) {
         return;
     }
-    session_.log().graph_calls.append({.correlation = data.correlationId,
+    session_.log().graph_calls.append({.correlation = records_.correlation_of(data.correlationId),
                                        .kind = record::GraphCallKind::launch,
                                        .name = 0,
                                        .stream = stream_id,

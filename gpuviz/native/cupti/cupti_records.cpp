@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cupti/cupti_parameters.hpp"
+
 namespace gpuviz::cupti {
 
 using record::ActivityKind;
@@ -136,7 +138,7 @@ ActivityRow CuptiRecords::row_of(const Record& record, ActivityKind kind) {
             .device = std::int16_t(device),
             .context = record.contextId,
             .stream = stream(device, record.streamId),
-            .correlation = record.correlationId,
+            .correlation = correlation_of(record.correlationId),
             .bytes = 0,
             .copy_kind = CopyKind::none,
             .source = MemoryKind::none,
@@ -209,6 +211,7 @@ void CuptiRecords::memset(const CUpti_ActivityMemset4& record) {
 }
 
 void CuptiRecords::append(const ActivityRow& row) {
+    raise(last_ended_, row.correlation);
     if (row.graph == 0 || graph_nodes_) {
         log_.activities.append(row);
         return;
@@ -240,7 +243,7 @@ void CuptiRecords::memory(const CUpti_ActivityMemory4& record) {
          .bytes = std::int64_t(record.bytes),
          .device = std::int16_t(device),
          .stream = record.isAsync != 0 ? stream(device, record.streamId) : 0,
-         .correlation = record.correlationId,
+         .correlation = correlation_of(record.correlationId),
          .source = log_.strings.intern(source)});
 }
 
@@ -250,7 +253,7 @@ void CuptiRecords::overhead(const CUpti_ActivityOverhead3& record) {
                            .end = log_.since_start(std::int64_t(record.end)),
                            .kind = overhead_kind(std::uint32_t(record.overheadKind)),
                            .thread = is_thread ? record.objectId.pt.threadId : 0,
-                           .correlation = record.correlationId});
+                           .correlation = correlation_of(record.correlationId)});
 }
 
 void CuptiRecords::jit(const CUpti_ActivityJit2& record) {
@@ -260,7 +263,7 @@ void CuptiRecords::jit(const CUpti_ActivityJit2& record) {
          .end = log_.since_start(std::int64_t(record.end)),
          .kind = is_compilation ? OverheadKind::jit_compile : OverheadKind::jit_load_cached,
          .thread = record.threadId,
-         .correlation = record.correlationId});
+         .correlation = correlation_of(record.correlationId)});
 }
 
 std::uint32_t CuptiRecords::stream(int device, std::uint32_t stream_id) {

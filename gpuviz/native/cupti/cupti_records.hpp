@@ -2,6 +2,7 @@
 
 #include <cupti.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -28,6 +29,14 @@ class CuptiRecords {
     // To be called after the last record.
     void finish();
 
+    // CUPTI numbers calls anew with each attachment; they continue after this id.
+    void number_calls_after(std::uint32_t correlation) noexcept { before_ = correlation; }
+    [[nodiscard]] std::uint32_t correlation_of(std::uint32_t id) const noexcept {
+        return id == 0 ? 0 : id + before_.load(std::memory_order_relaxed);
+    }
+    // The highest id of a call whose work has ended.
+    [[nodiscard]] std::uint32_t last_ended() const noexcept { return last_ended_.load(); }
+
   private:
     void kernel(const CUpti_ActivityKernel9& record);
     template <typename Record>
@@ -47,6 +56,8 @@ class CuptiRecords {
     const CuptiLibrary& library_;
     record::ActivityLog& log_;
     bool graph_nodes_;
+    std::atomic<std::uint32_t> before_{0};
+    std::atomic<std::uint32_t> last_ended_{0};
     std::mutex graphs_mutex_;  // guards graphs_
     GraphLaunches graphs_;
 };

@@ -29,6 +29,7 @@ std::uint64_t handle_of(CUstream stream) {
 CuptiStreams::CuptiStreams(const CuptiLibrary& library, record::ActivityLog& log)
     : library_(library), log_(log), number_(next_number()) {
     if (void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) {
+        get_id_ = reinterpret_cast<decltype(get_id_)>(dlsym(driver, "cuStreamGetId"));
         get_flags_ = reinterpret_cast<decltype(get_flags_)>(dlsym(driver, "cuStreamGetFlags"));
         get_priority_ =
             reinterpret_cast<decltype(get_priority_)>(dlsym(driver, "cuStreamGetPriority"));
@@ -49,11 +50,24 @@ void CuptiStreams::destroyed(int device, CUstream stream) {
             device = found->second.device;
             with_handle_.erase(found);
         }
-        std::erase_if(known_, [&](const auto& each) { return std::get<1>(each.first) == stream; });
+        const auto is_stream = [&](const auto& each) { return std::get<1>(each.first) == stream; };
+        std::erase_if(known_, is_stream);
+        std::erase_if(rows_, is_stream);
+        std::erase_if(before_, is_stream);
         ++version_;
     }
     log_.streams.destroyed(device, reinterpret_cast<std::uint64_t>(stream),
                            log_.since_start(record::now_ns()));
+}
+
+void CuptiStreams::forget() {
+    const std::lock_guard lock(mutex_);
+    rows_.merge(before_);  // what was not used since
+    before_ = std::exchange(rows_, {});
+    known_.clear();
+    with_handle_.clear();
+    log_.streams.forget_tracer_ids();
+    ++version_;
 }
 
 // The legacy stream cannot capture, and would be refused an answer while others do.
@@ -79,20 +93,39 @@ CuptiStreams::Used CuptiStreams::describe(const Key& key, int device, std::int64
         return {};
     }
     if (!is_default && !is_per_thread) {
-        return known_[known] = describe_by_handle(context, device, stream, created);
+        return known_[known] = describe_by_handle(known, device, created);
     }
-    const std::uint32_t id = log_.streams.describe(
-        {.id = 0,
-         .device = device,
-         .handle = is_per_thread ? device::per_thread_stream(thread) : 0,
-         .tracer_id = tracer_id_of(context, nullptr, is_per_thread),
-         .kind = is_per_thread ? StreamKind::per_thread_default : StreamKind::default_stream,
-         .created = created});
+    const std::uint32_t id = row_of(
+        known, {.id = 0,
+                .device = device,
+                .handle = is_per_thread ? device::per_thread_stream(thread) : 0,
+                .tracer_id = tracer_id_of(context, nullptr, is_per_thread),
+                .kind = is_per_thread ? StreamKind::per_thread_default : StreamKind::default_stream,
+                .created = created});
     return known_[known] = {device, number_of(context), id};
 }
 
-CuptiStreams::Used CuptiStreams::describe_by_handle(CUcontext current, int device, CUstream stream,
+std::uint32_t CuptiStreams::row_of(const Known& known, const record::Stream& stream) {
+    const auto handle = std::get<1>(known);
+    unsigned long long lasting_id = 0;
+    if (handle != nullptr && get_id_ != nullptr) {
+        get_id_(handle, &lasting_id);
+    }
+    const auto before = stream.created == 0 ? before_.find(known) : before_.end();
+    if (before == before_.end() || before->second.second != lasting_id) {
+        const std::uint32_t row = log_.streams.describe(stream);
+        rows_[known] = {row, lasting_id};
+        return row;
+    }
+    const std::uint32_t row = before->second.first;
+    log_.streams.add_tracer_id(row, stream.device, stream.tracer_id);
+    rows_[known] = before->second;
+    return row;
+}
+
+CuptiStreams::Used CuptiStreams::describe_by_handle(const Known& key, int device,
                                                     std::int64_t created) {
+    const auto [current, stream, thread] = key;
     CUcontext own = current;
     std::uint32_t own_device = std::uint32_t(device);
     if (get_context_ != nullptr && get_context_(stream, &own) == CUDA_SUCCESS && own != current) {
@@ -115,7 +148,7 @@ CuptiStreams::Used CuptiStreams::describe_by_handle(CUcontext current, int devic
         if (get_priority_ != nullptr && get_priority_(stream, &priority) == CUDA_SUCCESS) {
             found.priority = priority;
         }
-        used = {found.device, number_of(own), log_.streams.describe(found)};
+        used = {found.device, number_of(own), row_of(key, found)};
         with_handle_[stream] = used;
     }
     if (own != current) {

@@ -48,9 +48,12 @@ class CuptiStreams {
     }
     void created(CUcontext context, int device, CUstream stream);
     void destroyed(int device, CUstream stream);
+    // CUPTI detaches: afterwards it numbers streams anew, and handles may denote other streams.
+    void forget();
 
   private:
     using Key = std::tuple<CUcontext, CUstream, bool>;
+    using Known = std::tuple<CUcontext, CUstream, std::uint32_t>;
     struct Use {  // the calling thread's last, which is usually repeated
         std::uint64_t owner = 0;
         std::uint64_t version = 0;
@@ -63,9 +66,10 @@ class CuptiStreams {
     // The stream, which is described now; without an id if it captures a graph: to ask about it
     // would end the capture.
     Used describe(const Key& key, int device, std::int64_t created);
+    // The row of a stream, also of one that was described before CUPTI detached.
+    [[nodiscard]] std::uint32_t row_of(const Known& known, const record::Stream& stream);
     // Describes a stream that has a handle, of which another device may be current.
-    [[nodiscard]] Used describe_by_handle(CUcontext current, int device, CUstream stream,
-                                          std::int64_t created);
+    [[nodiscard]] Used describe_by_handle(const Known& key, int device, std::int64_t created);
     // A stream that may not be described yet: then it is taken for one of the current context.
     [[nodiscard]] Used by_handle(const Key& key, Used current);
     [[nodiscard]] std::uint64_t tracer_id_of(CUcontext context, CUstream stream,
@@ -75,6 +79,7 @@ class CuptiStreams {
 
     const CuptiLibrary& library_;
     record::ActivityLog& log_;
+    CUresult (*get_id_)(CUstream, unsigned long long*) = nullptr;
     CUresult (*get_flags_)(CUstream, unsigned*) = nullptr;
     CUresult (*get_priority_)(CUstream, int*) = nullptr;
     CUresult (*get_context_)(CUstream, CUcontext*) = nullptr;
@@ -83,8 +88,12 @@ class CuptiStreams {
     std::atomic<std::uint64_t> version_{1};
     std::mutex mutex_;  // guards what follows
     // By current context and stream, with the thread, if it is its own.
-    std::map<std::tuple<CUcontext, CUstream, std::uint32_t>, Used> known_;
+    std::map<Known, Used> known_;
     std::map<CUstream, Used> with_handle_;  // those of known_ that have one
+    // A row, and the driver's id of its stream, which no other one ever has; 0: unknown.
+    using Row = std::pair<std::uint32_t, unsigned long long>;
+    std::map<Known, Row> rows_;    // those of known_
+    std::map<Known, Row> before_;  // those before CUPTI detached
 };
 
 }  // namespace gpuviz::cupti

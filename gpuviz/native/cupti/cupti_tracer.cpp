@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -16,6 +17,8 @@ namespace gpuviz::cupti {
 namespace {
 
 constexpr std::chrono::milliseconds kFlushInterval{50};
+constexpr std::chrono::milliseconds kLongestWait{1000};
+constexpr std::chrono::milliseconds kWaitInterval{5};
 
 std::uint64_t CUPTIAPI timestamp() { return std::uint64_t(record::now_ns()); }
 
@@ -36,6 +39,7 @@ CuptiTracer::CuptiTracer(std::shared_ptr<const CuptiLibrary> library, record::Se
 CuptiTracer::~CuptiTracer() { stop(); }
 
 void CuptiTracer::start() {
+    const std::int64_t began_ns = record::now_ns();
     subscribe();
     try {
         // Activities, allocator events and ranges use one clock. CUPTI of CUDA 13.4 supports a
@@ -46,8 +50,10 @@ void CuptiTracer::start() {
         buffers_.activate();
         enable_activities();
         enable_callbacks(true);
+        stopping_ = false;
         flusher_ = std::thread([this] { flush_until_stopped(); });
         pthread_setname_np(flusher_.native_handle(), "gpuviz-flush");
+        attach_ns_ += record::now_ns() - began_ns;
     } catch (...) {
         stop();
         throw;
@@ -58,6 +64,43 @@ void CuptiTracer::stop() noexcept {
     if (subscriber_ == nullptr) {
         return;
     }
+    end_flusher();
+    for (int device = 0; device < record::Session::max_devices; ++device) {
+        if (record::StreamCalls* const follower = session_.stream_calls(device)) {
+            follower->finish();
+        }
+    }
+    enable_callbacks(false);  // also so that our own wait is not recorded
+    forget_host_threads();
+    if (record::PinnedCopies* const copies = session_.pinned_copies()) {
+        copies->finish({record::now_ns(), {}});
+    }
+    synchronize_contexts();
+    detach();
+}
+
+std::int64_t CuptiTracer::pause() noexcept {
+    if (subscriber_ == nullptr) {
+        return record::now_ns();
+    }
+    end_flusher();
+    const std::int64_t paused_ns = record::now_ns();
+    enable_callbacks(false);
+    forget_host_threads();
+    await_work();
+    detach();
+    forget();
+    return paused_ns;
+}
+
+// What threads do after the last call that was seen is not between two calls.
+void CuptiTracer::forget_host_threads() noexcept {
+    if (record::HostSampler* const sampler = session_.host_sampler()) {
+        sampler->forget_threads();
+    }
+}
+
+void CuptiTracer::end_flusher() noexcept {
     if (flusher_.joinable()) {
         {
             const std::lock_guard lock(mutex_);
@@ -66,16 +109,10 @@ void CuptiTracer::stop() noexcept {
         wake_.notify_one();
         flusher_.join();
     }
-    for (int device = 0; device < record::Session::max_devices; ++device) {
-        if (record::StreamCalls* const follower = session_.stream_calls(device)) {
-            follower->finish();
-        }
-    }
-    enable_callbacks(false);  // also so that our own wait is not recorded
-    if (record::PinnedCopies* const copies = session_.pinned_copies()) {
-        copies->finish({record::now_ns(), {}});
-    }
-    synchronize_contexts();
+}
+
+void CuptiTracer::detach() noexcept {
+    const std::int64_t began_ns = record::now_ns();
     disable_activities();
     library_->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     library_->unsubscribe(std::exchange(subscriber_, nullptr));
@@ -86,6 +123,29 @@ void CuptiTracer::stop() noexcept {
     library_->finalize();
     buffers_.deactivate();
     records_.finish();
+    attach_ns_ += record::now_ns() - began_ns;
+}
+
+void CuptiTracer::await_work() noexcept {
+    const auto until = std::chrono::steady_clock::now() + kLongestWait;
+    while (records_.last_ended() < last_work_.load() && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(kWaitInterval);
+        flush();
+    }
+}
+
+void CuptiTracer::forget() noexcept {
+    try {
+        records_.number_calls_after(std::max(last_call_.load(), records_.last_ended()));
+        waits_.events().forget();
+        streams_.forget();
+        captures_.forget();
+        arguments_.forget_functions();
+        const std::lock_guard lock(devices_mutex_);
+        devices_.clear();
+    } catch (const std::exception&) {
+        session_.log().count_lost(1);
+    }
 }
 
 // Activities launched during the recording belong to it, so wait for them.

@@ -50,6 +50,10 @@ class CuptiTracer {
     // Waits until the GPU is idle and all its activities are in the log. Does nothing unless
     // started.
     void stop() noexcept;
+    // Detaches from the process, which then runs as if nobody recorded it, until start() is called
+    // again. Waits a second at most for the work that was launched before: the work of calls that
+    // have no activity may have been running. Returns when the last call can have been recorded.
+    std::int64_t pause() noexcept;
     // Adds completed activities to the log; a thread of the tracer also does this every 50 ms.
     void flush() noexcept;
 
@@ -60,6 +64,11 @@ class CuptiTracer {
     // any records mean that another tool took over CUPTI's buffers.
     [[nodiscard]] std::uint64_t launches() const noexcept { return launches_.load(); }
     [[nodiscard]] std::uint64_t records() const noexcept { return buffers_.records(); }
+    // The calls with a row in `api_calls`, and how long gpuviz worked in them, in ns.
+    [[nodiscard]] std::uint64_t calls() const noexcept { return recorded_calls_.load(); }
+    [[nodiscard]] std::int64_t own_ns() const noexcept { return own_ns_.load(); }
+    // How long CUPTI attached and detached, in ns.
+    [[nodiscard]] std::int64_t attach_ns() const noexcept { return attach_ns_.load(); }
     [[nodiscard]] bool reads_arguments() const noexcept { return arguments_.is_supported(); }
     [[nodiscard]] std::uint64_t unreadable_launches() const noexcept {
         return arguments_.unreadable();
@@ -114,6 +123,14 @@ class CuptiTracer {
     [[nodiscard]] int device_of(CUcontext context, std::uint32_t number);
 
     void subscribe();
+    void end_flusher() noexcept;
+    void forget_host_threads() noexcept;
+    // Ends CUPTI; everything that it has is in the log afterwards.
+    void detach() noexcept;
+    // Waits for the work that was launched, but not long.
+    void await_work() noexcept;
+    // Handles may denote other objects when calls are seen again.
+    void forget() noexcept;
     [[nodiscard]] std::string other_subscriber() const;
     void enable_callbacks(bool enable) noexcept;
     void enable_activities();
@@ -135,7 +152,12 @@ class CuptiTracer {
     std::vector<CUpti_ActivityKind> kinds_;               // enabled kinds
     CUpti_SubscriberHandle subscriber_ = nullptr;
     std::atomic<std::uint64_t> launches_{0};
-    std::atomic<int> inside_{0};  // running callbacks
+    std::atomic<std::uint64_t> recorded_calls_{0};
+    std::atomic<std::int64_t> own_ns_{0};
+    std::atomic<std::int64_t> attach_ns_{0};
+    std::atomic<std::uint32_t> last_call_{0};  // the highest correlation id
+    std::atomic<std::uint32_t> last_work_{0};  // of calls that enqueue work
+    std::atomic<int> inside_{0};               // running callbacks
 
     std::mutex devices_mutex_;
     std::unordered_map<CUcontext, int> devices_;

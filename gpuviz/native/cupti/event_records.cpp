@@ -34,6 +34,11 @@ void EventRecords::destroyed(std::uint64_t handle) noexcept {
     events_.erase(handle);
 }
 
+void EventRecords::forget() noexcept {
+    const std::lock_guard lock(mutex_);
+    events_.clear();
+}
+
 EventRecords::Event& EventRecords::event_of(std::uint64_t handle) {
     Event& event = events_[handle];
     if (event.last.event == 0) {

@@ -31,6 +31,8 @@ class EventRecords {
     void recorded_elsewhere(std::uint64_t handle);
     // The handle may denote another event from now on.
     void destroyed(std::uint64_t handle) noexcept;
+    // Calls are not seen for a while: afterwards all handles may denote other events.
+    void forget() noexcept;
 
   private:
     struct Event {

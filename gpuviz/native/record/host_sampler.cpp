@@ -28,6 +28,11 @@ constexpr std::int64_t longest_period_ns = 10'000'000;
 // Reading the thread's CPU time is a system call.
 constexpr std::int64_t cpu_period_ns = 100'000'000;
 
+std::uint64_t new_number() noexcept {
+    static std::atomic<std::uint64_t> numbers{0};
+    return ++numbers;
+}
+
 std::int64_t period_after(std::int64_t length_ns) noexcept {
     return std::clamp(length_ns / part_of_run, period_ns, longest_period_ns);
 }
@@ -52,10 +57,7 @@ HostSampler::OfThread& HostSampler::of_calling_thread() noexcept {
 
 HostSampler::HostSampler(StackWalker& walker, StackTable& stacks, std::size_t max_stacks,
                          ActivityLog& log)
-    : walker_(walker), stacks_(stacks), max_stacks_(max_stacks), log_(log) {
-    static std::atomic<std::uint64_t> numbers{0};
-    number_ = ++numbers;
-}
+    : walker_(walker), stacks_(stacks), max_stacks_(max_stacks), log_(log), number_(new_number()) {}
 
 HostSampler::~HostSampler() { stop(); }
 
@@ -116,16 +118,36 @@ HostSampler::Thread* HostSampler::add_calling_thread() noexcept {
         if (mine.thread) {
             mine.thread->has_ended = true;  // for the sampler before
         }
+        std::uint64_t number = 0;
         {
             const std::lock_guard lock(mutex_);
             threads_.push_back(thread);
+            number = number_;
         }
         mine.thread = std::move(thread);
-        mine.owner = number_;
+        mine.owner = number;
         wake_.notify_one();
         return mine.thread.get();
     } catch (const std::bad_alloc&) {
         return nullptr;
+    }
+}
+
+void HostSampler::forget_threads() noexcept {
+    const std::lock_guard lock(mutex_);
+    const std::lock_guard sampling(sampling_);
+    number_ = new_number();
+    const std::int64_t now = now_ns();
+    for (const auto& thread : threads_) {
+        remove(*thread, now);
+    }
+    threads_.clear();
+}
+
+void HostSampler::remove(Thread& thread, std::int64_t now) noexcept {
+    end_run(thread, now);
+    if (thread.file >= 0) {
+        close(thread.file);
     }
 }
 
@@ -158,10 +180,7 @@ void HostSampler::sample_until_stopped() {
                        [&] { return stopping_; });
     }
     for (const auto& thread : threads_) {
-        end_run(*thread, now_ns());
-        if (thread->file >= 0) {
-            close(thread->file);
-        }
+        remove(*thread, now_ns());
     }
     threads_.clear();
     cpu_ns_ = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -175,10 +194,7 @@ std::int64_t HostSampler::sample(std::int64_t now) {
             next_ns = std::min(next_ns, sample(*thread, now));
             return false;
         }
-        end_run(*thread, now);
-        if (thread->file >= 0) {
-            close(thread->file);
-        }
+        remove(*thread, now);
         return true;
     });
     return next_ns;

@@ -39,6 +39,9 @@ class HostSampler {
     void entered(std::int64_t time_ns) noexcept;
     void exited(std::int64_t time_ns, bool is_work) noexcept;
 
+    // Nobody reports calls from now on: no thread is sampled until it has launched again.
+    void forget_threads() noexcept;
+
     // Adds a row for a garbage collection that the calling thread has done.
     void collected(std::int64_t began_ns, std::int64_t ended_ns, std::uint32_t stack) noexcept;
 
@@ -70,13 +73,14 @@ class HostSampler {
     std::int64_t sample(Thread& thread, std::int64_t now_ns);
     [[nodiscard]] HostState state_of(Thread& thread, std::uint32_t& holder) noexcept;
     void end_run(Thread& thread, std::int64_t end_ns) noexcept;
+    void remove(Thread& thread, std::int64_t now_ns) noexcept;
     [[nodiscard]] Thread* add_calling_thread() noexcept;
 
     StackWalker& walker_;
     StackTable& stacks_;
     std::size_t max_stacks_;
     ActivityLog& log_;
-    std::uint64_t number_ = 0;  // among all objects of this class
+    std::atomic<std::uint64_t> number_;  // among all objects of this class; new when it forgets
     // Held while it samples, so that a fork leaves no lock of stacks and code held in the child.
     ForkSafeMutex sampling_{ForkSafeMutex::Level::device};
     std::mutex mutex_;  // guards the next three

@@ -26,6 +26,11 @@ void StreamTable::add_tracer_id(std::uint32_t id, int device, std::uint64_t trac
     by_tracer_id_.try_emplace({device, tracer_id}, id);
 }
 
+void StreamTable::forget_tracer_ids() {
+    const std::lock_guard lock(mutex_);
+    by_tracer_id_.clear();
+}
+
 std::uint32_t StreamTable::describe(const Stream& known) {
     const std::lock_guard lock(mutex_);
     Stream* row = nullptr;

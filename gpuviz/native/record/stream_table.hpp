@@ -39,6 +39,9 @@ class StreamTable {
     // Another id by which the tracer names a stream: where another device's context is current.
     void add_tracer_id(std::uint32_t id, int device, std::uint64_t tracer_id);
 
+    // The tracer will number all streams anew.
+    void forget_tracer_ids();
+
     // Merges known facts on a stream. `known.id` is ignored; `created` 0 means that it existed
     // before the recording.
     std::uint32_t describe(const Stream& known);

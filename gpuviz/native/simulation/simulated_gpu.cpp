@@ -31,6 +31,9 @@ void SimulatedGpu::detach(const Patience& patience) {
         return;
     }
     lock.unlock();
+    if (record::HostSampler* const sampler = session->host_sampler()) {
+        sampler->forget_threads();  // what follows the last call is not between two calls
+    }
     if (record::StreamCalls* const follower = session->stream_calls(device_)) {
         follower->finish();
     }
@@ -47,6 +50,25 @@ void SimulatedGpu::detach(const Patience& patience) {
     if (ended) {
         std::rethrow_exception(ended);
     }
+}
+
+void SimulatedGpu::pause() {
+    const std::lock_guard lock(mutex_);
+    catch_up();
+    if (record::HostSampler* const sampler = records_.host_sampler()) {
+        sampler->forget_threads();
+    }
+    records_.pause(true, streams_.all());
+}
+
+void SimulatedGpu::resume() {
+    const std::lock_guard lock(mutex_);
+    records_.pause(false, streams_.all());
+}
+
+std::uint64_t SimulatedGpu::recorded_calls() {
+    const std::lock_guard lock(mutex_);
+    return records_.calls();
 }
 
 void SimulatedGpu::set_clock_of(Session& session) {

@@ -65,6 +65,11 @@ class SimulatedGpu {
     // work; if the wait is interrupted, unfinished work is not recorded.
     void attach(record::Session& session, const SimulatedTracing& tracing = {});
     void detach(const Patience& patience = nullptr);
+    // Nothing is recorded while paused but the end of work that was launched before.
+    void pause();
+    void resume();
+    // Rows of `api_calls` since attach().
+    [[nodiscard]] std::uint64_t recorded_calls();
     // Ranges of the session have this GPU's times until stop_clock_of(), and then the last of them.
     void set_clock_of(record::Session& session);
     void stop_clock_of(record::Session& session);

@@ -27,10 +27,24 @@ void SimulatedRecords::attach(record::Session* session,
     begun_.clear();
     tracing_ = tracing;
     session_ = session;
+    is_paused_ = false;
+    calls_ = 0;
     ++recording_;
     if (session_ != nullptr) {
         for (auto& [handle, stream] : streams) {
             describe(stream, 0);
+        }
+    }
+}
+
+void SimulatedRecords::pause(bool is_paused, std::map<device::StreamHandle, GpuStream>& streams) {
+    is_paused_ = is_paused;
+    ++recording_;
+    if (is_recording()) {
+        for (auto& [handle, stream] : streams) {
+            if (stream.row == 0) {
+                describe(stream, 0);  // created meanwhile
+            }
         }
     }
 }
@@ -46,32 +60,32 @@ void SimulatedRecords::describe(GpuStream& stream, std::int64_t created) {
 }
 
 void SimulatedRecords::stream_created(GpuStream& stream, std::int64_t time_ns) {
-    if (session_ != nullptr) {
+    if (is_recording()) {
         describe(stream, session_->log().since_start(time_ns));
     }
 }
 
 void SimulatedRecords::stream_destroyed(const GpuStream& stream, std::int64_t time_ns) {
-    if (session_ != nullptr) {
+    if (is_recording()) {
         ActivityLog& log = session_->log();
         log.streams.destroyed(device_, stream.handle, log.since_start(time_ns));
     }
 }
 
 void SimulatedRecords::expect(GpuSchedule::Id work, const ActivityRow& row) {
-    if (session_ != nullptr) {
+    if (is_recording()) {
         expected_.emplace(work, row);
     }
 }
 
 void SimulatedRecords::expect(GpuSchedule::Id work, const SynchronizationRow& row) {
-    if (session_ != nullptr) {
+    if (is_recording()) {
         expected_.emplace(work, row);
     }
 }
 
 void SimulatedRecords::expect(GpuSchedule::Id first, GpuSchedule::Id last, const ActivityRow& row) {
-    if (session_ != nullptr) {
+    if (is_recording()) {
         last_of_.emplace(first, last);
         expected_.emplace(last, row);
     }
@@ -105,17 +119,18 @@ void SimulatedRecords::write(std::span<const GpuSchedule::Ended> ended) noexcept
 }
 
 void SimulatedRecords::call(std::string_view name, record::ApiCallRow row) noexcept {
-    if (session_ != nullptr && (tracing_.api_calls || (tracing_.launch_sites && !is_minor(name)))) {
+    if (is_recording() && (tracing_.api_calls || (tracing_.launch_sites && !is_minor(name)))) {
         ActivityLog& log = session_->log();
         row.time = log.since_start(row.time);
         row.end = log.since_start(row.end);
         row.name = log.strings.intern(name);
         log.api_calls.append(row);
+        ++calls_;
     }
 }
 
 void SimulatedRecords::synchronization(SynchronizationRow row) noexcept {
-    if (session_ != nullptr) {
+    if (is_recording()) {
         ActivityLog& log = session_->log();
         row.time = log.since_start(row.time);
         row.end = log.since_start(row.end);
@@ -124,7 +139,7 @@ void SimulatedRecords::synchronization(SynchronizationRow row) noexcept {
 }
 
 void SimulatedRecords::memory_operation(record::MemoryOperationRow row) noexcept {
-    if (session_ != nullptr) {
+    if (is_recording()) {
         ActivityLog& log = session_->log();
         row.time = log.since_start(row.time);
         log.memory_operations.append(row);
@@ -132,14 +147,14 @@ void SimulatedRecords::memory_operation(record::MemoryOperationRow row) noexcept
 }
 
 void SimulatedRecords::graph_call(const record::GraphCallRow& row) noexcept {
-    if (session_ != nullptr) {
+    if (is_recording()) {
         session_->log().graph_calls.append(row);
     }
 }
 
 void SimulatedRecords::touch(std::span<const GpuAccess> accesses, std::uint32_t correlation,
                              std::int64_t time_ns) {
-    record::BlockTouches* touches = session_ == nullptr ? nullptr : session_->touches();
+    record::BlockTouches* touches = is_recording() ? session_->touches() : nullptr;
     if (touches == nullptr) {
         return;
     }

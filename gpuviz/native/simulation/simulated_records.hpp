@@ -35,13 +35,18 @@ class SimulatedRecords {
     // Null ends the recording, and discards unfinished work.
     void attach(record::Session* session, std::map<device::StreamHandle, GpuStream>& streams,
                 const SimulatedTracing& tracing = {});
+    // While paused, only work that was launched before is written. What was begun before or while
+    // it is paused belongs to another recording().
+    void pause(bool is_paused, std::map<device::StreamHandle, GpuStream>& streams);
     [[nodiscard]] bool graph_nodes() const noexcept { return tracing_.graph_nodes; }
     [[nodiscard]] record::Session* session() const noexcept { return session_; }
     // Null if nobody samples the host.
     [[nodiscard]] record::HostSampler* host_sampler() const noexcept {
-        return session_ == nullptr ? nullptr : session_->host_sampler();
+        return is_recording() ? session_->host_sampler() : nullptr;
     }
-    // Changes with every attach().
+    // Rows of `api_calls` so far.
+    [[nodiscard]] std::uint64_t calls() const noexcept { return calls_; }
+    // Changes with every attach() and pause().
     [[nodiscard]] std::uint64_t recording() const noexcept { return recording_; }
 
     void stream_created(GpuStream& stream, std::int64_t time_ns);
@@ -70,9 +75,12 @@ class SimulatedRecords {
     using Row = std::variant<record::ActivityRow, record::SynchronizationRow>;
 
     void describe(GpuStream& stream, std::int64_t created);
+    [[nodiscard]] bool is_recording() const noexcept { return session_ != nullptr && !is_paused_; }
 
     int device_;
     SimulatedTracing tracing_;
+    bool is_paused_ = false;
+    std::uint64_t calls_ = 0;
     record::Session* session_ = nullptr;
     std::uint64_t recording_ = 0;
     std::unordered_map<GpuSchedule::Id, Row> expected_;

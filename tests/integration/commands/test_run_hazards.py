@@ -205,6 +205,8 @@ def test_a_signal_ends_a_judged_program_like_any_other(folder, sent):
         (["--poison", "--no-streams"], "--poison contradicts --no-streams."),
         (["--quarantine", "1MiB", "--observe"], "--quarantine contradicts --observe."),
         (["--shared-pool", "--observe"], "--shared-pool contradicts --observe."),
+        (["--budget", "2%", "--hazards"], "--budget contradicts --hazards."),
+        (["--budget", "2"], "--budget must be a percentage"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(folder, options, sentence):

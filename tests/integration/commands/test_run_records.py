@@ -126,6 +126,7 @@ def test_the_report_holds_the_recording(folder):
         ("--no-streams", "activities", 0),
         ("--no-launch-sites", "api_calls", 0),
         ("--no-launch-blocks", "launch_blocks", 0),
+        ("--budget=2%", "unrecorded_spans", 0),
         ("--quiet", "activities", 2),
     ],
 )

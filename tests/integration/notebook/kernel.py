@@ -40,7 +40,7 @@ class Kernel:
             if message["msg_type"] == "comm_msg":
                 # A thread's messages belong to the cell that started it.
                 state = message["content"]["data"].get("state", {})
-                outputs.widget_values.append(str(state.get("value", "")))
+                outputs.widget_values.append(str(state.get("numbers", "")))
             if message["parent_header"].get("msg_id") != message_id:
                 continue
             if self._add(outputs, message["msg_type"], message["content"]):

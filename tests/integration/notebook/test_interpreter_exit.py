@@ -43,13 +43,6 @@ VIEWS = {
         work()
     view = gpuviz.dashboard(recorder.recording)
     """,
-    "a dashboard with a chart": """
-    shared_control().start(device=gpu)
-    view = gpuviz.dashboard()
-    view._charts.opener.value = True
-    kept = work()
-    time.sleep(0.6)
-    """,
     "a dashboard that was closed": """
     shared_control().start(device=gpu)
     view = gpuviz.dashboard()
@@ -67,7 +60,7 @@ VIEWS = {
     "a dashboard whose timeline a page shows": """
     shared_control().start(device=gpu)
     view = gpuviz.dashboard()
-    browser = FakeBrowser(view._timeline)
+    browser = FakeBrowser(view)
     browser.show()
     kept = work()
     time.sleep(0.6)

@@ -13,16 +13,16 @@ import gpuviz, gpuviz.notebook.dashboard, gpuviz.notebook.timeline, ipywidgets
 from gpuviz.notebook.findings import Findings
 from gpuviz.simulation.gpu import SimulatedArray
 gpu = gpuviz.SimulatedGPU()
-KINDS = ("Dashboard", "Timeline", "Recorder", "Recording", "Charts", "SimulatedArray")
+KINDS = ("Dashboard", "Timeline", "Recorder", "Recording", "SimulatedArray")
 
 # To list an object that another thread is making would be an error there, so this one computes.
-Findings._tick = lambda self: self.comm is not None
+Findings._tick = lambda self: True
 
 def compute_findings():
     for each in list(ipywidgets.widgets.widget._instances.values()):
-        if isinstance(each, Findings):
-            each.request(at_once=True)
-            each.refresh_if_due()
+        if isinstance(each, gpuviz.notebook.dashboard.Dashboard):
+            each._findings.request(at_once=True)
+            each._findings.refresh_if_due()
 
 def left():
     compute_findings()

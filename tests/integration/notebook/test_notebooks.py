@@ -27,7 +27,9 @@ CLUSTER = "cluster"
 RECORDED_NOTEBOOKS = sorted(NOTEBOOKS.keys() - {KEPT_ALIVE, COMPARED, CLUSTER})
 # It records a program of several libraries, three times.
 ONE_POOL = "one_pool"
-WORKLOAD_NOTEBOOKS = sorted({*RECORDED_NOTEBOOKS} - {"tour", ONE_POOL})
+# It records a program of PyTorch, or loads its recording.
+TRAINING = "training"
+WORKLOAD_NOTEBOOKS = sorted({*RECORDED_NOTEBOOKS} - {"tour", ONE_POOL, TRAINING})
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 LARGEST_OUTPUT = 100_000
@@ -91,6 +93,21 @@ def test_one_pool_for_all_libraries_saves_what_their_caches_hold(saved):
     assert {line.split()[2] for line in lines} == {"torch", "cupy"}
     assert "12.0 KiB in use, 20 replays" in cell_with(notebook, "graph_pools()")
     assert "Numba compiled 1 kernel" in cell_with(notebook, ".findings()")
+
+
+def test_a_training_has_modules_backward_lines_categories_and_steps(saved):
+    notebook = saved(TRAINING).notebook
+    modules = cell_with(notebook, "recording.modules()").splitlines()
+    lines = cell_with(notebook, "recording.lines()").splitlines()
+
+    assert "recorded on an NVIDIA H100" in cell_with(notebook, "gpuviz.load(")
+    assert {line.split()[0] for line in modules[1:]} >= {"blocks.0.up", "head", "(none)"}
+    assert any(line.endswith("backward of h = self.up(self.norm(x)).relu()") for line in lines)
+    assert "activations" in cell_with(notebook, "other_facts(recording)")
+    assert len(cell_with(notebook, "recording.iterations()").splitlines()) == 4
+    assert cell_with(notebook, "gpuviz.leaks()") == (
+        "`loss = gpu.empty(4 << 20)` keeps 4.00 MiB more with each iteration, kept by losses\n"
+    )
 
 
 def test_a_cluster_is_one_recording_and_a_killed_worker_leaves_its_part(saved):
@@ -173,6 +190,7 @@ def test_nothing_of_a_recording_is_in_the_saved_state_of_the_widgets(saved, name
     state = saved(name).notebook.metadata.widgets[STATE]["state"]
     [timeline] = [model["state"] for model in state.values() if "_esm" in model["state"]]
     known = {"_anywidget_id", "_css", "_esm", "layout", "tabbable", "tooltip"}
+    known |= {"buttons", "message", "numbers", "held", "releases", "findings"}
 
     assert len(json.dumps(state)) <= LARGEST_STATE
     assert [model for model in state.values() if model.get("buffers")] == []

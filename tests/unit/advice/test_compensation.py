@@ -56,10 +56,13 @@ class Program:
         self.events = [gpu.Event() for _ in range(3)]
         self.array = gpu.empty(1 << 20)
 
-    def run(self, steps):
+    def run(self, steps, flush=None):
         for number, (kind, *arguments) in enumerate([*FIRST, *steps, ("wait",)]):
             if kind == "work":
                 self.gpu.work_on_host(arguments[0] * 1e-9)
+                continue
+            if kind == "flush":
+                flush(*arguments)
                 continue
             if kind not in WAITS:
                 self._cost(self.tracing_ns)
@@ -106,7 +109,10 @@ def recorded(steps, *, own_ns=0, tracing_ns=0, thread=None):
 
 def costly(steps, costs, thread=None):
     """Return a recording of a program that says what recording cost it."""
-    recording = recorded(steps, own_ns=OWN_NS, tracing_ns=TRACING_NS, thread=thread)
+    return as_costly(recorded(steps, own_ns=OWN_NS, tracing_ns=TRACING_NS, thread=thread), costs)
+
+
+def as_costly(recording, costs):
     calls = recording.tables["api_calls"]
     is_traced = np.array(["Synchronize" not in name for name in call_names(recording)])
     columns = {
@@ -176,6 +182,69 @@ def test_so_it_is_if_the_program_waits_for_another_thread_that_launches(steps):
 
 STEP = (("launch", 0, 4_000), ("launch", 0, 4_000), ("launch", 1, 4_000))
 LAUNCH_BOUND = (("launch", 0, 2_000), ("work", 9_000)) * 120
+
+
+flushes = st.tuples(st.just("flush"), durations)
+
+
+def flushed(steps):
+    """Return a recording of a program in whose thread CUPTI works for itself."""
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    program, spans = Program(gpu, own_ns=OWN_NS, tracing_ns=TRACING_NS), []
+
+    def flush(ns):
+        begin = gpu._native.now_ns
+        gpu.work_on_host(ns * 1e-9)
+        spans.append((begin, gpu._native.now_ns))
+
+    with gpuviz.record(device=gpu) as recorder:
+        program.run(steps, flush)
+    recording = recorder.recording
+    start = recording.manifest.start_monotonic_ns
+    thread = recording.tables["api_calls"]["thread"][0].as_py()
+    rows = [
+        {"time": a - start, "end": b - start, "kind": "buffer_flush", "thread": thread}
+        | {"correlation": 0}
+        for a, b in spans
+    ]
+    schema = recording.tables["overheads"].schema
+    tables = {**recording.tables, "overheads": pa.Table.from_pylist(rows, schema)}
+    return Recording(tables, recording.manifest)
+
+
+@examples(40)
+@given(st.lists(st.one_of(launches, launches, work, device_waits, flushes), max_size=30))
+def test_so_it_is_without_the_time_that_cupti_takes_for_itself(steps):
+    compensated = as_costly(flushed(steps), ALL_KNOWN).compensated()
+    expected = recorded([step for step in steps if step[0] != "flush"])
+
+    assert differences(compensated, expected) == dict.fromkeys(times(compensated), 0)
+
+
+def test_a_wait_for_the_gil_of_the_thread_that_stores_rows_is_a_cost():
+    recording = costly(LAUNCH_BOUND, ALL_KNOWN)
+    call = recording.tables["api_calls"].to_pylist()[10]
+    begin = call["end"] + OWN_NS
+    pump = call["thread"] + 1
+
+    def held(holder):
+        row = {"time": begin, "end": begin + 8_000, "thread": call["thread"], "stack": 0}
+        row |= {"state": "gil", "holder": holder, "samples": 1}
+        names = [{"id": pump, "name": "gpuviz-pump"}, {"id": pump + 1, "name": "other"}]
+        tables = dict(recording.tables)
+        for name, rows in (("host_samples", [row]), ("threads", names)):
+            tables[name] = pa.concat_tables(
+                [tables[name], pa.Table.from_pylist(rows, tables[name].schema)]
+            )
+        return Recording(tables, recording.manifest).recording_cost()
+
+    own, of_other, without = held(pump), held(pump + 1), recording.recording_cost()
+
+    assert of_other == without
+    # It is that long at most: a sample has an uncertain begin and end.
+    assert own.least_ns == without.least_ns - 8_000
+    assert own.most_ns == without.most_ns
+    assert own.least_ns <= own.compensated_ns <= own.most_ns
 
 
 def test_a_recording_that_does_not_know_its_costs_stays_as_it_is():

@@ -214,11 +214,11 @@ def test_pauses_in_few_rounds_of_a_step_are_not_the_programs_work(every, count):
     assert len(found(program, "R43")) == count
 
 
-def with_samples(recording, *, of_every=1, state="working", line=30, holder=""):
+def with_samples(recording, *, of_every=1, state="working", holder="", called_by=()):
     """Return a recording in which each gap between two calls was sampled, or one of several."""
     calls = sorted(recording.tables["api_calls"].to_pylist(), key=lambda call: call["time"])
     stack = max(recording.tables["stacks"]["id"].to_pylist()) + 1
-    frame = {"id": 1000, "name": "sort_all", "filename": "train.py", "line": line, "cell": 0}
+    frame = {"id": 1000, "name": "sort_all", "filename": "train.py", "line": 30, "cell": 0}
     frame |= {"source": "numpy.sort(values)", "installed": 0, "assigned": ""}
     frame |= {"context": "", "context_line": 0}
     gaps = [(before["end"], after["time"]) for before, after in itertools.pairwise(calls)]
@@ -227,10 +227,13 @@ def with_samples(recording, *, of_every=1, state="working", line=30, holder=""):
         | {"holder": 99, "samples": 1}
         for begin, end in [gap for gap in gaps if gap[1] - gap[0] > 250_000][::of_every]
     ]
-    unnamed = {"module": "", "phase": "", "forward_frame": 0}
+    unnamed = {"module": "", "phase": "", "forward_frame": 0, "differentiable": 0}
     added = {
-        "frames": [frame],
-        "stacks": [{"id": stack, "frames": [1000], "user_frame": 1000, **unnamed}],
+        "frames": [frame, *called_by],
+        "stacks": [
+            {"id": stack, "frames": [1000, *(each["id"] for each in called_by)], **unnamed}
+            | {"user_frame": 1000}
+        ],
         "host_samples": rows,
         "threads": [{"id": 99, "name": holder}] if holder else [],
     }
@@ -257,6 +260,25 @@ def test_the_line_that_was_sampled_is_blamed(state, what, advice):
     assert finding.title == f"The GPU is idle for 19.0 ms, 82 % of the time, while the host {what}."
     assert finding.change.startswith(advice)
     assert [line.source for line in finding.lines] == ["numpy.sort(values)"]
+
+
+@pytest.mark.parametrize("state", ["working", "waiting"])
+def test_a_data_loader_is_blamed_with_the_line_of_its_loop(state):
+    unknown = {"cell": 0, "installed": 0, "assigned": "", "context": "", "context_line": 0}
+    loader = {"id": 1001, "name": "_next_data", "line": 9, "source": "", **unknown}
+    loader["filename"] = "/env/lib/python3.12/site-packages/torch/utils/data/dataloader.py"
+    loop = {"id": 1002, "name": "train", "filename": "train.py", "line": 4, **unknown}
+    loop["source"] = "for x, y in loader:"
+    called_by = [loader | {"installed": 1}, loop]
+
+    recording = with_samples(timed(computes_between_chunks), state=state, called_by=called_by)
+    (finding,) = [each for each in findings(recording) if each.rule == "R43"]
+
+    assert finding.title.endswith(
+        "while the host is getting a batch of the data loader in `for x, y in loader:`."
+    )
+    assert "num_workers" in finding.change
+    assert [line.source for line in finding.lines] == ["for x, y in loader:"]
 
 
 def test_gaps_that_were_not_sampled_blame_no_line():

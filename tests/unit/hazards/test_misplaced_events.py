@@ -3,8 +3,9 @@
 import pytest
 
 import gpuviz
+from gpuviz.hazards.misplaced_events import event_name
+from gpuviz.hazards.suggestion import suggestion
 from gpuviz.present.text import hazards_text
-from tests.unit.recording.from_activities import rows_of
 
 BYTES = 1 << 20
 
@@ -84,7 +85,7 @@ def recorded(program):
 @pytest.mark.parametrize(
     ("program", "text"),
     [
-        (early, "before the first operation: record it on"),
+        (early, "is recorded too early in early"),
         (late, "only in late"),
         (on_own_stream, "whose work it does not need to wait for: record it on"),
         (on_idle_stream, "whose work it does not need to wait for: record it on"),
@@ -93,12 +94,76 @@ def recorded(program):
 def test_the_fix_says_what_is_wrong_with_the_event(program, text):
     recording = recorded(program)
     (hazard,) = (each for each in recording.hazards() if each.kind == "RAW")
-    record, wait = hazard.misplaced
 
     assert text in hazard.fix
-    assert record.startswith(program.__name__)
-    assert wait.startswith(program.__name__)
+    assert hazard.fix.startswith("Event event, " if hazard.misplaced.name else "The event that ")
+    assert hazard.misplaced.record.startswith(program.__name__)
+    assert hazard.misplaced.wait.startswith(program.__name__)
     assert "second_stream.wait_event" not in hazard.fix
+    # The names in the lines to move are those of another function.
+    assert suggestion(hazard) == ()
+
+
+@pytest.mark.parametrize("mistake", ["early", "late"])
+def test_the_line_that_is_in_the_wrong_place_is_moved(mistake):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    one, other = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+    array = gpu.empty(BYTES)
+    gpu.synchronize()
+    with gpuviz.record(device=gpu) as recorder:
+        if mistake == "early":
+            ready = one.record()
+        with one:
+            gpu.launch("produce", writes=[array], duration=1e-3)
+        if mistake == "late":
+            ready = one.record()
+        if mistake == "early":
+            other.wait_event(ready)
+        with other:
+            gpu.launch("consume", reads=[array], duration=1e-3)
+        if mistake == "late":
+            other.wait_event(ready)
+        gpu.synchronize()
+    lines = suggestion(recorder.recording.hazards()[0])
+
+    record, wait = "ready = one.record()", "other.wait_event(ready)"
+    produce = '  gpu.launch("produce", writes=[array], duration=1e-3)'
+    consume = '  gpu.launch("consume", reads=[array], duration=1e-3)'
+    expected = {
+        "early": (f"- {record}", produce, f"+ {record}"),
+        "late": (f"+ {wait}", consume, f"- {wait}"),
+    }
+    assert tuple(each for each in lines if not each.startswith("@@")) == expected[mistake]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("compute.wait_event(ready)", "ready"),
+        ("self.compute.wait_event(self.events[slot])", "self.events[slot]"),
+        ("ready.wait(compute)", "ready"),
+        ("compute.wait_event(copies.record())", ""),
+        ("compute.wait_stream(copies)", ""),
+    ],
+)
+def test_an_event_is_called_as_the_line_that_waits_calls_it(line, name):
+    assert event_name(line) == name
+
+
+def test_a_stream_without_a_variable_is_called_by_the_line_that_made_it():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    array = gpu.empty(BYTES)
+    with gpuviz.record(device=gpu) as recorder:
+        with gpu.Stream(non_blocking=True):
+            gpu.launch("fill", writes=[array], duration=1e-3)
+        with gpu.Stream(non_blocking=True):
+            gpu.launch("use", reads=[array], duration=1e-3)
+        gpu.synchronize()
+    (hazard,) = recorder.recording.hazards()
+
+    assert hazard.first.where.startswith(f"{hazard.first.stream} made in {hazard.first.made}")
+    assert hazard.first.made.startswith("test_a_stream_without_a_variable")
+    assert hazard.first.made != hazard.second.made
 
 
 @pytest.mark.parametrize("program", [without_event, with_another_event])
@@ -136,38 +201,6 @@ def test_a_ping_pong_with_one_event_recorded_too_early_is_one_report():
     assert len(findings) == 1
 
 
-def test_two_streams_that_share_the_work_area_of_a_plan_are_one_report_with_a_plan_for_each():
-    def two_ffts(pair):
-        pair.write()
-        pair.read()
-        pair.write()
-
-    recording = recorded(two_ffts)
-    frames = recording.tables["frames"].to_pylist()
-    stacks = recording.tables["stacks"].to_pylist()
-    plan = {"id": 1 + max(row["id"] for row in frames), "name": "_exec_fft", "cell": 0}
-    plan |= {"filename": "/x/site-packages/cupy/fft/_fft.py", "line": 9}
-    plan |= {"source": "plan = cufft.Plan1d(out_size, fft_type, batch, devices=devices)"}
-    for row in stacks:
-        row["frames"] = [plan["id"], *row["frames"]]
-    stacks.append({"id": 1 + max([0, *(row["id"] for row in stacks)]), "frames": [plan["id"]]})
-    events = recording.tables["memory_events"].to_pylist()
-    for row in events:
-        row["stack"] = stacks[-1]["id"]
-    tables = dict(recording.tables)
-    tables |= {
-        "frames": rows_of("frames", [*frames, plan]),
-        "stacks": rows_of("stacks", stacks),
-        "memory_events": rows_of("memory_events", events),
-    }
-    changed = type(recording)(tables, recording.manifest)
-    text = hazards_text(changed, changed.hazards())
-
-    assert {each.workspace for each in changed.hazards()} == {"the work area of an FFT plan"}
-    assert "the work area of an FFT plan used by two streams at once" in text
-    assert text.count("fix: CuPy caches one plan for each shape") == text.count("fix: ") == 1
-
-
 def test_the_same_line_twice_is_a_later_iteration():
     def loop(pair):
         streams = (pair.one, pair.other)
@@ -181,6 +214,8 @@ def test_the_same_line_twice_is_a_later_iteration():
 
     assert f"on {hazard.second.where}, a later iteration of {hazard.second.site}" in text
     assert f"before the next iteration of {hazard.second.site}" in hazard.fix
+    assert text.count("@@ ") == 1
+    assert "+ second_stream.wait_event(event)  # of the iteration before" in text
 
 
 @pytest.mark.parametrize("in_loop", [True, False])

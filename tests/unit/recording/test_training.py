@@ -19,7 +19,7 @@ from tests.unit.recording.from_activities import Timeline, rows_of
 from tests.unit.recording.from_events import rows_table
 
 # Made by tests/gpu/record_training.py on an H100 with torch 2.11.
-RECORDED = Path(__file__).parent / "training" / "layers.gpuviz"
+RECORDED = Path(gpuviz.__file__).parent / "commands" / "training" / "layers.gpuviz"
 
 LOADING, FORWARD, AGAIN, BACKWARD, STEP = range(1, 6)
 STACKS = [

@@ -53,11 +53,9 @@ def titles_of_text(text):
 
 
 def titles_of_dashboard(recording):
-    shown = Findings(lambda: recording)
-    shown.refresh_if_due()
-    html = shown.value
-    shown.close()
-    return titles(r'__saving">[^<]*</span>(.*?)</summary>', html)
+    shown = []
+    Findings(lambda: recording, shown.append).refresh_if_due()
+    return titles(r'__saving">[^<]*</span>(.*?)</summary>', shown[-1])
 
 
 def printed_by_command(path, capsys):

@@ -1,17 +1,14 @@
-"""The dashboard's buttons, numbers, charts and static output; the timeline is a stand-in."""
+"""The dashboard's buttons, numbers, findings and static output."""
 
 import re
-import sys
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import ipywidgets
 import pytest
 
 import gpuviz
-from gpuviz.notebook.charts import CHARTS
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.findings import Findings
 from gpuviz.notebook.panel import Panel
@@ -20,21 +17,6 @@ from gpuviz.recorder.recorder import Recorder
 
 MIB = 1 << 20
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
-
-
-class StandIn(ipywidgets.HTML):
-    """A stand-in for the timeline that stores its arguments."""
-
-    is_watched = True
-
-    def __init__(self, shown):
-        super().__init__()
-        self.shown = shown
-
-
-@pytest.fixture(autouse=True)
-def stand_in(monkeypatch):
-    monkeypatch.setattr("gpuviz.notebook.dashboard.Timeline", StandIn)
 
 
 @pytest.fixture
@@ -46,24 +28,29 @@ def dashboard(shell):
 
 
 def numbers(dashboard):
-    texts = re.findall(r'<span class="[^"]*">(.*?)</span>', dashboard._numbers.value)
+    texts = re.findall(r'<span class="[^"]*">(.*?)</span>', dashboard.numbers)
     found = zip(texts[::3], texts[1::3], texts[2::3], strict=True)
     return {name: (value, detail) for name, value, detail in found}
 
 
 def press(dashboard, name):
-    dashboard._buttons[name].click()
-    return dashboard._message.value
+    page_says(dashboard, press=name)
+    return dashboard.message
+
+
+def page_says(dashboard, **content):
+    """Handle a message as if a page had sent it."""
+    data = {"method": "custom", "content": content}
+    dashboard.comm.handle_msg({"content": {"data": data}, "buffers": []})
 
 
 def enabled(dashboard):
     """Return the buttons that act on a recording and can be pressed."""
-    buttons = dashboard._buttons.items()
-    return {name for name, button in buttons if not button.disabled and name != "Leaks"}
+    return {name for name, _, disabled in dashboard.buttons if not disabled and name != "Leaks"}
 
 
 def test_before_anything_is_recorded_there_is_only_start(dashboard):
-    assert "Nothing has been recorded yet" in dashboard._numbers.value
+    assert "Nothing has been recorded yet" in dashboard.numbers
     assert enabled(dashboard) == {"Start"}
 
 
@@ -72,7 +59,7 @@ def test_it_follows_the_recorder_that_the_magic_starts(shell, dashboard):
     shell.run(f"x = gpu.empty({3 * MIB}); y = gpu.empty({5 * MIB}); del y")
     dashboard.refresh()
 
-    assert dashboard._timeline.shown is Recorder.active()
+    assert dashboard._statistics_of is Recorder.active()
     assert enabled(dashboard) == {"Stop", "Clear", "Snapshot", "Report"}
     assert numbers(dashboard)["Allocated"] == ("3.00 MiB", "peak 8.00 MiB")
     assert numbers(dashboard)["Dropped events"] == ("0", "")
@@ -135,7 +122,7 @@ def test_a_dashboard_of_one_recorder_shows_that_one(shell):
         recording = enabled(dashboard)
     dashboard.refresh()
 
-    assert dashboard._timeline.shown is recorder
+    assert dashboard._statistics_of is recorder
     assert (recording, enabled(dashboard)) == (
         {"Stop", "Snapshot", "Report"},
         {"Snapshot", "Report"},
@@ -151,7 +138,7 @@ def test_a_recording_is_shown_with_its_numbers_and_can_only_be_saved(shell):
     shown = shell.run("%gpuviz start --simulated gpu")
     dashboard.refresh()
 
-    assert dashboard._timeline.shown is recorder.recording
+    assert dashboard._statistics_of.recording is recorder.recording
     assert enabled(dashboard) == {"Snapshot", "Report"}
     assert numbers(dashboard)["Allocated"] == ("3.00 MiB", "peak 3.00 MiB")
     assert numbers(dashboard)["GPU busy"][0] == "unknown"
@@ -164,40 +151,6 @@ def test_what_is_neither_recorder_nor_recording_is_named():
     sentence = "expected a Recorder or a Recording, got 'run.gpuviz'; gpuviz.load(path) makes"
     with pytest.raises(TypeError, match=re.escape(sentence)):
         gpuviz.dashboard("run.gpuviz")
-
-
-def test_the_charts_are_one_widget_that_is_made_when_asked_for(shell, dashboard):
-    shell.run("%gpuviz start --simulated gpu\nx = gpu.empty(1 << 20)\n%gpuviz stop")
-    charts = dashboard._charts
-    before = charts._widget
-    charts.opener.value = True
-    widget = charts._widget
-    titles = []
-    for name in CHARTS:
-        charts.choice.value = name
-        titles.append(widget.layout.title.text)
-    charts.opener.value = False
-
-    assert before is None
-    assert len(set(titles)) == len(CHARTS)
-    assert charts._widget is widget
-    assert charts.children == (charts.opener,)
-
-
-def test_without_plotly_the_charts_are_the_command_that_installs_it(dashboard, monkeypatch):
-    charts = dashboard._charts
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    charts.opener.value = True
-    [opener, message] = charts.children
-    monkeypatch.undo()
-    charts.opener.value = False
-    charts.opener.value = True
-
-    assert (opener, message.value) == (
-        charts.opener,
-        "plotly is not installed: `pip install &#39;plotly&gt;=5.20&#39;`.",
-    )
-    assert charts._widget in charts.children
 
 
 KEEPS = """
@@ -220,23 +173,23 @@ def wait_until(has_happened):
 
 
 def test_findings_follow_each_cell(shell, dashboard):
-    found = dashboard._findings
+    due = dashboard._findings
     shell.run("%gpuviz start --simulated gpu\nboard")
     shell.run("x = 1")
-    wait_until(lambda: not found._is_due)
-    assert found.value == ""
+    wait_until(lambda: not due._is_due)
+    assert dashboard.findings == ""
     shell.run("x = gpu.empty(1 << 20)\ndel x")
-    wait_until(lambda: "Nothing was found" in found.value)
+    wait_until(lambda: "Nothing was found" in dashboard.findings)
     shell.run(KEEPS)
-    wait_until(lambda: "is still allocated at the peak" in found.value)
-    first = re.search(r'__saving">([^<]*)</span>(.*?)</summary>', found.value)
+    wait_until(lambda: "is still allocated at the peak" in dashboard.findings)
+    first = re.search(r'__saving">([^<]*)</span>(.*?)</summary>', dashboard.findings)
 
     assert first[1] == "32.0 MiB"
     assert first[2] == (
         '32.0 MiB from <code class="gpuviz-code">image = gpu.empty(32 &lt;&lt; 20)</code> is still '
         "allocated at the peak, where nothing uses it any more."
     )
-    assert "Delete it" in found.value
+    assert "Delete it" in dashboard.findings
 
 
 def test_findings_of_a_finished_recording_are_shown(shell):
@@ -244,18 +197,17 @@ def test_findings_of_a_finished_recording_are_shown(shell):
     shell.run(KEEPS)
     shell.run("%gpuviz stop")
     dashboard = gpuviz.dashboard(shared_control().recording)
-    wait_until(lambda: "is still allocated at the peak" in dashboard._findings.value)
+    wait_until(lambda: "is still allocated at the peak" in dashboard.findings)
     dashboard.close()
 
 
 def test_the_iterations_stand_below_the_findings():
-    shown = Findings(lambda: gpuviz.load(RECORDINGS / "image_pipeline.gpuviz"))
+    shown = []
+    found = Findings(lambda: gpuviz.load(RECORDINGS / "image_pipeline.gpuviz"), shown.append)
 
-    shown.refresh_if_due()
+    found.refresh_if_due()
 
-    assert "<div>24 iterations: the same lines launch work again and again. The median" in (
-        shown.value
-    )
+    assert "<div>24 iterations: the same lines launch work again and again. The median" in shown[0]
 
 
 def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
@@ -265,7 +217,7 @@ def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
         duration_ns=1,
         iterations=lambda: SimpleNamespace(num_rows=0),
     )
-    shown = Findings(lambda: recording)
+    shown = Findings(lambda: recording, lambda _: None)
     monkeypatch.setattr("gpuviz.notebook.findings.conclusions", lambda _: computed.append(1) or ())
     monkeypatch.setattr("gpuviz.notebook.findings.unknown", lambda _: ())
     monkeypatch.setattr("gpuviz.notebook.findings.SHORT_S", -1.0)
@@ -405,32 +357,10 @@ def test_a_refresher_that_is_woken_calls_at_once():
     assert not refresher.is_running
 
 
-def test_a_chart_is_drawn_less_often_where_that_takes_long(shell, dashboard, monkeypatch):
-    shell.run("%gpuviz start --simulated gpu\nx = gpu.empty(1 << 20)\n%gpuviz stop")
-    charts = dashboard._charts
-    # Long after the charts may have been drawn in real time.
-    begin = time.monotonic() + 1000
-    now, drawn = [begin], []
-
-    def draw():
-        drawn.append(now[0] - begin)
-        now[0] += 0.5
-
-    monkeypatch.setattr(charts, "refresh", draw)
-    clock = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[0])
-    monkeypatch.setattr("gpuviz.notebook.charts.time", clock)
-    for second in range(0, 120, 10):
-        now[0] = max(now[0], begin + second)
-        charts.refresh_if_due()
-    charts.refresh_if_due(at_once=True)
-
-    assert drawn == pytest.approx([0, 60, 110])
-
-
 def test_the_numbers_of_the_dashboard_are_those_of_the_status_at_the_same_time(shell, dashboard):
     shell.run("%gpuviz start --simulated gpu")
     shell.run(f"x = gpu.empty({3 * MIB}); y = gpu.empty({5 * MIB}); del y")
-    dashboard._timeline.is_watched = True
+    page_says(dashboard, kind="show", viewer="page", since=-1)
     wait_for(lambda: dashboard._followed is Recorder.active())
     text = shell.run("%gpuviz status").stdout
     statistics = Recorder.active().statistics
@@ -456,26 +386,37 @@ def panel_state(shell):
 def test_the_dashboard_shows_what_keeps_memory_alive_and_lets_go_of_it(shell, dashboard):
     shell.names["gpu"] = gpu = gpuviz.SimulatedGPU(real_time=False)
     shell.names["weights"] = gpu.empty(64 * MIB)
-    kept_alive = dashboard._kept_alive
-    assert kept_alive._text.value == ""
+    assert dashboard.held == ""
 
     press(dashboard, "Leaks")
 
-    assert '<td style="text-align:left">weights</td>' in kept_alive._text.value
+    assert '<td style="text-align:left">weights</td>' in dashboard.held
     shell.names["weights"] = gpu.empty(256 * MIB)
-    kept_alive._buttons.children[0].click()
-    assert "weights is no longer what was listed" in kept_alive._text.value
+    page_says(dashboard, release=0)
+    assert "weights is no longer what was listed" in dashboard.held
     shell.names["weights"] = gpu.empty(64 * MIB)
     press(dashboard, "Leaks")
-    (button,) = [one for one in kept_alive._buttons.children if "weights" in one.description]
-    assert button.description == "Delete weights: 64.0 MiB"
-    button.click()
+    labels = [label for label, _ in dashboard.releases]
+    number = labels.index("Delete weights: 64.0 MiB")
+    offered = dashboard._kept_alive._offered[number]
+    page_says(dashboard, release=number)
     assert "weights" not in shell.names
     assert gpu.memory_stats()["allocated_bytes.all.current"] == 0
-    assert "Freed 64.0 MiB." in kept_alive._text.value
-    button.click()
-    assert "would free no memory" in kept_alive._text.value
-    thread = threading.Thread(target=kept_alive.search)
+    assert "Freed 64.0 MiB." in dashboard.held
+    dashboard._kept_alive._offered = (offered,)
+    dashboard._kept_alive.let_go(0)
+    assert "would free no memory" in dashboard.held
+    thread = threading.Thread(target=dashboard._kept_alive.search)
     thread.start()
     thread.join()
-    assert kept_alive._text.value == "Available when the cell has ended."
+    assert dashboard.held == "Available when the cell has ended."
+
+
+def test_what_no_button_offers_is_refused(dashboard, monkeypatch):
+    sent = []
+    monkeypatch.setattr(dashboard, "send", lambda content, **_: sent.append(content["kind"]))
+
+    for asked in ({"press": "Explode"}, {"press": 7}, {"release": 3}, {"release": "x"}):
+        page_says(dashboard, **asked)
+
+    assert sent == 4 * ["refused"]

@@ -1,7 +1,8 @@
-"""The variables that hold the streams of a program, from the lines that made them."""
+"""The lines that made the streams of a program, and the variables that hold them."""
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,22 @@ if TYPE_CHECKING:
 _CREATION = re.compile(r"cu(da)?StreamCreate")
 
 
+@dataclass(frozen=True, slots=True)
+class StreamOrigin:
+    """Where a stream comes from.
+
+    Attributes:
+        variable: The variable that the line which made it assigns to; empty if unknown.
+        site: The call site of that line.
+    """
+
+    variable: str
+    site: str
+
+
 @Once
-def stream_variables(recording: "RecordingData") -> dict[int, str]:
-    """Return the variable that the line which made each stream assigns to, by the stream's id.
+def stream_origins(recording: "RecordingData") -> dict[int, StreamOrigin]:
+    """Return where the streams that were made during a recording come from, by their ids.
 
     A line that assigns to several variables makes as many streams, in this order; of any other
     number it is not known which is which.
@@ -36,6 +50,7 @@ def stream_variables(recording: "RecordingData") -> dict[int, str]:
         for row in tables["frames"].to_pylist()
     }
     made: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    sites: dict[int, str] = {}
     of_program = (
         row for row in tables["streams"].to_pylist() if row["kind"] in ("blocking", "non_blocking")
     )
@@ -45,6 +60,8 @@ def stream_variables(recording: "RecordingData") -> dict[int, str]:
             stack = int(calls["stack"][int(rows[place])].as_py())
             line = lines.get(recording.call_stacks.user_frame_number(stack), ("",))
             made[line].append(stream["id"])
+            frame = recording.call_stacks.user_frame(stack)
+            sites[stream["id"]] = frame.site if frame else ""
     found: dict[int, str] = {}
     for (assigned, *_), streams in made.items():
         variables = [each for each in (assigned or "").split(", ") if each]
@@ -52,4 +69,4 @@ def stream_variables(recording: "RecordingData") -> dict[int, str]:
             variables *= len(streams)
         if len(variables) == len(streams):
             found |= dict(zip(streams, variables, strict=True))
-    return found
+    return {stream: StreamOrigin(found.get(stream, ""), site) for stream, site in sites.items()}

@@ -1,0 +1,62 @@
+import type { Scope } from "../base/scope.ts";
+import { actionButton, element } from "../view/dom.ts";
+import type { WidgetModel } from "./session.ts";
+
+type Button = readonly [label: string, title: string, isDisabled?: boolean];
+
+/** What the kernel writes beside the charts, in this order; its HTML has no text unescaped. */
+const TEXTS = ["numbers", "held", "findings"] as const;
+
+/** The buttons of a dashboard in its header, and what the kernel says below; nothing of a timeline. */
+export function dashboardParts(
+  scope: Scope,
+  header: HTMLElement,
+  model: WidgetModel,
+): readonly HTMLElement[] {
+  if (model.get("buttons") === undefined) {
+    return [];
+  }
+  const follow = (name: string, show: (shown: Scope) => void): void => {
+    const again = scope.follow(show);
+    const event = `change:${name}`;
+    model.on(event, again);
+    scope.defer(() => model.off(event, again));
+  };
+  const buttonsOf = (
+    place: HTMLElement,
+    name: string,
+    press: (button: Button, at: number) => void,
+  ): void =>
+    follow(name, (shown) => {
+      const buttons = (model.get(name) as readonly Button[]).map((each, at) => {
+        const [label, title, disabled = false] = each;
+        return Object.assign(
+          actionButton(shown, label, title, () => press(each, at)),
+          { disabled },
+        );
+      });
+      place.replaceChildren(...buttons);
+    });
+  const actions = element("div", "gpuviz-controls");
+  header.prepend(actions);
+  buttonsOf(actions, "buttons", ([name]) => model.send({ press: name }));
+  const message = element("p", "gpuviz-live__text", { role: "status" });
+  follow("message", () => {
+    message.textContent = String(model.get("message"));
+  });
+  const texts = TEXTS.map((name) => {
+    const place = element("div", "gpuviz-live__text");
+    const text = element("div", "");
+    place.append(text);
+    follow(name, () => {
+      text.innerHTML = String(model.get(name));
+    });
+    if (name === "held") {
+      const offers = element("div", "gpuviz-controls");
+      place.append(offers);
+      buttonsOf(offers, "releases", (_, release) => model.send({ release }));
+    }
+    return place;
+  });
+  return [message, ...texts];
+}

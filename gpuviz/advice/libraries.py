@@ -1,0 +1,22 @@
+"""The library that a program's arrays belong to, which decides what a finding advises."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuviz.data.codes import FRAMEWORKS
+from gpuviz.data.columns import codes
+
+if TYPE_CHECKING:
+    from gpuviz.data.recording_data import RecordingData
+
+_TORCH = FRAMEWORKS.index("torch")
+
+
+def is_of_torch(recording: "RecordingData") -> bool:
+    """Return whether most memory events with a known library are of torch."""
+    counts = np.bincount(
+        codes(recording.tables["memory_events"]["framework"], FRAMEWORKS).astype(np.int64),
+        minlength=len(FRAMEWORKS),
+    )
+    return bool(2 * counts[_TORCH] > counts[1:].sum())

@@ -1,0 +1,70 @@
+"""R51: autograd keeps activations of forward passes that no backward pass follows."""
+
+from typing import TYPE_CHECKING
+
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
+from gpuviz.quantities import format_bytes, format_counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RULES = (
+    Rule(
+        "R51",
+        "inference with gradients enabled",
+        "at least twice, activations that autograd recorded in at least three modules or lines are "
+        "freed at once, by no backward pass, and long after their last use; the saving frees each "
+        "after the line that last uses it",
+        "`torch.inference_mode()` or `torch.no_grad()`",
+    ),
+)
+
+_LEAST_PASSES = 2
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find forward passes whose graphs end without a backward pass.
+
+    Trigger: graphs that autograd recorded end, at least twice, without a backward pass; see
+    `gpuviz.advice.training.TrainingBlocks.ended_graphs`. Without gradients, each of their arrays
+    would have been freed in the forward pass. Graphs that stay from iteration to iteration are
+    R50's.
+
+    Saving: the decrease of the peak if each array were freed after the line that last uses it.
+    """
+    if device.training is None:
+        return
+    blocks, passes = device.training.ended_graphs
+    if passes < _LEAST_PASSES:
+        return
+    change = Change(blocks, device.begin[blocks], device.after_use[blocks])
+    saved = device.saving(change)
+    if saved:
+        yield _finding(device, change, passes, saved)
+
+
+def _finding(device: DeviceBlocks, change: Change, passes: int, saved: int) -> Finding:
+    at_peak = change.blocks[device.at_peak[change.blocks]]
+    size = format_bytes(int(device.size[at_peak].sum()))
+    return Finding(
+        rule="R51",
+        title=f"{size} of the peak are activations that autograd keeps, and no backward pass "
+        "follows.",
+        reason=(
+            f"{format_counted(passes, 'time', 'times')} the output of a forward pass was released "
+            "with its graph, and all that was saved for a backward pass with it: "
+            f"{format_counted(len(change.blocks), 'array')}."
+        ),
+        change=(
+            "Run forward passes that need no gradients under `torch.inference_mode()` or "
+            "`torch.no_grad()`: each array is then freed after its last use."
+        ),
+        certainty="likely",
+        device=device.device,
+        saved_bytes=saved,
+        lines=device.lines_of(at_peak),
+        evidence=device.evidence(at_peak),
+        lifetimes=change,
+    )

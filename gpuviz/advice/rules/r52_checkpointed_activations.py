@@ -1,0 +1,223 @@
+"""R52: activations are most of the peak, and could be computed again in the backward pass."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.training import ACTIVATION, BACKWARD, FORWARD, TrainingBlocks
+from gpuviz.analysis.launches import calls_of, durations, phases_of, stacks_of
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
+from gpuviz.quantities import format_bytes, format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R52",
+        "activations that checkpointing saves",
+        "at least half of the peak are activations that a backward pass frees, in numbered modules "
+        "of one list or sequence; checkpointing them in the best of a few groupings lowers the "
+        "peak by at least a fifth; the cost is the time of their forward kernels, once more",
+        "`torch.utils.checkpoint` for these modules",
+    ),
+)
+
+_KINDS = DICTIONARIES["activities", "kind"]
+_LEAST_OF_PEAK = 0.5
+_LEAST_SAVED = 0.2
+_FEWEST_MODULES = 2
+# The part of a module's path up to a number, such as `layers.3` of `layers.3.mlp.up`.
+_NUMBERED = re.compile(r"(?:^|.*?\.)\d+(?=\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Modules:
+    """Numbered modules of one list or sequence, in the order of the forward pass.
+
+    Attributes:
+        paths: Their paths.
+        of_block: For each block, the position of the module that allocated it; -1 if none did.
+    """
+
+    paths: list[str]
+    of_block: "NDArray[Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Modules in groups that are checkpointed.
+
+    Attributes:
+        modules: The modules.
+        length: How many are in a group.
+        change: The lifetimes of activations.
+        saved: By how many bytes that lowers the peak.
+    """
+
+    modules: _Modules
+    length: int
+    change: Change
+    saved: int
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find modules whose activations are worth being computed again.
+
+    Trigger: activations that a backward pass frees are at least half of the peak. Modules of which
+    the same path ends in different numbers are of one list or sequence; of several, the one with
+    most bytes counts.
+
+    Saving: the decrease of the peak if the activations of a group of these modules, without its
+    output, were freed when its forward pass ends, and allocated again before its first gradient.
+    Groups of one module, of the square root of their number, and of powers of two are tried. The
+    cost is the time of the group's kernels in the forward passes, once more. It is a trade:
+    ``possible``.
+    """
+    training = device.training
+    if training is None:
+        return
+    is_kept = (training.category == ACTIVATION) & (training.phase == FORWARD)
+    is_kept &= (training.freed_in == BACKWARD) & ~device.is_shared
+    at_peak = int(device.size[is_kept & device.at_peak].sum())
+    if at_peak < _LEAST_OF_PEAK * device.peak.bytes:
+        return
+    modules = _numbered_modules(device, training, is_kept & device.at_peak)
+    if len(modules.paths) < _FEWEST_MODULES:
+        return
+    tried = []
+    for length in _lengths(len(modules.paths)):
+        change = _checkpointed(device, training, modules, is_kept, length)
+        tried.append(_Groups(modules, length, change, device.saving(change)))
+    best = max(tried, key=lambda groups: (groups.saved, -groups.length))
+    if best.saved >= _LEAST_SAVED * device.peak.bytes:
+        yield _finding(device, best, at_peak)
+
+
+def _lengths(count: int) -> list[int]:
+    """Return numbers of modules that are checkpointed together."""
+    powers = [1 << power for power in range(count.bit_length()) if 2 << power <= count]
+    return sorted({1, round(count**0.5), *powers})
+
+
+def _numbered_modules(
+    device: DeviceBlocks, training: TrainingBlocks, chosen: "NDArray[Any]"
+) -> _Modules:
+    """Return the modules of the list or sequence in which most of the chosen bytes are."""
+    paths = [found[0] if (found := _NUMBERED.match(module)) else "" for module in training.modules]
+    sums: dict[str, int] = {}
+    for row in np.flatnonzero(chosen).tolist():
+        if paths[row]:
+            of_list = paths[row].rpartition(".")[0]
+            sums[of_list] = sums.get(of_list, 0) + int(device.size[row])
+    largest = max(sums, key=lambda each: sums[each], default=None)
+    positions: dict[str, int] = {}
+    order = np.flatnonzero(training.phase == FORWARD)
+    for row in order[np.argsort(device.begin[order], kind="stable")].tolist():
+        if paths[row] and paths[row].rpartition(".")[0] == largest:
+            positions.setdefault(paths[row], len(positions))
+    of_block = np.array([positions.get(path, -1) for path in paths], np.int64)
+    return _Modules(list(positions), of_block)
+
+
+def _checkpointed(
+    device: DeviceBlocks,
+    training: TrainingBlocks,
+    modules: _Modules,
+    is_kept: "NDArray[Any]",
+    length: int,
+) -> Change:
+    """Return the lifetimes of activations if groups of modules were checkpointed.
+
+    A group's output stays, because it is the input of the next one.
+    """
+    group = np.where(modules.of_block >= 0, modules.of_block // length, -1)
+    keys = group * (int(training.step.max()) + 1) + training.step
+    kept = np.flatnonzero(is_kept & (group >= 0))
+    kept = kept[np.lexsort((device.begin[kept], keys[kept]))]
+    runs, first = np.unique(keys[kept], return_index=True)
+    ends = np.append(first[1:], len(kept)) - 1
+    run = np.searchsorted(runs, keys[kept])
+    # The first gradient of a group, and the first free of what it saved.
+    again = np.minimum.reduceat(device.end[kept], first) if len(kept) else first
+    gradients = np.flatnonzero((training.phase == BACKWARD) & np.isin(keys, runs))
+    np.minimum.at(again, np.searchsorted(runs, keys[gradients]), device.begin[gradients])
+    is_output = np.zeros(len(kept), bool)
+    is_output[ends] = True
+    freed = kept[~is_output]
+    done = device.begin[kept[ends]][run][~is_output] + 1
+    before = again[run][~is_output] - 1
+    worth = before > done
+    freed, done, before = freed[worth], done[worth], before[worth]
+    return Change(
+        np.concatenate([freed, freed]),
+        np.concatenate([device.begin[freed], before]),
+        np.concatenate([done, device.end[freed]]),
+    )
+
+
+def _finding(device: DeviceBlocks, groups: _Groups, at_peak: int) -> Finding:
+    modules, length = groups.modules, groups.length
+    again_ns, steps = _forward_ns(device, modules), _steps(device)
+    step_ns = device.schedule.working_ns // steps
+    cost = format_duration(again_ns // steps)
+    first, last = modules.paths[0], modules.paths[-1]
+    named = f"`{first}` to `{last}`"
+    kept = "each of these modules" if length == 1 else f"groups of {length} of these modules"
+    blocks = np.unique(groups.change.blocks)
+    share = format_share(at_peak / device.peak.bytes)
+    return Finding(
+        rule="R52",
+        title=(
+            f"{format_bytes(at_peak)}, {share} of the peak, are activations; checkpointing {named} "
+            f"saves {format_bytes(groups.saved)} and takes {cost} more in each step."
+        ),
+        reason=(
+            f"Only the outputs of {kept} would stay until the backward pass, which computes "
+            f"the rest again. Their forward kernels take {cost} of a step of "
+            f"{format_duration(step_ns)}."
+        ),
+        change=(
+            "Call them through `torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)`"
+            if length == 1
+            else "Call the sequence through `torch.utils.checkpoint.checkpoint_sequential` with "
+            f"{-(-len(modules.paths) // length)} segments"
+        )
+        + ", if memory is worth the time.",
+        certainty="possible",
+        device=device.device,
+        saved_bytes=groups.saved,
+        lines=device.lines_of(blocks),
+        evidence=device.evidence(blocks),
+        lifetimes=groups.change,
+    )
+
+
+def _steps(device: DeviceBlocks) -> int:
+    training = device.training
+    assert training is not None  # noqa: S101 - see find
+    return max(int(training.step.max(initial=0)), 1)
+
+
+def _forward_ns(device: DeviceBlocks, modules: _Modules) -> int:
+    """Return how long the kernels of the modules took in all forward passes."""
+    recording = device.recording
+    activities = recording.tables["activities"]
+    chosen = codes(activities["kind"], _KINDS) == _KINDS.index("kernel")
+    chosen &= plain(activities["device"]) == device.device
+    calls = calls_of(recording.tables, plain(activities["correlation"])[chosen])
+    stacks = stacks_of(recording.tables, calls)
+    is_forward = phases_of(recording.tables, stacks) == FORWARD
+    module = recording.call_stacks.module
+    distinct, rows = np.unique(stacks, return_inverse=True)
+    within = tuple(f"{path}." for path in modules.paths)
+    is_of = np.array([f"{module(stack)}.".startswith(within) for stack in distinct.tolist()], bool)
+    return int(durations(activities)[chosen][is_forward & is_of[rows.ravel()]].sum())

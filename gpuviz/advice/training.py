@@ -1,0 +1,133 @@
+"""What the blocks of a training program are to autograd and to the steps of the training."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.analysis.categories import block_categories, freeing_stacks
+from gpuviz.analysis.launches import phases_of, values_of_stacks
+from gpuviz.data.codes import ACTIONS, CATEGORIES, PHASES
+from gpuviz.data.columns import codes, plain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.memory_changes import DeviceBlocks
+
+ACTIVATION, TEMPORARY, GRADIENT = map(CATEGORIES.index, ("activation", "temporary", "gradient"))
+FORWARD, BACKWARD, OPTIMIZER = map(PHASES.index, ("forward", "backward", "optimizer"))
+# One kept array in each iteration is a result, and no graph.
+_LEAST_PARTS = 2
+_LEAST_KEPT = 3
+_LEAST_ENDED = 3
+
+
+class TrainingBlocks:
+    """The blocks of a device with their categories and phases.
+
+    Args:
+        device: The blocks; those of a training program.
+
+    Attributes:
+        category: The position in ``CATEGORIES`` of each.
+        phase: The position in ``PHASES`` of what allocated each.
+        freed_in: The position in ``PHASES`` of what freed each; 0 if nothing did.
+        freed_by: The call stack that freed each; 0 if nothing did.
+    """
+
+    def __init__(self, device: "DeviceBlocks") -> None:
+        self._device = device
+        tables = device.recording.tables
+        blocks, categories = block_categories(device.recording)
+        self.category = categories[device.number]
+        self.phase = phases_of(tables, device.stack)
+        self.freed_by = freeing_stacks(device.recording, blocks)[device.number]
+        self.freed_in = phases_of(tables, self.freed_by)
+
+    @cached_property
+    def is_differentiable(self) -> "NDArray[Any]":
+        """Whether autograd recorded what allocated each block."""
+        values = values_of_stacks(
+            self._device.recording.tables, "differentiable", self._device.stack
+        )
+        found: NDArray[Any] = values == 1
+        return found
+
+    @cached_property
+    def modules(self) -> list[str]:
+        """The module that allocated each block; empty if it is unknown, or none."""
+        module = self._device.recording.call_stacks.module
+        return [module(stack) for stack in self._device.stack.tolist()]
+
+    @cached_property
+    def step(self) -> "NDArray[Any]":
+        """The number of the forward pass that each block was allocated in, or that came before it.
+
+        A forward pass begins where the first work of this phase follows work of another.
+        """
+        known = np.flatnonzero(self.phase > 0)
+        order = known[np.argsort(self._device.begin[known], kind="stable")]
+        is_forward = self.phase[order] == FORWARD
+        first = is_forward & ~np.append(False, is_forward[:-1])
+        begins = self._device.begin[order][first]
+        found: NDArray[Any] = np.searchsorted(begins, self._device.begin, side="right")
+        return found
+
+    @cached_property
+    def kept_graphs(self) -> "NDArray[Any]":
+        """The blocks that stay with the graphs of losses, in the order of their allocations."""
+        device = self._device
+        is_graph = (self.category == ACTIVATION) & self.is_differentiable
+        is_graph &= (self.freed_in != BACKWARD) & ~device.is_shared
+        found = [np.zeros(0, np.int64)]
+        for line in device.growing:
+            blocks = device.place[line.blocks]
+            of_graph = blocks[is_graph[blocks]]
+            if line.use == "unused" and 2 * len(of_graph) > len(blocks):
+                found.append(of_graph)
+        graphs = np.sort(np.concatenate(found))
+        # A stack with fewer is that of the last iteration, which still runs.
+        _, rows, count = np.unique(device.stack[graphs], return_inverse=True, return_counts=True)
+        is_kept = count >= _LEAST_KEPT
+        graphs = graphs[is_kept[rows]]
+        return graphs if int(is_kept.sum()) >= _LEAST_PARTS else graphs[:0]
+
+    @cached_property
+    def ended_graphs(self) -> "tuple[NDArray[Any], int]":
+        """The blocks of graphs that ended without a backward pass, and the number of graphs.
+
+        A graph ends with the last reference to its output, and frees all that it has saved: arrays
+        of several modules, one after the other in one call stack. Arrays of a single one may be
+        kept by the program itself.
+        """
+        device = self._device
+        is_saved = (self.category == ACTIVATION) & self.is_differentiable
+        is_saved &= device.is_freed & (self.freed_in != BACKWARD) & ~device.is_shared
+        is_saved[self.kept_graphs] = False
+        blocks = np.flatnonzero(is_saved & (self.freed_by != 0))
+        events = device.recording.tables["memory_events"]
+        is_allocation = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
+        allocated = np.cumsum(is_allocation & (plain(events["device"]) == device.device))
+        # Between two frees of a graph nothing is allocated.
+        before = allocated[device.used.blocks.free[device.number[blocks]]]
+        keys = np.stack([self.freed_by[blocks].astype(np.int64), before])
+        _, graph, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+        graph = graph.ravel()
+        parts = np.unique(np.stack([graph, device.stack[blocks].astype(np.int64)]), axis=1)[0]
+        is_graph = np.bincount(parts, minlength=len(count)) >= _LEAST_ENDED
+        return blocks[is_graph[graph]], int(is_graph.sum())
+
+    @cached_property
+    def is_held(self) -> "NDArray[Any]":
+        """Whether torch keeps each block itself, so that no variable of the program lets it go.
+
+        These are the activations of a graph of autograd, gradients, and temporary arrays of a
+        backward pass or of an optimizer.
+        """
+        held: NDArray[Any] = (self.category == ACTIVATION) & (self.freed_in == BACKWARD)
+        held |= self.category == GRADIENT
+        held |= (self.category == TEMPORARY) & np.isin(self.phase, (BACKWARD, OPTIMIZER))
+        held[self.kept_graphs] = True
+        held[self.ended_graphs[0]] = True
+        return held

@@ -1,0 +1,70 @@
+"""CUPTI that is attached repeatedly, against a library that counts as it does."""
+
+import ctypes
+from pathlib import Path
+
+import nvidia
+import pytest
+
+from gpuviz import _core
+from tests.native.compilation import COMPILER, run
+
+SOURCE = Path(__file__).parents[2] / "native" / "fake_cupti.cpp"
+
+
+@pytest.fixture(scope="module")
+def cupti(tmp_path_factory):
+    """Return the path of a CUPTI without a GPU."""
+    headers = max(each.parent for root in nvidia.__path__ for each in Path(root).rglob("cupti.h"))
+    library = tmp_path_factory.mktemp("cupti") / "libcupti.so.13"
+    run([COMPILER, "-std=c++20", "-shared", "-fPIC", f"-I{headers}", SOURCE, "-o", library])
+    return library
+
+
+def test_calls_and_streams_keep_their_ids_over_attachments(cupti):
+    launch = ctypes.CDLL(str(cupti)).fake_launch
+    session = _core.Session(stack_depth=0)
+    session.start()
+    tracer = _core.CuptiTracer(str(cupti), session, stacks=False)
+    tables = {"api_calls": [], "activities": []}
+    streams = []
+    for number in range(3):
+        tracer.start()
+        for _ in range(number + 1):
+            launch(0)
+        tracer.pause()
+        launch(0)  # nobody sees it
+        taken = session.take_tables(flush=True)
+        for name, correlations in tables.items():
+            correlations += [each for rows in taken[name] for each in rows["correlation"].tolist()]
+        streams += [each for rows in taken["activities"] for each in rows["stream"].tolist()]
+    tracer.start()
+    tracer.stop()
+    session.stop()
+
+    assert tables["api_calls"] == tables["activities"] == [1, 2, 3, 4, 5, 6]
+    assert streams == [streams[0]] * 6
+    assert [row[2] for row in session.streams()] == [0x5000]
+    assert (tracer.launches, tracer.calls, tracer.records) == (6, 6, 6)
+    assert ctypes.CDLL(str(cupti)).fake_attachments() == 4
+
+
+def test_work_that_does_not_end_delays_a_pause_but_not_for_long(cupti):
+    launch = ctypes.CDLL(str(cupti)).fake_launch
+    session = _core.Session(stack_depth=0)
+    session.start()
+    tracer = _core.CuptiTracer(str(cupti), session, stacks=False)
+    tracer.start()
+    launch(0)
+    launch(1)
+    paused_ns = tracer.pause()
+    tracer.start()
+    launch(0)
+    tracer.stop()
+    session.stop()
+    taken = session.take_tables(flush=True)
+
+    calls, work = (taken[name][0]["correlation"].tolist() for name in ("api_calls", "activities"))
+    assert (calls, work) == ([1, 2, 3], [1, 3])
+    assert session.start_ns < paused_ns
+    assert taken["api_calls"][0]["time"].tolist()[1] < paused_ns - session.start_ns

@@ -1,0 +1,44 @@
+"""What findings about copies advise of PyTorch's tensors."""
+
+import pyarrow as pa
+import pytest
+
+from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
+from tests.unit.advice import (
+    test_pageable_copies,
+    test_unhidden_transfer,
+    test_waits_for_earlier_work,
+)
+from tests.unit.advice.timed_programs import timed
+
+
+def of_torch(recording):
+    """Return the recording as if torch had allocated its memory."""
+    events = recording.tables["memory_events"]
+    column = events.schema.get_field_index("framework")
+    field = events.schema.field(column)
+    words = pa.array(["torch"] * events.num_rows).dictionary_encode()
+    changed = events.set_column(column, field, words.cast(field.type))
+    return Recording({**recording.tables, "memory_events": changed}, recording.manifest)
+
+
+@pytest.mark.parametrize(
+    ("program", "rule", "advice"),
+    [
+        (test_pageable_copies.pageable, "R17", "pin_memory=True"),
+        (test_waits_for_earlier_work.reads_a_scalar, "R18", "loss.detach()"),
+        (test_unhidden_transfer.on_one_stream, "R25", "torch.cuda.stream(side)"),
+    ],
+)
+def test_a_finding_says_what_to_do_with_the_library_of_the_arrays(program, rule, advice):
+    recording = timed(program)
+
+    changes = {
+        is_of_torch: [each.change for each in findings(of, small=True) if each.rule == rule]
+        for is_of_torch, of in ((False, recording), (True, of_torch(recording)))
+    }
+
+    assert all(advice in change for change in changes[True])
+    assert not any("torch" in change or "detach" in change for change in changes[False])
+    assert len(changes[True]) == len(changes[False]) > 0

@@ -1,0 +1,64 @@
+"""R51: inference with gradients enabled."""
+
+from gpuviz.advice.findings import findings
+from tests.unit.advice.training import MIB, Model, found, recorded, saved
+
+BATCHES = 4
+
+
+def serves(*, gradients):
+    """Return a program that asks a model for some results."""
+
+    def program(gpu):
+        model = Model(gpu)
+        x = gpu.empty(8 * MIB)
+        for _ in range(BATCHES):
+            gpu.launch("load", duration=1e-4, writes=[x])
+            output = model.forward(x, gradients=gradients)
+            gpu.launch("read", duration=1e-5, reads=[output.value])
+            del output
+
+    return program
+
+
+def trains(gpu):
+    model = Model(gpu)
+    x = gpu.empty(8 * MIB)
+    for _ in range(BATCHES):
+        gpu.launch("load", duration=1e-4, writes=[x])
+        model.backward(model.forward(x))
+
+
+def keeps_hidden_states(gpu):
+    model = Model(gpu)
+    x = gpu.empty(8 * MIB)
+    for _ in range(BATCHES):
+        gpu.launch("load", duration=1e-4, writes=[x])
+        states, state = [], x
+        for name in model.names:
+            state = model.forward(state, gradients=False, names=[name]).value
+            states.append(state)
+        del state
+        states.clear()
+
+
+def test_activations_of_inference_are_found_and_no_grad_saves_what_was_predicted():
+    before, after = serves(gradients=True), serves(gradients=False)
+    finding = findings(recorded(before))[0]
+
+    assert finding.rule == "R51"
+    assert finding.saved_bytes == saved(before, after) == 2 * 8 * MIB
+    assert finding.title == (
+        "32.0 MiB of the peak are activations that autograd keeps, and no backward pass follows."
+    )
+    assert finding.reason.startswith("4 times the output of a forward pass was released")
+    assert len(finding.lines) == 4
+    assert found(after, "R51") == []
+
+
+def test_activations_that_a_backward_pass_frees_are_needed():
+    assert found(trains, "R51") == []
+
+
+def test_states_that_the_program_keeps_itself_are_no_graph():
+    assert found(keeps_hidden_states, "R51") == []

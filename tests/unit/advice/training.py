@@ -1,0 +1,135 @@
+"""Training programs on a simulated GPU, recorded as torch's: with modules and phases."""
+
+import re
+from types import FunctionType
+
+import gpuviz
+from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
+from tests.unit.recording.from_activities import rows_of
+
+MIB = 1 << 20
+# The names of functions that stand for what torch does, and the part of a step that they are.
+_ROLE = re.compile(r"(forward|no_grad|backward|optimizer|parameter)(?: (.*))?$")
+_US = 1e-6
+
+
+def named(function, role):
+    """Return a function with another name in call stacks."""
+    code = function.__code__.replace(co_name=role, co_qualname=role)
+    return FunctionType(code, function.__globals__, role, function.__defaults__)
+
+
+def _allocate(gpu, size):
+    gpu.work_on_host(_US)
+    return gpu.empty(size)
+
+
+def _layer(gpu, x, weight, size):
+    y = _allocate(gpu, size)
+    gpu.launch("layer", duration=1e-4, reads=[x, weight], writes=[y])
+    return y
+
+
+def _gradient(gpu, saved, output, weight, gradient):
+    below = _allocate(gpu, saved.nbytes)
+    if gradient is None:
+        gradient = _allocate(gpu, weight.nbytes)
+    gpu.launch("gradient", duration=2e-4, reads=[saved, output, weight], writes=[below, gradient])
+    return below, gradient
+
+
+def _free(gpu, arrays):
+    gpu.work_on_host(_US)
+    arrays.clear()
+
+
+class Output:
+    """A result of a model; without gradients it has no graph.
+
+    The graph has the arrays that are saved for the backward pass, innermost last.
+    """
+
+    def __init__(self, value, graph):
+        self.value, self.graph = value, graph
+
+
+class Model:
+    """Layers, each with a weight of 1 MiB and an output of 8 MiB that its gradient needs."""
+
+    def __init__(self, gpu, names=("0", "1", "2", "3"), *, size=8 * MIB):
+        self.gpu, self.names, self.size = gpu, names, size
+        make = named(_allocate, "parameter")
+        self.weights = {name: make(gpu, MIB) for name in names}
+        self.gradients = dict.fromkeys(names)
+        self._forward = {name: named(_layer, f"forward {name}") for name in names}
+        self._no_grad = {name: named(_layer, f"no_grad {name}") for name in names}
+        self._backward = {name: named(_gradient, f"backward {name}") for name in names}
+        self._free = {name: named(_free, f"backward {name}") for name in names}
+
+    def forward(self, x, *, gradients=True, names=None):
+        graph = []
+        for name in names or self.names:
+            run = (self._forward if gradients else self._no_grad)[name]
+            y = run(self.gpu, x, self.weights[name], self.size)
+            if gradients:
+                graph.append([x, y])
+            x = y
+        return Output(x, graph)
+
+    def backward(self, output, names=None):
+        for name in reversed(names or self.names):
+            saved, result = output.graph.pop()
+            _, self.gradients[name] = self._backward[name](
+                self.gpu, saved, result, self.weights[name], self.gradients[name]
+            )
+            arrays = [saved, result]
+            del saved, result
+            if output.graph:
+                self._free[name](self.gpu, arrays)
+
+
+def recorded(program) -> Recording:
+    """Return the recording of a program that gets the GPU, as if torch had run it."""
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        program(gpu)
+        gpu.synchronize()
+    return as_torch(recorder.recording)
+
+
+def as_torch(recording: Recording) -> Recording:
+    """Return a recording with the modules and phases that the names of functions say."""
+    frames = {row["id"]: row for row in recording.tables["frames"].to_pylist()}
+    forward = {row["name"]: row["id"] for row in frames.values()}
+    stacks, parameters = [], set()
+    for row in recording.tables["stacks"].to_pylist():
+        roles = (_ROLE.match(frames[frame]["name"]) for frame in row["frames"] if frame)
+        role, module = next((found.groups() for found in roles if found), ("", ""))
+        if role == "parameter":
+            parameters.add(row["id"])
+        elif role:
+            row |= {
+                "phase": "forward" if role == "no_grad" else role,
+                "module": module or "",
+                "differentiable": int(role == "forward"),
+                "forward_frame": forward.get(f"forward {module}", 0) if role == "backward" else 0,
+            }
+        stacks.append(row)
+    tensors = [
+        {"time": row["time"], "address": row["address"], "category": "parameter"}
+        for row in recording.tables["memory_events"].to_pylist()
+        if row["stack"] in parameters and row["action"] == "alloc"
+    ]
+    changed = {"stacks": rows_of("stacks", stacks), "tensors": rows_of("tensors", tensors)}
+    return Recording({**recording.tables, **changed}, recording.manifest)
+
+
+def found(program, rule):
+    """Return the findings of a rule about a program, small ones too."""
+    return [each for each in findings(recorded(program), small=True) if each.rule == rule]
+
+
+def saved(before, after):
+    """Return by how many bytes the second program's peak is lower than the first's."""
+    return recorded(before).peak().bytes - recorded(after).peak().bytes

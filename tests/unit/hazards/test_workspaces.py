@@ -1,0 +1,104 @@
+"""Memory that a library uses each time, on two streams at once."""
+
+import gpuviz
+from gpuviz.present.text import hazards_text
+from tests.unit.hazards.test_misplaced_events import BYTES, recorded
+from tests.unit.recording.from_activities import rows_of
+
+INIT = "void init_curand<curand_pseudo_state<curandStateXORWOW> >(long, unsigned long, long)"
+DRAW = "void execute_dist<raw_functor, curand_pseudo_state<curandStateXORWOW>, int>(long, long)"
+
+
+def drawn_on_two_streams(*, generators):
+    """Return the recording of a program that draws numbers on two streams."""
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    streams = [gpu.Stream(non_blocking=True) for _ in range(2)]
+    with gpuviz.record(device=gpu) as recorder:
+        states = [gpu.empty(BYTES) for _ in range(generators)]
+        numbers = [gpu.empty(BYTES) for _ in range(2)]
+        for state in states:
+            gpu.launch(INIT, writes=[state], duration=1e-3)
+        gpu.synchronize()
+        for number, stream in enumerate(streams):
+            with stream:
+                state = states[number % generators]
+                gpu.launch(DRAW, reads=[state], writes=[state, numbers[number]], duration=1e-3)
+        gpu.synchronize()
+    return recorder.recording
+
+
+def test_a_random_generator_that_two_streams_draw_from_is_named():
+    recording = drawn_on_two_streams(generators=1)
+    found = recording.hazards()
+    merged = gpuviz.merge([recording, recording]).hazards()
+    text = hazards_text(recording, found)
+
+    assert {each.workspace for each in (*found, *merged)} == {"the state of a random generator"}
+    assert "the state of a random generator used by two streams at once" in text
+    assert "Let one stream wait for the other before it draws from the same generator." in text
+    assert "@@" not in text
+
+
+def test_a_generator_for_each_stream_is_no_hazard():
+    assert drawn_on_two_streams(generators=2).hazards() == ()
+
+
+def test_an_array_of_random_numbers_is_not_the_state():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    state, numbers = gpu.empty(BYTES), gpu.empty(BYTES)
+    draws, reads = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
+    with gpuviz.record(device=gpu) as recorder:
+        with draws:
+            gpu.launch(INIT, writes=[state], duration=1e-3)
+            gpu.launch(DRAW, reads=[state], writes=[state, numbers], duration=1e-3)
+        with reads:
+            gpu.launch("mean", reads=[numbers], duration=1e-3)
+        gpu.synchronize()
+
+    assert [each.workspace for each in recorder.recording.hazards()] == [""]
+
+
+def test_the_workspace_that_torch_names_is_a_library_s():
+    def two_products(pair):
+        pair.write()
+        pair.read()
+
+    recording = recorded(two_products)
+    first = recording.tables["memory_events"].slice(0, 1).to_pylist()[0]
+    row = {"time": first["time"], "address": first["address"], "category": "workspace"}
+    tables = {**recording.tables, "tensors": rows_of("tensors", [row])}
+    (hazard,) = type(recording)(tables, recording.manifest).hazards()
+
+    assert hazard.workspace == "the workspace of a library"
+
+
+def test_two_streams_that_share_the_work_area_of_a_plan_are_one_report_with_a_plan_for_each():
+    def two_ffts(pair):
+        pair.write()
+        pair.read()
+        pair.write()
+
+    recording = recorded(two_ffts)
+    frames = recording.tables["frames"].to_pylist()
+    stacks = recording.tables["stacks"].to_pylist()
+    plan = {"id": 1 + max(row["id"] for row in frames), "name": "_exec_fft", "cell": 0}
+    plan |= {"filename": "/x/site-packages/cupy/fft/_fft.py", "line": 9}
+    plan |= {"source": "plan = cufft.Plan1d(out_size, fft_type, batch, devices=devices)"}
+    for row in stacks:
+        row["frames"] = [plan["id"], *row["frames"]]
+    stacks.append({"id": 1 + max([0, *(row["id"] for row in stacks)]), "frames": [plan["id"]]})
+    events = recording.tables["memory_events"].to_pylist()
+    for row in events:
+        row["stack"] = stacks[-1]["id"]
+    tables = dict(recording.tables)
+    tables |= {
+        "frames": rows_of("frames", [*frames, plan]),
+        "stacks": rows_of("stacks", stacks),
+        "memory_events": rows_of("memory_events", events),
+    }
+    changed = type(recording)(tables, recording.manifest)
+    text = hazards_text(changed, changed.hazards())
+
+    assert {each.workspace for each in changed.hazards()} == {"the work area of an FFT plan"}
+    assert "the work area of an FFT plan used by two streams at once" in text
+    assert text.count("fix: CuPy caches one plan for each shape") == text.count("fix: ") == 1
