@@ -203,7 +203,7 @@ function nameColumn<Row>(
     return [nameOf(row), source, site].filter((text) => text !== "").join("\n");
   };
   return {
-    title: title.replace(/s$/, "").replace("Copie", "Copy"),
+    title: title.replace(/ies$/, "y").replace(/s$/, ""),
     hint: "A click shows the largest or longest of it",
     value: (pair) => textOf(rowOf(pair)),
     fill: (pair, cell, scope) => {
