@@ -159,8 +159,12 @@ def example(name: str) -> Finding:
         recording = gpuviz.load(RECORDINGS[name])
     elif name in RESERVING:
         recording = test_reserved_memory.recorded(RESERVING[name])
+    elif name in OTHERS:
+        recording = OTHERS[name]()
+    elif name in PROGRAMS:
+        recording = recorded(PROGRAMS[name])
     else:
-        recording = OTHERS[name]() if name in OTHERS else recorded(PROGRAMS[name])
+        raise LookupError(f"{name} has no example: add one to PROGRAMS in {__file__}")
     return next(each for each in recording.findings(small=True) if each.rule == name)
 
 

@@ -26,7 +26,7 @@ def table(name: str) -> str:
     if path.exists():
         found = json.loads(path.read_text(encoding="utf-8"))
         source = f"`{found['command']}` on {found['date']}: {found['machine']}."
-        return _drawn(source, ["", "measured", "bound"], _marked(found["rows"]))
+        return _drawn(source, ["what", "measured", "bound"], _marked(found["rows"]))
     found = json.loads(EARLIER.read_text(encoding="utf-8"))[name]
     command = f", `{found['command']}`" if found["command"] else ""
     source = f"{found['date']}{command}: {found['machine']}. Transcribed: the run was not saved."

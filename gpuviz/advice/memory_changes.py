@@ -178,6 +178,12 @@ class DeviceBlocks:
         return self._is_true
 
     @property
+    def peak_stack(self) -> int:
+        """The call stack of the allocation that reached the peak; 0 if unknown."""
+        at = self.begin == self.peak_place
+        return int(self.stack[at][0]) if at.any() else 0
+
+    @property
     def peak_line(self) -> tuple[str, str]:
         """The call site and the source line of the allocation that reached the peak."""
         at = np.flatnonzero(self.begin == self.peak_place)

@@ -17,15 +17,17 @@ from gpuviz.data.codes import HOST_STATES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.manifest import Manifest
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import schemas as tables_of_recordings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
 
 _CAUSES = WORDS["idle_gaps", "cause"]
 _HOST = _CAUSES.index("host")
@@ -193,6 +195,22 @@ def host_work_rows(recording: "RecordingData") -> pa.Table:
         }
         parts.append(pa.table(columns, schema=schemas()["host_work"]))
     return pa.concat_tables(parts)
+
+
+def newest_host_work(tables: "Mapping[str, pa.Table]", gaps: pa.Table) -> pa.Table:
+    """Return the table ``host_work`` of the newest rows of a recording in progress.
+
+    First use is not in it, because what ran before is not known.
+
+    Args:
+        tables: Their tables, of which those that are missing are empty.
+        gaps: Their ``idle_gaps``.
+    """
+    known = {name: schema.empty_table() for name, schema in tables_of_recordings().items()}
+    end = max((int(plain(gaps["end"]).max(initial=0)), 1))
+    part = RecordingData.of_checked({**known, **tables}, Manifest(window_end_ns=end))
+    derived.keep(part, {"idle_gaps": gaps})
+    return host_work_rows(part)
 
 
 def _host_work(recording: "RecordingData", device: int) -> HostWork:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.statistics import statistics
@@ -47,7 +48,8 @@ class Differences:
     def is_empty(self) -> bool:
         """Whether nothing differs."""
         tables = (self.waterfall, self.totals, self.kernels, self.settings, self.copies)
-        return not any(each.num_rows for each in (*tables, self.waits, self.idle))
+        others = (self.waits, self.idle, self.modules)
+        return not any(each.num_rows for each in (*tables, *others))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -127,6 +129,21 @@ class Differences:
             _by_size(rows, "change_ns"),
             {"name": "utf8", "status": "utf8"} | kinds | {"change_ns": "int64"},
         )
+
+    @cached_property
+    def modules(self) -> "pa.Table":
+        """Modules of a neural network whose memory at the peak or launches differ.
+
+        A module is known by its path, which stays the same when its lines are edited or moved. The
+        largest change of memory is first, then by path. Columns: ``module``, and the columns of
+        `Recording.modules` for both sides. Empty if neither recording has modules.
+        """
+        values = ("peak_bytes", "activation_bytes", "forward_ns", "backward_ns", "launches")
+        found = self._joined("modules", ("module",), values, ("peak_bytes", "launches"))
+        if not any(found["module"].to_pylist()):
+            return found.slice(0, 0)
+        change = plain(found["after_peak_bytes"]) - plain(found["before_peak_bytes"])
+        return found.take(np.argsort(-np.abs(change), kind="stable"))
 
     @cached_property
     def copies(self) -> "pa.Table":

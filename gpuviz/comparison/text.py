@@ -60,6 +60,7 @@ def _sections(found: "Differences", most: int) -> "Iterator[str]":
         "Totals": [_total(row) for row in found.totals.to_pylist()],
         "Peak of memory, by line": [_line(row) for row in found.waterfall.to_pylist()],
         "Kernels": [_kernel(row) for row in found.kernels.to_pylist()],
+        "Modules": [_module(row) for row in found.modules.to_pylist()],
         "Settings and versions": [
             f"{row['name']}: {row['before'] or 'unknown'} to {row['after'] or 'unknown'}"
             for row in found.settings.to_pylist()
@@ -87,6 +88,12 @@ def _line(row: dict[str, Any]) -> str:
     was = f" (was {named('', row['before_source'])})" if row["status"] == "edited" else ""
     change = signed(row["change"], "B")
     return f"{change:>12}  {row['status']:<7} {site}  {source}{was}".rstrip()
+
+
+def _module(row: dict[str, Any]) -> str:
+    change = signed(row["after_peak_bytes"] - row["before_peak_bytes"], "B")
+    launches = " to ".join(format_count(row[f"{side}_launches"]) for side in ("before", "after"))
+    return f"{change:>12}  {row['module'] or 'no module'}, {launches} launches"
 
 
 def _kernel(row: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 import warnings
+from types import ModuleType
 
 from gpuviz import _core
 from gpuviz.allocator.memory import SETTINGS_VARIABLE
@@ -14,9 +15,14 @@ from gpuviz.frameworks.shared_pool import import_library, shared_pool
 _VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _NATIVE = "backend:native"
 _GRAPH = (
-    "torch captures a CUDA graph on gpuviz's caching allocator, which keeps no memory for it: "
-    "others may get the memory that the graph writes to, and its results may be wrong. Use torch's "
-    "own allocator, without gpuviz.allocators.torch.install() or --shared-pool."
+    "torch cannot capture a CUDA graph on gpuviz's caching allocator, which keeps no memory for "
+    "it: others would get the memory that the graph writes to. Use torch's own allocator, without "
+    "gpuviz.allocators.torch.install() or --shared-pool."
+)
+_POOL = (
+    "torch allocates for a private pool on gpuviz's caching allocator, which has none for torch: "
+    "the memory comes from the shared pool. Use torch's own allocator for private pools, without "
+    "gpuviz.allocators.torch.install() or --shared-pool."
 )
 _TOO_LATE = (
     "torch has already used CUDA, and cannot change its allocator any more. Call "
@@ -34,7 +40,8 @@ def install() -> None:
 
     Call it before torch first uses CUDA. It holds until the process ends, and does nothing the
     second time. Warns with ``RuntimeWarning`` of torch's allocator settings, which lose their
-    effect, and later when torch captures a CUDA graph, which gets no memory of its own.
+    effect, and later when torch allocates for a private pool. From then on, torch cannot capture a
+    CUDA graph, which would get no memory of its own: that raises `InstallationError`.
 
     Raises:
         InstallationError: torch has already used CUDA, or ``PYTORCH_CUDA_ALLOC_CONF`` chooses
@@ -73,18 +80,31 @@ def _install() -> None:
         memory.change_current_allocator(allocator)
     except RuntimeError as error:
         raise InstallationError(_TOO_LATE) from error
+    _refuse_graphs(torch)
 
 
-def _warn_of_graph(_device: int, _first: int, _second: int, _filter: int | None) -> None:
-    """Called by torch when memory shall come from a private pool, as that of a graph."""
-    warnings.warn(_GRAPH, RuntimeWarning, stacklevel=2)
+def _refuse_graphs(torch: ModuleType) -> None:
+    """Let captures of graphs fail before they change the current stream."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise InstallationError(_GRAPH)
+
+    for kind, method in (("graph", "__enter__"), ("CUDAGraph", "capture_begin")):
+        owner = getattr(torch.cuda, kind, None)
+        if owner is not None:
+            setattr(owner, method, refuse)
+
+
+def _warn_of_pool(_device: int, _first: int, _second: int, _filter: int | None) -> None:
+    """Called by torch when memory shall come from a private pool."""
+    warnings.warn(_POOL, RuntimeWarning, stacklevel=2)
 
 
 # The device, both numbers of torch's pool by value, and a filter of streams by reference.
 _BeginPool = ctypes.CFUNCTYPE(
     None, ctypes.c_int, ctypes.c_ulonglong, ctypes.c_ulonglong, ctypes.c_void_p
 )
-_begin_pool = _BeginPool(_warn_of_graph)
+_begin_pool = _BeginPool(_warn_of_pool)
 
 
 def _check_backend() -> None:

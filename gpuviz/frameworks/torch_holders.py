@@ -72,8 +72,8 @@ def hidden_references(sizes: Mapping[int, int]) -> HiddenReferences:
     Args:
         sizes: The bytes of each block of memory, by address.
     """
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(getattr(torch, "_C", None), "_data_address"):
+    torch: Any = sys.modules.get("torch")
+    if not sizes or not hasattr(getattr(torch, "_C", None), "_data_address"):
         return HiddenReferences()
     search = _Search(torch, sizes)
     with torch._C.DisableTorchFunction():  # noqa: SLF001 - so that no class's own code runs

@@ -17,13 +17,31 @@ if TYPE_CHECKING:
 
 # What `Module.__call__` is.
 _CALL = "_wrapped_call_impl"
+# What torch wraps around a model, and where the model is in it.
+_WRAPPERS = {
+    "OptimizedModule": "_orig_mod",
+    "DistributedDataParallel": "module",
+    "DataParallel": "module",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module",
+}
+# Parts of paths that such wrappers add inside a model.
+_ADDED = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
+# What a compiler of torch makes of a module or function.
+_COMPILED = "GraphModule"
+
+
+def own_path(path: str) -> str:
+    """Return the path of a module or parameter without what wrappers of torch add to it."""
+    return ".".join(part for part in path.split(".") if part not in _ADDED)
 
 
 class ModuleNames:
     """The paths of modules by their number in a session's stacks, such as ``layer3.5.conv2``.
 
     A module outside the first model has the model's type before its path. The outermost one, which
-    has no path, is called by its type.
+    has no path, is called by its type. Wrappers of torch, such as those for several GPUs or of
+    `torch.compile`, are in no name, so that a model's modules are called alike with and without
+    them. What was compiled belongs to the module that was called.
 
     Args:
         session: The session; it keeps this until `end`.
@@ -73,21 +91,29 @@ class ModuleNames:
                 found = True
                 with self._lock:
                     self._name_model(called[-1])
-                    for module in called:
-                        self._set_name(module, type(module).__name__)
+                    outer = ""
+                    for module in reversed(called):
+                        kind = type(module).__name__
+                        self._set_name(module, outer if kind == _COMPILED and outer else kind)
+                        outer = self._names[self._watch(module)]
         return found
 
     def _name_model(self, model: Any) -> None:
+        wrapped = _wrapped(model)
+        if wrapped is not None:
+            self._name_model(wrapped)
+            self._set_name(model, self._names[self._watch(wrapped)])
+            return
         number = self._watch(model)
         if number not in self._names:
-            name, self._before[number] = self._new_model(type(model).__name__)
+            name, self._before[number] = self._new_model(_kind(type(model)))
             self._set_name(model, name)
             self._take_model(model, self._before[number])
         before = self._before.get(number, f"{self._names[number]}.")
         with suppress(Exception):  # whatever a program's module does
             for path, module in model.named_modules():
                 if path:
-                    self._set_name(module, f"{before}{path}")
+                    self._set_name(module, f"{before}{own_path(path)}")
 
     def _set_name(self, module: Any, name: str) -> None:
         number = self._watch(module)
@@ -114,3 +140,16 @@ class ModuleNames:
 
             self._watched[address] = weakref.ref(module, died)
         return number
+
+
+def _wrapped(model: Any) -> Any:
+    """Return the module that a wrapper of torch is around; None if it is no wrapper."""
+    parts = vars(model).get("_modules")
+    place = _WRAPPERS.get(type(model).__name__, "")
+    return parts.get(place) if type(parts) is dict else None
+
+
+def _kind(kind: type) -> str:
+    """Return the name of a module's class, as it was before its parameters were sharded."""
+    own = [each.__name__ for each in kind.__mro__]
+    return own[2] if own[1:2] == ["FSDPModule"] else own[0]

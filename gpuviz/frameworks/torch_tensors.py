@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.data.codes import CATEGORIES
+from gpuviz.frameworks.torch_modules import own_path
 
 if TYPE_CHECKING:
     from gpuviz import _core
@@ -77,7 +78,7 @@ class TensorCategories:
         self._models.append(weakref.ref(model))
         with suppress(Exception):
             for path, parameter in model.named_parameters():
-                self._names[id(parameter)] = weakref.ref(parameter), f"{before}{path}"
+                self._names[id(parameter)] = weakref.ref(parameter), f"{before}{own_path(path)}"
         self._send_model(model)
 
     def _send_model(self, model: Any) -> None:

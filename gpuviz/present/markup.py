@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -74,11 +75,10 @@ def page(template: str, **values: Any) -> tuple[str, str]:
         template: The name of a file in ``templates``.
         values: The texts, and the pieces that are marked as HTML.
     """
-    environment = _environment()
-    source, _, _ = environment.loader.get_source(environment, template)  # type: ignore[union-attr] # there is one
-    before, _, after = source.partition("{{ recording }}")
-    halves = (environment.from_string(half).render(values) for half in (before, after))
-    return next(halves), next(halves)
+    place = token_hex()
+    text = _environment().get_template(template).render(values, recording=place)
+    before, _, after = text.partition(place)
+    return before, after
 
 
 @cache
@@ -133,8 +133,3 @@ def inline_table(
 ) -> Markup:
     """Return a table for a notebook, with a style for each column."""
     return part("table", headings, list(map(tuple, rows)), styles)
-
-
-def items(parts: Iterable[str], css_class: str) -> Markup:
-    """Return an HTML list; empty without parts."""
-    return part("items", list(parts), css_class)

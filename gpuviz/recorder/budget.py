@@ -4,7 +4,7 @@ import re
 import threading
 from typing import TYPE_CHECKING
 
-from gpuviz.quantities import format_counted, format_duration, format_share
+from gpuviz.quantities import format_counted, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,14 +122,16 @@ class BudgetTracing:
                 self._change_if_due(now_ns)
 
     def _change_if_due(self, now_ns: int) -> None:
-        if not self._windows.is_due(now_ns, self._tracer.cost_ns):
+        cost_ns = self._tracer.cost_ns
+        if not self._windows.is_due(now_ns, cost_ns):
             return
         if self._is_paused:
             began_ns = self._tracer.resume()
             if began_ns is None:
                 return  # another tool has CUPTI now
             self._spans[-1] = (self._spans[-1][0], began_ns)
-            self._windows.begin(now_ns, self._tracer.cost_ns)
+            # That it began is a part of what it costs.
+            self._windows.begin(now_ns, cost_ns)
         else:
             ended_ns = self._tracer.pause()
             self._spans.append((ended_ns, -1))
@@ -164,7 +166,7 @@ class BudgetTracing:
         windows = len(self._spans) + (self._spans[-1][1] >= 0)
         recorded = format_duration(duration_ns - off_ns)
         sentence = (
-            f"To cost at most {format_share(self._share)} of the time, streams were recorded in "
+            f"To cost at most {_PERCENT * self._share:g} % of the time, streams were recorded in "
             f"{format_counted(windows, 'window')}, together {recorded} of "
             f"{format_duration(duration_ns)}. What the GPU did in between is unknown; memory is "
             "complete."

@@ -278,6 +278,8 @@ def _outermost_of_user(codes: Sequence[_Code]) -> int:
     hosts = [i for i, code in enumerate(codes) if code.is_command]
     codes = codes[: hosts[0]] if hosts else codes
     modules = [i for i, code in enumerate(codes) if code.is_module]
+    if hosts and not modules and all(is_installed(code.filename) for code in codes):
+        return -1  # the command itself calls Python or a package
     # Use the innermost cell: a cell magic runs its body as a cell within the cell.
     for i in modules:
         if codes[i].cell:

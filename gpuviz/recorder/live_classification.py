@@ -9,11 +9,13 @@ import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.classification import classify, derive, table_of
+from gpuviz.analysis.host_work import newest_host_work
 from gpuviz.analysis.row_facts import event_columns, times_of_accesses
-from gpuviz.data.columns import plain, rows_at
+from gpuviz.data.arrays import batch_of
+from gpuviz.data.columns import codes, plain, rows_at
 from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.derived import schemas as derived_schemas
-from gpuviz.data.tables import schemas
+from gpuviz.data.tables import DICTIONARIES, schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -36,6 +38,9 @@ _TAILS = ("activities", "api_calls", "synchronizations")
 # Tables of which all rows are kept, and those of which the rows since the last update are.
 _SMALL = ("strings", "pools", "streams", "unrecorded_spans")
 _NEWEST = ("memory_events", "launch_blocks")
+# The ranges in which the host prepares, and those outside of which nobody asked for work.
+_OF_HOST = ("compile", "load", "cell")
+_RANGES = DICTIONARIES["ranges", "kind"]
 _TIMES = {"host_waits": "time", "stream_waits": "recorded_time", "peer_copies": "time"}
 
 
@@ -57,6 +62,7 @@ class LiveClassification:
         self._has_all_rows = has_all_rows
         self._tails: dict[str, _Tail] = {}
         self._others: dict[str, list[pa.RecordBatch]] = {}
+        self._host = _HostTables()
         self._events = _core.EventFollower()
         self._has_news = False
         self._due_s = 0.0
@@ -64,6 +70,8 @@ class LiveClassification:
 
     def take(self, table: str, batch: "pa.RecordBatch") -> None:
         """Add rows of a table."""
+        if self._tails and self._host.take(table, batch):
+            self._has_news = True
         if table in self._others:
             self._others[table].append(batch)
             self._has_news |= table != "strings"
@@ -95,15 +103,22 @@ class LiveClassification:
         self._events.add(event_columns(known["memory_events"]))
         self._events.take_marks(is_whole=False)
         self._tails = {name: _Tail(known[name]) for name in _TAILS}
+        self._host = _HostTables()
+        self._host.take_all(tables)
         self._has_news = False
         self.from_ns = _FIRST_NS
-        derived = self._numbered(classify(tables))
+        derived = self._numbered(self._classified(tables))
         self._finish()
         return self._split(derived)
 
+    def _classified(self, tables: "Tables") -> "dict[str, pa.Table]":
+        derived, host = classify(tables), _HostTables()
+        host.take_all(tables)
+        return derived | host.work(tables, derived["idle_gaps"])
+
     def whole(self, tables: "Tables") -> "dict[str, pa.Table]":
         """Return the derived tables of all rows; no row spans `from_ns`."""
-        return self._split(self._numbered(classify(tables)))
+        return self._split(self._numbered(self._classified(tables)))
 
     def is_due(self) -> bool:
         """Return whether new rows should be classified now; less often if that takes long."""
@@ -119,8 +134,10 @@ class LiveClassification:
         rows = self._rows()
         found = {name: derive(rows, name) for name in derived_schemas() if name not in OF_ROWS}
         late = {name: self._is_new(name, found[name]) for name in _TIMES}
+        found |= self._host.work(rows, found["idle_gaps"])
         derived = self._numbered(found, firsts)
-        new = {"idle_gaps": _clipped(derived["idle_gaps"], self.from_ns)}
+        of_host = derived.keys() & {"host_work"}
+        new = {name: _clipped(derived[name], self.from_ns) for name in ("idle_gaps", *of_host)}
         for name, column in _TIMES.items():
             times = plain(derived[name][column])
             new[name] = derived[name].filter((times >= self.from_ns) | (late[name] & (times > 0)))
@@ -154,7 +171,11 @@ class LiveClassification:
         """Return derived tables with row numbers of whole tables; -1 if unknown."""
         known = dict.fromkeys(_TAILS, 0) if firsts is None else firsts
         known = known if self._has_all_rows() else {}
-        return {name: _renumbered(name, table, known) for name, table in derived.items()}
+        return {
+            name: _renumbered(name, table, known)
+            for name, table in derived.items()
+            if known or name != "host_work"
+        }
 
     def _rows(self) -> "dict[str, pa.Table]":
         known = schemas()
@@ -178,6 +199,7 @@ class LiveClassification:
 
     def _finish(self) -> None:
         """Keep the rows that the next update needs, and advance `from_ns`."""
+        self._host.trim()
         for name, tail in self._tails.items():
             tail.trim(OVERLAP_ROWS * (_CALLS_PER_ACTIVITY if name == "api_calls" else 1))
         ended_ns = max(tail.ended_ns for tail in self._tails.values())
@@ -190,8 +212,80 @@ class LiveClassification:
         waits = derived["host_waits"]
         # By time, so that rows before `from_ns` keep their numbers.
         order = plain(waits["time"]).argsort(kind="stable")
-        gaps = _split(derived["idle_gaps"], self.from_ns)
-        return {**derived, "idle_gaps": gaps, "host_waits": rows_at(waits, order)}
+        split: dict[str, pa.Table] = {
+            name: _split(derived[name], self.from_ns)
+            for name in ("idle_gaps", "host_work")
+            if name in derived
+        }
+        return {**derived, **split, "host_waits": rows_at(waits, order)}
+
+
+class _HostTables:
+    """What says what the host did: the newest samples, and what they refer to."""
+
+    def __init__(self) -> None:
+        self._samples = _Tail(schemas()["host_samples"].empty_table())
+        self._named: dict[str, list[pa.RecordBatch]] = {
+            name: [] for name in ("stacks", "frames", "threads")
+        }
+        self._ranges: dict[int, dict[str, Any]] = {}
+        self._is_sampled = False
+
+    def take(self, table: str, batch: "pa.RecordBatch") -> bool:
+        """Add rows of a table; return whether they say what the host did."""
+        if table == "host_samples":
+            self._samples.append(batch)
+            self._is_sampled = True
+            return True
+        if table in self._named:
+            self._named[table].append(batch)
+        elif table == "ranges":
+            kinds = [_RANGES.index(kind) for kind in _OF_HOST]
+            ranges = pa.Table.from_batches([batch])
+            chosen = np.flatnonzero(np.isin(codes(ranges["kind"], _RANGES), kinds))
+            rows = ranges.take(chosen).to_pylist() if len(chosen) else []
+            self._ranges |= {row["id"]: row for row in rows}
+        return False
+
+    def take_all(self, tables: "Tables") -> None:
+        """Add all rows of a recording so far."""
+        for name in ("host_samples", "stacks", "frames", "threads", "ranges"):
+            for batch in tables[name].to_batches() if name in tables else ():
+                self.take(name, batch)
+
+    def trim(self) -> None:
+        """Keep the rows that the next update needs."""
+        self._samples.trim(OVERLAP_ROWS)
+
+    def work(self, rows: "Tables", gaps: "pa.Table") -> "dict[str, pa.Table]":
+        """Return what the host did in some idle gaps, as the table ``host_work``.
+
+        Nothing is returned if no thread was sampled.
+        """
+        if not self._is_sampled:
+            return {}
+        known = schemas()
+        samples = self._samples.table(known["host_samples"])
+        stacks = self._with_ids("stacks", plain(samples["stack"]))
+        frames = stacks["frames"].combine_chunks().flatten().to_numpy()
+        others = ("user_frame", "forward_frame")
+        used = np.concatenate([frames, *(plain(stacks[name]) for name in others)])
+        tables = {
+            "host_samples": samples,
+            "stacks": stacks,
+            "frames": self._with_ids("frames", used),
+            "threads": _joined(self._named["threads"], known["threads"]),
+            "ranges": pa.Table.from_batches([batch_of([*self._ranges.values()], known["ranges"])]),
+        }
+        return {"host_work": newest_host_work({**rows, **tables}, gaps)}
+
+    def _with_ids(self, table: str, ids: "NDArray[Any]") -> "pa.Table":
+        wanted = np.unique(ids)
+        chosen = (
+            batch.filter(pa.array(np.isin(batch["id"].to_numpy(), wanted)))
+            for batch in self._named[table]
+        )
+        return _joined((batch for batch in chosen if batch.num_rows), schemas()[table])
 
 
 class _Tail:
@@ -237,7 +331,7 @@ def _joined(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Tab
 
 def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "pa.Table":
     """Return a derived table with row numbers of whole tables; -1 if unknown."""
-    for of, column, target in ROWS:
+    for of, column, target in (*ROWS, ("host_work", "activity", "activities")):
         if of != name:
             continue
         rows = plain(table[column])

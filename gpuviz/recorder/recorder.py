@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.allocator.failure_report import set_failure_listener
+from gpuviz.conclusions.store import conclusion_table
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
 from gpuviz.hazards.verdict import verdict, without_verdict
@@ -438,7 +439,9 @@ class Recorder:
         if self._duration_ns:
             # The recording has ended, so derived tables of all rows are stored with it.
             recording = self._store.so_far(self._manifest(complete=True))
-            return {**recording.tables, **recording.derived}, recording.manifest.initial_events
+            host_work = conclusion_table(recording, "host_work")
+            rows = {**recording.tables, **recording.derived, "host_work": host_work}
+            return rows, recording.manifest.initial_events
         tables, initial_events = self._store.contents()
         return tables, self._initial_events if initial_events is None else initial_events
 

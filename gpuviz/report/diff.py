@@ -155,6 +155,7 @@ def _parts(found: "Differences") -> list[Part]:
     for title, columns, rows in (
         ("Totals", _TOTALS, found.totals),
         ("Kernels", _KERNELS, found.kernels),
+        ("Modules", _MODULES, found.modules),
         ("Copies", _COPIES, found.copies),
         ("Host waits", _WAITS, found.waits),
         ("Idle time of the GPU by cause", _IDLE, found.idle),
@@ -303,6 +304,14 @@ _KERNELS: _Columns = _texts(("name", "status")) | {
     "Total": _both("ns", format_duration),
     "Median": _both("median_ns", format_duration),
     "99 % interval of the median": _interval,
+}
+_MODULES: _Columns = {
+    "Module": lambda row: row["module"] or "none, or unknown",
+    "At the peak": _both("peak_bytes", format_bytes),
+    "Activations": _both("activation_bytes", format_bytes),
+    "Forward": _both("forward_ns", format_duration),
+    "Backward": _both("backward_ns", format_duration),
+    "Launches": _both("launches", format_count),
 }
 _COPIES: _Columns = _texts(("copy_kind", "host_memory")) | {
     "Copies": _both("count", format_count),

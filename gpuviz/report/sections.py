@@ -9,7 +9,7 @@ from gpuviz.conclusions.wording import nothing_found, unknown
 from gpuviz.hazards.known import unknown as unknown_hazards
 from gpuviz.hazards.text import NOTHING_FOUND
 from gpuviz.present.section import Part, Section, facts, heading, numbers, text
-from gpuviz.present.section_table import ANY_DEVICE
+from gpuviz.present.section_table import ANY_DEVICE, section_table
 from gpuviz.report.collectives import collectives_section
 from gpuviz.report.default_stream import default_stream_section
 from gpuviz.report.facts import environment
@@ -23,6 +23,8 @@ from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gpuviz.recording import Recording
 
 # Memory events; packing the blocks of more would take a noticeable part of writing a report.
@@ -41,6 +43,11 @@ def sections(recording: "Recording") -> list[tuple[int, list[Section]]]:
     whole = Section("environment", "Environment", (about, text(_ABOUT)))
     of_devices = [(each.device, device_sections(recording, each.device)) for each in summaries]
     return [*of_devices, (ANY_DEVICE, [whole])]
+
+
+def sections_table(recording: "Recording") -> "pa.Table":
+    """Return all sections as the table from which a browser draws them."""
+    return section_table(sections(recording))
 
 
 def device_sections(recording: "Recording", device: int) -> list[Section]:

@@ -22,7 +22,13 @@ def write_viewer(path: "Path", *, overwrite: bool = False) -> "Path":
     check_free(path, overwrite=overwrite)
     script, style = static("report.js"), static("report.css")
     text = "".join(
-        page("viewer.html", policy=policy(style, script), style=style, script=script)
+        page(
+            "viewer.html",
+            policy=policy(style, script),
+            title="gpuviz viewer",
+            style=style,
+            script=script,
+        )
     ).encode()
 
     def copy(file: "BinaryIO") -> None:

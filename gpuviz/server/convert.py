@@ -15,10 +15,9 @@ from pathlib import Path
 from gpuviz.conclusions.store import for_report
 from gpuviz.errors import FormatError
 from gpuviz.formats.gpuviz import write_conclusions
-from gpuviz.present.section_table import section_table
 from gpuviz.recording import load
 from gpuviz.recording_diff import diff
-from gpuviz.report.sections import sections
+from gpuviz.report.sections import sections_table
 from gpuviz.terminal import write_line
 
 LARGEST_BYTES = 4 << 30
@@ -34,7 +33,7 @@ def main(target: Path, limit_s: float, *sources: Path) -> int:
         recording = load(sources[0])
         if target.suffix == ".zip":
             with target.open("xb") as file:
-                write_conclusions(file, for_report(recording, section_table(sections(recording))))
+                write_conclusions(file, for_report(recording, sections_table(recording)))
         else:
             recording.save(target)
     except FormatError as error:

@@ -33,7 +33,7 @@ import os, time, gpuviz
 from gpuviz.notebook.timeline import Timeline
 print("kernel process", os.getpid())
 gpu = gpuviz.SimulatedGPU(memory=4 << 30)
-recorder = gpuviz.record(device=gpu, host_samples=False)  # a dashboard does not show them
+recorder = gpuviz.record(device=gpu, host_samples=False)  # idle time belongs to what ended it
 recorder.start()
 Timeline(recorder)
 """,

@@ -171,7 +171,7 @@ def test_with_torchs_asynchronous_allocator_it_refuses_and_torch_works():
         import gpuviz, torch
         try:
             gpuviz.allocators.torch.install()
-        except gpuviz.errors.InstallationError as error:
+        except InstallationError as error:
             print(error)
         print(float(torch.ones(1000, device="cuda").sum()))
         """,
@@ -491,22 +491,26 @@ def test_cuda_core_raises_a_memory_error_and_keeps_other_threads_resources():
 
 
 @needs("torch")
-def test_a_graph_that_torch_captures_on_the_shared_pool_is_warned_of():
+def test_a_graph_that_torch_captures_on_the_shared_pool_is_refused():
     out, err = run("""
         import torch, gpuviz
+        from gpuviz.errors import InstallationError
         gpuviz.allocators.torch.install()
         x = torch.ones(1000, device="cuda")
-        y = x * 2
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            y = x * 2 + 1
-        graph.replay()
-        torch.cuda.synchronize()
-        print(float(y[0]))
+        before = torch.cuda.current_stream()
+        try:
+            with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                y = x * 2 + 1
+        except InstallationError as error:
+            print(str(error).partition(",")[0])
+        print(torch.cuda.current_stream() == before, float((x * 2)[0]))
     """)
 
-    assert out.splitlines() == ["3.0"]
-    assert "torch captures a CUDA graph on gpuviz's caching allocator" in err
+    assert out.splitlines() == [
+        "torch cannot capture a CUDA graph on gpuviz's caching allocator",
+        "True 2.0",
+    ]
+    assert err == ""
 
 
 @needs("rmm")

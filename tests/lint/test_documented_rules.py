@@ -1,5 +1,6 @@
 """The rules and their documentation."""
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -25,9 +26,9 @@ def test_the_documentation_of_the_rules_is_up_to_date():
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_describes_the_rules_whose_findings_it_makes(name):
     module = importlib.import_module(f"gpuviz.advice.rules.{name}")
-    source = Path(module.__file__).read_text(encoding="utf-8")
-    _, _, code = source.partition("\nRULES = (")
-    used = set(re.findall(r'"(R\d\d)"', code.partition("\n)\n")[2]))
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    code = [part for part in tree.body if not ast.unparse(part).startswith("RULES = ")]
+    used = set(re.findall(r"'(R\d\d)'", "\n".join(map(ast.unparse, code))))
 
     assert {each.name for each in module.RULES} == used
     assert f"R{name[1:3]}" in used

@@ -14,6 +14,15 @@ NATIVE = PACKAGE / "native"
 TYPESCRIPT = ROOT / "extension" / "src"
 TYPESCRIPT_TESTING = ROOT / "extension" / "testing"
 
+# The packages of client libraries, by the only module that imports them.
+CLIENTS = {
+    "cupy": {"cupy", "cupyx"},
+    "torch": {"torch"},
+    "numba": {"numba"},
+    "cuda_core": {"cuda"},
+    "rmm": {"rmm"},
+}
+
 # A layer, and the layers that it may import besides itself.
 CPP = {
     "device": set[str](),
@@ -318,14 +327,15 @@ def imports_from(path: Path, libraries: set[str]) -> set[str]:
     return {name for name, _ in imports(path) if name.split(".")[0] in libraries}
 
 
-def test_cupy_is_imported_only_by_its_framework_and_by_the_programs_to_record():
-    cupy_users = [PACKAGE / "frameworks" / "cupy.py", PACKAGE / "commands" / "workloads"]
-    others = [path for path in python_files() if not any(map(path.is_relative_to, cupy_users))]
+@pytest.mark.parametrize("framework", CLIENTS)
+def test_a_library_is_imported_only_by_its_framework_and_by_the_programs_to_record(framework):
+    users = [PACKAGE / "frameworks" / f"{framework}.py", PACKAGE / "commands" / "workloads"]
+    others = [path for path in python_files() if not any(map(path.is_relative_to, users))]
 
-    assert (
-        offenders(others, lambda path: imports_from(path, {"cupy", "cupyx"}) - typing_imports(path))
-        == {}
-    )
+    def wrong(path: Path) -> set[str]:
+        return imports_from(path, CLIENTS[framework]) - typing_imports(path)
+
+    assert offenders(others, wrong) == {}
 
 
 def test_ipython_is_imported_only_by_what_a_notebook_asks_for():

@@ -2,8 +2,10 @@
 
 #include <cupti.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -15,6 +17,7 @@ CUpti_BuffersCallbackRequestFunc requested = nullptr;
 CUpti_BuffersCallbackCompleteFunc completed = nullptr;
 CUpti_TimestampCallbackFunc timestamp = nullptr;
 std::set<CUpti_CallbackId> enabled;
+std::mutex mutex;  // guards ended
 std::vector<CUpti_ActivityKernel9> ended;
 std::uint32_t calls = 0;        // since the last attachment
 std::uint32_t attachments = 0;  // so far
@@ -59,6 +62,7 @@ void fake_launch(int runs_on) {
     record.streamId = 100 * attachments + 7;
     record.correlationId = calls;
     record.name = "kernel";
+    const std::lock_guard lock(mutex);
     ended.push_back(record);
 }
 
@@ -136,16 +140,17 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t, std::siz
 }
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; }
 CUptiResult cuptiActivityFlushAll(std::uint32_t) {
-    if (!ended.empty()) {
+    const std::lock_guard lock(mutex);
+    for (std::size_t first = 0, count = 0; first < ended.size(); first += count) {
         std::uint8_t* buffer = nullptr;
         std::size_t size = 0;
         std::size_t most = 0;
         requested(&buffer, &size, &most);
-        const std::size_t bytes = ended.size() * sizeof ended[0];
-        std::memcpy(buffer, ended.data(), bytes);
-        ended.clear();
-        completed(nullptr, 0, buffer, size, bytes);
+        count = std::min(size / sizeof ended[0], ended.size() - first);
+        std::memcpy(buffer, &ended[first], count * sizeof ended[0]);
+        completed(nullptr, 0, buffer, size, count * sizeof ended[0]);
     }
+    ended.clear();
     return CUPTI_SUCCESS;
 }
 CUptiResult cuptiFinalize() {

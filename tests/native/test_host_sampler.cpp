@@ -1,5 +1,6 @@
 // Threads that call and pause at random while they are sampled: each row lies in one pause.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -149,9 +150,46 @@ void a_collection_has_its_times() {
     CHECK_EQUAL(rows[0].end, 1500);
 }
 
+void a_forgotten_thread_is_not_sampled_until_it_launches_again() {
+    ActivityLog log;
+    log.start(0);
+    StackTable stacks(64);
+    Walker walker;
+    HostSampler sampler(walker, stacks, 64, log);
+    sampler.start();
+    std::atomic<bool> is_over{false};
+    std::vector<std::thread> threads;
+    for (int number = 0; number < 4; ++number) {
+        threads.emplace_back([&] {
+            while (!is_over) {
+                sampler.entered(now_ns());
+                sampler.exited(now_ns(), true);
+                std::this_thread::sleep_for(std::chrono::microseconds(300));
+            }
+        });
+    }
+    for (int time = 0; time < 50; ++time) {
+        std::this_thread::sleep_for(std::chrono::microseconds(500));
+        sampler.forget_threads();
+    }
+    is_over = true;
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    sampler.exited(now_ns(), true);
+    sampler.forget_threads();
+    const std::int64_t forgotten_ns = now_ns();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    sampler.stop();
+    for (const HostSampleRow& row : rows_of(log)) {
+        CHECK_EQUAL(row.end <= forgotten_ns, true);
+    }
+}
+
 }  // namespace
 
 int main() {
+    a_forgotten_thread_is_not_sampled_until_it_launches_again();
     each_row_lies_in_one_pause_of_its_thread();
     a_sampler_without_threads_stops();
     a_collection_has_its_times();

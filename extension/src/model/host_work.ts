@@ -15,9 +15,13 @@ interface Piece {
 /** What the host did while devices were idle because of it, as `gpuviz.analysis` found it. */
 export class HostWork {
   /** A few thousand at most. */
-  readonly pieces: Piece[] = [];
+  pieces: Piece[] = [];
 
   append(table: ArrowTable): void {
+    const { replaceFromNs } = table;
+    if (replaceFromNs !== undefined) {
+      this.pieces = this.pieces.filter(({ fromNs }) => fromNs < replaceFromNs);
+    }
     const columns = ["device", "time", "end", "activity", "stack"].map((each) =>
       table.numbers(each),
     );

@@ -91,7 +91,7 @@ def _temporaries(device: DeviceBlocks, change: Change, saved: int) -> Finding:
         rule="R53",
         title=f"{size} of the peak are temporary arrays of the optimizer's step.",
         reason=(
-            f"{named(*device.site_of(device.peak_stack))} reaches the peak with "
+            f"{named(*device.peak_line)} reaches the peak with "
             f"{format_counted(len(at_peak), 'array')} that the step frees again. By default "
             "PyTorch's optimizers compute intermediate values of all parameters at once."
         ),
@@ -118,7 +118,7 @@ def _gradients(device: DeviceBlocks, change: Change, saved: int) -> Finding:
         title=f"{size} of gradients stay allocated at the peak after the optimizer has used them.",
         reason=(
             "Between the optimizer's step and the next backward pass nothing needs them. The peak "
-            f"is reached by {named(*device.site_of(device.peak_stack))}."
+            f"is reached by {named(*device.peak_line)}."
         ),
         change=(
             "Call `optimizer.zero_grad(set_to_none=True)`, the default, directly after "

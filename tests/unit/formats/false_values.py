@@ -26,9 +26,8 @@ from gpuviz.data import conclusions, derived
 from gpuviz.errors import GpuvizError
 from gpuviz.exports.writers import FORMATS
 from gpuviz.formats.gpuviz import DERIVED_FOLDER, write_archive, write_stream
-from gpuviz.present.section_table import section_table
 from gpuviz.recording import Recording, load
-from gpuviz.report.sections import sections
+from gpuviz.report.sections import sections_table
 from tests.unit.formats.measured import fuzz
 from tests.unit.merging.ranks_of_a_run import MS, ranks
 from tests.unit.recording.from_activities import rows_of
@@ -86,7 +85,7 @@ def merged():
 def members(of):
     """Return the members of a report's archive by name."""
     recording, buffer = of(), io.BytesIO()
-    conclusions = for_report(recording, section_table(sections(recording)))
+    conclusions = for_report(recording, sections_table(recording))
     write_archive(buffer, recording, derived_for_file(recording) | conclusions)
     with zipfile.ZipFile(buffer) as archive:
         return {name: archive.read(name) for name in archive.namelist()}

@@ -23,9 +23,8 @@ from gpuviz.errors import FormatError
 from gpuviz.formats.arrow_directory import write_arrow, write_parquet
 from gpuviz.formats.gpuviz import write_archive
 from gpuviz.formats.part import PartWriter
-from gpuviz.present.section_table import section_table
 from gpuviz.recording import load
-from gpuviz.report.sections import sections
+from gpuviz.report.sections import sections_table
 from tests.unit.formats.measured import fuzz
 from tests.unit.formats.plain_snapshots import snapshot_bytes
 from tests.unit.report.recordings import make_recording
@@ -70,7 +69,7 @@ def members():
     """Return the members of a recording's file by name."""
     buffer = io.BytesIO()
     recording = make_recording()
-    shown = section_table(sections(recording))
+    shown = sections_table(recording)
     write_archive(buffer, recording, derived_for_file(recording) | for_report(recording, shown))
     with zipfile.ZipFile(buffer) as archive:
         return {name: archive.read(name) for name in archive.namelist()}

@@ -4,7 +4,7 @@ import pytest
 
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import FormatError
-from gpuviz.formats.detection import detect
+from gpuviz.formats.detection import FORMATS, detect
 from gpuviz.formats.part import PartWriter
 from gpuviz.recording import load
 from tests.unit.formats.plain_snapshots import snapshot_bytes
@@ -31,16 +31,12 @@ def paths(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["gpuviz", "html", "rmm_csv", "torch_snapshot", "part", "arrow_directory"]
-)
+@pytest.mark.parametrize("name", FORMATS)
 def test_a_format_is_detected_by_its_content(name, paths):
     assert detect(paths[name]) == name
 
 
-@pytest.mark.parametrize(
-    "name", ["gpuviz", "html", "rmm_csv", "torch_snapshot", "part", "arrow_directory"]
-)
+@pytest.mark.parametrize("name", FORMATS)
 def test_load_reads_each(name, paths):
     recording = load(paths[name])
 

@@ -138,7 +138,21 @@ def test_torch_gets_the_functions_of_the_native_core(monkeypatch):
     assert all(memory.functions.values())
 
 
-def test_a_graph_that_torch_captures_is_warned_of(monkeypatch):
+def test_graphs_of_torch_are_refused_before_they_begin(monkeypatch):
+    add_torch(monkeypatch, TorchMemory())
+    kinds = {"CUDAGraph": type("CUDAGraph", (), {}), "graph": type("graph", (), {})}
+    vars(sys.modules["torch"].cuda).update(kinds)
+
+    gpuviz.allocators.torch.install()
+
+    refused = "torch cannot capture a CUDA graph on gpuviz's caching allocator"
+    with pytest.raises(InstallationError, match=refused):
+        kinds["CUDAGraph"]().capture_begin(pool=None)
+    with pytest.raises(InstallationError, match=refused):
+        kinds["graph"]().__enter__()
+
+
+def test_a_private_pool_of_torch_is_warned_of(monkeypatch):
     memory = TorchMemory()
     add_torch(monkeypatch, memory)
     gpuviz.allocators.torch.install()
@@ -147,7 +161,7 @@ def test_a_graph_that_torch_captures_is_warned_of(monkeypatch):
         memory.functions["set_begin_allocate_to_pool"]
     )
 
-    with pytest.warns(RuntimeWarning, match="captures a CUDA graph"):
+    with pytest.warns(RuntimeWarning, match="allocates for a private pool"):
         begin(0, 1, 2, None)
 
 

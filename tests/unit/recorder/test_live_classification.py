@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuviz.analysis.classification import classify, derive
+from gpuviz.analysis.host_work import host_work_rows
 from gpuviz.data.tables import schemas
 from gpuviz.recorder import live_classification
 from gpuviz.recorder.live_classification import LiveClassification
@@ -19,6 +20,7 @@ TABLES = ("activities", "api_calls", "synchronizations")
 TIMES = {
     "host_waits": "time",
     "idle_gaps": "time",
+    "host_work": "time",
     "stream_waits": "recorded_time",
     "peer_copies": "time",
 }
@@ -206,3 +208,42 @@ def test_without_new_rows_nothing_is_classified():
 
     assert not live.is_due()
     assert live.update() == {}
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 40)), max_size=40), st.data())
+def test_what_the_host_did_meanwhile_is_what_the_whole_recording_has(steps, data):
+    timeline, time = Timeline(), 10_000
+    for number, (work, idle) in enumerate(steps, 1):
+        timeline.call(time, time + 100, correlation=number, line=number % 3 + 1)
+        timeline.kernel(time + 100, time + 100 + 1000 * work, correlation=number)
+        began, time = time + 100, time + 1000 * (work + idle) + 200
+        row = {"time": began, "end": time, "state": "working", "thread": 1, "samples": 1}
+        timeline.add("host_samples", row | {"stack": timeline.stack(number % 5 + 10, "wrap")})
+    timeline.add("threads", {"id": 1, "name": "main"})
+    recording = timeline.recording()
+    live, counts = LiveClassification(), dict.fromkeys((*TABLES, "host_samples"), 0)
+    page = Page(live, empty_tables())
+    page.rows["host_work"] = []
+    for name in ("strings", "frames", "stacks", "threads"):
+        for batch in recording.tables[name].to_batches():
+            live.take(name, batch)
+    for is_last in (*data.draw(st.lists(st.just(False), max_size=3)), True):
+        for name, known in counts.items():
+            left = recording.tables[name].num_rows - known
+            rows = left if is_last else data.draw(st.integers(0, left))
+            for batch in recording.tables[name].slice(known, rows).combine_chunks().to_batches():
+                live.take(name, batch)
+            counts[name] += rows
+        page.update()
+
+    expected = host_work_rows(recording).to_pylist()
+    assert by_work(page.rows["host_work"]) == by_work(expected)
+
+
+def by_work(rows):
+    """Return the time of each work before each activity, in which parts may be split."""
+    sums = defaultdict(int)
+    for row in rows:
+        sums[row["text"], row["activity"]] += row["end"] - row["time"]
+    return dict(sums)

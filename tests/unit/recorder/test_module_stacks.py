@@ -96,6 +96,57 @@ def test_another_model_has_its_type_before_its_paths(session, capture):
     assert modules(session, [alone]) == ["Operation"]
 
 
+class Wrapper(Module):
+    """A wrapper like torch's around a model."""
+
+    def __init__(self, place, module):
+        self._modules = {place: module}
+        self.children = self._modules
+
+    def forward(self, capture):
+        (module,) = self._modules.values()
+        return module(capture)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        ("OptimizedModule", "_orig_mod"),
+        ("DistributedDataParallel", "module"),
+        ("FullyShardedDataParallel", "_fsdp_wrapped_module"),
+    ],
+)
+def test_a_wrapper_of_torch_is_in_no_name(session, capture, kind, place):
+    inside = Wrapper("_checkpoint_wrapped_module", Operation())
+    model = type(kind, (Wrapper,), {})(place, Layers(up=Operation(), blocks=Layers(last=inside)))
+
+    captured = model(capture)
+
+    assert modules(session, captured) == ["up", "blocks.last"]
+
+
+def test_a_sharded_model_has_the_name_of_its_own_class(session, capture):
+    shards = type("FSDPModule", (), {})
+    sharded = type("FSDPOperation", (shards, Operation), {})
+
+    Layers(up=Operation())(capture)
+    captured = sharded()(capture)
+
+    assert modules(session, captured) == ["Operation"]
+
+
+def test_what_a_compiler_made_of_a_module_has_the_name_of_the_module(session, capture):
+    compiled = type("GraphModule", (Operation,), {})()
+
+    class Holder(Module):
+        def forward(self, capture):
+            return compiled(capture)
+
+    captured = Layers(up=Holder())(capture)
+
+    assert modules(session, captured) == ["up"]
+
+
 def test_a_module_outside_its_model_has_the_name_of_its_type(session, capture):
     class Holder(Module):
         def forward(self, capture):

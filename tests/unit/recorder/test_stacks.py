@@ -14,6 +14,7 @@ from jupyter_client.manager import start_new_kernel
 
 import gpuviz
 from gpuviz import _core, _testing
+from gpuviz.commands import recorded_run
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.report.redaction import redact
 from tests.unit.ipython_shells import new_shell
@@ -167,6 +168,10 @@ def test_what_gpuviz_calls_of_packages_is_not_shown_and_what_the_user_decorated_
     assert shown(package, user.__code__, own, user.__code__) == ["loads", caller, "load", caller]
     assert shown(package, of_range, user.__code__) == ["loads", of_range.co_qualname, caller]
     assert shown(of_range, user.__code__) == [caller]
+
+    command = recorded_run.finish.__code__
+    assert shown(package, command) == []
+    assert shown(package, user.__code__, command) == ["loads", caller]
 
 
 def test_a_frame_of_the_user_has_the_lines_around_it_and_one_of_a_package_has_none(tmp_path):

@@ -12,7 +12,7 @@ from gpuviz.present.markup import parts_html, section_html
 from gpuviz.present.section import Bar, Cell, Row, Section, hint, items, of_bytes, table, text
 from gpuviz.present.section_table import ANY_DEVICE, section_table
 from gpuviz.report.page import build_page
-from gpuviz.report.sections import sections
+from gpuviz.report.sections import sections_table
 
 SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").glob("*.gpuviz"))
 HOSTILE = "</td><script>alert(1)</script>\udcff"
@@ -29,7 +29,7 @@ def test_a_page_without_javascript_has_every_text_that_the_browser_draws(path):
     recording = gpuviz.load(path)
     page = visible(build_page(recording).partition("<script")[0])
 
-    rows = section_table(sections(recording)).to_pylist()
+    rows = sections_table(recording).to_pylist()
 
     rows = [row for row in rows if row["texts"] != ["Show one iteration"]]
     texts = [each for row in rows for name in ("texts", "codes", "places") for each in row[name]]
@@ -43,7 +43,7 @@ def test_the_report_s_file_has_its_sections(tmp_path):
     back = gpuviz.load(recording.report(tmp_path / "run.html"))
 
     # As text, since an absent number is not equal to itself.
-    shown = section_table(sections(recording)).to_pylist()
+    shown = sections_table(recording).to_pylist()
     assert repr(back.table("sections").to_pylist()) == repr(shown)
     assert recording.table("sections").num_rows == 0
 

@@ -1,0 +1,102 @@
+"""Findings about training programs of torch on a real GPU, with what the advice saves."""
+
+import gc
+
+import pytest
+
+import gpuviz
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.gpu
+
+WIDTH = 1024
+# Of the measured saving; what is freed when also depends on torch's own temporary arrays.
+WITHIN = 0.2
+
+
+def recorded(program):
+    """Return the recording of the second run, and the peak of the program without a recording."""
+    program()
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    program()
+    peak = torch.cuda.max_memory_allocated()
+    gc.collect()
+    with gpuviz.record() as recorder:
+        program()
+        torch.cuda.synchronize()
+    return recorder.recording, peak
+
+
+def check(rule, before, after):
+    """Check that a rule finds the first program only, and predicts what the second one saves."""
+    fault, high = recorded(before)
+    fixed, low = recorded(after)
+    (found,) = [each for each in fault.findings() if each.rule == rule]
+
+    assert found.saved_bytes == pytest.approx(high - low, rel=WITHIN)
+    assert rule not in {each.rule for each in fixed.findings()}
+
+
+def layers(count=8):
+    modules = [each for _ in range(count) for each in (linear(), torch.nn.GELU())]
+    return torch.nn.Sequential(*modules).cuda()
+
+
+def linear():
+    return torch.nn.Linear(WIDTH, WIDTH)
+
+
+def test_a_loss_that_is_kept_with_its_graph():
+    model, x = layers(), torch.randn(8192, WIDTH, device="cuda")
+
+    def evaluate(*, detach):
+        total = 0
+        for _ in range(8):
+            loss = model(x).square().mean()
+            total = total + (loss.detach() if detach else loss)
+        return float(total)
+
+    check("R50", lambda: evaluate(detach=False), lambda: evaluate(detach=True))
+
+
+def test_inference_with_gradients_enabled():
+    model, x = layers(), torch.randn(8192, WIDTH, device="cuda")
+
+    def infer(*, gradients):
+        with torch.set_grad_enabled(gradients):
+            for _ in range(4):
+                float(model(x).sum())
+
+    check("R51", lambda: infer(gradients=True), lambda: infer(gradients=False))
+
+
+def test_activations_that_checkpointing_saves():
+    from torch.utils.checkpoint import checkpoint_sequential
+
+    model = layers()
+    x = torch.randn(16384, WIDTH, device="cuda", requires_grad=True)
+
+    def train(*, segments):
+        for _ in range(3):
+            if segments:
+                y = checkpoint_sequential(model, segments, x, use_reentrant=False)
+            else:
+                y = model(x)
+            y.square().mean().backward()
+
+    check("R52", lambda: train(segments=0), lambda: train(segments=4))
+
+
+def test_temporary_arrays_of_an_optimizer():
+    def train(**options):
+        model = layers()
+        optimizer = torch.optim.Adam(model.parameters(), **options)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(8, WIDTH, device="cuda")).sum().backward()
+            optimizer.step()
+
+    check("R53", lambda: train(foreach=True), lambda: train(fused=True))
