@@ -183,7 +183,9 @@ export class Drawer {
       this.#more.replaceChildren(new Option(`${panels.length} more`, ""), ...options);
     };
     cut([]);
-    const widths = new Map(offered.map((panel) => [panel, panel.tab.offsetWidth]));
+    const widths = new Map(
+      offered.map((panel) => [panel, panel.tab.getBoundingClientRect().width]),
+    );
     const widthOf = (panels: readonly Panel[]): number =>
       panels.reduce((sum, panel) => sum + (widths.get(panel) ?? 0), 0);
     const isShown = ({ name }: Panel): boolean => name === this.shown.value;

@@ -15,7 +15,8 @@ const LONGEST_NAME = 60;
 export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): () => void {
   const { selection } = chart;
   const { measured, kept } = selection;
-  const panel = element("div", "gpuviz-measured", { role: "region", ariaLabel: "Measured" });
+  const ariaLabel = `Measured ${chart.title}`.trim();
+  const panel = element("div", "gpuviz-measured", { role: "region", ariaLabel });
   const text = element("p", "gpuviz-measured__title", { ariaLive: "polite" });
   const name = element("input", "gpuviz-measured__name", {
     placeholder: "Name (N)",
