@@ -65,7 +65,7 @@ class EventUses:
             "time": np.append(plain(calls["time"]), 0)[call],
             "stack": np.append(plain(calls["stack"]), 0)[call],
             "stream": plain(table["stream"]),
-            "event": plain(table["event_sync_id"]),
+            "event": plain(table["event_sync_id"]).astype(np.int64),
         }
         is_known = (call >= 0) & (self._columns["event"] != 0)
         self._records, self._waits = (
@@ -95,6 +95,18 @@ class EventUses:
         calls = self._tables["api_calls"]
         rows = np.flatnonzero(plain(calls["correlation"]) == correlation)
         return Issued(calls["time"][int(rows[0])].as_py(), stream) if len(rows) else None
+
+    def orders(self, first: Issued, second: Issued) -> bool:
+        """Return whether an event orders two operations, or one stream that both are in."""
+        if first.stream == second.stream:
+            return first.time <= second.time
+        time, stream, event = (self._columns[name] for name in ("time", "stream", "event"))
+        records = self._records[stream[self._records] == first.stream]
+        records = records[time[records] > first.time]
+        waits = self._waits[stream[self._waits] == second.stream]
+        waits = waits[(time[waits] < second.time) & np.isin(event[waits], event[records])]
+        recorded = time[records[first_rows(event[records], event[waits])]]
+        return bool(np.any(recorded < time[waits]))
 
     def misplaced(self, first: Issued, second: Issued) -> MisplacedEvent | None:
         """Return the event that would order two operations in another place; None if unknown."""

@@ -1,8 +1,10 @@
 """Hazards with one cause: a missing wait, an event in the wrong place, one shared workspace."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz.hazards.fix import fix
+from gpuviz.hazards.misplaced_events import Issued, event_uses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +21,7 @@ def of_one_wait(recording: "RecordingData", found: "Sequence[Hazard]") -> "list[
     groups: list[HazardsOfOneWait] = []
     for hazard in found:
         alone = HazardsOfOneWait(
-            [hazard], _issued(recording, hazard.first), _issued(recording, hazard.second)
+            recording, [hazard], _issued(recording, hazard.first), _issued(recording, hazard.second)
         )
         group = next((each for each in groups if each.can_take(alone)), None)
         if group is None:
@@ -29,16 +31,18 @@ def of_one_wait(recording: "RecordingData", found: "Sequence[Hazard]") -> "list[
     return groups
 
 
-def _issued(
-    recording: "RecordingData", operation: "HazardOperation"
-) -> "tuple[int, HazardOperation]":
-    """Return when an operation was launched, in ns, and the operation; -1 if unknown."""
-    if operation.activity < 0:
-        return -1, operation
-    correlation = recording.tables["activities"]["correlation"][operation.activity].as_py()
-    calls = recording.tables["api_calls"]
-    row = calls["correlation"].index(correlation).as_py() if correlation else -1
-    return (calls["time"][row].as_py() if row >= 0 else -1), operation
+@dataclass(frozen=True, slots=True)
+class _IssuedOperation:
+    """An operation of a hazard, and when it was issued and on which stream; None if unknown."""
+
+    operation: "HazardOperation"
+    issued: Issued | None
+
+
+def _issued(recording: "RecordingData", operation: "HazardOperation") -> _IssuedOperation:
+    row = operation.activity
+    stream = recording.tables["activities"]["stream"][row].as_py() if row >= 0 else 0
+    return _IssuedOperation(operation, event_uses(recording).issued(row, stream))
 
 
 class HazardsOfOneWait:
@@ -46,22 +50,20 @@ class HazardsOfOneWait:
 
     Attributes:
         hazards: The hazards, the first found first.
-        last_first: When the last of the first operations was launched, and the operation.
-        first_second: The same for the earliest of the second operations.
+        last_first: The last of the first operations, which is ordered after all others of them.
+        first_second: The earliest of the second operations.
     """
 
     def __init__(
         self,
+        recording: "RecordingData",
         hazards: "list[Hazard]",
-        last_first: "tuple[int, HazardOperation]",
-        first_second: "tuple[int, HazardOperation]",
+        last_first: _IssuedOperation,
+        first_second: _IssuedOperation,
     ) -> None:
-        self.hazards, self.last_first, self.first_second = hazards, last_first, first_second
-
-    @property
-    def streams(self) -> tuple[str, str]:
-        """The streams of the first and of the second operations."""
-        return self.hazards[0].first.where, self.hazards[0].second.where
+        self._uses = event_uses(recording)
+        self.hazards = hazards
+        self.last_first, self.first_second = last_first, first_second
 
     def can_take(self, other: "HazardsOfOneWait") -> bool:
         """Return whether one change would also order other hazards."""
@@ -75,19 +77,24 @@ class HazardsOfOneWait:
         if causes != {(None, "")}:
             return len(causes) == 1
         kinds = {each.kind for each in (*self.hazards, *other.hazards)}
-        lasts, firsts = (
-            (getattr(self, name)[0], getattr(other, name)[0])
-            for name in ("last_first", "first_second")
-        )
-        is_known = kinds <= _ORDERED and min(*lasts, *firsts) >= 0
-        same = self.streams == other.streams
-        return is_known and same and max(lasts) < min(firsts)
+        return kinds <= _ORDERED and self._is_ordered_with(other)
+
+    def _is_ordered_with(self, other: "HazardsOfOneWait") -> bool:
+        """Return whether an event after the last first operation orders those of both."""
+        lasts = [self.last_first.issued, other.last_first.issued]
+        seconds = [self.first_second.issued, other.first_second.issued]
+        issued = [each for each in (*lasts, *seconds) if each is not None]
+        if len(issued) < len(lasts) + len(seconds) or issued[2].stream != issued[3].stream:
+            return False
+        earlier, later = sorted(issued[:2], key=lambda each: each.time)
+        is_before = later.time < min(each.time for each in issued[2:])
+        return is_before and self._uses.orders(earlier, later)
 
     def take(self, other: "HazardsOfOneWait") -> None:
         """Add hazards that the same change orders."""
         self.hazards += other.hazards
-        self.last_first = max(self.last_first, other.last_first, key=lambda each: each[0])
-        self.first_second = min(self.first_second, other.first_second, key=lambda each: each[0])
+        self.last_first = max(self.last_first, other.last_first, key=_time)
+        self.first_second = min(self.first_second, other.first_second, key=_time)
 
     @property
     def fix(self) -> str:
@@ -95,6 +102,9 @@ class HazardsOfOneWait:
         hazard = self.hazards[0]
         if len(self.hazards) == 1 or hazard.misplaced or hazard.workspace:
             return hazard.fix
-        return fix(
-            hazard.kind, self.last_first[1], self.first_second[1], "", "", device=hazard.device
-        )
+        last, first = self.last_first.operation, self.first_second.operation
+        return fix(hazard.kind, last, first, "", "", device=hazard.device)
+
+
+def _time(operation: _IssuedOperation) -> int:
+    return -1 if operation.issued is None else operation.issued.time

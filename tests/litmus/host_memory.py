@@ -38,7 +38,8 @@ def with_host_memory(
 ) -> "tuple[Recording, dict[int, str]]":
     """Return a recording with pinned blocks, and the ids of the host's accesses by call stack.
 
-    Every call has a line of its own, so that each pair of operations is a hazard of its own.
+    Every call has a line of its own, so that each pair of operations is a hazard of its own. In
+    every other program, accesses to memory that copies fill were found by the next call.
 
     Args:
         recording: What ran on one simulated GPU.
@@ -67,9 +68,11 @@ def with_host_memory(
         stack = len(calls) + 1 + use.place
         ids[stack] = use.id
         row = {"time": time, "mode": use.mode, "address": addresses[use.block]}
-        row |= {"bytes": sizes[use.block], "stack": stack, "exact": 1}
+        row |= {"bytes": sizes[use.block], "stack": stack}
         found += [
-            row | {"correlation": correlations[copy.place]}
+            row
+            | {"correlation": correlations[copy.place]}
+            | {"exact": int(copy.mode == "read" or len(accesses) % 2)}
             for copy in copies
             if copy.block == use.block and "write" in (copy.mode, use.mode)
         ]

@@ -27,7 +27,7 @@ from tests.unit.replay.test_what_if import (
 
 def recorded(program, *, memory=320, settings=""):
     """Return the recording of a program on a GPU with this many MiB."""
-    gpu = gpuviz.SimulatedGPU(memory=memory * MIB, settings=settings)
+    gpu = gpuviz.SimulatedGPU(memory=memory * MIB, settings=settings, real_time=False)
     with gpuviz.record(device=gpu) as recorder:
         with suppress(_core.OutOfMemoryError):
             program(gpu)

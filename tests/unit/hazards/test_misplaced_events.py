@@ -4,6 +4,7 @@ import pytest
 
 import gpuviz
 from gpuviz.hazards.misplaced_events import event_name
+from gpuviz.hazards.one_wait import of_one_wait
 from gpuviz.hazards.suggestion import suggestion
 from gpuviz.present.text import hazards_text
 
@@ -199,6 +200,33 @@ def test_a_ping_pong_with_one_event_recorded_too_early_is_one_report():
     assert text.count("fix: ") == 1
     assert f"it also orders {len(recording.hazards()) - 1} more conflict" in text
     assert len(findings) == 1
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_a_wait_for_the_last_of_ordered_operations_is_the_fix_for_all(is_ordered):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    upload, compute, download = (gpu.Stream(non_blocking=True) for _ in range(3))
+    array = gpu.empty(BYTES)
+    gpu.synchronize()
+    with gpuviz.record(device=gpu) as recorder:
+        with upload:
+            gpu.copy_to_device(array, pinned=True, blocking=False)
+        if is_ordered:
+            compute.wait_event(upload.record())
+        with compute:
+            gpu.launch("scale", reads=[array], duration=1e-3, share=0.1)
+            gpu.launch("shift", writes=[array], duration=1e-3, share=0.1)
+        with download:
+            gpu.copy_to_host(array, pinned=True, blocking=False)
+        gpu.synchronize()
+    recording = recorder.recording
+    found = [each for each in recording.hazards() if each.second.name == "memcpy"]
+    groups = of_one_wait(recording, found)
+
+    assert len(found) == 2
+    assert len(groups) == (1 if is_ordered else 2)
+    shift = next(each.first for each in found if each.first.name == "shift")
+    assert (f"after {shift.site}," in groups[0].fix) == is_ordered
 
 
 def test_the_same_line_twice_is_a_later_iteration():
