@@ -39,6 +39,8 @@ interface Amount<Row> {
 interface Compared<Row> {
   readonly name: string;
   readonly title: string;
+  /** The title of the column of names. */
+  readonly heading: string;
   readonly hint: string;
   readonly none: string;
   readonly rowsOf: (contents: DeviceContents, window: Window) => readonly Row[];
@@ -66,6 +68,7 @@ export function comparedParts(charts: Both<ChartContext>, found: Corresponding):
     part<LineRow>({
       name: "lines",
       title: "Lines",
+      heading: "Line",
       hint: "What each line costs; lines correspond by function and text. A click shows the largest block.",
       none: "No line of either program did anything here.",
       rowsOf: lineRows,
@@ -89,6 +92,7 @@ export function comparedParts(charts: Both<ChartContext>, found: Corresponding):
     part<KernelRow>({
       name: "kernels",
       title: "Kernels",
+      heading: "Kernel",
       hint: "By name; click one to show its longest launch.",
       none: "No kernels on this device.",
       rowsOf: (contents, window) => kernelRows(contents, window),
@@ -114,6 +118,7 @@ export function comparedParts(charts: Both<ChartContext>, found: Corresponding):
     part<CopyRow>({
       name: "copies",
       title: "Copies",
+      heading: "Copy",
       hint: "By direction and kind of host memory.",
       none: "No copies on this device.",
       rowsOf: (contents, window) => copyRows(contents, window),
@@ -135,6 +140,7 @@ export function comparedParts(charts: Both<ChartContext>, found: Corresponding):
     part<SynchronizationRow>({
       name: "waits",
       title: "Waits",
+      heading: "Waited for",
       hint: "What blocked the host, by line, on all devices.",
       none: "The host was never blocked.",
       rowsOf: (contents, window) => synchronizationRows(contents, window),
@@ -193,7 +199,7 @@ function comparedPart<Row>(charts: Both<ChartContext>, compared: Compared<Row>):
 /** What something is called, and its line; a click shows it where it is, after rather than before. */
 function nameColumn<Row>(
   charts: Both<ChartContext>,
-  { title, nameOf, shortOf = nameOf, callSiteOf, selectedOf, colourOf }: Compared<Row>,
+  { heading, nameOf, shortOf = nameOf, callSiteOf, selectedOf, colourOf }: Compared<Row>,
 ): TableColumn<Pair<Row>> {
   const colourIn = ({ before, after }: Pair<Row>): string | undefined =>
     (after && colourOf?.(after, charts[1])) ?? (before && colourOf?.(before, charts[0]));
@@ -203,7 +209,7 @@ function nameColumn<Row>(
     return [nameOf(row), source, site].filter((text) => text !== "").join("\n");
   };
   return {
-    title: title.replace(/s$/, "").replace("Copie", "Copy"),
+    title: heading,
     hint: "A click shows the largest or longest of it",
     value: (pair) => textOf(rowOf(pair)),
     fill: (pair, cell, scope) => {
