@@ -9,10 +9,11 @@ const SNAPSHOT =
   "This is a PyTorch memory snapshot, which this page cannot read. `gpuviz convert snapshot.pickle " +
   "run.gpuviz` makes a recording of it.";
 const OLDER =
-  "This file was written by an older gpuviz, so waits, idle times and names are missing: `gpuviz " +
-  "convert OLD.gpuviz NEW.gpuviz` adds them.";
+  "This file has no waits, idle times and names of this version of gpuviz: `gpuviz convert " +
+  "OLD.gpuviz NEW.gpuviz` adds them.";
 const WITHOUT =
-  "A recording alone has no findings here: `gpuviz report` writes a report, which has them.";
+  "A recording alone has no findings and headline numbers here: `gpuviz report` writes a report, " +
+  "which has them.";
 
 type Show = (scope: Scope, file: RecordingFile, conclusions: Conclusions) => Promise<void>;
 
