@@ -47,15 +47,27 @@ export function drawTimeGrid(drawing: Drawing, scale: Scale): void {
 /** Labels of time ticks from a height on. */
 export function drawTimeLabels(drawing: Drawing, scale: Scale, topPx = 3): void {
   const { context, theme } = drawing;
-  const { ticks, label } = timeTicks(drawing, scale);
   context.textBaseline = "top";
-  context.textAlign = "center";
+  context.textAlign = "left";
   context.fillStyle = theme.muted;
-  for (const tick of ticks) {
-    const text = label(tick);
-    const farthestRight = context.canvas.clientWidth - context.measureText(text).width / 2;
-    context.fillText(text, Math.min(toPixel(scale, tick), farthestRight), topPx);
+  for (const { text, left } of timeLabels(drawing, scale)) {
+    context.fillText(text, left, topPx);
   }
+}
+
+/** The labels of time ticks, and where they are. */
+export function timeLabels(
+  drawing: Drawing,
+  scale: Scale,
+): { readonly text: string; readonly left: number; readonly width: number }[] {
+  const { canvas } = drawing.context;
+  const { ticks, label } = timeTicks(drawing, scale);
+  return ticks.map((tick) => {
+    const text = label(tick);
+    const { width } = drawing.context.measureText(text);
+    const left = Math.min(toPixel(scale, tick) - width / 2, canvas.clientWidth - width);
+    return { text, left, width };
+  });
 }
 
 /** Labelled byte ticks left of the plot area, with horizontal grid lines. */

@@ -1,6 +1,6 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import { formatTime } from "../base/format.ts";
-import { line } from "./axes.ts";
+import { line, timeLabels } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
 /** Dims what is outside the span that a reader has selected, unless something else is shown. */
@@ -42,12 +42,9 @@ export function drawMoment(drawing: Drawing, time: Scale, momentNs: number): voi
   vertical(drawing, time, momentNs, drawing.theme.accent, []);
 }
 
-/** A label on the time axis at the cursor or the chosen moment. */
-export function drawTimeLabel(
-  { context, area, theme }: Drawing,
-  time: Scale,
-  timeNs: number,
-): void {
+/** A label on the time axis at the cursor or the chosen moment, in place of those it touches. */
+export function drawTimeLabel(drawing: Drawing, time: Scale, timeNs: number): void {
+  const { context, area, theme } = drawing;
   if (timeNs < time.from || timeNs > time.to) {
     return;
   }
@@ -55,6 +52,12 @@ export function drawTimeLabel(
   const width = context.measureText(text).width + 10;
   const right = area.left + area.width + 8 - width;
   const left = Math.min(Math.max(toPixel(time, timeNs) - width / 2, area.left - 8), right);
+  context.fillStyle = theme.background;
+  for (const each of timeLabels(drawing, time)) {
+    if (each.left < left + width && each.left + each.width > left) {
+      context.fillRect(each.left - 1, 0, each.width + 2, 17);
+    }
+  }
   context.fillStyle = theme.accent;
   context.fillRect(left, 0, width, 17);
   context.fillStyle = theme.background;
