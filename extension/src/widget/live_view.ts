@@ -34,10 +34,11 @@ export class LiveView {
     this.#session = session;
     root.classList.add("gpuviz-theme", "gpuviz-widget", "gpuviz-host");
     keepKeys(root, this.scope);
+    // What is above the charts takes nothing of their height.
     const screen = element("div", "gpuviz-screen gpuviz-screen--cell");
     const header = this.#header();
-    screen.append(header, ...dashboardParts(this.scope, header, model), this.#charts);
-    root.append(screen);
+    screen.append(this.#charts);
+    root.append(header, ...dashboardParts(this.scope, header, model), screen);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
       this.#view?.scope.dispose();

@@ -54,6 +54,7 @@ def as_of_0_1(numbers: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     for overlap, of_old in zip(plain["overlap"], old["overlap"], strict=True):
         for lanes in ("devices", "streams"):
             for lane, old_lane in zip(overlap[lanes], of_old[lanes], strict=True):
+                assert lane.pop("unseen_ns") == 0  # it recorded all the time
                 lane["idle_unknown_ns"] += sum(lane.pop(cause) for cause in NEW_CAUSES)
                 count_device_copies(lane, old_lane)
     return plain
