@@ -9,11 +9,11 @@ const SNAPSHOT =
   "This is a PyTorch memory snapshot, which this page cannot read. `gpuviz convert snapshot.pickle " +
   "run.gpuviz` makes a recording of it.";
 const OLDER =
-  "This file has no waits, idle times and names of this version of gpuviz: `gpuviz convert " +
-  "OLD.gpuviz NEW.gpuviz` adds them.";
+  "This file lacks what this version of gpuviz derives, such as waits and idle times: `gpuviz " +
+  "convert OLD.gpuviz NEW.gpuviz` adds it.";
 const WITHOUT =
-  "A recording alone has no findings and headline numbers here: `gpuviz report` writes a report, " +
-  "which has them.";
+  "A recording alone has no findings or headline numbers here: `gpuviz report` writes a report, " +
+  "which has both.";
 
 type Show = (scope: Scope, file: RecordingFile, conclusions: Conclusions) => Promise<void>;
 

@@ -31,7 +31,7 @@ import type { ShowWindow } from "./tables_view.ts";
 
 /** Shown for a file without derived tables. */
 const OLDER_FILE =
-  "This file has no tables of this version of gpuviz: `gpuviz convert OLD NEW` adds them.";
+  "This file lacks the tables that this version derives: `gpuviz convert OLD NEW` adds them.";
 const TOTAL_TIME = 1;
 
 /** The kernels of the device by name. */
