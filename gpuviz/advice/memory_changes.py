@@ -180,14 +180,18 @@ class DeviceBlocks:
     @property
     def peak_stack(self) -> int:
         """The call stack of the allocation that reached the peak; 0 if unknown."""
-        at = self.begin == self.peak_place
-        return int(self.stack[at][0]) if at.any() else 0
+        return int(self.stack[self._at_peak_place[0]]) if len(self._at_peak_place) else 0
 
     @property
     def peak_line(self) -> tuple[str, str]:
         """The call site and the source line of the allocation that reached the peak."""
-        at = np.flatnonzero(self.begin == self.peak_place)
+        at = self._at_peak_place
         return (self._callers.line(int(at[0])) if len(at) else None) or self.site_of(0)
+
+    @cached_property
+    def _at_peak_place(self) -> "NDArray[Any]":
+        """The block whose allocation reached the peak, if it is known."""
+        return np.flatnonzero(self.begin == self.peak_place)
 
     @cached_property
     def at_peak(self) -> "NDArray[Any]":

@@ -44,12 +44,12 @@ def _allocators() -> Iterator[tuple[int, int, _core.CachingAllocator]]:
         yield id(allocator), 0, allocator
 
 
-def _segments() -> Iterator[tuple[int, int, dict[str, Any]]]:
+def _segments(of_torch: list[dict[str, Any]]) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Yield the place, the device's ordinal and each segment of the allocators and of torch's."""
     for place, device, allocator in _allocators():
         for segment in allocator.memory_snapshot():
             yield place, device, segment
-    for segment in own_segments():
+    for segment in of_torch:
         yield CUDA, segment["device"], segment
 
 
@@ -63,11 +63,12 @@ def place_of(owner: Any) -> int:
 def live_memory() -> LiveMemory:
     """Return the memory that this process uses now."""
     blocks: dict[tuple[int, int], tuple[int, int]] = {}
+    of_torch = own_segments()
     # torch, too, waits for the streams that a free waits for; its pages are not known.
-    releasable = sum(each["total_size"] for each in own_segments() if not each["allocated_size"])
+    releasable = sum(each["total_size"] for each in of_torch if not each["allocated_size"])
     releasable += sum(allocator.releasable_bytes() for _, _, allocator in _allocators())
     cached = 0
-    for place, device, segment in _segments():
+    for place, device, segment in _segments(of_torch):
         cached += segment["total_size"] - segment["active_size"]
         for block in segment["blocks"]:
             if block["state"] == _ALLOCATED:
@@ -87,7 +88,7 @@ def reserved_bytes() -> int:
 
 
 def _total(key: str) -> int:
-    return sum(segment[key] for _, _, segment in _segments())
+    return sum(segment[key] for _, _, segment in _segments(own_segments()))
 
 
 def cupy_pool_bytes() -> tuple[int, int]:
