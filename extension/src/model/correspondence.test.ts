@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { BACKWARD_OF } from "../wire/codes.ts";
 import { BlockGroups } from "./block_groups.ts";
 import { COLOURED, type Categories } from "./categories.ts";
 import { inPlacesOf, lineKeys, paired, type Corresponding } from "./correspondence.ts";
@@ -26,8 +27,8 @@ test("the same line has one key before and after, another line of the same place
 
   for (const text of [siteText, describeFrame]) {
     assert.equal(before(text(same)), after(text(moved)));
-    assert.equal(before(`backward of ${text(same)}`), after(`backward of ${text(moved)}`));
-    assert.notEqual(before(`backward of ${text(same)}`), before(text(same)));
+    assert.equal(before(`${BACKWARD_OF}${text(same)}`), after(`${BACKWARD_OF}${text(moved)}`));
+    assert.notEqual(before(`${BACKWARD_OF}${text(same)}`), before(text(same)));
     const [gone, added] = [
       { ...same, line: 5 },
       { ...moved, line: 3 },

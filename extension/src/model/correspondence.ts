@@ -1,3 +1,4 @@
+import { BACKWARD_OF } from "../wire/codes.ts";
 import { COLOURED, type Categories } from "./categories.ts";
 import type { Anchor } from "./linked_times.ts";
 import { describeFrame, siteText } from "./stacks.ts";
@@ -13,8 +14,6 @@ export interface Corresponding {
   /** How the kernels differ that differ by more than noise, by name. */
   readonly kernels: Readonly<Record<string, string>>;
 }
-
-const BACKWARD = /^backward of /;
 
 /**
  * What makes a line of either program one row: for the same line of both the same text.
@@ -37,7 +36,7 @@ export function lineKeys({ lines }: Corresponding): readonly [KeyOfSite, KeyOfSi
   const keyOf =
     (known: ReadonlyMap<string, string>): KeyOfSite =>
     (site) => {
-      const [before = ""] = BACKWARD.exec(site) ?? [];
+      const before = site.startsWith(BACKWARD_OF) ? BACKWARD_OF : "";
       return before + (known.get(site.slice(before.length)) ?? site);
     };
   return [keyOf(keys[0]), keyOf(keys[1])];
