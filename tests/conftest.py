@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.examples import register_profiles
+from tests.leftovers import collect_simulated_gpus
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,17 +53,8 @@ def path_with_nothing_to_build(folder: Path) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def _small_heap() -> None:
     """Exclude what is already loaded from garbage collections, which a failed request starts."""
-    gc.collect()
-    if _has_simulated_gpus():
-        # Something was excluded that was in use then, and keeps memory that others would find.
-        gc.unfreeze()
-        gc.collect()
+    collect_simulated_gpus()
     gc.freeze()
-
-
-def _has_simulated_gpus() -> bool:
-    simulation = sys.modules.get("gpuviz.simulation.gpu")
-    return simulation is not None and any(simulation.simulated_allocators())
 
 
 @pytest.fixture(scope="session")

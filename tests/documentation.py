@@ -4,7 +4,6 @@ Usage: python -m tests.documentation PAGE [what this machine has, such as gpu or
 """
 
 import doctest
-import gc
 import os
 import re
 import shlex
@@ -25,6 +24,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import gpuviz
 from gpuviz.commands.cli import commands
 from tests.documents import ROOT, Block, blocks_of, name_of
+from tests.leftovers import empty_simulated_gpus
 from tests.unit.ipython_shells import new_shell
 
 RECORDINGS = ROOT / "gpuviz" / "commands" / "recordings"
@@ -55,7 +55,7 @@ def run(page: Path, has: Collection[str] = ()) -> list[str]:
         AssertionError: A block does not print what the page shows, or the command line has not
             what the page uses.
     """
-    gc.collect()  # simulated GPUs of other pages
+    empty_simulated_gpus()  # of other pages and tests
     with TemporaryDirectory() as folder, chdir(folder), new_shell() as shell:
         is_tutorial = "tutorials" in name_of(page)
         if not is_tutorial:
