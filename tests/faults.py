@@ -1,7 +1,8 @@
 """Exceptions raised at any line of gpuviz, on one thread.
 
-Not at the lines of ``with``: a trace function runs there between the end of the block and the call
-of ``__exit__``, where no signal is handled, and an exception would leave a lock held.
+Not at the lines of ``with`` and ``try``, where only a trace function can raise, and an exception
+would leave a lock held: a trace function runs between the end of a block and the call of
+``__exit__``, and Python's compiler gives the line of ``try`` in a block no handler.
 """
 
 import linecache
@@ -39,7 +40,7 @@ class Fault:
 
     def _at(self, frame, event, _argument):
         is_here = self._is_armed and threading.current_thread().name == self._thread
-        if event == "line" and is_here and not _is_with(frame):
+        if event == "line" and is_here and not _is_out_of_reach(frame):
             self._left -= 1
             if self._left == 0:
                 self.place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
@@ -79,6 +80,6 @@ class Fault:
             line += step
 
 
-def _is_with(frame):
+def _is_out_of_reach(frame):
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    return line.lstrip().startswith("with ")
+    return line.lstrip().startswith(("with ", "try:"))
