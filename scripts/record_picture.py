@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 import gpuviz
 
@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[1]
 RECORDING = ROOT / "gpuviz" / "commands" / "recordings" / "image_pipeline.gpuviz"
 PICTURE = ROOT / "docs" / "images" / "report.webp"
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
-SIZE = {"width": 1200, "height": 760}
+SIZE = {"width": 1200, "height": 900}
+# Of a plot, left and right of the time axis.
+LEFT_PX, RIGHT_PX = 112, 16
 FRAME_MS = 90
 LARGEST = 1_500_000
 # Chromium without a window draws no pointer.
@@ -51,9 +53,23 @@ class Film:
         self.frames.append(shot.convert("RGB"))
         self.durations.append(duration_ms)
 
-    def move(self, x: float, y: float, frames: int = 6) -> None:
-        """Move the pointer."""
+    def move(self, to: Locator) -> None:
+        """Move the pointer to the middle of an element."""
+        self._move(to, 0.5, 0.5, inset=(0, 0))
+
+    def move_in_plot(self, label: str, time_share: float, height_share: float) -> None:
+        """Move the pointer to a point of a plot, whose label begins like this."""
+        plot = self._page.locator(f".gpuviz-plot[aria-label^='{label}']")
+        self._move(plot, time_share, height_share, inset=(LEFT_PX, RIGHT_PX))
+
+    def _move(self, to: Locator, x_share: float, y_share: float, inset: tuple[int, int]) -> None:
+        box = to.bounding_box()
+        if box is None:
+            raise SystemExit(f"The report shows no {to}.")
+        x = box["x"] + inset[0] + x_share * (box["width"] - sum(inset))
+        y = box["y"] + y_share * box["height"]
         x0, y0 = self._at
+        frames = 6
         for step in range(1, frames + 1):
             share = step / frames
             share = share * share * (3 - 2 * share)
@@ -77,17 +93,22 @@ class Film:
 
 def perform(film: Film, page: Page) -> None:
     """Do what a reader does first: zoom in, look at a kernel and a block, follow a finding."""
+    shown = page.locator(".gpuviz-controls__text")
+    whole = shown.inner_text()
     film.show(1500)
-    film.move(680, 320)
+    film.move_in_plot("Segment map", 0.647, 0.5)
     film.zoom(10, -20)
-    film.move(610, 575)
+    if shown.inner_text() == whole:
+        raise SystemExit("The wheel did not zoom.")
+    film.move_in_plot("Streams", 0.45, 0.75)
     film.show(1600)
-    film.move(560, 342)
+    if "cupyx_scipy" not in page.locator(".gpuviz-tooltip").inner_text():
+        raise SystemExit("The pointer is on no kernel.")
+    film.move_in_plot("Segment map", 0.51, 0.6)
     film.click()
-    link = page.get_by_text("show", exact=True).first.bounding_box()
-    if link is None:
-        raise SystemExit("The report has no findings to show.")
-    film.move(link["x"] + link["width"] / 2, link["y"] + link["height"] / 2)
+    if "Block of" not in page.locator(".gpuviz-selected").first.inner_text():
+        raise SystemExit("The click selected no block.")
+    film.move(page.get_by_text("show", exact=True).first)
     film.click()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="All", exact=True).click()
