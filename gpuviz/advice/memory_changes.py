@@ -145,6 +145,7 @@ class DeviceBlocks:
         is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
         superseded, self.is_kept = self._superseded()
+        is_last_known &= ~self._used_in_any_order()
         self.after_use = np.where(is_last_known, np.minimum(self.last, superseded), self.end)
         self.last = self.after_use
         if self.training is not None:
@@ -267,6 +268,37 @@ class DeviceBlocks:
         _, of_stack, made = np.unique(self.stack[returned], return_inverse=True, return_counts=True)
         kept[returned] |= (np.bincount(of_stack, kept[returned], len(made)) * 2 >= made)[of_stack]
         return place, kept
+
+    def _used_in_any_order(self) -> "NDArray[Any]":
+        """Return which blocks are of a line that makes entries of a cache.
+
+        The program cannot tell which of them it needs again: two older ones are used after the last
+        use of one, so that it is no queue; and some are used for longer than the one before them,
+        so that it is no stack.
+        """
+        blocks, number = self.used.blocks, self.number
+        runs = self._statements.ends_of_events(blocks.alloc[number])
+        ends, calls = blocks.end[number], self.used.last[number]
+        returned = np.flatnonzero((ends < 0) | (ends > runs))
+        order = returned[np.lexsort((self.begin[returned], self.site[returned]))]
+        site, run = self.site[order].astype(np.int64), runs[order]
+        last = np.where(calls >= 0, self._call_times[calls], -1)[order]
+        times, moments = np.unique(
+            np.append(blocks.begin[number][order], last), return_inverse=True
+        )
+        # Moments of a site are later than those of the sites before it.
+        begin, last = moments.reshape(2, -1) + site * len(times)
+        longest = np.append(-1, np.maximum.accumulate(last))
+        second = np.append(-1, np.maximum.accumulate(np.minimum(longest[:-1], last)))
+        begins = np.ones(len(order), bool)
+        begins[1:] = (site[1:] != site[:-1]) | (run[1:] != run[:-1])
+        before = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+        is_no_queue = second[before] > last
+        is_no_stack = (begin[1:] < last[:-1]) & (last[:-1] < last[1:]) & begins[1:]
+        sites = np.intersect1d(site[is_no_queue], site[1:][is_no_stack & (site[1:] == site[:-1])])
+        found = np.zeros(len(runs), bool)
+        found[returned] = np.isin(self.site[returned], sites)
+        return found
 
     @cached_property
     def _callers(self) -> Callers:
