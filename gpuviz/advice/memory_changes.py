@@ -221,6 +221,33 @@ class DeviceBlocks:
         """The blocks as those of a training program; None if the recording is of another one."""
         return TrainingBlocks(self) if is_training(self.recording) else None
 
+    def ends_with(self, begin: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places of frees if blocks are allocated at other places.
+
+        The line that assigns a new array to a variable frees the one that the variable had.
+        """
+        replaced, by = self._replaced
+        end = self.end.copy()
+        moved = begin[by] > self.begin[by]
+        end[replaced[moved]] = np.maximum(end[replaced], begin[by] + 1)[moved]
+        return end
+
+    @cached_property
+    def _replaced(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """The blocks that the run of a line frees after it has allocated others, and those."""
+        blocks, number = self.used.blocks, self.number
+        allocated = self._statements.ends_of_events(blocks.alloc[number])
+        freed = np.flatnonzero(self.is_freed)
+        runs = self._statements.ends_of_events(blocks.free[number[freed]])
+        order = np.lexsort((self.begin, allocated))
+        ends, count = np.unique(allocated, return_inverse=True)[0], self._places.count
+        keys = np.searchsorted(ends, allocated[order]) * count + self.begin[order]
+        run = np.searchsorted(ends, runs)
+        by = np.searchsorted(keys, run * count + self.end[freed]) - 1
+        same = (run < len(ends)) & (by >= 0) & (allocated[order[by]] == runs)
+        same &= order[by] != freed
+        return freed[same], order[by][same]
+
     @cached_property
     def growing(self) -> "list[GrowingLine]":
         """The lines of the device whose live memory grows."""
@@ -389,6 +416,13 @@ class DeviceBlocks:
         """Return the first place at which the peak is reached after some changes."""
         return int(self._level(changes).argmax())
 
+    def most_at_once(self, blocks: "NDArray[Any]") -> int:
+        """Return how many bytes of some blocks were allocated at the same time at most."""
+        steps = np.zeros(self._places.count, np.int64)
+        np.add.at(steps, self.begin[blocks], self.size[blocks])
+        np.subtract.at(steps, self.end[blocks], self.size[blocks])
+        return int(np.cumsum(steps).max(initial=0))
+
     def saving(self, change: Change) -> int:
         """Return by how many bytes a change lowers the peak; 0 if it does not."""
         return max(self.peak.bytes - self.peak_after((change,)), 0)
@@ -511,7 +545,12 @@ def changes_by_line(
     is_changed = (begin != device.begin) | (end != device.end)
     for site in np.unique(device.site[idle]).tolist():
         of_site = np.flatnonzero((device.site == site) & is_changed)
-        change = Change(of_site, begin[of_site], end[of_site])
+        later = device.begin.copy()
+        later[of_site] = begin[of_site]
+        ends = device.ends_with(later)
+        ends[of_site] = np.where(end[of_site] < device.end[of_site], end[of_site], ends[of_site])
+        changed = np.flatnonzero((later != device.begin) | (ends != device.end))
+        change = Change(changed, later[changed], ends[changed])
         saved = device.saving(change)
         if saved:
             yield np.flatnonzero(idle & (device.site == site)), change, saved
