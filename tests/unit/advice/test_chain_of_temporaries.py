@@ -347,3 +347,15 @@ def test_an_expression_within_a_library_is_not_the_program_s_to_change():
     scipy = within(timed(computes(norm)), "/python3.12/site-packages/cupyx/scipy/special/_erf.py")
 
     assert chains(scipy) == []
+
+
+def test_the_functions_that_are_methods_as_well_are_calls_of_the_program():
+    own = without_frames(without_frames(timed(computes(summed)), "apply"), "total")
+    module = "/python3.12/site-packages/cupy/_math/sumprod.py"
+    methods, functions, others = (
+        [each for each in findings(recording) if each.rule == "R08"]
+        for recording in (own, within(own, module, "sum"), within(own, module, "nansum"))
+    )
+
+    assert [each.title for each in functions] == [each.title for each in methods] != []
+    assert others == []
