@@ -81,7 +81,7 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     used, launches = device.used, device.elementwise
     blocks = used.blocks
     accepted = launches.where(lambda each: each.name not in _COPIES and each.output in each.arrays)
-    accepted &= used.first[launches.target] == launches.call
+    accepted &= (used.first[launches.target] == launches.call) & ~launches.is_update
     launch, source = launches.launch, launches.source
     target, call = launches.target[launch], launches.call[launch]
     # An array that is two inputs may be read in two orders.
