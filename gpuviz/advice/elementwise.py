@@ -95,12 +95,11 @@ class Elementwise:
         function: For each launch, an index of ``functions``.
         activity: For each launch, the row of ``activities``.
         target: For each launch, the block that it writes, an index of ``used.blocks``.
+        is_update: For each launch, whether it overwrites what it reads, as in ``x += 1``.
         is_whole: For each launch, whether it writes as many elements as fit into that block, from
             its beginning; fewer than 128 at the end may be missing.
         output: For each launch, the type of its output, an index of `TYPES`.
         elements: For each launch, how many elements the block of the output has.
-        updated: Touches by launches that overwrite what they read, as in ``x += 1``, which are not
-            among the others: indices of ``used.block``.
         launch: For each array that is read, an index of the launches, ascending.
         source: For each array that is read, its block.
         at_begin: For each array that is read, whether its first element is the block's first.
@@ -120,8 +119,7 @@ class Elementwise:
         number[[each is None for each in found]] = -1
         number = number[np.searchsorted(distinct, name)]
         touched, number = touched[number >= 0], number[number >= 0]
-        self.updated = touched[used.mode[touched] == READ_WRITE]
-        writes = used.mode[touched] == WRITE
+        writes = used.mode[touched] != READ
         targets = touched[writes]
         calls, at, count = np.unique(used.call[targets], return_index=True, return_counts=True)
         at, calls = at[count == 1], calls[count == 1]
@@ -131,6 +129,7 @@ class Elementwise:
         self.function = number[writes][at]
         self.activity = used.activity[targets]
         self.target = used.block[targets]
+        self.is_update = used.mode[targets] == READ_WRITE
         outputs = np.array([TYPES.index(each.output) for each in self.functions], np.int64)
         self.output = outputs[self.function]
         self.elements = used.blocks.requested[self.target] // type_bytes()[self.output]
@@ -138,7 +137,7 @@ class Elementwise:
         self.is_whole = used.at_begin[targets] & (threads - self.elements >= 0)
         self.is_whole &= threads - self.elements < _BLOCK
 
-        reads = touched[~writes]
+        reads = touched[used.mode[touched] != WRITE]
         place = first_rows(self.call + 1, used.call[reads] + 1)
         reads, place = reads[place >= 0], place[place >= 0]
         order = np.argsort(place, kind="stable")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import READ, WRITE, type_bytes
+from gpuviz.advice.elementwise import READ, READ_WRITE, WRITE, type_bytes
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
 from gpuviz.analysis.launches import calls_of, stacks_of
@@ -68,11 +68,11 @@ class Groups:
 def fusible(device: "DeviceBlocks") -> Groups:
     """Return the elementwise launches of a device that one kernel could do, by group.
 
-    A launch passes its result on if only elementwise launches with as many elements read it, and
-    reductions, on the same line or a later one of the same function, and if the program frees it
-    and no list keeps it: the array is not needed then. Launches that pass results to each other are
-    a group, unless other work writes to what they read meanwhile. A group with a reduction has no
-    other result.
+    A launch passes its result on if only elementwise launches with as many elements read it, those
+    that update an array with it too, and reductions, on the same line or a later one of the same
+    function, and if the program frees it and no list keeps it: the array is not needed then.
+    Launches that pass results to each other are a group, unless other work writes to what they read
+    meanwhile. A group with a reduction has no other result.
     """
     return _Fusion(device).groups()
 
@@ -318,28 +318,33 @@ class _Fusion:
         node = first_rows(self._call + 1, used.call + 1)
         group = np.where((node >= 0) & np.isin(node, members), label[node], -1)
         writer = np.full(len(used.blocks), -1)
-        own = members[members < len(self._device.elementwise)]
-        writer[self._device.elementwise.target[own]] = label[own]
+        launches = self._device.elementwise
+        own = members[members < len(launches)]
+        own = own[~launches.is_update[own]]
+        writer[launches.target[own]] = label[own]
         maker, rank = writer[used.block], ranks[used.call]
         outside = (maker >= 0) & (group != maker)
         np.minimum.at(latest, maker[outside], rank[outside])
         between = [(maker[outside], rank[outside])]
         span = np.int64(len(times) + 1)
         keys = used.block.astype(np.int64) * span + rank
-        writes = np.sort(keys[used.mode != READ])
-        reads = np.flatnonzero((group >= 0) & (used.mode != WRITE) & (maker != group))
-        after = np.searchsorted(writes, keys[reads], side="right")
-        of_reads = group[reads]
-        for place, is_before in ((after - 1, True), (after, False)):
-            found = np.append(writes, -1)[np.clip(place, -1, len(writes))]
-            same = found // span == used.block[reads]
-            written, of_group = (found % span)[same], of_reads[same]
-            inside = (written > first[of_group]) & (written <= last[of_group])
-            between.append((of_group[inside], written[inside]))
-            if is_before:
-                np.maximum.at(earliest, of_group[inside], written[inside])
-            else:
-                latest[of_group[inside]] = -1
+        writes, every = np.sort(keys[used.mode != READ]), np.sort(keys)
+        reads = (group >= 0) & (used.mode == READ) & (maker != group)
+        updates = (group >= 0) & (used.mode == READ_WRITE)
+        # Nothing else may write what is read meanwhile, nor use what is updated.
+        for touch, others in ((np.flatnonzero(reads), writes), (np.flatnonzero(updates), every)):
+            before = np.searchsorted(others, keys[touch]) - 1
+            after = np.searchsorted(others, keys[touch], side="right")
+            for place, is_before in ((before, True), (after, False)):
+                found = np.append(others, -1)[np.clip(place, -1, len(others))]
+                same = found // span == used.block[touch]
+                rank_of_other, of_group = (found % span)[same], group[touch][same]
+                inside = (rank_of_other > first[of_group]) & (rank_of_other <= last[of_group])
+                between.append((of_group[inside], rank_of_other[inside]))
+                if is_before:
+                    np.maximum.at(earliest, of_group[inside], rank_of_other[inside])
+                else:
+                    latest[of_group[inside]] = -1
         work = np.concatenate([np.stack(each) for each in between], axis=1)
         return earliest < latest, work[0], work[1]
 

@@ -145,6 +145,7 @@ class DeviceBlocks:
         is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
         superseded, self.is_kept = self._superseded()
+        is_last_known &= ~self._used_in_any_order()
         self.after_use = np.where(is_last_known, np.minimum(self.last, superseded), self.end)
         self.last = self.after_use
         if self.training is not None:
@@ -220,6 +221,33 @@ class DeviceBlocks:
         """The blocks as those of a training program; None if the recording is of another one."""
         return TrainingBlocks(self) if is_training(self.recording) else None
 
+    def ends_with(self, begin: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places of frees if blocks are allocated at other places.
+
+        The line that assigns a new array to a variable frees the one that the variable had.
+        """
+        replaced, by = self._replaced
+        end = self.end.copy()
+        moved = begin[by] > self.begin[by]
+        end[replaced[moved]] = np.maximum(end[replaced], begin[by] + 1)[moved]
+        return end
+
+    @cached_property
+    def _replaced(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """The blocks that the run of a line frees after it has allocated others, and those."""
+        blocks, number = self.used.blocks, self.number
+        allocated = self._statements.ends_of_events(blocks.alloc[number])
+        freed = np.flatnonzero(self.is_freed)
+        runs = self._statements.ends_of_events(blocks.free[number[freed]])
+        order = np.lexsort((self.begin, allocated))
+        ends, count = np.unique(allocated, return_inverse=True)[0], self._places.count
+        keys = np.searchsorted(ends, allocated[order]) * count + self.begin[order]
+        run = np.searchsorted(ends, runs)
+        by = np.searchsorted(keys, run * count + self.end[freed]) - 1
+        same = (run < len(ends)) & (by >= 0) & (allocated[order[by]] == runs)
+        same &= order[by] != freed
+        return freed[same], order[by][same]
+
     @cached_property
     def growing(self) -> "list[GrowingLine]":
         """The lines of the device whose live memory grows."""
@@ -267,6 +295,37 @@ class DeviceBlocks:
         _, of_stack, made = np.unique(self.stack[returned], return_inverse=True, return_counts=True)
         kept[returned] |= (np.bincount(of_stack, kept[returned], len(made)) * 2 >= made)[of_stack]
         return place, kept
+
+    def _used_in_any_order(self) -> "NDArray[Any]":
+        """Return which blocks are of a line that makes entries of a cache.
+
+        The program cannot tell which of them it needs again: two older ones are used after the last
+        use of one, so that it is no queue; and some are used for longer than the one before them,
+        so that it is no stack.
+        """
+        blocks, number = self.used.blocks, self.number
+        runs = self._statements.ends_of_events(blocks.alloc[number])
+        ends, calls = blocks.end[number], self.used.last[number]
+        returned = np.flatnonzero((ends < 0) | (ends > runs))
+        order = returned[np.lexsort((self.begin[returned], self.site[returned]))]
+        site, run = self.site[order].astype(np.int64), runs[order]
+        last = np.where(calls >= 0, self._call_times[calls], -1)[order]
+        times, moments = np.unique(
+            np.append(blocks.begin[number][order], last), return_inverse=True
+        )
+        # Moments of a site are later than those of the sites before it.
+        begin, last = moments.reshape(2, -1) + site * len(times)
+        longest = np.append(-1, np.maximum.accumulate(last))
+        second = np.append(-1, np.maximum.accumulate(np.minimum(longest[:-1], last)))
+        begins = np.ones(len(order), bool)
+        begins[1:] = (site[1:] != site[:-1]) | (run[1:] != run[:-1])
+        before = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+        is_no_queue = second[before] > last
+        is_no_stack = (begin[1:] < last[:-1]) & (last[:-1] < last[1:]) & begins[1:]
+        sites = np.intersect1d(site[is_no_queue], site[1:][is_no_stack & (site[1:] == site[:-1])])
+        found = np.zeros(len(runs), bool)
+        found[returned] = np.isin(self.site[returned], sites)
+        return found
 
     @cached_property
     def _callers(self) -> Callers:
@@ -356,6 +415,13 @@ class DeviceBlocks:
     def peak_place_after(self, changes: "Iterable[Change]") -> int:
         """Return the first place at which the peak is reached after some changes."""
         return int(self._level(changes).argmax())
+
+    def most_at_once(self, blocks: "NDArray[Any]") -> int:
+        """Return how many bytes of some blocks were allocated at the same time at most."""
+        steps = np.zeros(self._places.count, np.int64)
+        np.add.at(steps, self.begin[blocks], self.size[blocks])
+        np.subtract.at(steps, self.end[blocks], self.size[blocks])
+        return int(np.cumsum(steps).max(initial=0))
 
     def saving(self, change: Change) -> int:
         """Return by how many bytes a change lowers the peak; 0 if it does not."""
@@ -479,7 +545,12 @@ def changes_by_line(
     is_changed = (begin != device.begin) | (end != device.end)
     for site in np.unique(device.site[idle]).tolist():
         of_site = np.flatnonzero((device.site == site) & is_changed)
-        change = Change(of_site, begin[of_site], end[of_site])
+        later = device.begin.copy()
+        later[of_site] = begin[of_site]
+        ends = device.ends_with(later)
+        ends[of_site] = np.where(end[of_site] < device.end[of_site], end[of_site], ends[of_site])
+        changed = np.flatnonzero((later != device.begin) | (ends != device.end))
+        change = Change(changed, later[changed], ends[changed])
         saved = device.saving(change)
         if saved:
             yield np.flatnonzero(idle & (device.site == site)), change, saved

@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Functions of CuPy that do what their caller asks for: those that create arrays, such as `zeros`,
-# and `asnumpy`.
-_PASSES_ON = re.compile(r"cupy[/\\](_creation[/\\]\w+|__init__)\.py$")
+# `asnumpy`, and the reductions that are methods as well. By file and name.
+_PASSES_ON = re.compile(
+    r"cupy[/\\](_creation[/\\]\w+\.py|__init__\.py"
+    r"|_math[/\\]sumprod\.py:(sum|prod)$|_statistics[/\\]meanvar\.py:(mean|var|std)$"
+    r"|_statistics[/\\]order\.py:a?(max|min)$|_logic[/\\]truth\.py:(all|any)$"
+    r"|_sorting[/\\](search\.py:arg(max|min)|count\.py:count_nonzero)$)"
+)
 
 
 def is_own(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
@@ -30,6 +35,6 @@ def _is_own(recording: "RecordingData", stack: int) -> bool:
     for frame in recording.call_stacks.frames(stack):
         if not frame.is_installed:
             return True
-        if not _PASSES_ON.search(frame.filename):
+        if not _PASSES_ON.search(f"{frame.filename}:{frame.name}"):
             return False
     return False

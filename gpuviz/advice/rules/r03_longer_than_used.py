@@ -87,7 +87,7 @@ def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[C
     begins &= device.needed.used[device.number]
     begin = np.where(begins & ~device.is_unread, device.first_needed, device.begin)
     last = np.where(device.is_freed & device.is_used, device.last, device.end)
-    end = np.where(ends, np.where(device.is_unread, device.begin, last), device.end)
+    end = np.where(ends, np.where(device.is_unread, device.begin, last), device.ends_with(begin))
     end = np.maximum(begin, end)
     changed = (begin != device.begin) | (end != device.end)
     for change in changes:
@@ -100,11 +100,13 @@ def _trims(device: DeviceBlocks, changes: "Sequence[Change]") -> list[_Trim]:
     """Return the fewest lines and ends whose trimmed blocks lower the peak."""
     every = _change(device, [_Trim(line) for line in np.unique(device.site).tolist()], changes)
     site, size = device.site[every.blocks], device.size[every.blocks]
-    begin, end = device.begin[every.blocks], device.end[every.blocks]
     trims: list[_Trim] = []
     while len(trims) < _MOST_LINES:
-        place = device.peak_place_after([*changes, _change(device, trims, changes)])
-        there = (begin <= place) & (place < end)
+        change = _change(device, trims, changes)
+        begin, end = device.begin.copy(), device.end.copy()
+        begin[change.blocks], end[change.blocks] = change.begin, change.end
+        place = device.peak_place_after([*changes, change])
+        there = (begin[every.blocks] <= place) & (place < end[every.blocks])
         idle = there & ((every.begin > place) | (every.end <= place))
         idle &= ~np.isin(site, [each.line for each in trims])
         if not idle.any():
@@ -139,12 +141,13 @@ def _needed(device: DeviceBlocks, trims: list[_Trim], changes: "Sequence[Change]
 def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, saved: int) -> Finding:
     of_lines = [change.blocks[device.site[change.blocks] == trim.line] for trim in trims]
     fills = [
-        trim.begin and _is_filled_early(device, blocks)
-        for trim, blocks in zip(trims, of_lines, strict=True)
+        trim.begin and _is_filled_early(device, of_line)
+        for trim, of_line in zip(trims, of_lines, strict=True)
     ]
-    size = format_bytes(int(device.size[change.blocks].sum()))
+    blocks = np.concatenate(of_lines)
+    size = format_bytes(device.most_at_once(blocks))
     which = "one line" if len(trims) == 1 else f"{format_count(len(trims))} lines"
-    is_unread = bool(device.is_unread[change.blocks].all())
+    is_unread = bool(device.is_unread[blocks].all())
     return Finding(
         rule="R01" if is_unread else "R03",
         title=f"{size} from {which} is allocated, but nothing reads it."
@@ -155,14 +158,14 @@ def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, sav
             f"instead of {format_bytes(device.peak.bytes)}."
         ),
         change=" ".join(
-            _advice(device, trim, blocks, fill=fill)
-            for trim, blocks, fill in zip(trims, of_lines, fills, strict=True)
+            _advice(device, trim, of_line, fill=fill)
+            for trim, of_line, fill in zip(trims, of_lines, fills, strict=True)
         ),
         certainty="possible" if any(fills) else "likely",
         device=device.device,
         saved_bytes=saved,
-        lines=tuple(device.line_of(blocks) for blocks in of_lines),
-        evidence=device.evidence(change.blocks),
+        lines=tuple(map(device.line_of, of_lines)),
+        evidence=device.evidence(blocks),
         lifetimes=change,
     )
 

@@ -39,7 +39,7 @@ _LEAST_SHARE = 0.05
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Pauses:
-    """Long times without a use of a block, in columns; a block occurs at most once.
+    """Long times without a use of a block, in columns, by block and time.
 
     Attributes:
         block: Indices of the device's blocks.
@@ -118,11 +118,7 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
     is_long &= (stacks_of(tables, before) != 0) & (stacks_of(tables, after) != 0)
     begin, end = device.after_lines(before), device.before_lines(after)
     rows = np.flatnonzero(is_long & (begin < end))
-    # The pause at the peak, else the longest one.
-    at_peak = (begin[rows] <= device.peak_place) & (end[rows] > device.peak_place)
-    rows = rows[np.lexsort((-length[rows], ~at_peak, block[rows]))]
-    _, once = np.unique(block[rows], return_index=True)
-    rows = rows[once]
+    rows = rows[np.lexsort((begin[rows], block[rows]))]
     block = block[rows]
     begin, end = (
         np.clip(each[rows], device.begin[block], device.end[block]) for each in (begin, end)
@@ -131,13 +127,14 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
 
 
 def _change(device: DeviceBlocks, pauses: _Pauses, chosen: "NDArray[Any]") -> Change:
-    """Return the lifetimes of blocks that are freed during their pauses."""
-    blocks = pauses.block[chosen]
-    return Change(
-        np.concatenate([blocks, blocks]),
-        np.concatenate([device.begin[blocks], pauses.end[chosen]]),
-        np.concatenate([pauses.begin[chosen], device.end[blocks]]),
-    )
+    """Return the lifetimes of blocks that are freed during their pauses and after the last use."""
+    blocks, first = np.unique(pauses.block[chosen], return_index=True)
+    every = np.concatenate([blocks, pauses.block[chosen]])
+    begin = np.concatenate([device.begin[blocks], pauses.end[chosen]])
+    order = np.lexsort((begin, every))
+    # A part ends where the next pause begins, and the last one after the last use.
+    end = np.insert(pauses.begin[chosen], np.append(first[1:], len(chosen)), device.last[blocks])
+    return Change(every[order], begin[order], np.maximum(begin[order], end))
 
 
 def _finding(
@@ -149,6 +146,7 @@ def _finding(
         named(*device.line_of_use(int(blocks[0]), int(calls[shown][0])))
         for calls in (pauses.before, pauses.after)
     )
+    again = "again" if before == after else after
     size = int(device.size[blocks].sum())
     length = format_duration(int(pauses.length[shown].min()))
     them = "it" if len(blocks) == 1 else "them"
@@ -156,11 +154,11 @@ def _finding(
         rule="R05",
         title=f"{format_bytes(size)} from {named(line.site, line.source)} is allocated at the "
         f"peak, but nothing uses {them} for {length}.",
-        reason=f"{before} uses {them} before and {after} afterwards. Meanwhile the peak is reached "
+        reason=f"{before} uses {them} before and {again} afterwards. Meanwhile the peak is reached "
         f"by {named(*device.peak_line)}. A copy to pinned memory of the host and "
         f"back takes about {format_duration(int(_copies_ns(size)))} (at 25 GB/s).",
         change=f"Compute {them} again, or copy {them} to pinned memory after {before} and back "
-        f"before {after}.",
+        f"before {'it runs again' if before == after else after}.",
         certainty="possible",
         device=device.device,
         saved_bytes=saved,

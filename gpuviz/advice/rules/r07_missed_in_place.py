@@ -50,8 +50,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Trigger: an elementwise function of CuPy reads block a once, from its beginning, writes block b
     first, has an input of the type of its output, both blocks have the same number of requested
     bytes, nothing uses a afterwards, no list keeps a, and a is freed in the recording. The program
-    itself calls the function. If b is in the peak, the saving is the decrease of the peak if a held
-    the result on this line, wherever it occurs.
+    itself calls the function, and the line never reads an array from a's line that is used later:
+    the last round of a loop could overwrite its input, but not the rounds before. If b is in the
+    peak, the saving is the decrease of the peak if a held the result on this line, wherever it
+    occurs.
 
     CuPy gives the result of a single array the layout of that array. Of several arrays, one could
     be transposed, which the recording does not tell: then this is only ``possible``.
@@ -79,7 +81,7 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     used, launches = device.used, device.elementwise
     blocks = used.blocks
     accepted = launches.where(lambda each: each.name not in _COPIES and each.output in each.arrays)
-    accepted &= used.first[launches.target] == launches.call
+    accepted &= (used.first[launches.target] == launches.call) & ~launches.is_update
     launch, source = launches.launch, launches.source
     target, call = launches.target[launch], launches.call[launch]
     # An array that is two inputs may be read in two orders.
@@ -88,11 +90,16 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     )
     fits = accepted[launch] & (count[group] == 1) & (source != target)
     fits &= launches.at_begin & (launches.kind == launches.output[launch])
-    fits &= (used.last[source] == call) & (blocks.end[source] >= 0)
+    place = device.place
+    known = (place[source] >= 0) & (place[target] >= 0)
+    is_last = used.last[source] == call
+    lines = device.site[place[target]].astype(np.int64) << 32 | device.site[place[source]]
+    inputs = np.unique(np.stack([launch, lines]), axis=1, return_inverse=True)[1].ravel()
+    is_needed = np.bincount(inputs, is_last, len(inputs))[inputs] == 0
+    fits &= known & is_last & ~np.isin(lines, lines[known & is_needed])
+    fits &= blocks.end[source] >= 0
     fits &= blocks.requested[source] == blocks.requested[target]
     fits &= blocks.stream[source] == blocks.stream[target]
-    place = device.place
-    fits &= (place[source] >= 0) & (place[target] >= 0)
     stacks = stacks_of(device.recording.tables, launches.call)
     fits &= is_own(device.recording, stacks)[launch]
     fits &= ~device.is_shared[place[source]] & ~device.is_initial[place[target]]

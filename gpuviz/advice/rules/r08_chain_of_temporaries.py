@@ -148,6 +148,8 @@ def _change(device: DeviceBlocks, groups: Groups, lines: tuple[Line, ...]) -> st
     )
     code = fused_code(device, groups)
     example = f" Such as `{code}`." if code else ""
+    if code and device.elementwise.is_update[groups.launch[groups.group == groups.group[0]]].any():
+        example += " Its output is the array that it updates."
     return f"Make one kernel of {what}, with {how}.{example}"
 
 

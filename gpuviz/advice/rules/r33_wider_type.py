@@ -122,8 +122,8 @@ def _writes_alone(device: DeviceBlocks) -> "NDArray[Any]":
     used, launches = device.used, device.elementwise
     count, requested = len(used.blocks), used.blocks.requested
     writes = np.bincount(used.block[np.isin(used.mode, WRITES)], minlength=count)
-    calls, at = np.unique(used.call[launches.updated], return_index=True)
-    target = used.block[launches.updated[at]]
+    calls, at = np.unique(launches.call[launches.is_update], return_index=True)
+    target = launches.target[launches.is_update][at]
     read = np.flatnonzero((used.mode == READ) & np.isin(used.call, calls))
     into = np.searchsorted(calls, used.call[read])
     is_large = requested[used.block[read]] * _TWICE > requested[target[into]]
@@ -132,6 +132,7 @@ def _writes_alone(device: DeviceBlocks) -> "NDArray[Any]":
     place = device.place[launches.target]
     alone: NDArray[Any] = (writes[launches.target] == 1) & (place >= 0)
     alone &= (used.first[launches.target] == launches.call) & ~device.is_initial[place]
+    alone &= ~launches.is_update
     return alone
 
 

@@ -59,7 +59,12 @@ def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     blocks, target = used.blocks, launches.target
     copies = launches.where(lambda each: each.name == "copy" and each.inputs == (each.output,))
     stacks = stacks_of(device.recording.tables, launches.call)
-    copies &= launches.is_whole & (launches.reads == 1) & is_own(device.recording, stacks)
+    copies &= (
+        launches.is_whole
+        & ~launches.is_update
+        & (launches.reads == 1)
+        & is_own(device.recording, stacks)
+    )
     source = np.full(len(launches), -1)
     source[launches.launch] = launches.source
     copies &= (source >= 0) & (place[target] >= 0) & (place[source] >= 0)

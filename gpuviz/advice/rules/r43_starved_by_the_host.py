@@ -273,7 +273,7 @@ def _longest_parts(
         of_gaps = np.flatnonzero(threads[calls] == thread)
         rows = np.flatnonzero(is_allocation & (of_thread == thread) & (known != 0))
         rows = rows[np.argsort(times[rows], kind="stable")]
-        low = np.searchsorted(times[rows], begin[of_gaps], side="right")
+        low = np.searchsorted(times[rows], begin[of_gaps])
         high = np.searchsorted(times[rows], end[of_gaps])
         for gap, first, last in zip(
             of_gaps[low < high], low[low < high], high[low < high], strict=True

@@ -39,12 +39,12 @@ def threads(elements: int) -> dict[str, tuple[int, ...]]:
     return {"grid": (-(-elements // 128),), "block": (128,)}
 
 
-def within(recording: Recording, filename: str) -> Recording:
+def within(recording: Recording, filename: str, name: str = "library") -> Recording:
     """Return the recording as if a function of a library made every call for the program."""
     frames, stacks = recording.tables["frames"], recording.tables["stacks"]
     inner = {
         "id": 1 + max(frames["id"].to_pylist()),
-        "name": "library",
+        "name": name,
         "filename": filename,
         "line": 1,
         "cell": 0,

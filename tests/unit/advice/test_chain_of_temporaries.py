@@ -106,6 +106,45 @@ def summed_twice(gpu, a, b, _):
     return total(gpu, difference), total(gpu, apply(gpu, "square", difference))
 
 
+def update(gpu, target, other):
+    """Add an array to another one in place."""
+    gpu.launch(
+        "cupy_add__float32_float32_float32",
+        duration=(2 * target.nbytes + other.nbytes) / RATE,
+        reads=[target, other],
+        writes=[target],
+        **threads(target.nbytes // 4),
+    )
+
+
+def accumulated(gpu, a, b, c):
+    update(gpu, c, apply(gpu, "multiply", a, b))
+
+
+def fused_update(gpu, a, b, c):
+    gpu.launch("expression", duration=4 * SIZE / RATE, reads=[c, a, b], writes=[c])
+
+
+def accumulated_by_lines(gpu, a, b, c):
+    product = apply(gpu, "multiply", a, b)
+    update(gpu, c, product)
+
+
+def accumulated_from_itself(gpu, a, _b, c):
+    update(gpu, c, apply(gpu, "multiply", c, a))
+
+
+def accumulated_in_a_part(gpu, a, b, _):
+    total = gpu.empty(2 * SIZE)
+    update(gpu, total, apply(gpu, "multiply", a, b))
+
+
+def accumulated_after_a_write(gpu, a, b, c):
+    product = apply(gpu, "multiply", a, b)
+    gpu.copy(c, a)
+    update(gpu, c, product)
+
+
 def after_a_read_of_the_host(gpu, a, b, _):
     """Divide by a number that the host read, and that follows from the array itself."""
     difference = apply(gpu, "subtract", a, b)
@@ -172,7 +211,9 @@ def computes(evaluate, *, rounds=10):
 
 
 def chains(recording):
-    whole = without_frames(without_frames(recording, "apply"), "total")
+    whole = recording
+    for function in ("apply", "total", "update"):
+        whole = without_frames(whole, function)
     return [each for each in findings(whole, small=True) if each.rule == "R08"]
 
 
@@ -206,6 +247,7 @@ def test_a_chain_is_found_and_one_kernel_saves_what_was_predicted():
         (with_two_results, fused_with_two_results),
         (summed, fused_sum),
         (standardized, fused_after_the_reduction),
+        (accumulated_by_lines, fused_update),
     ],
 )
 def test_operations_of_several_lines_and_their_reduction_are_one_kernel(evaluate, after):
@@ -217,6 +259,19 @@ def test_operations_of_several_lines_and_their_reduction_are_one_kernel(evaluate
     assert len(finding.lines) > 1
     assert "before it write" in finding.title
     assert finding.change.startswith("Make one kernel of these lines")
+
+
+def test_an_update_is_one_kernel_with_what_is_added():
+    (finding,) = chains(timed(computes(accumulated)))
+
+    assert finding.saved_ns == pytest.approx(
+        saved_ns(computes(accumulated), computes(fused_update)), rel=0.2
+    )
+    assert finding.saved_bytes == SIZE
+    assert finding.change.endswith(
+        '"float32 x0, float32 x1, float32 x2", "float32 out", "out = (x2 + (x0 * x1))", "fused")`. '
+        "Its output is the array that it updates."
+    )
 
 
 def slowly(gpu, function, *reads):
@@ -317,6 +372,9 @@ def test_the_last_round_of_a_loop_adds_no_line_to_the_others():
         after_a_read_of_the_host,
         with_an_unknown_kernel,
         with_nothing_to_pass_on,
+        accumulated_from_itself,
+        accumulated_in_a_part,
+        accumulated_after_a_write,
     ],
 )
 def test_what_looks_alike_is_no_finding(evaluate):
@@ -347,3 +405,15 @@ def test_an_expression_within_a_library_is_not_the_program_s_to_change():
     scipy = within(timed(computes(norm)), "/python3.12/site-packages/cupyx/scipy/special/_erf.py")
 
     assert chains(scipy) == []
+
+
+def test_the_functions_that_are_methods_as_well_are_calls_of_the_program():
+    own = without_frames(without_frames(timed(computes(summed)), "apply"), "total")
+    module = "/python3.12/site-packages/cupy/_math/sumprod.py"
+    methods, functions, others = (
+        [each for each in findings(recording) if each.rule == "R08"]
+        for recording in (own, within(own, module, "sum"), within(own, module, "nansum"))
+    )
+
+    assert [each.title for each in functions] == [each.title for each in methods] != []
+    assert others == []

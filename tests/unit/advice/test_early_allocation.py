@@ -1,5 +1,7 @@
 """R02: arrays that are allocated before the peak and used after it."""
 
+from functools import partial
+
 from tests.unit.advice.programs import MIB, found, recorded, saved
 
 
@@ -122,3 +124,32 @@ def test_arrays_with_different_first_uses_name_each_of_them():
         '`gpu.launch("begin", duration=1e-4, writes=[first])`, 32.0 MiB before '
         '`gpu.launch("finish", duration=1e-4, writes=[second])`.'
     )
+
+
+def test_a_line_that_replaces_an_array_would_free_the_old_one_later_too():
+    def replaces(gpu):
+        result = gpu.empty(32 * MIB)
+        gpu.launch("start", duration=1e-4, writes=[result])
+        result = gpu.empty(32 * MIB)
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        gpu.launch("finish", duration=1e-4, writes=[result])
+
+    def replaces_later(gpu, *, deletes):
+        result = gpu.empty(32 * MIB)
+        gpu.launch("start", duration=1e-4, writes=[result])
+        if deletes:
+            del result
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        result = gpu.empty(32 * MIB)
+        gpu.launch("finish", duration=1e-4, writes=[result])
+
+    (together,) = found(replaces, "R03")
+
+    assert saved(replaces, partial(replaces_later, deletes=False)) == 0
+    assert found(replaces, "R02") == []
+    assert together.saved_bytes == saved(replaces, partial(replaces_later, deletes=True))
+    assert "delete it (`del`) after" in together.change

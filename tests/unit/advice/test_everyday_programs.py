@@ -155,6 +155,14 @@ def keys_that_occur_again(cp):
         total += cache[key]
 
 
+def entries_of_a_cache(cp):
+    cache, signal, total = {}, cp.random(4 * MI), cp.random(4 * MI)
+    for scale in (1, 2, 3, 1, 2, 4, 3, 5, 1, 6, 2, 5, 3, 6, 4, 1, 2, 7, 7, 3, 5, 6, 4, 1):
+        if scale not in cache:
+            cache[scale] = signal * float(scale)
+        total += cache[scale]
+
+
 def two_buffers_in_turn(cp):
     front, back = cp.random(16 * MI), cp.random(16 * MI)
     for _ in range(30):
@@ -184,7 +192,8 @@ def states_that_are_joined_at_last(cp):
 
 
 @pytest.mark.parametrize(
-    "program", [keys_that_occur_again, two_buffers_in_turn, a_value_that_ends_the_loop]
+    "program",
+    [keys_that_occur_again, entries_of_a_cache, two_buffers_in_turn, a_value_that_ends_the_loop],
 )
 def test_nothing_is_said_of_programs_without_a_fault(program):
     assert findings(of_arrays(program)) == ()

@@ -1,5 +1,7 @@
 """R03: arrays of several lines that are allocated for longer than they are used."""
 
+from functools import partial
+
 import pytest
 
 from tests.unit.advice.programs import MIB, found, saved
@@ -97,6 +99,28 @@ def restores(gpu):
     gpu.launch("work", duration=1e-3, reads=[x], writes=[x])
     gpu.copy(backup, x)
     gpu.copy_to_host(x)
+
+
+def draws_in_a_loop(gpu, *, deletes=False):
+    board = gpu.empty(ARRAY)
+    for _ in range(5):
+        r = gpu.empty(ARRAY)
+        gpu.launch("black", duration=1e-3, reads=[r], writes=[board])
+        if deletes:
+            del r
+        r = gpu.empty(ARRAY)
+        gpu.launch("white", duration=1e-3, reads=[r], writes=[board])
+        if deletes:
+            del r
+
+
+def test_of_the_arrays_of_a_loop_those_at_the_same_time_are_named():
+    (finding,) = found(draws_in_a_loop, "R03")
+
+    assert finding.title == "32.0 MiB from 2 lines is allocated for longer than it is used."
+    assert "allocate" not in finding.change
+    assert finding.saved_bytes == ARRAY
+    assert finding.saved_bytes == saved(draws_in_a_loop, partial(draws_in_a_loop, deletes=True))
 
 
 def test_lines_that_only_together_lower_the_peak_are_found_and_save_what_was_predicted():

@@ -203,6 +203,22 @@ def test_an_allocation_before_the_work_tells_where_it_is():
     )
 
 
+def test_work_after_the_allocator_has_called_the_driver_has_lines_on_both_sides():
+    def uploads(gpu):
+        kept = []
+        for _ in range(20):
+            kept.append(gpu.empty(32 << 20))
+            gpu.work_on_host(3e-3)
+            gpu.copy_to_device(kept[-1], pinned=True)
+
+    (finding,) = found(uploads, "R43")
+
+    assert finding.title.endswith(
+        "between `kept.append(gpu.empty(32 << 20))` and `gpu.copy_to_device(kept[-1], "
+        "pinned=True)`."
+    )
+
+
 @pytest.mark.parametrize(("every", "count"), [(10, 1), (50, 0)])
 def test_pauses_in_few_rounds_of_a_step_are_not_the_programs_work(every, count):
     def program(gpu):

@@ -1,5 +1,7 @@
 """R05: arrays that nothing uses for a long time at the peak."""
 
+from functools import partial
+
 import pytest
 
 import gpuviz
@@ -59,6 +61,29 @@ def test_an_idle_array_is_found_and_copying_it_to_the_host_saves_what_was_predic
     )
     assert finding.certainty == "possible"
     assert found(offloads, "R05") == []
+
+
+def validates_in_each_round(gpu, *, copies=False):
+    held = gpu.empty(64 * MIB)
+    for _ in range(4):
+        if held is None:
+            held = gpu.empty(64 * MIB)
+            gpu.copy_to_device(held, pinned=True)
+        gpu.launch("train", duration=1e-3, reads=[held], writes=[held])
+        if copies:
+            gpu.copy_to_host(held, pinned=True)
+            held = None
+        works(gpu)
+
+
+def test_an_array_that_pauses_in_each_round_is_copied_in_each():
+    copies = partial(validates_in_each_round, copies=True)
+    (finding,) = found(validates_in_each_round, "R05")
+
+    assert finding.saved_bytes == saved(validates_in_each_round, copies) == 64 * MIB
+    assert "uses it before and again afterwards" in finding.reason
+    assert finding.change.endswith("and back before it runs again.")
+    assert found(copies, "R05") == []
 
 
 def test_the_arrays_of_a_line_are_one_finding():
