@@ -128,10 +128,11 @@ function ancestorsOf(call: Call): Call[] {
   return call.parent === undefined ? [] : [...ancestorsOf(call.parent), call.parent];
 }
 
-/** A colour for each of the user's files, or for modules of one name, the largest first. */
+/** A colour for each of the user's files, or for modules of one name, the outermost first. */
 function coloursOf(root: Call): ReadonlyMap<string, number> {
   const colours = new Map<string, number>();
-  for (const { frame } of visibleCalls(root, root.amount * LEAST_SHARE)) {
+  const calls = visibleCalls(root, root.amount * LEAST_SHARE);
+  for (const { frame } of calls.sort((left, right) => left.depth - right.depth)) {
     if (frame !== undefined && !frame.isInstalled && !colours.has(colourKey(frame))) {
       colours.set(colourKey(frame), colours.size % COLOURS);
     }
