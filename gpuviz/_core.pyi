@@ -232,6 +232,11 @@ class Session:
     def module_number(self, module: object) -> int:
         """The number of an object in stacks, which stays until `forget_module`."""
 
+    def first_local_of(self, frame: types.FrameType) -> object:
+        """
+        The object in the first local variable of a frame that runs; None if there is none or it is unknown. Unlike `f_locals`, it keeps nothing alive.
+        """
+
     def name_module(self, number: int, name: str) -> None: ...
 
     def forget_module(self, address: int) -> None:

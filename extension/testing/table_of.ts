@@ -31,6 +31,7 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   accessed_blocks: ["device", "event"],
   memory_marks: ["device", "event", "kind", "bytes"],
   ranges: "id time end name kind thread parent".split(" "),
+  phases: "id time end name kind thread parent".split(" "),
   host_memory_events: "time action address size requested_size stack".split(" "),
   memory_events: "time action address size requested_size device stream pool stack framework".split(
     " ",

@@ -8,11 +8,11 @@ import pyarrow as pa
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, phases_of, stacks_of
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
+from gpuviz.analysis.phases import PhasedWork
 from gpuviz.data.codes import CATEGORIES, COPY_KINDS, PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
-from gpuviz.data.tables import ACTIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -142,21 +142,10 @@ class _Steps:
     """
 
     def __init__(self, recording: "RecordingData") -> None:
-        events, calls = recording.tables["memory_events"], recording.tables["api_calls"]
-        chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
-        chosen[: recording.manifest.initial_events] = False
-        parts = [
-            (
-                plain(events["time"])[chosen],
-                phases_of(recording.tables, plain(events["stack"])[chosen]),
-            ),
-            (plain(calls["time"]), phases_of(recording.tables, plain(calls["stack"]))),
-        ]
-        times, phases = (np.concatenate(each) for each in zip(*parts, strict=True))
-        known = np.flatnonzero(phases != _OTHER)
-        order = known[np.argsort(times[known], kind="stable")]
-        self.times: NDArray[Any] = times[order]
-        self.phases: NDArray[Any] = phases[order]
+        work = PhasedWork.of(recording)
+        known = work.phase != _OTHER
+        self.times: NDArray[Any] = work.begin[known]
+        self.phases: NDArray[Any] = work.phase[known]
 
     def next_of_phase(self, phase: int, times: "NDArray[Any]") -> "NDArray[Any]":
         """Return when the phase next has something after each time; `_FOREVER` if never."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.commands.run_options import RunOptions
-from gpuviz.commands.startup.sitecustomize import NOTHING_IMPORTED, NUMBA
+from gpuviz.commands.startup.sitecustomize import AT_FIRST_USE, NOTHING_IMPORTED, NUMBA
 from gpuviz.errors import GpuvizError
 from gpuviz.frameworks.cupy_peers import enable_peer_access
 from gpuviz.frameworks.pinned_arrays import PinnedArrays
@@ -48,6 +48,8 @@ def after_import(name: str, options: str, folder: str) -> None:
         run.await_torch()
     elif name in NUMBA:
         run.await_numba()
+    elif name in AT_FIRST_USE:
+        run.record_now()
     else:
         run.await_simulated_gpu()
 
@@ -68,6 +70,9 @@ class RecordedRun:
 
     Errors never reach the program; they are printed on stderr.
     """
+
+    # They import cuda.core for themselves.
+    _begins_later = frozenset(("cupy", "torch", "numba"))
 
     def __init__(self, options: RunOptions) -> None:
         self._options = options
@@ -117,6 +122,11 @@ class RecordedRun:
 
             self._reason = "the program did not use the GPU"
             call_at_first_use(self._record_library)
+
+    def record_now(self) -> None:
+        """Record from now on, unless a library that the program imports begins it later."""
+        if self._begins_later.isdisjoint(sys.modules) and self._has_driver():
+            self._record_library()
 
     def _install(self, install: "Callable[[], None]") -> None:
         from gpuviz.frameworks.shared_pool import call_before_first_allocation

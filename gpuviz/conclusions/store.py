@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gpuviz._core import DeviceError
-from gpuviz.analysis.categories import category_rows
+from gpuviz.analysis.categories import category_rows, is_training
 from gpuviz.analysis.host_work import host_work_rows
 from gpuviz.analysis.iterations import iterations
 from gpuviz.analysis.other_memory import other_memory_samples
+from gpuviz.analysis.phases import phase_rows
 from gpuviz.analysis.processes import part_of_device
 from gpuviz.analysis.what_if import what_if
 from gpuviz.conclusions.ranking import conclusions
@@ -88,6 +89,7 @@ _DRAWN: "dict[str, Callable[[RecordingData], pa.Table]]" = {
     "other_memory": other_memory_samples,
     "host_work": host_work_rows,
     "categories": category_rows,
+    "phases": phase_rows,
 }
 
 
@@ -128,7 +130,7 @@ def for_recorder(recording: "RecordingData") -> "dict[str, pa.Table]":
     if recording.manifest.hazards:
         with suppress(Exception):
             known_hazards(recording)
-    return _known(recording)
+    return _known(recording, of_training(recording))
 
 
 def for_report(recording: "RecordingData", sections: "pa.Table") -> "dict[str, pa.Table]":
@@ -144,16 +146,23 @@ def for_report(recording: "RecordingData", sections: "pa.Table") -> "dict[str, p
         with suppress(RecordingError, DeviceError):
             affordable_what_if(recording, device)
     conclusion_table(recording, "host_work")
-    names = ["shown", "other_memory"]
-    if recording.tables["memory_events"].num_rows <= _MOST_CATEGORIZED:
-        names.append("categories")
-    drawn = {name: conclusion_table(recording, name) for name in names}
-    return _known(recording, drawn | {"sections": sections})
+    drawn = {name: conclusion_table(recording, name) for name in ("shown", "other_memory")}
+    return _known(recording, drawn | of_training(recording) | {"sections": sections})
 
 
-def _known(
-    recording: "RecordingData", drawn: "Mapping[str, pa.Table] | None" = None
-) -> "dict[str, pa.Table]":
+def of_training(recording: "RecordingData") -> "dict[str, pa.Table]":
+    """Return what is drawn of a training program; nothing of other programs."""
+    found: dict[str, pa.Table] = {}
+    # Whatever unusual rows make of it, a recording must be saved and its end be shown.
+    with suppress(Exception):
+        if is_training(recording):
+            found["phases"] = phase_rows(recording)
+            if recording.tables["memory_events"].num_rows <= _MOST_CATEGORIZED:
+                found["categories"] = category_rows(recording)
+    return found
+
+
+def _known(recording: "RecordingData", drawn: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return the marked tables that are known, and those that a page draws."""
     stored = stored_conclusions(recording)
     found: dict[str, pa.Table] = {}
@@ -170,7 +179,7 @@ def _known(
         hazards = known_hazards(recording)
         if not isinstance(hazards, str):
             found["hazards"] = hazards
-    return marked(found | dict(drawn or {}), recording)
+    return marked(found | dict(drawn), recording)
 
 
 def _joined(name: str, by_device: "Mapping[int, pa.Table]") -> "pa.Table":

@@ -127,6 +127,9 @@ RANGE_KINDS = ("range", "cell", "nvtx", "load", "compile")
 # The parts of a training step; empty: another one, or unknown.
 PHASES = ("", "forward", "backward", "optimizer")
 
+# Those of the tables `ranges` and `phases`.
+ALL_RANGE_KINDS = (*RANGE_KINDS, *PHASES[1:])
+
 # What a block of a training program holds; empty: unknown. `gpuviz.analysis.categories` has the
 # rules.
 CATEGORIES = (

@@ -102,6 +102,12 @@ def schemas() -> "dict[str, pa.Schema]":
       counted among the ``memory_events`` of its ``device``, and the ``category``; see
       `gpuviz.analysis.categories.block_categories`. Without the table, or if it is empty, they are
       unknown.
+    - ``phases``: the forward and backward passes and the steps of optimizers of training programs,
+      from the begin of their first CUDA call or allocation to the end of the last, in the columns
+      of ``ranges``; ``kind`` is ``forward``, ``backward`` or ``optimizer``, and ``thread`` the one
+      that trains, also of a backward pass, for which it waits. A pass is in two rows if the thread
+      does something else in between, and in none if threads train beside each other. Without the
+      table they are unknown.
     - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
       see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
       ``second_event`` are row numbers of ``memory_events``, or of ``host_memory_events`` if
@@ -185,6 +191,7 @@ def schemas() -> "dict[str, pa.Schema]":
                 "responsible": text,
             }
         ),
+        "phases": tables.schemas()["ranges"],
         "categories": pa.schema({"device": pa.int16(), "event": pa.int32(), "category": text}),
         "other_memory": pa.schema(
             {"device": pa.int16(), **dict.fromkeys(("time", "libraries", "rest"), whole)}

@@ -3,10 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import calls_of, durations
-from gpuviz.data.codes import CallKind
+from gpuviz.analysis.phases import phase_rows
+from gpuviz.data.codes import ALL_RANGE_KINDS, CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.exports.trace_device import named
@@ -93,15 +95,14 @@ def add_calls(
 
 
 def add_ranges(trace: Trace, recording: "RecordingData", tracks: HostTracks) -> None:
-    """Add cells, ranges and NVTX ranges; open ranges end with the recording."""
-    ranges = recording.tables["ranges"]
-    known = DICTIONARIES["ranges", "kind"]
-    kinds = codes(ranges["kind"], known)
+    """Add cells, ranges, NVTX ranges and phases; open ranges end with the recording."""
+    ranges = pa.concat_tables([recording.tables["ranges"], phase_rows(recording)])
+    kinds = codes(ranges["kind"], ALL_RANGE_KINDS)
     time = times_of(ranges)
     is_open = plain(ranges["end"]) == -1
     end = np.where(is_open, np.maximum(recording.duration_ns, time), time + durations(ranges))
     track = tracks.of(plain(ranges["thread"]))
-    for code, kind in enumerate(known):
+    for code, kind in enumerate(ALL_RANGE_KINDS):
         rows = np.flatnonzero(kinds == code)
         if not len(rows):
             continue

@@ -7,7 +7,7 @@ contain the number of that object; here it gets its path in the outermost module
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 # What `Module.__call__` is.
 _CALL = "_wrapped_call_impl"
-# What torch wraps around a model, and where the model is in it.
+# What torch and others wrap around a model, and where the model is in it.
 _WRAPPERS = {
     "OptimizedModule": "_orig_mod",
     "DistributedDataParallel": "module",
     "DataParallel": "module",
     "FullyShardedDataParallel": "_fsdp_wrapped_module",
+    "DeepSpeedEngine": "module",
+    "_FabricModule": "_forward_module",
 }
 # Parts of paths that such wrappers add inside a model.
 _ADDED = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
@@ -38,10 +40,11 @@ def own_path(path: str) -> str:
 class ModuleNames:
     """The paths of modules by their number in a session's stacks, such as ``layer3.5.conv2``.
 
-    A module outside the first model has the model's type before its path. The outermost one, which
-    has no path, is called by its type. Wrappers of torch, such as those for several GPUs or of
-    `torch.compile`, are in no name, so that a model's modules are called alike with and without
-    them. What was compiled belongs to the module that was called.
+    The model is the outermost module that is called, or that calls it in one of its own methods, as
+    `training_step` of Lightning does. A module outside the first model has the model's type before
+    its path. The outermost one, which has no path, is called by its type. Wrappers, such as those
+    of torch for several GPUs or of `torch.compile`, are in no name, so that a model's modules are
+    called alike with and without them. What was compiled belongs to the module that was called.
 
     Args:
         session: The session; it keeps this until `end`.
@@ -62,12 +65,14 @@ class ModuleNames:
         # They tell the session when a module dies.
         self._watched: dict[int, weakref.ref[Any]] = {}
         self._code: Any = None
+        self._module: type[Any] = type(None)
         self._lock = threading.RLock()
 
     def begin(self, torch: ModuleType) -> None:
         """Find modules in stacks from now on, if this release of torch has the function."""
         call = getattr(torch.nn.Module, _CALL, None)
         self._code = getattr(call, "__code__", None)
+        self._module = torch.nn.Module
         if self._code is not None:
             self._session.watch_modules(self._code, self._name_running)
 
@@ -80,23 +85,37 @@ class ModuleNames:
     def _name_running(self) -> bool:
         """Name the modules of each model that a thread is calling; return whether there was one."""
         found = False
-        for innermost in sys._current_frames().values():  # noqa: SLF001 - documented
-            frame: FrameType | None = innermost
-            called = []
-            while frame is not None:
-                if frame.f_code is self._code and "self" in frame.f_locals:
-                    called.append(frame.f_locals["self"])
-                frame = frame.f_back
+        # No variable is a frame: one that has its own frame would keep what all callers have.
+        for called, callers in map(self._running, [*sys._current_frames().values()]):  # noqa: SLF001
             if called:
                 found = True
                 with self._lock:
-                    self._name_model(called[-1])
+                    self._name_model(_outermost(called[-1], callers))
                     outer = ""
                     for module in reversed(called):
                         kind = type(module).__name__
                         self._set_name(module, outer if kind == _COMPILED and outer else kind)
                         outer = self._names[self._watch(module)]
         return found
+
+    def _running(self, innermost: FrameType) -> tuple[list[Any], list[Any]]:
+        """Return the modules that a thread is calling, and those whose methods call the outermost.
+
+        Both are innermost first.
+        """
+        called: list[Any] = []
+        callers: list[Any] = []
+        frame: FrameType | None = innermost
+        while frame is not None:
+            own = self._session.first_local_of(frame) if frame.f_code.co_argcount else None
+            if issubclass(type(own), self._module):
+                if frame.f_code is self._code:
+                    called.append(own)
+                    callers.clear()
+                else:
+                    callers.append(own)
+            frame = frame.f_back
+        return called, callers
 
     def _name_model(self, model: Any) -> None:
         wrapped = _wrapped(model)
@@ -140,6 +159,15 @@ class ModuleNames:
 
             self._watched[address] = weakref.ref(module, died)
         return number
+
+
+def _outermost(model: Any, callers: Iterable[Any]) -> Any:
+    """Return the last of the modules that the model is a part of, or itself."""
+    for caller in callers:
+        with suppress(Exception):  # whatever a program's module does
+            if any(each is model for _, each in caller.named_modules()):
+                model = caller
+    return model
 
 
 def _wrapped(model: Any) -> Any:

@@ -86,16 +86,26 @@ class TensorCategories:
             self._send(_PARAMETER, ((each, self._name(each)) for each in model.parameters()))
             self._send(_PARAMETER, ((each, name) for name, each in model.named_buffers()))
 
-    def _before_step(self, optimizer: Any, *_: object) -> None:
+    def _before_step(
+        self, optimizer: Any, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
         if self._torch.compiler.is_compiling():
             return  # nothing of this belongs into a compiled step
+        if not _has_closure(arguments, named):
+            self._send_gradients(optimizer)
+
+    def _send_gradients(self, optimizer: Any) -> None:
         with suppress(Exception):
             for group in optimizer.param_groups:
                 self._send(_GRADIENT, self._gradients(group["params"]))
 
-    def _after_step(self, optimizer: Any, *_: object) -> None:
+    def _after_step(
+        self, optimizer: Any, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
         if self._torch.compiler.is_compiling():
             return
+        if _has_closure(arguments, named):
+            self._send_gradients(optimizer)
         with suppress(Exception):
             count = sum(map(len, optimizer.state.values()))
             if self._states.get(id(optimizer)) == count:
@@ -128,6 +138,17 @@ class TensorCategories:
                 by_device.setdefault(tensor.get_device(), []).append((tensor.data_ptr(), name))
         for device, found in by_device.items():
             self._session.add_tensors(device, category, found)
+
+
+def _has_closure(arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Return whether a step computes the gradients itself, as with Lightning.
+
+    Args:
+        arguments: Those of the step, the optimizer first.
+        named: Those with a name.
+    """
+    first = arguments[1] if len(arguments) > 1 else None
+    return callable(named.get("closure", first))
 
 
 def workspace_sizes(torch: ModuleType) -> list[int]:

@@ -25,8 +25,13 @@ _DEMO_PROGRAMS = (*_COMMANDS, "workloads")
 # Lines recorded before and after each line of the user, and most characters of each.
 _AROUND = 8
 _LONGEST_LINE = 200
-# The file of torch.optim that changes no parameters.
+# The file of torch.optim that changes no parameters, and the one that wraps each step.
 _SCHEDULERS = "lr_scheduler.py"
+_STEPS = "optimizer.py"
+# The file of torch that runs functions with or without gradients.
+_CONTEXTS = "torch.utils._contextlib"
+# What `torch.nn.Module.__call__` is.
+_MODULE_CALL = "_wrapped_call_impl"
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
 
 Stack = Sequence[tuple[CodeType | None, int]]
@@ -79,6 +84,7 @@ class _Code:
     is_command: bool
     is_of_range: bool  # it may call a function that the user decorated
     is_runner: bool
+    is_torch: bool
     is_optimizer: bool
 
     def row(self, frame_id: int, instruction: int) -> FrameRow:
@@ -124,6 +130,7 @@ _LEFT_OUT = _Code(
     is_command=False,
     is_of_range=False,
     is_runner=False,
+    is_torch=False,
     is_optimizer=False,
 )
 
@@ -187,7 +194,7 @@ class FrameResolver:
             phase = "backward"
             forward_frame, forward_module = self._places.get(forward, (0, ""))
             module = module or forward_module
-        elif any(self._code(code).is_optimizer for code, _ in stack):
+        elif _is_of_optimizer([self._code(code) for code, _ in stack]):
             phase = "optimizer"
         elif is_in_module or has_node:
             phase = "forward"
@@ -293,6 +300,24 @@ def _outermost_of_user(codes: Sequence[_Code]) -> int:
     return end
 
 
+def _is_of_optimizer(codes: Sequence[_Code]) -> bool:
+    """Return whether a stack is of a step of an optimizer, and not of a closure that it calls.
+
+    A closure computes the loss anew, with the forward and backward pass, as those of Lightning do.
+    """
+    called: _Code | None = None
+    for code in codes:
+        if code.is_optimizer:
+            is_closure = called is not None and called.code is not None and not called.is_torch
+            # Steps of the program's own optimizers are called there, too.
+            return not is_closure or PurePath(code.filename).name == _STEPS
+        if code.code is not None and code.code.co_name == _MODULE_CALL:
+            return False
+        if not (code.is_gpuviz or _within(code.filename, _CONTEXTS)):
+            called = code
+    return False
+
+
 def _within_gpuviz(codes: Sequence[_Code]) -> int:
     """Return how many of the innermost frames are gpuviz's, with what it calls of packages.
 
@@ -318,6 +343,7 @@ def _describe(code: CodeType, cell: int) -> _Code:
         is_gpuviz=is_gpuviz,
         is_command=is_gpuviz and _has_folders(filename, _COMMANDS),
         is_of_range=_within(filename, "gpuviz.recorder.ranges"),
+        is_torch=_within(filename, "torch"),
         is_optimizer=_within(filename, "torch.optim") and PurePath(filename).name != _SCHEDULERS,
         is_runner=is_gpuviz
         or filename == _RUNPY_FILENAME

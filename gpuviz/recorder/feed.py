@@ -133,13 +133,19 @@ class Feed:
         with self._changing():
             self._restart()
 
-    def close(self) -> None:
-        """Send the last message, and remove all listeners."""
+    def close(self, concluded: "Callable[[], Mapping[str, pa.Table]]" = dict) -> None:
+        """Send the last message, and remove all listeners.
+
+        Args:
+            concluded: Returns what follows from the whole recording; called only for listeners.
+        """
         with self._changing() as was_torn:
             self._recording = False
             if was_torn:
                 self._restart()
             elif self._listeners:
+                for name, table in concluded().items():
+                    self._pending += ((name, batch) for batch in table.to_batches())
                 self._publish(classify=True)
             self._listeners.clear()
 

@@ -17,7 +17,6 @@ from gpuviz.analysis.host_memory import as_memory_events, events_before
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.conclusions.store import for_recorder
 from gpuviz.data.memory_columns import memory_columns
-from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIVITY_TABLES, schemas
 from gpuviz.data.validation import NonconformingTableError, conform, without_unknown_ids
 from gpuviz.errors import RecordingExistsError, SpoolError
@@ -186,7 +185,7 @@ class Store:
             return None
         recording = self._all_rows(manifest)
         try:
-            self._part.finish(recording, _for_file(recording))
+            self._part.finish(recording, derived_for_file(recording) | for_recorder(recording))
         except (SpoolError, RecordingExistsError) as error:
             self.failure = f"{error}; the recording is in memory only, save() it to another path"
             return None
@@ -357,13 +356,6 @@ def _is_folder(path: Path) -> bool:
 def _own(path: Path) -> Recording:
     """Return the recording that was just written, however much memory it takes."""
     return Recording.of(gpuviz.read(path, limit=LoadLimit(path, sys.maxsize)))
-
-
-def _for_file(recording: RecordingData) -> "dict[str, pa.Table]":
-    """Return the derived tables, and the conclusions that were asked for."""
-    if not recording.manifest.hazards:
-        return derived_for_file(recording)
-    return derived_for_file(recording) | for_recorder(recording)
 
 
 def _no_rows(table: str) -> "pa.Table":

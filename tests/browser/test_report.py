@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import gpuviz
+from gpuviz.quantities import format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from gpuviz.report.viewer import write_viewer
@@ -238,6 +239,37 @@ def test_a_training_program_has_modules_phases_and_categories(page, tmp_path):
         row["module"] or "no module, or unknown" for row in recording.modules(0).to_pylist()
     ]
     assert any(line.startswith("backward of record_training.py:") for line in lines)
+
+
+def test_modules_are_a_flame_graph_of_what_they_hold_and_launch(page, tmp_path):
+    recording = gpuviz.load(TRAINING)
+    open_report(page, recording, tmp_path)
+    panel = open_tab(page, "call-stacks")
+    calls = panel.locator(".gpuviz-icicle__call")
+
+    panel.get_by_label("Direction").select_option("by module")
+    root = title_of_call(calls.first)
+    head = title_of_call(calls.filter(has_text="head"))
+    panel.get_by_label("What", exact=True).select_option("in kernels of the backward pass")
+    backward = title_of_call(calls.first)
+
+    modules = {row["module"]: row for row in recording.modules(0).to_pylist()}
+    assert f"({recording.peak().bytes:,} B) allocated at the peak" in root
+    assert f"({modules['head']['peak_bytes']:,} B)" in head
+    total_ns = sum(row["backward_ns"] for row in modules.values())
+    assert f"{format_duration(total_ns)} in kernels of the backward pass" in backward
+
+
+def title_of_call(call: Locator) -> str:
+    return call.get_attribute("aria-label") or ""
+
+
+def test_passes_and_steps_are_ranges_of_the_thread_that_trains(page, tmp_path):
+    open_report(page, gpuviz.load(TRAINING), tmp_path)
+
+    kinds = page.locator(".gpuviz-legend li").all_inner_texts()
+
+    assert {"forward pass", "backward pass", "optimizer step"} <= {*kinds}
 
 
 def title_of(entry: Locator) -> str:

@@ -34,6 +34,16 @@ def run(command: Iterable[str | Path], timeout: float | None = None) -> str:
     return ran.stdout
 
 
+def compile_cupti(folder: Path) -> Path:
+    """Return the path of a CUPTI without a GPU, compiled in a folder."""
+    import nvidia
+
+    headers = max(each.parent for root in nvidia.__path__ for each in Path(root).rglob("cupti.h"))
+    source, library = Path(__file__).parent / "fake_cupti.cpp", folder / "libcupti.so.13"
+    run([COMPILER, "-std=c++20", "-shared", "-fPIC", f"-I{headers}", source, "-o", library])
+    return library
+
+
 class Compilation:
     """Objects and programs compiled with the same flags."""
 

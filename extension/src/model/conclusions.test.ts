@@ -12,7 +12,6 @@ test("a recording without conclusions has none of any device", async () => {
   assert.deepEqual(found.said(0), []);
   assert.deepEqual(found.iterations(0), []);
   assert.deepEqual(found.otherMemory(0), []);
-  assert.equal(found.categories(0).size, 0);
   assert.deepEqual(found.sections(0), []);
   assert.equal(found.devices, undefined);
 });

@@ -42,17 +42,14 @@ export class Conclusions {
   readonly #iterations: ReadonlyMap<number, readonly Iteration[]>;
   readonly #otherMemory: ReadonlyMap<number, readonly OtherMemory[]>;
   readonly #sections: ReadonlyMap<number, readonly Section[]>;
-  readonly #categories: ReadonlyMap<number, ReadonlyMap<number, string>>;
 
   private constructor(
     shown: ArrowTable,
     iterations: ArrowTable,
     otherMemory: ArrowTable,
-    categories: ArrowTable,
     sections: ArrowTable,
   ) {
     this.#sections = sectionsIn(sections);
-    this.#categories = categoriesIn(categories);
     this.#said = conclusionsIn(shown);
     this.#iterations = byDevice(iterations, ["start", "end", "peak_bytes"]);
     this.#otherMemory = byDevice(otherMemory, ["time", "libraries", "rest"]);
@@ -60,10 +57,9 @@ export class Conclusions {
 
   /** Those in a file; none if it lacks them. */
   static async of(file: RecordingFile): Promise<Conclusions> {
-    const names = ["shown", "iterations", "other_memory", "categories", "sections"] as const;
+    const names = ["shown", "iterations", "other_memory", "sections"] as const;
     return new Conclusions(
       ...((await Promise.all(names.map((name) => file.table(name)))) as [
-        ArrowTable,
         ArrowTable,
         ArrowTable,
         ArrowTable,
@@ -108,22 +104,6 @@ export class Conclusions {
   otherMemory(device: number): readonly OtherMemory[] {
     return this.#otherMemory.get(device) ?? [];
   }
-
-  /** What is in the block that each event of a device allocated; only what is known. */
-  categories(device: number): ReadonlyMap<number, string> {
-    return this.#categories.get(device) ?? new Map();
-  }
-}
-
-function categoriesIn(table: ArrowTable): Map<number, Map<number, string>> {
-  const [devices, events] = [table.numbers("device"), table.numbers("event")];
-  const found = new Map<number, Map<number, string>>();
-  table.texts("category").forEach((category, row) => {
-    const device = devices[row] ?? 0;
-    const ofDevice = found.get(device) ?? new Map<number, string>();
-    found.set(device, ofDevice.set(events[row] ?? 0, category));
-  });
-  return found;
 }
 
 function conclusionsIn(table: ArrowTable): Conclusion[] {

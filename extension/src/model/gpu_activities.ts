@@ -1,5 +1,6 @@
 import type { ArrowTable } from "../wire/arrow.ts";
 import { AccessedBlocks, Activities, LaunchBlocks } from "./activities.ts";
+import { BlockCategories } from "./block_categories.ts";
 import { DeviceMemory } from "./device_memory.ts";
 import { ApiCalls, HostWaits, Overheads, PeerCopies, StreamWaits } from "./host_calls.ts";
 import { HostWork } from "./host_work.ts";
@@ -26,6 +27,7 @@ export class GpuActivities {
   readonly launchBlocks = new LaunchBlocks();
   readonly accessedBlocks = new AccessedBlocks();
   readonly memoryMarks = new MemoryMarks();
+  readonly blockCategories = new BlockCategories();
   readonly names = new RecordedNames();
   readonly configurations = new LaunchConfigurations();
   readonly overheads = new Overheads();
@@ -77,9 +79,11 @@ export class GpuActivities {
     activities: this.activities,
     api_calls: this.apiCalls,
     ranges: this.ranges,
+    phases: this.ranges,
     launch_blocks: this.launchBlocks,
     accessed_blocks: this.accessedBlocks,
     memory_marks: this.memoryMarks,
+    categories: this.blockCategories,
     names: this.names,
     repeated_calls: this.apiCalls.repeated,
     launch_configurations: this.configurations,

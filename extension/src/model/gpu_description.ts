@@ -248,7 +248,8 @@ export class GpuDescriptions {
 
   #range(kind: number, row: number): string[] {
     const { ranges, strings } = this.#gpu;
-    return [cut(strings.get(ranges.name[row] ?? 0)), `${sentence(kind)} ${lasting(ranges, row)}`];
+    const name = cut(strings.get(ranges.name[row] ?? 0));
+    return [...(name === "" ? [] : [name]), `${sentence(kind)} ${lasting(ranges, row)}`];
   }
 
   #wait(row: number): string[] {

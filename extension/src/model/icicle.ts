@@ -1,6 +1,9 @@
-import type { Frame, Stacks } from "./stacks.ts";
+import type { Frame } from "./stacks.ts";
 
-/** A call and what happened in it and below it, in bytes or ns, as a part of all that did. */
+/**
+ * A call, or a module of a neural network, and what happened in it and below it, in bytes or ns, as
+ * a part of all that did.
+ */
 export interface Call {
   /** Undefined for the root, and for what has no call stack. */
   readonly frame: Frame | undefined;
@@ -17,16 +20,10 @@ interface GrowingCall extends Call {
   readonly byFrame: Map<string, GrowingCall>;
 }
 
-const DEEPEST = 64;
-
-/**
- * Merges call stacks from their outermost frames on, or their innermost, the largest call first on
- * each level.
- */
+/** Merges the paths of call stacks from their first frames on, the largest first on each level. */
 export function callTree(
   amounts: ReadonlyMap<number, number>,
-  stacks: Stacks,
-  isFromInnermost = false,
+  pathOf: (stack: number) => readonly Frame[],
 ): Call {
   const root = growing(undefined, undefined);
   for (const [stack, amount] of amounts) {
@@ -35,8 +32,7 @@ export function callTree(
     }
     root.amount += amount;
     let call = root;
-    const innermostFirst: (Frame | undefined)[] = stacks.framesOf(stack).slice(0, DEEPEST);
-    const path = isFromInnermost ? innermostFirst : innermostFirst.reverse();
+    const path = pathOf(stack);
     for (const frame of path.length === 0 ? [undefined] : path) {
       call = childOf(call, frame);
       call.amount += amount;

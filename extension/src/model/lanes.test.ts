@@ -93,3 +93,21 @@ test("a thread's ranges, calls and waits are nested", () => {
   lanes.extend();
   assert.deepEqual(shown(lanes.threads[0])[0], ["0-90 cell"]);
 });
+
+test("the passes of a training are in the lane of its thread", () => {
+  const gpu = new GpuActivities();
+  const lanes = new Lanes(gpu);
+  const range = { id: [1], time: [0], end: [90], kind: ["range"], thread: [7] };
+  gpu.append(tableOf("ranges", range));
+  const kind = ["forward", "backward", "optimizer"];
+  const times = { id: [2, 3, 4], time: [10, 30, 50], end: [20, 40, 60], kind, thread: [7, 7, 7] };
+  gpu.append(tableOf("phases", { ...times, parent: [1, 1, 1] }));
+  gpu.append(tableOf("api_calls", { time: [10], end: [12], thread: [7], correlation: [5] }));
+  lanes.extend();
+
+  assert.deepEqual(shown(lanes.threads[0]), [
+    ["0-90 range"],
+    ["10-20 forward pass", "30-40 backward pass", "50-60 optimizer step"],
+    ["10-12 CUDA call"],
+  ]);
+});

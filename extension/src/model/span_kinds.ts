@@ -23,6 +23,9 @@ const TEXTS = {
   release: "CUDA releases memory",
   load: "kernels loaded",
   compile: "kernels compiled",
+  forward: "forward pass",
+  backward: "backward pass",
+  optimizer: "optimizer step",
 } as const;
 export const SPAN_KINDS = Object.values(TEXTS);
 export const SpanKind = codesOf(Object.keys(TEXTS) as (keyof typeof TEXTS)[]);
@@ -95,6 +98,9 @@ const OF_RANGE: Readonly<Record<number, number>> = {
   [RangeKind.nvtx]: SpanKind.nvtx,
   [RangeKind.load]: SpanKind.load,
   [RangeKind.compile]: SpanKind.compile,
+  [RangeKind.forward]: SpanKind.forward,
+  [RangeKind.backward]: SpanKind.backward,
+  [RangeKind.optimizer]: SpanKind.optimizer,
 };
 
 export function spanKindOfRange(kind: number): number {

@@ -5,9 +5,10 @@ import type { DeviceContents } from "./device_contents.ts";
 import { covered, stackOfLaunch } from "./gpu_rows.ts";
 import { isIn, lengthIn, type Window } from "./grouping.ts";
 
-/** As in `Recording.lines()`, and the bytes at the end. */
+/** As in `Recording.lines()`, the activations at the peak, and the bytes at the end. */
 export const SUM_NAMES = [
   "liveBytes",
+  "activationBytes",
   "endBytes",
   "totalBytes",
   "totalCount",
@@ -91,7 +92,12 @@ export function stackSums(contents: DeviceContents, window: Window): StackSums[]
   return sums.sort((left, right) => right.sums.liveBytes - left.sums.liveBytes);
 }
 
-function addMemory(columns: Columns, { timeline }: DeviceContents, window: Window): void {
+function addMemory(
+  columns: Columns,
+  { device, gpu, timeline }: DeviceContents,
+  window: Window,
+): void {
+  const categoryOf = gpu.blockCategories.of(device);
   const { blocks, events } = timeline;
   const [first, end] = window === undefined ? [0, events.count] : timeline.rowsIn(window);
   const peak = window === undefined ? timeline.peak : timeline.peakIn(first, end);
@@ -120,6 +126,9 @@ function addMemory(columns: Columns, { timeline }: DeviceContents, window: Windo
       of.largest[place] = block;
     }
     of.liveBytes[place] = (of.liveBytes[place] ?? 0) + (isAtPeak ? bytes : 0);
+    if (isAtPeak && categoryOf.get(row) === "activation") {
+      of.activationBytes[place] = (of.activationBytes[place] ?? 0) + bytes;
+    }
     of.endBytes[place] = (of.endBytes[place] ?? 0) + (isAtEnd ? bytes : 0);
     of.totalBytes[place] = (of.totalBytes[place] ?? 0) + (isNew ? bytes : 0);
     of.totalCount[place] = (of.totalCount[place] ?? 0) + (isNew ? 1 : 0);

@@ -141,6 +141,13 @@ export class Stacks {
     return this.#stacks.get(stack)?.module || "no module, or unknown";
   }
 
+  /** The parts of that path as frames without a file, outermost first. */
+  modulePathOf(stack: number): Frame[] {
+    return this.moduleOf(stack)
+      .split(".")
+      .map((name) => ({ ...UNKNOWN_FRAME, name }));
+  }
+
   /** The part of a training step that a stack is in. */
   phaseOf(stack: number): string {
     return this.#stacks.get(stack)?.phase || "other";

@@ -14,7 +14,6 @@ import { CategoryLevels } from "../model/category_levels.ts";
 import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { nameFramework } from "../model/events.ts";
-import type { Names } from "../model/names.ts";
 import type { Stacks } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element, legendEntry } from "./dom.ts";
@@ -28,15 +27,13 @@ export class Grouping {
   #timeline: DeviceTimeline;
   #groups: BlockGroups;
   #by: GroupedBy = "stack";
-  /** What is in the block that an event allocated, where that is known. */
-  readonly categoryOf = new Signal<ReadonlyMap<number, string>>(new Map());
   /** The allocated bytes of the categories. */
   readonly levels: CategoryLevels;
 
-  constructor({ timeline, stacks, names }: DeviceContents) {
-    this.#timeline = timeline;
-    this.#groups = new BlockGroups(timeline, this.#by);
-    this.categories = new Signal(this.#categorize(stacks, names));
+  constructor(contents: DeviceContents) {
+    this.#timeline = contents.timeline;
+    this.#groups = new BlockGroups(contents.timeline, this.#by);
+    this.categories = new Signal(this.#categorize(contents));
     this.levels = new CategoryLevels(this.categories.value);
   }
 
@@ -59,11 +56,12 @@ export class Grouping {
   }
 
   /** Takes in what was added to the timeline, or another one. */
-  update({ timeline, stacks, names }: DeviceContents): void {
+  update(contents: DeviceContents): void {
+    const { timeline } = contents;
     if (timeline !== this.#timeline || this.#by === "age") {
       this.#regroup(timeline);
     }
-    const categories = this.arrange(this.#categorize(stacks, names));
+    const categories = this.arrange(this.#categorize(contents));
     this.levels.extend(categories);
     if (!isSame(categories, this.categories.value)) {
       this.categories.value = categories;
@@ -75,7 +73,7 @@ export class Grouping {
     this.#groups = new BlockGroups(timeline, this.#by);
   }
 
-  #categorize(stacks: Stacks, names: Names): Categories {
+  #categorize({ device, gpu, stacks, names }: DeviceContents): Categories {
     this.#groups.extend();
     const groups = this.#groups;
     switch (this.#by) {
@@ -98,12 +96,14 @@ export class Grouping {
         );
       case "module":
         return categorize(groups, (stack) => stacks.moduleOf(stack), "other modules");
-      case "category":
+      case "category": {
+        const categoryOf = gpu.blockCategories.of(device);
         return categorize(
           groups,
-          (event) => this.categoryOf.value.get(event) ?? "unknown",
+          (event) => categoryOf.get(event) ?? "unknown",
           "other categories",
         );
+      }
       case "phase":
         return categorize(groups, (stack) => stacks.phaseOf(stack), "other phases");
       case "stack": {
@@ -217,7 +217,7 @@ export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartCont
         framework: isShared,
         module: hasPhases,
         phase: hasPhases,
-        category: chart.grouping.categoryOf.value.size > 0,
+        category: chart.gpu.blockCategories.of(chart.device).size > 0,
       };
       const ways = WAYS.filter(
         ([by]) => by === chosen || !(by in isUseful) || isUseful[by as keyof typeof isUseful],
@@ -228,7 +228,6 @@ export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartCont
       choice.value = chosen;
     },
     chart.grouping.categories,
-    chart.grouping.categoryOf,
     chart.revision,
   );
   scope.listen(choice, "change", () => {

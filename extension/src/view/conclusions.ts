@@ -16,7 +16,6 @@ export function showConclusions(
 ): void {
   const { chart, drawer } = view;
   const lead = (place: Place): void => leadTo(place, view);
-  chart.grouping.categoryOf.value = found.categories(device);
   const iterations = found.iterations(device);
   if (iterations.length > 0) {
     iterationsRow(scope, view.panes.root, chart, iterations);

@@ -1,7 +1,7 @@
 import { formatShare } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { visibleCalls, type Call } from "../model/icicle.ts";
-import { shortFilename, siteText } from "../model/stacks.ts";
+import { shortFilename, siteText, type Frame } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 
@@ -32,7 +32,7 @@ export function icicleView(
   const properties = { role: "group", ariaLabel: `Call stacks, ${measure.text}` };
   const box = element("div", "gpuviz-icicle", properties);
   scope.append(parent, box);
-  const colours = fileColours(root);
+  const colours = coloursOf(root);
   const shown = new Scope();
   const show = (focus: Call, isChosen: boolean): void => {
     shown.dispose();
@@ -83,7 +83,7 @@ function callButton(
   created.style.left = `${from * 100}%`;
   created.style.width = `${width * 100}%`;
   created.style.top = `${call.depth * ROW_PX}px`;
-  const colour = call.frame === undefined ? undefined : colours.get(call.frame.filename);
+  const colour = call.frame === undefined ? undefined : colours.get(colourKey(call.frame));
   if (colour !== undefined) {
     created.classList.add(`gpuviz-icicle__call--${colour}`);
   }
@@ -101,7 +101,7 @@ function textOf(call: Call, root: Call, measure: Measure): string {
     return "no call stack";
   }
   const { name, filename, line } = call.frame;
-  return `${name} ${shortFilename(filename)}:${line}`;
+  return filename === "" ? name : `${name} ${shortFilename(filename)}:${line}`;
 }
 
 function linesOf(call: Call, root: Call, measure: Measure): string[] {
@@ -111,19 +111,30 @@ function linesOf(call: Call, root: Call, measure: Measure): string[] {
     return [call === root ? "All call stacks" : "No call stack was captured", head];
   }
   const source = call.frame.source.trim();
-  return [siteText(call.frame), ...(source === "" ? [] : [source]), head];
+  const site = call.frame.filename === "" ? modulePath(call) : siteText(call.frame);
+  return [site, ...(source === "" ? [] : [source]), head];
+}
+
+function modulePath(call: Call): string {
+  return [...ancestorsOf(call), call].flatMap(({ frame }) => frame?.name ?? []).join(".");
+}
+
+/** A file, or a module's own name. */
+function colourKey({ filename, name }: Frame): string {
+  return filename || name;
 }
 
 function ancestorsOf(call: Call): Call[] {
   return call.parent === undefined ? [] : [...ancestorsOf(call.parent), call.parent];
 }
 
-/** A colour for each of the user's files, the largest first. */
-function fileColours(root: Call): ReadonlyMap<string, number> {
+/** A colour for each of the user's files, or for modules of one name, the outermost first. */
+function coloursOf(root: Call): ReadonlyMap<string, number> {
   const colours = new Map<string, number>();
-  for (const { frame } of visibleCalls(root, root.amount * LEAST_SHARE)) {
-    if (frame !== undefined && !frame.isInstalled && !colours.has(frame.filename)) {
-      colours.set(frame.filename, colours.size % COLOURS);
+  const calls = visibleCalls(root, root.amount * LEAST_SHARE);
+  for (const { frame } of calls.sort((left, right) => left.depth - right.depth)) {
+    if (frame !== undefined && !frame.isInstalled && !colours.has(colourKey(frame))) {
+      colours.set(colourKey(frame), colours.size % COLOURS);
     }
   }
   return colours;

@@ -38,6 +38,7 @@ export interface Theme extends Colours {
 
 const CATEGORY_COUNT = COLOURED + 1;
 const STEP_COUNT = 7;
+const PHASE_COUNT = SPAN_KINDS.length - SpanKind.forward;
 
 export function themeOf(host: HTMLElement): Theme {
   const style = getComputedStyle(host);
@@ -45,10 +46,13 @@ export function themeOf(host: HTMLElement): Theme {
   const several = (name: string, length: number): string[] =>
     Array.from({ length }, (_, index) => colour(`${name}-${index}`));
   const named = Object.entries(COLOURS).map(([name, property]) => [name, colour(property)]);
+  const categories = several("category", CATEGORY_COUNT);
+  const kinds = several("kind", SpanKind.forward);
   return {
     ...(Object.fromEntries(named) as Colours),
-    spans: [...several("kind", SPAN_KINDS.length), ...several("kernel", KERNEL_SHADES)],
-    categories: several("category", CATEGORY_COUNT),
+    // The parts of a training step have colours of categories.
+    spans: [...kinds, ...categories.slice(0, PHASE_COUNT), ...several("kernel", KERNEL_SHADES)],
+    categories,
     order: several("order", STEP_COUNT),
   };
 }

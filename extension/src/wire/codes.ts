@@ -55,7 +55,16 @@ export const OVERHEAD_KINDS = [
   "jit_compile",
 ] as const;
 
-export const RANGE_KINDS = ["range", "cell", "nvtx", "load", "compile"] as const;
+export const RANGE_KINDS = [
+  "range",
+  "cell",
+  "nvtx",
+  "load",
+  "compile",
+  "forward",
+  "backward",
+  "optimizer",
+] as const;
 
 export const HOST_WAIT_KINDS = [
   "event_synchronize",

@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 OPTIONS = "GPUVIZ_RUN"
 PYTHONPATH = "GPUVIZ_RUN_PYTHONPATH"
 NUMBA = ("numba.cuda.cudadrv.driver", "numba_cuda_mlir.numba_cuda.cudadrv.driver")
-WATCHED = ("cupy", "torch", "gpuviz.simulation.gpu", *NUMBA)
-NOTHING_IMPORTED = "the program did not import CuPy, PyTorch or Numba"
+# What programs import when they are about to use the GPU. JAX imports its plugins itself then.
+AT_FIRST_USE = (
+    *("jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13"),
+    *("warp", "pycuda.driver", "cuda.core"),
+)
+WATCHED = ("cupy", "torch", "gpuviz.simulation.gpu", *NUMBA, *AT_FIRST_USE)
+NOTHING_IMPORTED = (
+    "the program imported no library that gpuviz run knows; "
+    "if it uses the GPU, call gpuviz.record() in it"
+)
 _RECORDING = "gpuviz.commands.recorded_run"
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 

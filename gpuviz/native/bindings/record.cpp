@@ -344,6 +344,16 @@ void bind_record(nb::module_& m) {
             },
             "module"_a, "The number of an object in stacks, which stays until `forget_module`.")
         .def(
+            "first_local_of",
+            [](const Session& session, nb::handle frame) -> nb::object {
+                const void* const found = session.first_local_of(frame.ptr());
+                auto* const object = static_cast<PyObject*>(const_cast<void*>(found));
+                return object == nullptr ? nb::none() : nb::borrow(object);
+            },
+            "frame"_a, nb::sig("def first_local_of(self, frame: types.FrameType) -> object"),
+            "The object in the first local variable of a frame that runs; None if there is none or "
+            "it is unknown. Unlike `f_locals`, it keeps nothing alive.")
+        .def(
             "name_module",
             [](Session& session, std::uint32_t number, std::string name) {
                 session.stacks().modules().set_name(number, std::move(name));

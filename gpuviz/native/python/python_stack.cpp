@@ -238,6 +238,22 @@ PythonStackWalker::~PythonStackWalker() {
     }
 }
 
+const void* PythonStackWalker::first_local_of(const void* frame) const noexcept {
+    // PyFrameObject has the same head from 3.11 to 3.14.
+    constexpr std::size_t interpreters_frame = 24;
+    if (!layout_ || layout_->locals == 0) {
+        return nullptr;
+    }
+    auto* const object = static_cast<PyObject*>(const_cast<void*>(frame));
+    const Reference code(PyObject_GetAttrString(object, "f_code"));
+    const auto address = record::StableMemory{}.load<std::uint64_t>(
+        reinterpret_cast<std::uint64_t>(frame), interpreters_frame);
+    if (record::code_of(*layout_, address) != reinterpret_cast<std::uint64_t>(code.get())) {
+        return nullptr;
+    }
+    return object_at(record::first_local_of(*layout_, address));
+}
+
 std::span<StackFrame> PythonStackWalker::read(const void* thread, record::StackTable& table,
                                               Buffer& buffer, bool& is_new) const noexcept {
     std::size_t count = record::read_frames(*layout_, thread, std::span(buffer.data(), max_depth_));

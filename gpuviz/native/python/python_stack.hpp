@@ -41,6 +41,7 @@ class PythonStackWalker final : public record::StackWalker {
     [[nodiscard]] std::uint32_t capture_without_waiting(
         record::StackTable& table) noexcept override;
     void own_running(record::StackTable& table) noexcept override;
+    [[nodiscard]] const void* first_local_of(const void* frame) const noexcept override;
     // "frames": reads CPython's internal frames. "attributes": walks frame objects, which is
     // slower, for a CPython whose layout is unknown or unexpected.
     [[nodiscard]] const char* method() const noexcept override {

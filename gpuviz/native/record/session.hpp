@@ -128,6 +128,10 @@ class Session {
         }
         return stacks_.settle();
     }
+    // See StackWalker::first_local_of().
+    [[nodiscard]] const void* first_local_of(const void* frame) const noexcept {
+        return walker_ ? walker_->first_local_of(frame) : nullptr;
+    }
     [[nodiscard]] const char* stack_method() const noexcept;
 
     // The number of events in columns.

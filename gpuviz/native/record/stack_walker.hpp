@@ -23,6 +23,9 @@ class StackWalker {
     [[nodiscard]] virtual std::uint32_t capture_without_waiting(StackTable& table) noexcept = 0;
     // Owns the unowned stacks that their threads are still in. Requires the GIL.
     virtual void own_running(StackTable& table) noexcept = 0;
+    // The object in the first local variable of a frame object that runs; null if there is none or
+    // it is unknown. Requires the GIL.
+    [[nodiscard]] virtual const void* first_local_of(const void*) const noexcept { return nullptr; }
     // The method of reading the stack, for status displays.
     [[nodiscard]] virtual const char* method() const noexcept = 0;
 

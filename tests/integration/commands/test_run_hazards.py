@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 import gpuviz
+from gpuviz.commands.startup.sitecustomize import NOTHING_IMPORTED
 from tests.integration.commands.programs import GPUVIZ, PYTHON, run, said
 
 PROGRAM = """\
@@ -153,10 +154,7 @@ def test_the_program_s_own_failure_comes_first(folder, end, code):
 @pytest.mark.parametrize(
     ("program", "said_of_it"),
     [
-        (
-            "print('nothing')",
-            "nothing was recorded: the program did not import CuPy, PyTorch or Numba",
-        ),
+        ("print('nothing')", f"nothing was recorded: {NOTHING_IMPORTED}"),
         ("import gpuviz.simulation.gpu", "nothing was recorded: the program created no"),
         (f"{PROGRAM}os._exit(0)", ""),
         (

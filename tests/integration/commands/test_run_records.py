@@ -4,12 +4,17 @@ import json
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 import gpuviz
+from gpuviz.commands.startup.sitecustomize import AT_FIRST_USE, NOTHING_IMPORTED
 from gpuviz.frameworks.shared_pool import has_driver
 from tests.integration.commands.programs import GPUVIZ, PYTHON, SIMULATED, outcome, run, said
+from tests.native.compilation import compile_cupti
+
+IMITATED_DRIVER = Path(__file__).parents[2] / "imitated_driver.c"
 
 WITH_CUPY = (
     "nothing was recorded: the program allocated nothing with CuPy"
@@ -273,7 +278,7 @@ def test_children_of_the_program_are_not_recorded(folder):
 @pytest.mark.parametrize(
     ("program", "sentence"),
     [
-        ("pass", "nothing was recorded: the program did not import CuPy, PyTorch or Numba"),
+        ("pass", f"nothing was recorded: {NOTHING_IMPORTED}"),
         (
             "import gpuviz.simulation.gpu",
             "nothing was recorded: the program created no SimulatedGPU",
@@ -318,6 +323,40 @@ def test_a_program_that_uses_only_torch_is_recorded_when_it_uses_the_gpu(folder,
     assert outcome(done) == (0, "5\n", "")
     (told,) = said(done)
     assert told.startswith(sentence)
+
+
+@pytest.fixture(scope="module")
+def imitations(tmp_path_factory):
+    """A folder with a driver and a CUPTI that need no GPU."""
+    folder = tmp_path_factory.mktemp("imitations")
+    compile_cupti(folder)
+    driver = folder / "libcuda.so.1"
+    compile_c = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{driver.name}", "-o", driver]
+    subprocess.run([*compile_c, IMITATED_DRIVER], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("module", AT_FIRST_USE)
+def test_kernels_of_any_library_are_recorded_with_their_lines(folder, imitations, module):
+    path = folder / f"{module.replace('.', '/')}.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("import ctypes\nlaunch = ctypes.CDLL('libcupti.so.13').fake_launch\n")
+    (folder / "script.py").write_text(
+        f"from {module} import launch\n"
+        "from threading import Thread\n"
+        "def step():\n    launch(0)\n    launch(0)\n"
+        "step()\nThread(target=step).start()\n"
+    )
+
+    done = run(
+        [GPUVIZ, "run", "script.py"], folder, environment={"LD_LIBRARY_PATH": str(imitations)}
+    )
+
+    assert outcome(done) == (0, "", "")
+    recording = gpuviz.load(folder / "script.gpuviz")
+    kernels = recording.kernels(by="line").to_pylist()
+    assert [row["count"] for row in kernels] == [2, 2]
+    assert len(set(recording.table("api_calls")["thread"].to_pylist())) == 2
 
 
 def test_cupy_fails_with_its_own_traceback(folder):

@@ -1,24 +1,17 @@
 """CUPTI that is attached repeatedly, against a library that counts as it does."""
 
 import ctypes
-from pathlib import Path
 
-import nvidia
 import pytest
 
 from gpuviz import _core
-from tests.native.compilation import COMPILER, run
-
-SOURCE = Path(__file__).parents[2] / "native" / "fake_cupti.cpp"
+from tests.native.compilation import compile_cupti
 
 
 @pytest.fixture(scope="module")
 def cupti(tmp_path_factory):
     """Return the path of a CUPTI without a GPU."""
-    headers = max(each.parent for root in nvidia.__path__ for each in Path(root).rglob("cupti.h"))
-    library = tmp_path_factory.mktemp("cupti") / "libcupti.so.13"
-    run([COMPILER, "-std=c++20", "-shared", "-fPIC", f"-I{headers}", SOURCE, "-o", library])
-    return library
+    return compile_cupti(tmp_path_factory.mktemp("cupti"))
 
 
 def test_calls_and_streams_keep_their_ids_over_attachments(cupti):

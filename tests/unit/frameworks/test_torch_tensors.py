@@ -54,13 +54,15 @@ class Hooks:
         self.after.append(hook)
         return SimpleNamespace(remove=self.after.clear)
 
-    def step(self, optimizer, **new_states):
+    def step(self, optimizer, closure=None, **new_states):
         for hook in self.before:
-            hook(optimizer, (), {})
+            hook(optimizer, (optimizer, closure), {})
+        if closure is not None:
+            closure()
         for parameter in optimizer.param_groups[0]["params"]:
             optimizer.state[parameter] = dict(new_states)
         for hook in self.after:
-            hook(optimizer, (), {})
+            hook(optimizer, (optimizer, closure), {})
 
 
 @pytest.fixture
@@ -132,6 +134,23 @@ def test_each_step_names_the_gradients_and_the_first_one_the_states(session, ten
         ("optimizer_state", 0, 0x4000, "weight"),
     ]
     assert rows_of(session) == [("gradient", 0, 0x5000, "weight")]
+    assert model.parameters()
+
+
+def test_a_step_with_a_closure_names_the_gradients_that_it_computes(session, tensors, hooks):
+    weight = Tensor(0x1000)
+    tensors.take_model(model := Model({"weight": weight}, {}), "")
+    optimizer = SimpleNamespace(param_groups=[{"params": [weight]}], state={})
+    weight.grad = Tensor(0x3000)
+    rows_of(session)
+
+    def closure():
+        weight.grad = Tensor(0x5000)
+
+    hooks.step(optimizer, closure)
+
+    assert rows_of(session)[0] == ("gradient", 0, 0x5000, "weight")
+    assert [row for row in rows_of(session) if row[0] == "gradient"] == []
     assert model.parameters()
 
 

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import threading
+import weakref
 from functools import partial
 from types import SimpleNamespace
 
@@ -11,6 +12,17 @@ import pytest
 from gpuviz import _core, _testing
 from gpuviz.frameworks.torch_modules import ModuleNames
 from gpuviz.recorder.call_stacks import FrameResolver
+from tests.unit.recorder.torch_files import (
+    ADAM,
+    COMPILED,
+    COMPILER,
+    CONTEXTS,
+    PROGRAM,
+    SCHEDULERS,
+    STEPS,
+    called_through,
+    know_files,
+)
 
 
 class Module:
@@ -156,6 +168,56 @@ def test_a_module_outside_its_model_has_the_name_of_its_type(session, capture):
     model.hidden = [Operation()]
 
     assert modules(session, model(capture)) == ["Operation"]
+
+
+class Trained(Layers):
+    """A module with a step of its own, like those of Lightning."""
+
+    def training_step(self, capture):
+        (part, *_) = self.children.values()
+        return part(capture)
+
+
+def test_a_module_whose_method_calls_its_parts_is_the_model(session, capture):
+    model = Trained(encoder=Layers(up=Operation()), decoder=Operation())
+
+    captured = [*model.training_step(capture), *model.children["decoder"](capture)]
+
+    assert modules(session, captured) == ["encoder.up", "decoder"]
+
+
+def test_a_module_whose_method_calls_another_one_is_not_its_model(session, capture):
+    class Critic(Module):
+        def judge(self, other, capture):
+            return other(capture)
+
+    captured = Critic().judge(Layers(up=Operation()), capture)
+
+    assert modules(session, captured) == ["up"]
+
+
+def test_names_keep_nothing_of_the_program_alive(session, capture):
+    class Input:
+        """What the model is called with."""
+
+    class Reading(Module):
+        def forward(self, capture, value):
+            return [capture()] if value else []
+
+    def step(model):
+        value = Input()
+        step.seen = weakref.ref(value)
+        model.training_step(capture)
+        captured = Reading()(capture, value)
+        assert modules(session, captured) == ["Reading"]
+        del value
+        return step.seen()
+
+    gc.disable()
+    try:
+        assert step(Trained(up=Operation())) is None
+    finally:
+        gc.enable()
 
 
 def test_a_module_that_died_does_not_give_its_name_to_another_one(session, capture):
@@ -337,3 +399,53 @@ def test_a_second_backward_pass_undoes_the_same_forward_work(session, autograd, 
     second_pass = capture()
 
     assert rows_of(session, [first_pass, second_pass]) == [("backward", "only", "forward")] * 2
+
+
+@pytest.fixture
+def torch_files(monkeypatch):
+    """Let Python know some files as those of torch."""
+    know_files(monkeypatch)
+
+
+@pytest.mark.usefixtures("torch_files")
+@pytest.mark.parametrize(
+    ("files", "phase"),
+    [
+        ((STEPS, ADAM), "optimizer"),
+        ((STEPS, ADAM, COMPILER, COMPILED), "optimizer"),
+        ((STEPS, PROGRAM), "optimizer"),
+        ((STEPS, CONTEXTS, PROGRAM), "optimizer"),
+        ((STEPS, ADAM, PROGRAM), ""),
+        ((STEPS, ADAM, CONTEXTS, PROGRAM), ""),
+        ((SCHEDULERS, PROGRAM), ""),
+        ((PROGRAM,), ""),
+    ],
+)
+def test_a_closure_that_a_step_calls_is_no_part_of_it(session, capture, files, phase):
+    captured = called_through(capture, files)
+
+    assert rows_of(session, [captured]) == [(phase, "", "")]
+
+
+@pytest.mark.usefixtures("torch_files")
+def test_a_closure_has_the_phases_of_what_it_computes(session, autograd, capture):
+    model = Layers(up=Operation())
+
+    def loss():
+        autograd.new_node()
+        return capture()
+
+    within = partial(called_through, files=(STEPS, ADAM, PROGRAM))
+    (forward,) = within(partial(model, capture))
+    (own,) = called_through(partial(model, capture), (STEPS, PROGRAM))
+    found = [forward, own, within(loss)]
+    autograd.graph = 0
+    found.append(within(capture))
+    autograd.graph = -1
+
+    assert [row[:2] for row in rows_of(session, found)] == [
+        ("forward", "up"),
+        ("forward", "up"),
+        ("forward", ""),
+        ("backward", ""),
+    ]
