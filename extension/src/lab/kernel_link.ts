@@ -177,9 +177,22 @@ export class KernelLink {
     if (!("requestCreateSubshell" in connection) || connection.subshellId) {
       return;
     }
-    const future = connection.requestCreateSubshell({});
-    const reply = await within(SUBSHELL_MS, future.done);
-    connection.subshellId = reply?.content.subshell_id ?? null;
+    const created = connection.requestCreateSubshell({}).done.then(({ content }) => {
+      connection.subshellId = content.subshell_id ?? null;
+      return true;
+    });
+    if ((await within(SUBSHELL_MS, created)) === undefined) {
+      created.then(() => this.#moveToSubshell()).catch(() => undefined); // the kernel may end first
+    }
+  }
+
+  /** Uses a subshell that came late for what waits for the running cell. */
+  async #moveToSubshell(): Promise<void> {
+    if (this.#comm.isOpen) {
+      this.#openComm();
+    } else {
+      await this.#ask();
+    }
   }
 
   /** A long-running cell may import gpuviz and start recording. */
@@ -213,10 +226,14 @@ export class KernelLink {
       return;
     }
     if (!this.#comm.isOpen) {
-      this.#comm.open();
-      this.#comm.look(this.#isShown);
+      this.#openComm();
     }
     this.#become("present");
+  }
+
+  #openComm(): void {
+    this.#comm.open();
+    this.#comm.look(this.#isShown);
   }
 
   #hear(_: Kernel.IKernelConnection, message: KernelMessage.IIOPubMessage): void {

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,15 @@ import pytest
 import gpuviz
 from gpuviz.commands.startup.sitecustomize import AT_FIRST_USE, NOTHING_IMPORTED
 from gpuviz.frameworks.shared_pool import has_driver
-from tests.integration.commands.programs import GPUVIZ, PYTHON, SIMULATED, outcome, run, said
+from tests.integration.commands.programs import (
+    GPUVIZ,
+    PYTHON,
+    SIMULATED,
+    UNTIL_WRITTEN,
+    outcome,
+    run,
+    said,
+)
 from tests.native.compilation import compile_cupti
 
 IMITATED_DRIVER = Path(__file__).parents[2] / "imitated_driver.c"
@@ -179,7 +186,6 @@ def test_an_interrupted_program_leaves_a_whole_recording(folder):
         text=True,
     ) as process:
         process.stdout.readline()
-        time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
 
@@ -193,7 +199,7 @@ def test_an_interrupted_program_leaves_a_whole_recording(folder):
     [("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", -9), ("os.kill(os.getpid(), 15)", -15)],
 )
 def test_a_program_that_ends_at_once_leaves_a_part_that_loads(folder, end, code):
-    (folder / "dies.py").write_text(f"{SIMULATED}kept = step(1234)\ntime.sleep(1.5)\n{end}\n")
+    (folder / "dies.py").write_text(f"{SIMULATED}kept = step(1234)\n{UNTIL_WRITTEN}{end}\n")
     done = run([GPUVIZ, "run", "dies.py"], folder)
     converted = run([GPUVIZ, "convert", "dies.gpuviz.part", "dies.gpuviz"], folder)
 
