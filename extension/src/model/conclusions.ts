@@ -135,6 +135,9 @@ function conclusionsIn(table: ArrowTable): Conclusion[] {
   const [lists, titles] = [table.texts("list"), table.texts("title")];
   const [savings, tabs] = [table.texts("saving"), table.texts("tab")];
   const [sentences, rows] = [table.textLists("sentences"), table.textLists("rows")];
+  const hasEvidence = table.has("evidence");
+  const evidenceRows = hasEvidence ? table.lists("evidence") : [];
+  const evidenceTables = hasEvidence ? table.texts("evidence_of") : [];
   const [sources, sites] = [table.textLists("sources"), table.textLists("sites")];
   const [shortSites, amounts] = [table.textLists("short_sites"), table.textLists("amounts")];
   return Array.from({ length: table.rows }, (_, at) => {
@@ -165,6 +168,7 @@ function conclusionsIn(table: ArrowTable): Conclusion[] {
               window: { fromNs, toNs },
               tab: tabs[at] || undefined,
               rows: rows[at] ?? [],
+              evidence: { table: evidenceTables[at] ?? "", rows: evidenceRows[at] ?? [] },
               number: arrow && numbers[at],
             },
       arrow,

@@ -208,7 +208,7 @@ export function synchronizationRows(
       ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
       waitingNs: known === 0 ? undefined : waiting,
       transferNs: known === 0 ? undefined : transfer,
-      longest: wait(gpu, group.longest),
+      longest: waitOf(gpu, group.longest),
     };
   });
 }
@@ -249,7 +249,8 @@ function activity({ activities }: GpuActivities, row: number): Selected {
   return { kind: "span", spanKind: spanKindOf(activities)(row), row };
 }
 
-function wait({ hostWaits }: GpuActivities, row: number): Selected {
+/** The span of a row of `HostWaits`. */
+export function waitOf({ hostWaits }: GpuActivities, row: number): Selected {
   return hostWaits.isOfCopy(row)
     ? { kind: "span", spanKind: SpanKind.call, row: hostWaits.call[row] ?? 0 }
     : { kind: "span", spanKind: SpanKind.wait, row };
