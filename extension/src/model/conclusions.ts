@@ -74,7 +74,7 @@ export class Conclusions {
 
   /** Whether the file has none, as a recording that is not a report. */
   get isEmpty(): boolean {
-    return this.#said.length === 0;
+    return this.#sections.size === 0 && this.#said.length === 0;
   }
 
   /** The devices that there are sections about, and their titles; undefined without sections. */
