@@ -1,13 +1,16 @@
 """Where the rows are that show a finding: a table of the page, and its rows by name."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.strings import texts
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gpuviz.advice.finding import Evidence, Finding
     from gpuviz.data.recording_data import RecordingData
 
@@ -18,6 +21,22 @@ def rows_of(recording: "RecordingData", finding: "Finding") -> tuple[str, tuple[
     if kernels:
         return "kernels", kernels
     return "lines", tuple(dict.fromkeys(line.site for line in finding.lines))
+
+
+def evidence_rows(
+    recording: "RecordingData", device: int, evidence: "Evidence | None"
+) -> "tuple[str, NDArray[Any]]":
+    """Return the table of evidence and its rows, in the form of the table ``shown``."""
+    if evidence is None:
+        return "", np.empty(0, np.int64)
+    rows = np.array(evidence.rows, np.int64)
+    if evidence.table == "memory_events":
+        is_ours = plain(recording.tables["memory_events"]["device"]) == device
+        rows = (np.cumsum(is_ours) - 1)[rows[is_ours[rows]]]
+    elif evidence.table == "idle_gaps":
+        ended_by = plain(derived(recording)["idle_gaps"]["activity"])[rows]
+        rows = ended_by[ended_by >= 0]
+    return evidence.table, rows
 
 
 def _kernels(recording: "RecordingData", evidence: "Evidence | None") -> tuple[str, ...]:

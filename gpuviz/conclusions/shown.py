@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from gpuviz.conclusions.hazards import arrows, hazard_conclusions
 from gpuviz.conclusions.item import AT_ONCE, FIRST, Item
-from gpuviz.conclusions.links import rows_of
+from gpuviz.conclusions.links import evidence_rows, rows_of
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.conclusions.wording import short_site
 from gpuviz.data.conclusions import schemas
@@ -40,7 +40,7 @@ def items_of(
 def shown_conclusions(recording: "RecordingData") -> pa.Table:
     """Return the lists of each device as the table ``shown``, from which a browser renders them."""
     rows = [
-        _row(device, name, item)
+        _row(recording, device, name, item)
         for device in recording.devices
         for name, items in (
             ("findings", findings_of(recording, device)),
@@ -70,10 +70,11 @@ def hazards_of(recording: "RecordingData", device: int) -> list[Item]:
     return items_of(recording, hazard_conclusions(recording, device), arrows(recording, device))
 
 
-def _row(device: int, name: str, item: Item) -> dict[str, Any]:
+def _row(recording: "RecordingData", device: int, name: str, item: Item) -> dict[str, Any]:
     said = item.said
     begin, end = said.evidence.window if said.evidence else _NOWHERE
     first, second = item.arrow or _NOWHERE
+    evidence_of, evidence = evidence_rows(recording, device, said.evidence)
     return {
         "device": device,
         "list": name,
@@ -94,4 +95,6 @@ def _row(device: int, name: str, item: Item) -> dict[str, Any]:
         "rows": item.rows,
         "first_activity": first,
         "second_activity": second,
+        "evidence_of": evidence_of,
+        "evidence": evidence,
     }

@@ -87,7 +87,9 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``shown``: the lists of a page about each device, in their order, as text: findings, and
       hazards one by one. ``rows`` are names of rows of the table ``tab`` of the page. ``begin`` and
       ``end`` are the window that shows it, ``first_activity`` and ``second_activity`` the rows of
-      ``activities`` that an arrow joins; -1 if there is none.
+      ``activities`` that an arrow joins; -1 if there is none. ``evidence`` are rows of the table
+      ``evidence_of`` that show it: of ``memory_events`` counted among those of the device, and for
+      ``idle_gaps`` the rows of the ``activities`` that ended them.
     - ``sections``: the sections of a report about each device, in their order, as text; `device` is
       -1 for what is about the recording. Each row is a line of a section, such as a paragraph, the
       ``texts`` of a table's headings, or a row of it; see `gpuviz.present.section`. Without the
@@ -176,6 +178,8 @@ def schemas() -> "dict[str, pa.Schema]":
                     pa.list_(text),
                 ),
                 **dict.fromkeys(("begin", "end", "first_activity", "second_activity"), whole),
+                "evidence_of": text,
+                "evidence": pa.list_(pa.int32()),
             }
         ),
         "sections": pa.schema(

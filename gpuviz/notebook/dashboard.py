@@ -127,8 +127,9 @@ class Dashboard(Timeline):
         if recorder is None:
             self.numbers = "Nothing has been recorded yet: press Start, or run %gpuviz start."
         elif recorder.statistics is not self._numbers_of:
+            # Its header has the time.
             self._numbers_of = recorder.statistics
-            self._set("numbers", numbers_html(live_headline(self._numbers_of)))
+            self._set("numbers", numbers_html(live_headline(self._numbers_of)[1:]))
         recording = recorder is not None and recorder.is_recording
         self._was_recording = recording
         disabled = {

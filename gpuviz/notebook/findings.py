@@ -76,7 +76,7 @@ class Findings:
         # To which a running cell adds.
         heading = f"Findings in the first {format_duration(recording.duration_ns)}:"
         notes = [*_about_iterations(recording), *unknown(recording)]
-        self._show(notebook_list(conclusions(recording), heading, notes))
+        self._show(notebook_list(conclusions(recording), heading, notes, has_charts=True))
         took = time.thread_time() - began
         # The first time includes the imports.
         if self._has_computed and took > SHORT_S:

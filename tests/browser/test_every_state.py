@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 import gpuviz
 from tests.browser.test_accessibility import AXE, violations
 from tests.browser.test_report import open_report
+from tests.browser.widget_page import kernel, show_widget
 
 pytestmark = [pytest.mark.browser, pytest.mark.deep]
 
@@ -135,6 +136,23 @@ def test_nothing_is_cut_overlaps_or_is_outside(page, tmp_path, name, size):
     opened(page, name, tmp_path)
 
     found = {state: page.evaluate(PROBLEMS) for state in states(page)}
+
+    assert found == {state: [] for state in found}
+
+
+@pytest.mark.parametrize("width", [780, 1000])
+@pytest.mark.parametrize("name", SHIPPED)
+def test_nothing_is_cut_overlaps_or_is_outside_in_a_dashboard(page, monkeypatch, name, width):
+    # A pane of JupyterLab beside its side bar, and a wide one; the notebook scrolls.
+    page.set_viewport_size({"width": width, "height": 2400})
+    with kernel(monkeypatch):
+        dashboard = gpuviz.dashboard(gpuviz.load(RECORDINGS / f"{name}.gpuviz"))
+    show_widget(page, dashboard)
+    page.locator(".gpuviz-found").wait_for()
+    page.locator("[data-pane=streams] .gpuviz-plot").wait_for()
+
+    found = {state: page.evaluate(PROBLEMS) for state in states(page)}
+    dashboard.close()
 
     assert found == {state: [] for state in found}
 

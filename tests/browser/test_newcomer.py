@@ -26,9 +26,20 @@ class Newcomer:
         self._actions = 0
 
     def click(self, place: Locator, **options: dict[str, float]) -> None:
+        self._act()
+        place.click(**options)
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Move the mouse from one place to another with the button held down."""
+        self._act()
+        self.page.mouse.move(*start)
+        self.page.mouse.down()
+        self.page.mouse.move(*end, steps=3)
+        self.page.mouse.up()
+
+    def _act(self) -> None:
         self._actions += 1
         assert self._actions <= MOST_ACTIONS
-        place.click(**options)
 
     def figure(self, name: str) -> Locator:
         """Return a figure of the headline."""

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import gpuviz
-from gpuviz.quantities import format_duration
+from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from gpuviz.report.viewer import write_viewer
@@ -361,6 +361,7 @@ def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording,
     )
     expect(title).to_have_text("run.gpuviz")
     lines.first.wait_for()
+    sums = page.get_by_label("All of the recording").inner_text()
     page.get_by_label("Open:").set_input_files(
         {"name": "x.pickle", "mimeType": "", "buffer": b"\x80\x04."}
     )
@@ -368,6 +369,20 @@ def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording,
 
     assert of_report == "run.html"
     assert lines.count() > 1
+    assert f"peak allocated\n{format_bytes(recording.peak(0).bytes)}" in sums
     assert (
         "gpuviz convert snapshot.pickle run.gpuviz" in page.locator("#gpuviz-notice").inner_text()
     )
+
+
+def test_a_report_opens_after_a_long_warm_up(page, tmp_path):
+    recording = gpuviz.load(TRAINING)
+    open_report(page, recording, tmp_path)
+    shown = page.locator(".gpuviz-overview .gpuviz-controls__text")
+
+    first = recording.iterations().to_pylist()[0]["start"] / 1e9
+    opened = shown.inner_text()
+    page.get_by_role("button", name="All", exact=True).click()
+
+    assert first - 0.1 < float(opened.split(" s to ")[0]) < first
+    assert "all but the first" in shown.inner_text()

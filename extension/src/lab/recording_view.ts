@@ -7,6 +7,7 @@ import { Scope } from "../base/scope.ts";
 import type { GroupedBy } from "../model/block_groups.ts";
 import { Conclusions } from "../model/conclusions.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
+import { firstShown } from "../model/whole_time.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
@@ -93,6 +94,11 @@ export class RecordingView {
   #adopt(): void {
     if (this.#view !== undefined && this.#said !== undefined) {
       showConclusions(this.#shown, this.#view, this.#said, this.#device, this.#conclusions);
+      const { chart, window } = this.#view;
+      const first = firstShown(chart.contents, this.#said.iterations(this.#device));
+      if (first !== undefined && window.isFull) {
+        window.show(...first);
+      }
     }
   }
 

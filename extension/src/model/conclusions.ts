@@ -70,7 +70,7 @@ export class Conclusions {
 
   /** Whether the file has none, as a recording that is not a report. */
   get isEmpty(): boolean {
-    return this.#said.length === 0;
+    return this.#sections.size === 0 && this.#said.length === 0;
   }
 
   /** The devices that there are sections about, and their titles; undefined without sections. */
@@ -115,6 +115,9 @@ function conclusionsIn(table: ArrowTable): Conclusion[] {
   const [lists, titles] = [table.texts("list"), table.texts("title")];
   const [savings, tabs] = [table.texts("saving"), table.texts("tab")];
   const [sentences, rows] = [table.textLists("sentences"), table.textLists("rows")];
+  const hasEvidence = table.has("evidence");
+  const evidenceRows = hasEvidence ? table.lists("evidence") : [];
+  const evidenceTables = hasEvidence ? table.texts("evidence_of") : [];
   const [sources, sites] = [table.textLists("sources"), table.textLists("sites")];
   const [shortSites, amounts] = [table.textLists("short_sites"), table.textLists("amounts")];
   return Array.from({ length: table.rows }, (_, at) => {
@@ -145,6 +148,7 @@ function conclusionsIn(table: ArrowTable): Conclusion[] {
               window: { fromNs, toNs },
               tab: tabs[at] || undefined,
               rows: rows[at] ?? [],
+              evidence: { table: evidenceTables[at] ?? "", rows: evidenceRows[at] ?? [] },
               number: arrow && numbers[at],
             },
       arrow,

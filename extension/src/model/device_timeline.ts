@@ -101,11 +101,6 @@ export class DeviceTimeline {
     };
   }
 
-  /** The last event at or before a time. */
-  rowAt(timeNs: number): number {
-    return Math.max(countAtMost(this.events.timeNs, timeNs) - 1, this.firstRow);
-  }
-
   /** The segments after an event, by address; the last answer is kept, for two charts ask. */
   segmentsAfter(row: number): readonly SegmentAtMoment[] {
     const { unannounced } = this.blocks;

@@ -3,11 +3,13 @@ import type { DeviceContents } from "./device_contents.ts";
 import {
   groupRows,
   joined,
+  label,
   lengthIn,
   medianOf,
   numbersOf,
   type Group,
   type KeyOf,
+  type Labels,
   type Window,
 } from "./grouping.ts";
 import type { LaunchConfiguration } from "./launch_configurations.ts";
@@ -69,6 +71,28 @@ export function covered({ bounds }: GpuActivities, window: Window): Window {
       };
 }
 
+/** Labels of more rows would be a noticeable part of a page's memory. */
+const MOST_REMEMBERED = 2_000_000;
+const LABELS = new WeakMap<GpuActivities, Map<string, { stamp: string; labels: Labels }>>();
+
+/** The labels of the rows of a table, which hold for any window until more rows come. */
+function remembered(gpu: GpuActivities, name: string, make: () => Labels): Labels {
+  const { activities, apiCalls, strings } = gpu;
+  if (activities.count > MOST_REMEMBERED) {
+    return make();
+  }
+  const stamp = `${activities.count} ${apiCalls.count} ${strings.count}`;
+  const known = LABELS.get(gpu) ?? new Map<string, { stamp: string; labels: Labels }>();
+  LABELS.set(gpu, known);
+  const found = known.get(name);
+  if (found?.stamp === stamp) {
+    return found.labels;
+  }
+  const labels = make();
+  known.set(name, { stamp, labels });
+  return labels;
+}
+
 /** The kernels of a device by name, or of one row by line, most time first. */
 export function kernelRows(
   contents: DeviceContents,
@@ -96,7 +120,9 @@ export function kernelRows(
     const call = apiCalls.of(correlation[row]);
     return call < 0 ? NaN : Math.max((fromNs[row] ?? 0) - (returnedNs[call] ?? 0), 0);
   };
-  const groups = groupRows(activities, keyOf, kindOf, covered(gpu, window), delayOf);
+  const make = (): Labels => label(activities.count, keyOf, kindOf, delayOf);
+  const labels = of === undefined ? remembered(gpu, `kernels of ${device}`, make) : make();
+  const groups = groupRows(activities, labels, covered(gpu, window));
   const ofNs = of?.ofNs ?? groups.reduce((sum, { totalNs }) => sum + totalNs, 0);
   const kernels = groups.map((group) => ({
     ...group,
@@ -154,7 +180,9 @@ export function copyRows(
     }
     return wanted === undefined ? kindOf(row) : kindOf(row) === wanted ? lineOf(row) : NO_KEY;
   };
-  return groupRows(activities, keyOf, stackOf, covered(gpu, window)).map((group) => {
+  const make = (): Labels => label(activities.count, keyOf, stackOf);
+  const labels = of === undefined ? remembered(gpu, `copies of ${device}`, make) : make();
+  return groupRows(activities, labels, covered(gpu, window)).map((group) => {
     let [bytes, wholeNs] = [0, 0];
     for (const row of group.rows) {
       bytes += activities.bytes[row] ?? 0;
@@ -188,7 +216,8 @@ export function synchronizationRows(
     (row) => names(hostWaits.name[row] ?? 0),
   );
   const inside = covered(gpu, window);
-  return groupRows(hostWaits, keyOf, stackOf, inside).map((group) => {
+  const labels = label(hostWaits.count, keyOf, stackOf);
+  return groupRows(hostWaits, labels, inside).map((group) => {
     let [waiting, transfer, known] = [0, 0, 0];
     for (const row of group.rows) {
       const waitingNs = hostWaits.waitingNs[row] ?? NaN;
@@ -208,7 +237,7 @@ export function synchronizationRows(
       ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
       waitingNs: known === 0 ? undefined : waiting,
       transferNs: known === 0 ? undefined : transfer,
-      longest: wait(gpu, group.longest),
+      longest: waitOf(gpu, group.longest),
     };
   });
 }
@@ -249,7 +278,8 @@ function activity({ activities }: GpuActivities, row: number): Selected {
   return { kind: "span", spanKind: spanKindOf(activities)(row), row };
 }
 
-function wait({ hostWaits }: GpuActivities, row: number): Selected {
+/** The span of a row of `HostWaits`. */
+export function waitOf({ hostWaits }: GpuActivities, row: number): Selected {
   return hostWaits.isOfCopy(row)
     ? { kind: "span", spanKind: SpanKind.call, row: hostWaits.call[row] ?? 0 }
     : { kind: "span", spanKind: SpanKind.wait, row };

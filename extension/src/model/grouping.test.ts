@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { seeded } from "../../testing/seeded.ts";
-import { groupRows, joined, medianOf, numbersOf } from "./grouping.ts";
+import { groupRows, joined, label, medianOf, numbersOf } from "./grouping.ts";
 
 test("groups of rows are those of a count by all keys", () => {
   const random = seeded(5);
@@ -17,7 +17,8 @@ test("groups of rows are those of a count by all keys", () => {
     const pairOf = joined(of(left), of(right));
     const keyOf = (row: number): number => (isWanted(row) ? pairOf(row) : -1);
     const rows = [...fromNs.keys()].filter(isWanted);
-    const found = groupRows({ fromNs, toNs, count }, keyOf, of(kinds), undefined, (row) => 2 * row);
+    const labels = label(count, keyOf, of(kinds), (row) => 2 * row);
+    const found = groupRows({ fromNs, toNs }, labels, undefined);
 
     const textOf = (row: number): string => `${left[row]} ${right[row]}`;
     assert.equal(found.length, new Set(rows.map(textOf)).size);

@@ -48,45 +48,74 @@ export interface Group {
   readonly longest: number;
 }
 
-/**
- * The rows of a window that have a key, which is not below 0, by key; keys must be small numbers.
- *
- * Rows of a group may differ in kind; the group's typical row has the most frequent one. Groups
- * come by descending time, then by count, then in the order of their keys. What `valueOf` returns
- * of their rows is in their `values`.
- */
-export function groupRows(
-  table: Lasting & { readonly count: number },
+/** What groups rows, whatever the window. */
+export interface Labels {
+  /** Below 0 of a row that is in no group. */
+  readonly keys: Int32Array<ArrayBuffer>;
+  /** Whole numbers from 0 on, without gaps. */
+  readonly kinds: Int32Array<ArrayBuffer>;
+  readonly kindCount: number;
+  readonly values: Float64Array<ArrayBuffer>;
+}
+
+/** Labels rows; keys must be small numbers, and those of rows in no group below 0. */
+export function label(
+  count: number,
   keyOf: KeyOf,
   kindOf: KeyOf,
-  window: Window,
   valueOf: KeyOf = () => 0,
-): Group[] {
-  const { fromNs, toNs, count } = table;
-  const [begin, end] = [window?.fromNs ?? -Infinity, window?.toNs ?? Infinity];
-  // In the order of the rows, for memory is read in this order much faster.
-  const found = new Members(count);
+): Labels {
   const keys = new Int32Array(count);
+  const kinds = new Int32Array(count);
+  const values = new Float64Array(count);
+  const numbers = new NumberMap();
+  let most = 0;
+  for (let row = 0; row < count; row += 1) {
+    const key = keyOf(row);
+    keys[row] = key;
+    if (key >= 0) {
+      const kind = kindOf(row);
+      let number = numbers.get(kind);
+      if (number < 0) {
+        number = most;
+        numbers.set(kind, number);
+        most += 1;
+      }
+      kinds[row] = number;
+      values[row] = valueOf(row);
+    }
+  }
+  return { keys, kinds, kindCount: most, values };
+}
+
+/**
+ * The rows of a window that have a key, by key.
+ *
+ * Rows of a group may differ in kind; the group's typical row has the most frequent one. Groups
+ * come by descending time, then by count, then in the order of their keys.
+ */
+export function groupRows(table: Lasting, labels: Labels, window: Window): Group[] {
+  const { fromNs, toNs } = table;
+  const { keys } = labels;
+  const [begin, end] = [window?.fromNs ?? -Infinity, window?.toNs ?? Infinity];
+  const count = keys.length;
+  const found = new Int32Array(count);
   let counts = new Int32Array(64);
   let most = 0;
   for (let row = 0; row < count; row += 1) {
-    // As isIn and lengthIn, which would take twice the time.
+    const key = keys[row] ?? -1;
+    // As isIn, which would take twice the time.
     const from = fromNs[row] ?? 0;
     const to = toNs[row] ?? 0;
     const isInside = (from <= end && (to > begin || to === OPEN)) || (from === 0 && to === 0);
-    const key = isInside ? keyOf(row) : -1;
-    if (key >= 0) {
+    if (key >= 0 && isInside) {
       if (key >= counts.length) {
         const longer = new Int32Array(2 * key);
         longer.set(counts);
         counts = longer;
       }
       counts[key] = (counts[key] ?? 0) + 1;
-      keys[most] = key;
-      found.rows[most] = row;
-      found.lengths[most] = Math.max((to < end ? to : end) - (from > begin ? from : begin), 0);
-      found.kinds[most] = kindOf(row);
-      found.values[most] = valueOf(row);
+      found[most] = row;
       most += 1;
     }
   }
@@ -94,54 +123,52 @@ export function groupRows(
   for (let key = 1; key < counts.length; key += 1) {
     next[key] = (next[key - 1] ?? 0) + (counts[key - 1] ?? 0);
   }
-  const sorted = new Members(most);
+  const rows = new Int32Array(most);
+  const lengths = new Float64Array(most);
   for (let at = 0; at < most; at += 1) {
-    const key = keys[at] ?? 0;
+    const row = found[at] ?? 0;
+    const key = keys[row] ?? 0;
     const place = next[key] ?? 0;
     next[key] = place + 1;
-    sorted.rows[place] = found.rows[at] ?? 0;
-    sorted.lengths[place] = found.lengths[at] ?? 0;
-    sorted.kinds[place] = found.kinds[at] ?? 0;
-    sorted.values[place] = found.values[at] ?? 0;
+    rows[place] = row;
+    const from = fromNs[row] ?? 0;
+    const to = toNs[row] ?? 0;
+    lengths[place] = Math.max((to < end ? to : end) - (from > begin ? from : begin), 0);
   }
+  const variantsOf = variantCounter(labels);
   return [...counts.keys()]
     .filter((key) => (counts[key] ?? 0) > 0)
-    .map((key) => groupOf(sorted, (next[key] ?? 0) - (counts[key] ?? 0), next[key] ?? 0))
+    .map((key) => {
+      const after = next[key] ?? 0;
+      const first = after - (counts[key] ?? 0);
+      const own = rows.subarray(first, after);
+      return groupOf(own, lengths.subarray(first, after), variantsOf(own), labels.values);
+    })
     .sort((left, right) => right.totalNs - left.totalNs || right.count - left.count);
 }
 
-/** Rows with what groups need of them. */
-class Members {
-  readonly rows: Int32Array<ArrayBuffer>;
-  readonly lengths: Float64Array<ArrayBuffer>;
-  readonly kinds: Float64Array<ArrayBuffer>;
-  readonly values: Float64Array<ArrayBuffer>;
-
-  constructor(count: number) {
-    this.rows = new Int32Array(count);
-    this.lengths = new Float64Array(count);
-    this.kinds = new Float64Array(count);
-    this.values = new Float64Array(count);
-  }
-}
-
-function groupOf(members: Members, first: number, after: number): Group {
-  const rows = members.rows.subarray(first, after);
-  const lengths = members.lengths.subarray(first, after);
+function groupOf(
+  rows: Int32Array<ArrayBuffer>,
+  lengths: Float64Array<ArrayBuffer>,
+  variants: Group["variants"],
+  valueOf: Float64Array<ArrayBuffer>,
+): Group {
+  const values = new Float64Array(rows.length);
   let [totalNs, minNs, maxNs, longest] = [0, Infinity, -1, rows[0] ?? 0];
   for (let at = 0; at < rows.length; at += 1) {
+    const row = rows[at] ?? 0;
     const lengthNs = lengths[at] ?? 0;
+    values[at] = valueOf[row] ?? 0;
     totalNs += lengthNs;
     minNs = lengthNs < minNs ? lengthNs : minNs;
     if (lengthNs > maxNs) {
       maxNs = lengthNs;
-      longest = rows[at] ?? 0;
+      longest = row;
     }
   }
-  const variants = variantsOf(rows, members.kinds.subarray(first, after));
   return {
     rows,
-    values: members.values.subarray(first, after),
+    values,
     typical: variants[0]?.first ?? 0,
     variants,
     count: rows.length,
@@ -153,23 +180,29 @@ function groupOf(members: Members, first: number, after: number): Group {
   };
 }
 
-function variantsOf(
-  rows: Int32Array<ArrayBuffer>,
-  kinds: Float64Array<ArrayBuffer>,
-): Group["variants"] {
-  const numbers = new NumberMap();
-  const variants: { count: number; first: number }[] = [];
-  for (let at = 0; at < rows.length; at += 1) {
-    const kind = kinds[at] ?? 0;
-    const variant = variants[numbers.get(kind)];
-    if (variant === undefined) {
-      numbers.set(kind, variants.length);
-      variants.push({ count: 1, first: rows[at] ?? 0 });
-    } else {
-      variant.count += 1;
+/** Counts the kinds of some rows, one call after the other. */
+function variantCounter({
+  kinds,
+  kindCount,
+}: Labels): (rows: Int32Array<ArrayBuffer>) => Group["variants"] {
+  const counts = new Int32Array(kindCount);
+  return (rows) => {
+    const firsts: number[] = [];
+    for (let at = 0; at < rows.length; at += 1) {
+      const row = rows[at] ?? 0;
+      const kind = kinds[row] ?? 0;
+      const known = counts[kind] ?? 0;
+      counts[kind] = known + 1;
+      if (known === 0) {
+        firsts.push(row);
+      }
     }
-  }
-  return variants.sort((left, right) => right.count - left.count || left.first - right.first);
+    const variants = firsts.map((first) => ({ count: counts[kinds[first] ?? 0] ?? 0, first }));
+    firsts.forEach((first) => {
+      counts[kinds[first] ?? 0] = 0;
+    });
+    return variants.sort((left, right) => right.count - left.count || left.first - right.first);
+  };
 }
 
 /** The median, rounded down between two values, which it puts in another order. */

@@ -74,6 +74,9 @@ test("what belongs to a selection lights up", () => {
   assert.deepEqual(highlightedBy(SpanKind.range, 0), [[], [1]]);
   assert.deepEqual(highlightedBy(SpanKind.call, 2), [[], [2]]);
   assert.deepEqual([...links.highlightedBy({ kind: "block", block: 1 }).activities], [0]);
+  assert.deepEqual(links.highlightedBy({ kind: "span", spanKind: SpanKind.wait, row: 5 }).spans, [
+    { kind: "span", spanKind: SpanKind.wait, row: 5 },
+  ]);
   assert.equal(links.highlightedBy(undefined).blocks.size, 0);
 });
 

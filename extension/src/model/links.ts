@@ -78,20 +78,29 @@ export class Links {
     if (selected === undefined) {
       return NOTHING_HIGHLIGHTED;
     }
+    const found = (blocks: readonly number[], activities: readonly number[]): Highlighted => ({
+      blocks: new Set(blocks),
+      activities: new Set(activities),
+      spans: [selected],
+    });
     if (selected.kind === "gap") {
-      return { blocks: new Set(), activities: new Set([selected.gap.next]) };
+      return found([], [selected.gap.next]);
     }
     if (selected.kind === "block") {
-      const launches = this.launchesOf(selected.block).map((link) => link.row);
-      return { blocks: new Set([selected.block]), activities: new Set(launches) };
+      return found(
+        [selected.block],
+        this.launchesOf(selected.block).map((link) => link.row),
+      );
     }
-    if (isActivity(selected.spanKind)) {
-      const blocks = this.blocksOf(selected.row).map((link) => link.row);
-      return { blocks: new Set(blocks), activities: new Set([selected.row]) };
+    const { spanKind, row } = selected;
+    if (isActivity(spanKind)) {
+      return found(
+        this.blocksOf(row).map((link) => link.row),
+        [row],
+      );
     }
-    const isCaller = isHostRange(selected.spanKind) || selected.spanKind === SpanKind.call;
-    const launched = isCaller ? this.launchedBy(selected.spanKind, selected.row) : [];
-    return { blocks: new Set(), activities: new Set(launched) };
+    const isCaller = isHostRange(spanKind) || spanKind === SpanKind.call;
+    return found([], isCaller ? this.launchedBy(spanKind, row) : []);
   }
 
   /** The block of a row of `LaunchBlocks`, or NO_EVENT. */

@@ -1,4 +1,5 @@
 import type { ArrowTable } from "../wire/arrow.ts";
+import type { Evidence } from "./evidence.ts";
 
 /** A line of a section, as Python worded it: a paragraph, the headings of a table, a row, ... */
 export interface Line {
@@ -33,6 +34,7 @@ export interface Place {
   readonly window?: { readonly fromNs: number; readonly toNs: number } | undefined;
   readonly tab?: string | undefined;
   readonly rows?: readonly string[];
+  readonly evidence?: Evidence;
   readonly number?: number | undefined;
 }
 

@@ -18,6 +18,12 @@ export interface Highlighted {
   readonly blocks: ReadonlySet<number>;
   /** Rows of `Activities`. */
   readonly activities: ReadonlySet<number>;
+  /** What else, such as waits. */
+  readonly spans: readonly Selected[];
 }
 
-export const NOTHING_HIGHLIGHTED: Highlighted = { blocks: new Set(), activities: new Set() };
+export const NOTHING_HIGHLIGHTED: Highlighted = {
+  blocks: new Set(),
+  activities: new Set(),
+  spans: [],
+};

@@ -14,6 +14,10 @@ export class Texts {
     table.numbers("id").forEach((id, row) => this.#byId.set(id, texts[row] ?? ""));
   }
 
+  get count(): number {
+    return this.#byId.size;
+  }
+
   /** The text, empty where there is none. */
   get(id: number): string {
     return this.#byId.get(id) ?? "";

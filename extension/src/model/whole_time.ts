@@ -1,8 +1,11 @@
 import type { DeviceContents } from "./device_contents.ts";
+import type { Iteration } from "./conclusions.ts";
 import { groupedLanes } from "./grouped_lanes.ts";
 
 /** A recording that begins with more than this share without any event is shown without it. */
 const LONGEST_LEAD = 0.25;
+/** After a longer one, as a share of the time shown, only the rest is shown at first. */
+const LONGEST_WARM_UP = 0.5;
 /** What is left of it, as a share of the rest. */
 const LEFT = 0.02;
 
@@ -17,4 +20,16 @@ export function wholeOf(contents: DeviceContents): { fromNs: number; toNs: numbe
   const first = Math.min(firstEventNs, recordedNs, endNs, ...begins);
   const isCut = first < endNs && first > LONGEST_LEAD * endNs;
   return { fromNs: isCut ? Math.floor(first - LEFT * (endNs - first)) : 0, toNs: endNs };
+}
+
+/** The part of the time at which a reader looks first: the iterations, after a long warm-up. */
+export function firstShown(
+  contents: DeviceContents,
+  [first]: readonly Iteration[],
+): readonly [fromNs: number, toNs: number] | undefined {
+  const { fromNs, toNs } = wholeOf(contents);
+  const { events, peak } = contents.timeline;
+  const beginNs = Math.min(first?.[0] ?? fromNs, events.timeNs[peak] ?? toNs);
+  const isLate = beginNs - fromNs > LONGEST_WARM_UP * (toNs - fromNs);
+  return isLate ? [Math.floor(beginNs - LEFT * (toNs - beginNs)), toNs] : undefined;
 }

@@ -1,10 +1,12 @@
 import { Scope } from "../base/scope.ts";
 import type { Conclusions } from "../model/conclusions.ts";
 import type { GrowingRecording } from "../model/growing_recording.ts";
+import { firstShown } from "../model/whole_time.ts";
 import { deviceView, type DeviceView } from "../view/device_view.ts";
 import { Frames } from "../view/frames.ts";
 import { showConclusions } from "../view/conclusions.ts";
 import { element } from "../view/dom.ts";
+import { valuesIn } from "../view/measured_panel.ts";
 import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, type Address } from "./address.ts";
 import { followAddress, remember, showAddress } from "./linked_view.ts";
@@ -89,9 +91,11 @@ export class Report {
     const isPlace = address.window !== undefined || address.selected !== undefined;
     const last = (this.#view?.chart.timeline.events.count ?? 1) - 1;
     const initial = this.#initial.event && Math.min(this.#initial.event, last);
+    const iterations = this.#conclusions.iterations(this.#device ?? first);
+    const atFirst = this.#view && firstShown(this.#view.chart.contents, iterations);
     const place = {
       ...address,
-      window: isPlace ? address.window : this.#initial.window,
+      window: isPlace ? address.window : (this.#initial.window ?? atFirst),
       event: address.event ?? initial,
     };
     const missing = this.#view === undefined ? [] : showAddress(this.#view, place);
@@ -166,6 +170,12 @@ export class Report {
     const view = this.#view;
     if (view === undefined) {
       return;
+    }
+    if (this.#conclusions.isEmpty) {
+      // What a recording alone says without Python: the sums of all of it.
+      const sums = element("dl", "gpuviz-measured__values", { ariaLabel: "All of the recording" });
+      sums.append(...valuesIn(view.window.full, view.chart));
+      this.#head.replaceChildren(sums);
     }
     const isOnly = this.#devices.length < 2;
     followAddress(this.#shown, view, isOnly ? undefined : device, remember);

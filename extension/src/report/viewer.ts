@@ -12,8 +12,7 @@ const OLDER =
   "This file lacks what this version of gpuviz derives, such as waits and idle times: `gpuviz " +
   "convert OLD.gpuviz NEW.gpuviz` adds it.";
 const WITHOUT =
-  "A recording alone has no findings or headline numbers here: `gpuviz report` writes a report, " +
-  "which has both.";
+  "A recording alone has no findings here: `gpuviz report` writes a report, which has them.";
 
 type Show = (scope: Scope, file: RecordingFile, conclusions: Conclusions) => Promise<void>;
 

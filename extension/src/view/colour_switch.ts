@@ -180,7 +180,7 @@ export function categoriesLegend(scope: Scope, parent: HTMLElement, chart: Chart
     values = items.map(({ value }) => value);
   }, grouping.categories);
   const show = (): void => {
-    const row = selection.shownRow(chart.timeline);
+    const { row } = selection.shownState(chart.timeline);
     const bytes = grouping.levels.after(row);
     const total = chart.timeline.lines.allocated.values[row] ?? 0;
     values.forEach((value, place) => {
@@ -188,8 +188,8 @@ export function categoriesLegend(scope: Scope, parent: HTMLElement, chart: Chart
       value.textContent = part === 0 ? "" : `${formatBytes(part)}, ${formatShare(part / total)}`;
     });
   };
-  const { cursorNs, momentRow } = selection;
-  scope.follow(show, cursorNs, momentRow, chart.revision, grouping.categories);
+  const { cursorNs, momentRow, window: shown } = selection;
+  scope.follow(show, cursorNs, momentRow, shown.range, chart.revision, grouping.categories);
 }
 
 /** Names what else is in the segment map. */

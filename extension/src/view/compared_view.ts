@@ -23,8 +23,6 @@ import { tablesView } from "./tables_view.ts";
 import { addTimelineKeys } from "./timeline_keys.ts";
 import { shownWindow, windowControls } from "./window_controls.ts";
 
-/** The streams have more rows than room, and would leave none. */
-const LEAST_MEMORY = "84px";
 const DRAWER_HEIGHT = "max(38%, 230px)";
 
 /** Two recordings on aligned axes with one selection, and a drawer with what differs. */
@@ -79,11 +77,6 @@ export function comparedView(
   }
   addTracks(scope, panes, before);
   addTracks(scope, panes, after, true);
-  for (const { name, root: pane } of panes.list) {
-    if (name.startsWith("memory")) {
-      pane.style.setProperty("--gpuviz-least-pane", LEAST_MEMORY);
-    }
-  }
   const drawer = new Drawer(scope, panes, true, DRAWER_HEIGHT);
   const name = addPanels(scope, panes, drawer, charts);
   const active = activeSide(scope, root, charts);

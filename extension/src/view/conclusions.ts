@@ -1,6 +1,8 @@
 import type { Scope } from "../base/scope.ts";
 import type { Conclusions } from "../model/conclusions.ts";
+import { lightsOf } from "../model/evidence.ts";
 import type { Place } from "../model/sections.ts";
+import { NOTHING_HIGHLIGHTED } from "../model/selected.ts";
 import type { DeviceView } from "./device_view.ts";
 import { iterationsRow } from "./iterations_row.ts";
 import { otherMemoryTrack } from "./other_memory_track.ts";
@@ -40,11 +42,13 @@ export function showConclusions(
   }, measured);
 }
 
-function leadTo({ window, tab, rows = [], number }: Place, view: DeviceView): void {
+function leadTo({ window, tab, rows = [], evidence, number }: Place, view: DeviceView): void {
   const { drawer, chart, panes } = view;
   if (window !== undefined) {
     chart.selection.showMeasured(window);
     chart.marked.value = rows;
+    chart.selection.highlighted.value =
+      evidence === undefined ? NOTHING_HIGHLIGHTED : lightsOf(evidence, chart.contents);
     panes.root.scrollIntoView({ block: "nearest" });
   }
   if (tab !== undefined) {

@@ -53,6 +53,8 @@ export interface Places {
 
 /** Heights of the tracks, as shares of what there is. */
 const MEMORY_SIZE = 176;
+/** The streams may have more rows than room, and would leave none. */
+const LEAST_MEMORY_PX = 72;
 const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
@@ -119,7 +121,8 @@ export function addTracks(scope: Scope, panes: Panes, chart: ChartContext, isSec
       ...{ hint, size, isThere, leastPx, show },
     });
   };
-  track("memory", "Memory", MEMORY_HINT, MEMORY_SIZE, hasMemory, ({ body, side }) => {
+  track("memory", "Memory", MEMORY_HINT, MEMORY_SIZE, hasMemory, ({ body, side, setSize }) => {
+    setSize(MEMORY_SIZE, LEAST_MEMORY_PX);
     levelsView(scope, body, chart);
     levelsLegend(scope, side, chart);
   });

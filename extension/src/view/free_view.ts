@@ -1,6 +1,6 @@
 import { formatBytes, formatTime } from "../base/format.ts";
 import { nextTask } from "../base/next_task.ts";
-import { fromPixel, type Scale } from "../base/scale.ts";
+import type { Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import { columnExtremes, columnRows } from "../model/decimation.ts";
 import { FreeLevels } from "../model/free_levels.ts";
@@ -54,15 +54,11 @@ export function freeView(scope: Scope, parent: HTMLElement, chart: ChartContext)
   scope.defer(() => {
     isShown = false;
   });
-  chart.tooltip.attach(scope, plot.host, (x) => {
-    const { fromNs, toNs } = chart.selection.window.range.value;
-    const { left, width } = plot.area;
-    const scale = { from: fromNs, to: toNs, fromPx: left, toPx: left + width };
-    const timeNs = fromPixel(scale, x);
-    const row = chart.timeline.rowAt(timeNs);
+  chart.tooltip.attach(scope, plot.host, () => {
+    const { row, timeNs } = chart.selection.shownState(chart.timeline);
     const [free, largest] = [levels.free, levels.largest].map(({ values }) => values[row] ?? 0);
     return [
-      `${formatTime(timeNs, (toNs - fromNs) / width)}: ${formatBytes(free ?? 0)} free in segments`,
+      `${formatTime(timeNs, chart.selection.resolutionNs)}: ${formatBytes(free ?? 0)} free in segments`,
       `the largest free block has ${formatBytes(largest ?? 0)}`,
     ];
   });

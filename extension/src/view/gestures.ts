@@ -127,7 +127,8 @@ function addClicks(
       before = selection.momentRow.value;
     }
     if (!dragged()) {
-      choose(time(event), event);
+      // A click has whole pixels where the pointer before it had parts of them.
+      choose(selection.cursorNs.value ?? time(event), event);
     }
   });
   plot.scope.listen(plot.host, "dblclick", () => {

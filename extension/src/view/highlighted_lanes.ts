@@ -15,65 +15,54 @@ const SEARCH_COST = 64;
 
 export function findHighlightedSpans(
   layout: LaneLayout,
-  { activities }: Highlighted,
-  selected: Selected | undefined,
+  { activities, spans }: Highlighted,
   timesOf: (selected: Selected) => { readonly fromNs: number },
 ): HighlightedSpans {
   const spanKind = SpanKind.kernel;
-  const highlighted = [...activities].map((row): Selected => ({ kind: "span", spanKind, row }));
-  const wanted = selected === undefined ? highlighted : [...highlighted, selected];
+  const lit = [...activities].map((row): Selected => ({ kind: "span", spanKind, row }));
+  const wanted = [...lit, ...spans];
+  const isMeant = meantBy(wanted);
   const times = wanted.map((span) => timesOf(span).fromNs);
   const found = new Map<PlacedRow, readonly number[]>();
   for (const placed of layout.lanes.flatMap((lane) => lane.rows)) {
     const { row } = placed;
     const isFew = wanted.length * SEARCH_COST < row.count;
-    found.set(placed, isFew ? searched(row, wanted, times) : scanned(row, activities, selected));
+    found.set(
+      placed,
+      (isFew ? placesAt(row, times) : [...row.kind.keys()]).filter((place) => isMeant(row, place)),
+    );
   }
   return found;
 }
 
-function isMeant(row: SpanRow, place: number, span: Selected): boolean {
-  const kind = row.kind[place] ?? 0;
-  if (span.kind === "gap") {
-    return kind === SpanKind.idle && row.fromNs[place] === span.gap.fromNs;
+/** Whether one of some spans is at a place of a row. */
+function meantBy(wanted: readonly Selected[]): (row: SpanRow, place: number) => boolean {
+  const gaps = new Set<number>();
+  const rows = new Map<number, Set<number>>();
+  const kindOf = (kind: number): number => (isActivity(kind) ? SpanKind.kernel : kind);
+  for (const span of wanted) {
+    if (span.kind === "gap") {
+      gaps.add(span.gap.fromNs);
+    } else if (span.kind === "span") {
+      const kind = kindOf(span.spanKind);
+      rows.set(kind, (rows.get(kind) ?? new Set()).add(span.row));
+    }
   }
-  return (
-    span.kind === "span" &&
-    row.source[place] === span.row &&
-    (kind === span.spanKind || (isActivity(kind) && isActivity(span.spanKind)))
-  );
+  return ({ kind, source, fromNs }, place) =>
+    kind[place] === SpanKind.idle
+      ? gaps.has(fromNs[place] ?? 0)
+      : (rows.get(kindOf(kind[place] ?? 0))?.has(source[place] ?? 0) ?? false);
 }
 
-/** The places of some spans in a row, each looked for among those that begin when it does. */
-function searched(row: SpanRow, wanted: readonly Selected[], times: readonly number[]): number[] {
-  const { fromNs } = row;
+/** The places of a row that begin at one of some times, ascending. */
+function placesAt({ fromNs }: SpanRow, times: readonly number[]): number[] {
   const places = new Set<number>();
-  for (const [index, span] of wanted.entries()) {
-    const begin = times[index] ?? 0;
+  for (const begin of times) {
     for (let place = countBelow(fromNs, begin); fromNs[place] === begin; place += 1) {
-      if (isMeant(row, place, span)) {
-        places.add(place);
-      }
+      places.add(place);
     }
   }
   return [...places].sort((left, right) => left - right);
-}
-
-/** The same by a look at each span of the row. */
-function scanned(
-  row: SpanRow,
-  activities: ReadonlySet<number>,
-  selected: Selected | undefined,
-): number[] {
-  const { kind, source, count } = row;
-  const places: number[] = [];
-  for (let place = 0; place < count; place += 1) {
-    const isHighlighted = isActivity(kind[place] ?? 0) && activities.has(source[place] ?? 0);
-    if (isHighlighted || (selected !== undefined && isMeant(row, place, selected))) {
-      places.push(place);
-    }
-  }
-  return places;
 }
 
 /** Boxes around highlighted spans; those that touch on the screen share one. */

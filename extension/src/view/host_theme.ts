@@ -21,7 +21,7 @@ export function followHostTheme(elements: readonly HTMLElement[], changed: () =>
   const apply = (): void => {
     const colours = hostColours();
     const background = colours.get("background") ?? "#ffffff";
-    const isDark = luminance(pixelOf(background)) < DARK_BELOW;
+    const isDark = isDarkInColab() || luminance(pixelOf(background)) < DARK_BELOW;
     const isContrast = wanted.matches || themeName().includes("high contrast");
     for (const target of elements) {
       target.classList.toggle("gpuviz-theme--dark", isDark);
@@ -41,13 +41,21 @@ export function followHostTheme(elements: readonly HTMLElement[], changed: () =>
   wanted.addEventListener("change", again);
   scope.defer(() => wanted.removeEventListener("change", again));
   const observer = new MutationObserver(again);
-  const watched = { attributes: true, attributeFilter: ["class", "style", "data-jp-theme-name"] };
+  const watched = {
+    attributes: true,
+    attributeFilter: ["class", "style", "theme", "data-jp-theme-name"],
+  };
   observer.observe(document.body, watched);
   observer.observe(document.documentElement, watched);
   // JupyterLab swaps the theme's style sheet, sometimes after it changed the name.
   observer.observe(document.head, { childList: true });
   scope.defer(() => observer.disconnect());
   return scope;
+}
+
+/** Colab marks a dark theme in the frames of outputs, and has no colours there. */
+function isDarkInColab(): boolean {
+  return document.documentElement.getAttribute("theme") === "dark";
 }
 
 /** JupyterLab's name for its theme, VS Code's for its kind of theme. */

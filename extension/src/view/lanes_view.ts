@@ -91,8 +91,7 @@ export function lanesView(
   });
   const walk = addLaneWalk(plot, chart, () => layout);
   const light = (): void => {
-    const { highlighted: lights, selected } = selection;
-    highlighted = findHighlightedSpans(layout, lights.value, selected.value, (span) =>
+    highlighted = findHighlightedSpans(layout, selection.highlighted.value, (span) =>
       chart.timesOf(span),
     );
   };

@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatTime } from "../base/format.ts";
+import { formatBytes, formatCount, formatDuration, formatTime } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import { sampleAt, usedAt } from "../model/device_memory.ts";
 import { LEVEL_NAMES } from "../model/levels.ts";
@@ -34,12 +34,10 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
   SWITCHED.forEach((name) => addSwitch(values[name], name, chart, scope));
   const show = (): void => {
     const { timeline, used } = chart;
-    const { cursorNs, window: shown } = selection;
-    const row = selection.shownRow(timeline);
-    const timeNs = cursorNs.value ?? timeline.events.timeNs[row] ?? 0;
-    const { fromNs, toNs } = shown.range.value;
-    const place = cursorNs.value === undefined ? "At the moment shown" : "At the cursor";
-    where.textContent = `${place}: ${formatTime(timeNs, (toNs - fromNs) / 2000)}, ${timeline.placeOf(row)}`;
+    const { row, timeNs, withinNs } = selection.shownState(timeline);
+    const place = selection.cursorNs.value === undefined ? "At the moment shown" : "At the cursor";
+    const within = withinNs === 0 ? "" : `the most within ${formatDuration(withinNs)}, `;
+    where.textContent = `${place}: ${formatTime(timeNs, selection.resolutionNs)}, ${within}${timeline.placeOf(row)}`;
     values.used.parentElement?.toggleAttribute("hidden", used === undefined);
     if (used !== undefined) {
       const sampledNs = used.timeNs[sampleAt(used, timeNs)] ?? 0;
@@ -53,7 +51,8 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
       showBytes(values[name], isKnown ? bytes : undefined);
     }
   };
-  scope.follow(show, selection.cursorNs, selection.momentRow, chart.revision);
+  const { cursorNs, momentRow, window: shown } = selection;
+  scope.follow(show, cursorNs, momentRow, shown.range, chart.revision);
 }
 
 /** Shows a number of bytes; its title has the exact one. */

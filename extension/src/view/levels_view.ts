@@ -47,6 +47,7 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
     );
     drawByteAxis(drawing, bytes);
     raster = rasterFor(drawing, raster);
+    selection.columns = raster.width;
     const ends = columnRows(timeline.events.timeNs, time.from, time.to, raster.width);
     drawReserved(drawing, chart, ends, bytes);
     const categories = grouping.categories.value;
@@ -75,9 +76,8 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
   });
   scope.watch(() => plot.redraw(), shownLevels, grouping.categories, selection.highlighted);
   scope.listen(plot.host, "keydown", () => {
-    const { value: timeNs } = selection.cursorNs;
-    if (timeNs !== undefined) {
-      chart.say(breakdown(chart, chart.timeline.rowAt(timeNs), timeNs, 1000).join(", "));
+    if (selection.cursorNs.value !== undefined) {
+      chart.say(breakdown(chart).join(", "));
     }
   });
   chart.tooltip.attach(scope, plot.host, (x, y) => {

@@ -50,10 +50,10 @@ export function linkCharts(
     }, own.cursorNs);
     lead(() => {
       const { value: row } = own.momentRow;
+      const timeNs = there(timeline.events.timeNs[row] ?? 0);
+      const { row: otherRow } = other.stateAt(otherTimeline, timeNs);
       other.momentRow.value =
-        row === timeline.peak
-          ? otherTimeline.peak
-          : otherTimeline.rowAt(there(timeline.events.timeNs[row] ?? 0));
+        row === timeline.peak ? otherTimeline.peak : Math.max(otherRow, otherTimeline.firstRow);
     }, own.momentRow);
     lead(() => {
       const { value: span } = own.measured;

@@ -4,6 +4,7 @@ import { idleText } from "../model/gpu_description.ts";
 import { measure, type Measurement } from "../model/measurement.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
+import type { TimeRange } from "./time_window.ts";
 
 const LONGEST_NAME = 60;
 
@@ -45,18 +46,11 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
     panel.hidden = measured.value === undefined;
     if (measured.value !== undefined) {
       const { fromNs, toNs } = measured.value;
-      const found = measure(chart.timeline, chart.ownStreams, fromNs, toNs);
       panel.dataset["fromNs"] = String(fromNs);
       panel.dataset["toNs"] = String(toNs);
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `${chart.title || "Measured"}: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
-      list.replaceChildren(
-        ...[...valuesOf(found, chart), ...idleIn(found, chart)].map(([term, value]) => {
-          const entry = element("div", "");
-          entry.append(element("dt", "", term), element("dd", "", value));
-          return entry;
-        }),
-      );
+      list.replaceChildren(...valuesIn(measured.value, chart));
     }
   }, measured);
   scope.follow(
@@ -90,6 +84,16 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       name.select();
     }
   };
+}
+
+/** What happened in a span, a term and its value each. */
+export function valuesIn({ fromNs, toNs }: TimeRange, chart: ChartContext): HTMLElement[] {
+  const found = measure(chart.timeline, chart.ownStreams, fromNs, toNs);
+  return [...valuesOf(found, chart), ...idleIn(found, chart)].map(([term, value]) => {
+    const entry = element("div", "");
+    entry.append(element("dt", "", term), element("dd", "", value));
+    return entry;
+  });
 }
 
 type Values = (readonly [name: string, value: string])[];

@@ -51,11 +51,8 @@ export function momentView(scope: Scope, parent: HTMLElement, chart: ChartContex
       paintImage(drawing, raster);
       drawBytesAcross(drawing, moment.widthBytes);
     },
-    (drawing) => {
-      if (selection.selected.value !== undefined) {
-        drawHighlighted(drawing, highlightedPieces(drawing, moment, selection.highlighted.value));
-      }
-    },
+    (drawing) =>
+      drawHighlighted(drawing, highlightedPieces(drawing, moment, selection.highlighted.value)),
   );
   const pieceAt = (offsetX: number, offsetY: number): BarPiece | undefined => {
     const ratio = raster.width / plot.area.width;

@@ -59,10 +59,10 @@ function describe(selected: Selected, chart: ChartContext, scope: Scope): HTMLEl
 
 const FACT = /^([a-z][a-z ]+): (.+)$/;
 
-/** Facts as terms and values, all else as it is. */
+/** Facts as terms and values, all else as it is, before or after them. */
 function storyOf(lines: readonly string[]): HTMLElement {
   const facts = element("dl", "gpuviz-selected__facts");
-  const rest: string[] = [];
+  const [first, rest]: [string[], string[]] = [[], []];
   let fact: HTMLElement | undefined;
   for (const text of lines) {
     const [, term, value] = FACT.exec(text) ?? [];
@@ -70,15 +70,17 @@ function storyOf(lines: readonly string[]): HTMLElement {
       fact.append(element("code", "gpuviz-selected__source", text.trim()));
     } else if (term === undefined || value === undefined) {
       fact = undefined;
-      rest.push(text);
+      (facts.childElementCount === 0 ? first : rest).push(text);
     } else {
       fact = element("dd", "", value);
       facts.append(element("dt", "", term), fact);
     }
   }
   const story = element("div", "gpuviz-selected__story");
-  story.append(...(facts.childElementCount > 0 ? [facts] : []));
-  story.append(element("p", "gpuviz-selected__lines", rest.join("\n")));
+  const paragraph = (texts: readonly string[]): HTMLElement[] =>
+    texts.length === 0 ? [] : [element("p", "gpuviz-selected__lines", texts.join("\n"))];
+  const isStated = facts.childElementCount > 0;
+  story.append(...paragraph(first), ...(isStated ? [facts] : []), ...paragraph(rest));
   return story;
 }
 

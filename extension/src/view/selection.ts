@@ -1,3 +1,4 @@
+import { countAtMost } from "../base/search.ts";
 import { Signal } from "../base/signal.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "../model/selected.ts";
@@ -6,6 +7,15 @@ import { TimeWindow, type TimeRange } from "./time_window.ts";
 /** A span of time with a name. */
 export interface KeptSpan extends TimeRange {
   readonly name: string;
+}
+
+/** The state of memory after an event, or before the first one. */
+export interface State {
+  /** The event; -1 before the first. */
+  readonly row: number;
+  readonly timeNs: number;
+  /** It is the fullest of several states in so much time from then on; 0 if it is the only one. */
+  readonly withinNs: number;
 }
 
 /** Of a window, what is shown before and after it. */
@@ -22,6 +32,8 @@ export class Selection {
   readonly momentRow: Signal<number>;
   /** The span that a reader has selected, which the tables sum up. */
   readonly measured = new Signal<TimeRange | undefined>(undefined);
+  /** How many columns the picture of memory has. */
+  columns = 1000;
   readonly selected = new Signal<Selected | undefined>(undefined);
   /** What was selected before, the latest last. */
   readonly #before: Selected[] = [];
@@ -47,12 +59,39 @@ export class Selection {
       this.#last = this.selected.value;
       this.#light();
     });
+    this.measured.subscribe(() => this.#light());
   }
 
-  /** The event whose state is read out: that at the cursor, else the moment shown. */
-  shownRow(timeline: DeviceTimeline): number {
-    const { value: timeNs } = this.cursorNs;
-    return timeNs === undefined ? this.momentRow.value : timeline.rowAt(timeNs);
+  /** The state that is read out: that at the cursor, else the moment shown. */
+  shownState(timeline: DeviceTimeline): State {
+    const { value: row } = this.momentRow;
+    const { value: cursorNs } = this.cursorNs;
+    return cursorNs === undefined
+      ? { row, timeNs: timeline.events.timeNs[row] ?? 0, withinNs: 0 }
+      : this.stateAt(timeline, cursorNs);
+  }
+
+  /** The state that the picture of memory shows at a time: of those in its column, the fullest. */
+  stateAt(timeline: DeviceTimeline, timeNs: number): State {
+    const { fromNs, toNs } = this.window.range.value;
+    const share = (timeNs - fromNs) / (toNs - fromNs);
+    const column = Math.min(Math.floor(share * this.columns), this.columns - 1);
+    const endOf = (at: number): number => fromNs + ((toNs - fromNs) * at) / this.columns;
+    const first = countAtMost(timeline.events.timeNs, endOf(column));
+    const last = countAtMost(timeline.events.timeNs, endOf(column + 1), first);
+    const earliest = timeline.events.initialCount - 1;
+    if (first === last) {
+      return { row: Math.max(first - 1, earliest), timeNs, withinNs: 0 };
+    }
+    const row = timeline.lines.allocated.largestRow(Math.max(first - 1, 0), last);
+    const withinNs = endOf(column + 1) - endOf(column);
+    return { row: Math.max(row, earliest), timeNs: endOf(column), withinNs };
+  }
+
+  /** Times that differ by so much are told apart. */
+  get resolutionNs(): number {
+    const { fromNs, toNs } = this.window.range.value;
+    return (toNs - fromNs) / 2000;
   }
 
   get canGoBack(): boolean {

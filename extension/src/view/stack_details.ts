@@ -1,4 +1,4 @@
-import { formatBytes, formatShare, formatTime } from "../base/format.ts";
+import { formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
 import { fromPixel, type Scale } from "../base/scale.ts";
 import { bandsIn, stretchAt, type AllocationStack } from "../model/allocation_stack.ts";
 import type { ChartContext } from "./chart_context.ts";
@@ -37,35 +37,28 @@ export function bandAt(
   return { column, band: wanted < 0 ? -1 : band };
 }
 
-/** What is allocated in a pixel column, largest first, and what is at a place in it. */
+/** What is allocated at the cursor, largest first, and what is at a place there. */
 export function stackLines(
   drawn: DrawnStack,
   chart: ChartContext,
   x: number,
   y: number,
 ): string[] | undefined {
-  const { stack, time } = drawn;
+  const { stack } = drawn;
   const { column, band } = bandAt(drawn, x, y);
-  const row = stack.rows[stretchAt(stack, column)] ?? -1;
-  if (row < 0) {
+  if ((stack.rows[stretchAt(stack, column)] ?? -1) < 0) {
     return undefined;
   }
-  const columnNs = (time.to - time.from) / stack.columns;
-  const timeNs = Math.max(chart.timeline.events.timeNs[row] ?? 0, time.from + column * columnNs);
-  const lines = breakdown(chart, row, timeNs, columnNs, stack.places[band]);
+  const lines = breakdown(chart, stack.places[band]);
   return stack.blocks?.[band] === undefined
     ? lines
     : [...lines, `${bandName(stack, band, chart)}: click to select`];
 }
 
-/** The bytes of each category after an event, largest first, with a mark at one of them. */
-export function breakdown(
-  { grouping, timeline }: ChartContext,
-  row: number,
-  timeNs: number,
-  resolutionNs: number,
-  marked?: number,
-): string[] {
+/** The bytes of each category in the state that is read out, largest first; one may be marked. */
+export function breakdown(chart: ChartContext, marked?: number): string[] {
+  const { grouping, timeline, selection } = chart;
+  const { row, timeNs, withinNs } = selection.shownState(timeline);
   const total = timeline.lines.allocated.values[row] ?? 0;
   const parts = [...grouping.levels.after(row).entries()]
     .filter(([, bytes]) => bytes > 0)
@@ -76,5 +69,8 @@ export function breakdown(
       const share = formatShare(bytes / total).padStart(6, "\u2007");
       return `${size} ${share}  ${name}${place === marked ? " ◂" : ""}`;
     });
-  return [`${formatTime(timeNs, resolutionNs)}: ${formatBytes(total)} allocated`, ...parts];
+  const time = formatTime(timeNs, selection.resolutionNs);
+  const [most, within] =
+    withinNs === 0 ? ["", ""] : ["at most ", `, within ${formatDuration(withinNs)}`];
+  return [`${time}: ${most}${formatBytes(total)} allocated${within}`, ...parts];
 }

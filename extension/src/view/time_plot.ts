@@ -1,6 +1,6 @@
 import type { Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
-import type { Selected } from "../model/selected.ts";
+import { NOTHING_HIGHLIGHTED, type Selected } from "../model/selected.ts";
 import { drawTimeGrid, drawTimeLabels, scaleAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { drawCursor, drawExtent, drawMark, drawMeasured, drawMoment } from "./cursor.ts";
@@ -51,7 +51,8 @@ export function timePlot(
     return scaleAcross(plot.area, fromNs, toNs);
   };
   const marked = addTimeGestures(plot, selection, time, (timeNs, place) => {
-    selection.momentRow.value = chart.timeline.rowAt(timeNs);
+    const { row } = selection.stateAt(chart.timeline, timeNs);
+    selection.momentRow.value = Math.max(row, chart.timeline.firstRow);
     if (pick !== undefined && place !== undefined) {
       selection.selected.value = pick(place.offsetX, place.offsetY);
     } else if (place === undefined) {
@@ -69,12 +70,12 @@ export function timePlot(
       chart.bands.drawEdges(drawing, time());
     },
     (drawing) => {
+      drawHighlighted?.(drawing, time());
       if (selection.selected.value !== undefined) {
-        drawHighlighted?.(drawing, time());
         drawExtent(drawing, time(), chart.timesOf(selection.selected.value));
       }
       drawOver?.(drawing, time());
-      const isFree = selection.selected.value === undefined;
+      const isFree = selection.highlighted.value === NOTHING_HIGHLIGHTED;
       drawMeasured(drawing, time(), selection.measured.value, isFree);
       const momentNs = chart.timeline.events.timeNs[selection.momentRow.value] ?? 0;
       drawMoment(drawing, time(), momentNs);

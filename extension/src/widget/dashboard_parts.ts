@@ -7,11 +7,16 @@ type Button = readonly [label: string, title: string, isDisabled?: boolean];
 /** What the kernel writes beside the charts, in this order; its HTML has no text unescaped. */
 const TEXTS = ["numbers", "held", "findings"] as const;
 
-/** The buttons of a dashboard in its header, and what the kernel says below; nothing of a timeline. */
+/**
+ * The buttons of a dashboard in its header, and what the kernel says below; nothing of a timeline.
+ *
+ * `show` shows the time that a finding is about.
+ */
 export function dashboardParts(
   scope: Scope,
   header: HTMLElement,
   model: WidgetModel,
+  show: (fromNs: number, toNs: number) => void,
 ): readonly HTMLElement[] {
   if (model.get("buttons") === undefined) {
     return [];
@@ -48,6 +53,13 @@ export function dashboardParts(
     const place = element("div", "gpuviz-live__text");
     const text = element("div", "");
     place.append(text);
+    scope.listen(text, "click", ({ target }) => {
+      const window = target instanceof HTMLElement ? target.dataset["window"] : undefined;
+      const [fromNs, toNs] = window?.split("-").map(Number) ?? [];
+      if (fromNs !== undefined && toNs !== undefined) {
+        show(fromNs, toNs);
+      }
+    });
     follow(name, () => {
       text.innerHTML = String(model.get(name));
     });

@@ -38,7 +38,9 @@ export class LiveView {
     const screen = element("div", "gpuviz-screen gpuviz-screen--cell");
     const header = this.#header();
     screen.append(this.#charts);
-    root.append(header, ...dashboardParts(this.scope, header, model), screen);
+    const show = (fromNs: number, toNs: number): void =>
+      this.#view?.chart.selection.showMeasured({ fromNs, toNs });
+    root.append(header, ...dashboardParts(this.scope, header, model, show), screen);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
       this.#view?.scope.dispose();
