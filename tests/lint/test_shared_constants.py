@@ -22,7 +22,8 @@ def test_the_generated_codes_are_up_to_date():
 def test_charts_have_the_colours_of_the_dashboard():
     light = (TYPESCRIPT / "view/theme.css").read_text().partition("@media")[0]
     kinds_of_spans = (TYPESCRIPT / "model" / "span_kinds.ts").read_text()
-    spans = re.findall(r"^  (\w+): \"", kinds_of_spans.partition("} as const")[0], re.MULTILINE)
+    listed = kinds_of_spans.partition("const KINDS = {")[2].partition("} as const")[0]
+    spans = re.findall(r"^  (\w+): ", listed, re.MULTILINE)
     colours = dict(re.findall(r"--gpuviz-([\w-]+): (#\w{6});", light))
     kinds = {word: colours[f"kind-{place}"] for place, word in enumerate(spans)}
     copies = tables.DICTIONARIES["activities", "copy_kind"]

@@ -11,10 +11,11 @@ from gpuviz.advice.host_lines import between, line_of, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.host_work import Work, host_work, is_sampled
+from gpuviz.analysis.host_work import host_work, is_sampled
 from gpuviz.analysis.intervals import Intervals, overlaps
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import PREPARATIONS
+from gpuviz.analysis.sampled_work import Work
 from gpuviz.analysis.steady_state import steady_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
