@@ -72,6 +72,7 @@ TYPESCRIPT: dict[str, Sequence[str]] = {
     "MEMORY_OPERATIONS": codes.MEMORY_OPERATIONS,
     "OVERHEAD_KINDS": codes.OVERHEAD_KINDS,
     "RANGE_KINDS": codes.ALL_RANGE_KINDS,
+    "HOST_STATES": codes.HOST_STATES,
     "HOST_WAIT_KINDS": codes.HOST_WAIT_KINDS,
     "IDLE_CAUSES": codes.IDLE_CAUSES,
     "NAMED_KINDS": codes.NAMED_KINDS,
@@ -84,6 +85,7 @@ TYPESCRIPT_CODES = {
     "CopyKind": "COPY_KINDS",
     "MemoryOperation": "MEMORY_OPERATIONS",
     "RangeKind": "RANGE_KINDS",
+    "HostState": "HOST_STATES",
     "HostWaitKind": "HOST_WAIT_KINDS",
 }
 TYPESCRIPT_VALUES = {

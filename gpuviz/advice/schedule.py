@@ -25,6 +25,8 @@ class ScheduleChange:
         duration: Other durations of the activities; None if they stay.
         without_wait: Mask of calls that wait for nothing.
         without_gap: Mask of calls that begin when the previous call of the thread returns.
+        shorter_gap: By how much sooner each call begins after the previous one of the thread, in
+            ns, though not before it returns.
         instant: Mask of calls that take no time of their own.
         without_order: Mask of constraints that no longer hold.
         joined: Mask of activities that one kernel does with the next of the stream, which therefore
@@ -35,6 +37,7 @@ class ScheduleChange:
     duration: "NDArray[Any] | None" = None
     without_wait: "NDArray[Any] | None" = None
     without_gap: "NDArray[Any] | None" = None
+    shorter_gap: "NDArray[Any] | None" = None
     instant: "NDArray[Any] | None" = None
     without_order: "NDArray[Any] | None" = None
     joined: "NDArray[Any] | None" = None
@@ -133,6 +136,10 @@ class Schedule(Trace):
                 gaps = np.flatnonzero(constraints.work == GAP)
                 gaps = gaps[change.without_gap[of_calls[gaps]]]
                 lags[gaps] = np.minimum(lags[gaps], 0)
+            if change.shorter_gap is not None:
+                gaps = np.flatnonzero(constraints.work == GAP)
+                sooner = lags[gaps] - change.shorter_gap[of_calls[gaps]]
+                lags[gaps] = np.minimum(lags[gaps], np.maximum(sooner, 0))
             if change.instant is not None:
                 own = np.flatnonzero(constraints.work == OWN)
                 lags[own[change.instant[of_calls[own]]]] = 0

@@ -11,6 +11,8 @@ from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import calls_of, durations, within
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.row_facts import accessed_blocks, memory_marks, names, repeated_calls
+from gpuviz.analysis.sampled_work import TABLES as SAMPLED
+from gpuviz.analysis.sampled_work import sampled_work
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.analysis.unseen import FURTHER, is_whole, parts, unseen_spans
 from gpuviz.data.arrays import coded, empty, numbers
@@ -53,7 +55,8 @@ def classify(tables: "Tables") -> "dict[str, pa.Table]":
 def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None) -> "pa.Table":
     """Return one derived table, or its part in a window; see `classify`."""
     known = {
-        each: tables[each] if each in tables else empty(primary_schemas()[each]) for each in SOURCES
+        each: tables[each] if each in tables else empty(primary_schemas()[each])
+        for each in (*SOURCES, *SAMPLED)
     }
     if name in OF_ROWS:
         return table_of(name, _of_rows(known, name))
@@ -148,6 +151,8 @@ def with_own(kept: "Tables", tables: "Tables") -> "dict[str, pa.Table]":
 def _of_rows(tables: "Tables", name: str) -> "Mapping[str, Any]":
     if name == "repeated_calls":
         return {"call": repeated_calls(tables)}
+    if name == "sampled_work":
+        return {"text": sampled_work(tables)}
     rule = {"names": names, "accessed_blocks": accessed_blocks, "memory_marks": memory_marks}
     return rule[name](tables)
 

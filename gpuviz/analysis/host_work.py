@@ -1,7 +1,6 @@
 """What the host did while a device was idle because of it: samples, collections, preparation."""
 
-from dataclasses import dataclass, field
-from pathlib import PurePath
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +10,8 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals, overlaps
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
+from gpuviz.analysis.sampled_work import Work, works_of
 from gpuviz.analysis.steady_state import cells
-from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.codes import HOST_STATES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
@@ -27,72 +26,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.data.call_stacks import Frame
-
 _CAUSES = WORDS["idle_gaps", "cause"]
 _HOST = _CAUSES.index("host")
 # Idle time that the host's preparation causes: it has not launched, or it allocates.
 _OF_PREPARATION = tuple(_CAUSES.index(cause) for cause in ("host", "allocation", "unknown"))
 _COLLECTION = HOST_STATES.index("collection")
 _MOST_ROWS = 5_000
-_OWN_THREADS = "gpuviz-"
-_LOADER = "/torch/utils/data/dataloader.py"
-_PACKAGES = ("site-packages", "dist-packages")
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Something that the host does at one line.
-
-    Attributes:
-        kind: A word of `gpuviz.data.codes.HOST_STATES` or of
-            `gpuviz.analysis.preparation.PREPARATIONS`.
-        site: ``function (file:line)`` of the user's innermost line; empty if unknown.
-        source: Its text; empty if unknown.
-        function: The function that the line calls, if it belongs to a library.
-        library: The library's name.
-        holder: The name of the thread that has the GIL.
-        loads: Whether it gets a batch from torch's data loader; the line is that of the loop then.
-        stack: One of its call stacks; 0 if unknown.
-    """
-
-    kind: str
-    site: str = ""
-    source: str = ""
-    function: str = ""
-    library: str = ""
-    holder: str = ""
-    loads: bool = False
-    stack: int = field(default=0, compare=False)
-
-    @property
-    def is_wait(self) -> bool:
-        """Whether the thread waits."""
-        return self.kind in ("waiting", "gil")
-
-    @property
-    def is_of_gpuviz(self) -> bool:
-        """Whether it waits for one of gpuviz's own threads, which the program has only here."""
-        return self.holder.startswith(_OWN_THREADS)
-
-    @property
-    def text(self) -> str:
-        """The work in a few words."""
-        line = f"`{self.source.strip()}`" if self.source.strip() else self.site
-        called = f" ({self.function} of {self.library})" if self.library else ""
-        at = f" in {line}{called}" if line else ""
-        if self.loads:
-            return f"getting a batch of the data loader{at}"
-        if self.kind == "gil":
-            holder = f" that thread {self.holder} holds" if self.holder else ""
-            return f"waiting for the GIL{holder}{at}"
-        if self.kind == "collection":
-            return f"garbage collection{at}"
-        if self.kind == "waiting":
-            return f"waiting{at}"
-        if self.kind in PREPARATIONS:
-            return "first use of a library" if self.kind == PREPARATIONS[-1] else self.kind
-        return f"{line}{called}" if line else "unknown code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +156,8 @@ def _host_work(recording: "RecordingData", device: int) -> HostWork:
     numbers: dict[Work, int] = {}
     parts: list[tuple[NDArray[Any], ...]] = []
     for thread, gaps in _gaps_by_thread(recording, device):
-        for begin, end, works_of, gap in _pieces(recording, thread, gaps):
-            known = [numbers.setdefault(each, len(numbers)) for each in works_of]
+        for begin, end, of_pieces, gap in _pieces(recording, thread, gaps):
+            known = [numbers.setdefault(each, len(numbers)) for each in of_pieces]
             parts.append((begin, end, np.array(known, np.int64), gap))
     columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
     if not columns:
@@ -283,68 +222,6 @@ def _pieces(
         first, _, begin, end = overlaps(sampled, until, free.begin, free.end)
         gap, piece, begin, end = overlaps(gaps.begin[late], gaps.end[late], begin, end)
         of_rows = rows[first][piece]
-        works = _works(recording, of_rows)
+        works = works_of(recording.tables, recording.call_stacks, of_rows)
         yield begin, end, works, gaps.activity[late][gap]
         taken = taken.joined(spans)
-
-
-def _works(recording: "RecordingData", rows: "NDArray[Any]") -> list[Work]:
-    table = recording.tables["host_samples"]
-    states = codes(table["state"], HOST_STATES)[rows]
-    stacks, holders = (plain(table[name])[rows] for name in ("stack", "holder"))
-    names = _thread_names(recording)
-    keys = list(zip(states.tolist(), stacks.tolist(), holders.tolist(), strict=True))
-    known: dict[tuple[int, int, int], Work] = {}
-    for state, stack, holder in dict.fromkeys(keys):
-        site, source = recording.call_stacks.call_site(stack)
-        function, library = _called(recording, stack)
-        loop = _loop_of_loader(recording, stack)
-        if loop is not None:
-            site, source, function, library = loop.site, loop.source, "", ""
-        known[state, stack, holder] = Work(
-            kind=HOST_STATES[state],
-            site="" if site == NO_STACK else site,
-            source=source,
-            function=function,
-            library=library,
-            holder=names.get(holder, ""),
-            loads=loop is not None,
-            stack=stack,
-        )
-    return [known[key] for key in keys]
-
-
-@Once
-def _thread_names(recording: "RecordingData") -> dict[int, str]:
-    rows = recording.tables["threads"].to_pylist()
-    return {row["id"]: row["name"] or str(row["id"]) for row in rows if row["id"]}
-
-
-def _loop_of_loader(recording: "RecordingData", stack: int) -> "Frame | None":
-    """Return the program's line that asks torch's data loader for a batch; None if none does."""
-    frames = recording.call_stacks.frames(stack)
-    of_loader = [at for at, frame in enumerate(frames) if frame.filename.endswith(_LOADER)]
-    if not of_loader:
-        return None
-    return next((frame for frame in frames[of_loader[-1] :] if not frame.is_installed), None)
-
-
-def _called(recording: "RecordingData", stack: int) -> tuple[str, str]:
-    """Return the library function that the user's innermost line calls, and its library."""
-    frames = recording.call_stacks.frames(stack)
-    own = [place for place, frame in enumerate(frames) if not frame.is_installed]
-    if not own or own[0] == 0:
-        return "", ""
-    called = frames[own[0] - 1]
-    if not called.filename:
-        return "", ""
-    return called.name, _library(called.filename)
-
-
-def _library(filename: str) -> str:
-    """Return the name of the package of an installed file, or of Python's module."""
-    parts = PurePath(filename).with_suffix("").parts
-    for place in range(len(parts) - 2, -1, -1):
-        if parts[place] in _PACKAGES or parts[place].startswith("python3"):
-            return parts[place + 1]
-    return parts[-1]

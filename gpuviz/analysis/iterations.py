@@ -18,11 +18,12 @@ from gpuviz.analysis.launches import (
     within,
 )
 from gpuviz.analysis.levels import memory_levels
-from gpuviz.analysis.periods import Repeats, repeats
+from gpuviz.analysis.periods import Repeats, further_elements, repeats, repeats_around
 from gpuviz.analysis.seen_part import seen_part
 from gpuviz.data.codes import PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -82,11 +83,15 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     found by the order of the user's lines that launched kernels, copies and memsets: at least two
     lines that repeat at least three times, with eight launches or more. More than half of the
     repetitions must be equal, and all together differ by at most 5 % of their launches, or 20 % if
-    at least 85 % are equal, as when every tenth step logs. An iteration ends where the next one
-    begins; the last one ends with its last launch or the work of it. If the GPU has work left when
-    the host begins an iteration, it begins when the GPU does. Of nested loops this is the inner one
-    if launches outside it are that few, else the outer one. In all cases, iterations have at least
-    half of the launches or of the recorded time.
+    at least 85 % are equal, as when every tenth step logs. Of three lines or more that take turns,
+    each may launch any number of times in a row. If several threads run the same loop, iterations
+    are those of the one that launches most. An iteration ends where the next one begins; the last
+    one ends with its last launch or the work of it. If the GPU has work left when the host begins
+    an iteration, it begins when the GPU does. Of nested loops this is the inner one if launches
+    outside it are that few, else the outer one. It is also the outer one if all of these launches
+    are in lines that are less indented, as those beside the loop over the layers of a model, unless
+    that has fewer rounds than the inner one has in each of them, as epochs do. In all cases,
+    iterations have at least half of the launches or of the recorded time.
 
     Columns: ``number`` (from 1); ``name`` of the range, empty without one; ``start``, ``end``,
     ``duration_ns``; in this time, ``peak_bytes`` (most bytes allocated), ``busy_ns`` (in which an
@@ -159,17 +164,33 @@ def _found(recording: "RecordingData") -> "tuple[_Launches, _Found | None]":
         return _found(part)
     launches = _Launches(recording)
     found = (
-        _ranges(recording, launches) or _steps(recording, launches) or _periods(recording, launches)
+        _ranges(recording, launches)
+        or _steps(recording, launches)
+        or _periods(recording, launches.of_one_worker())
     )
     if found is not None and recording.bounds is not None:
         found = found.within(*recording.bounds)
     return launches, found
 
 
+@Once
+def _indented_frames(recording: "RecordingData") -> dict[int, tuple[tuple[str, str], int]]:
+    """Return the function and the indentation of each frame whose source is known, by id."""
+    names = ("id", "name", "filename", "line", "context", "context_line")
+    columns = [recording.tables["frames"][name].to_pylist() for name in names]
+    found = {}
+    for number, name, filename, line, context, first in zip(*columns, strict=True):
+        lines = context.split("\n")
+        if context and 0 <= line - first < len(lines):
+            text = lines[line - first]
+            found[number] = ((name, filename), len(text) - len(text.lstrip()))
+    return found
+
+
 class _Launches:
     """The activities of a recording whose launch calls are known, in the order of the calls."""
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: "RecordingData", thread: int | None = None) -> None:
         tables = recording.tables
         activities = tables["activities"]
         calls = calls_of(tables, plain(activities["correlation"]))
@@ -180,6 +201,9 @@ class _Launches:
             first, last = recording.bounds
             inside = (called >= first) & (called <= last)
             rows, called = rows[inside], called[inside]
+        if thread is not None:
+            own = plain(tables["api_calls"]["thread"])[calls[rows]] == thread
+            rows, called = rows[own], called[own]
         rows = rows[np.argsort(called, kind="stable")]
         self._recording = recording
         self._rows = rows
@@ -200,6 +224,39 @@ class _Launches:
         began = plain(self._recording.tables["activities"]["time"])[self._rows]
         started: NDArray[Any] = np.maximum.accumulate(np.maximum(began, self.called))
         return started
+
+    def of_one_worker(self) -> "_Launches":
+        """Return those of one thread, if several threads run the same loop; else all."""
+        threads = plain(self._recording.tables["api_calls"]["thread"])[self._calls]
+        known, of_launch = np.unique(threads, return_inverse=True)
+        if len(known) == 1 or not len(threads):
+            return self
+        counts = np.zeros((int(self.sites().max()) + 1, len(known)), np.int64)
+        np.add.at(counts, (self.sites(), of_launch.reshape(-1)), 1)
+        first, second = np.sort(counts, axis=1)[:, ::-1][:, :2].T
+        is_shared = (second >= FEWEST) & (second > _LEAST_SHARE * first)
+        if counts[is_shared].sum() <= _LEAST_SHARE * len(threads):
+            return self
+        return _Launches(self._recording, int(known[counts.sum(axis=0).argmax()]))
+
+    def indentation(self, inner: int, outer: int) -> tuple[int, int] | None:
+        """Return how far the lines of two launches are indented where their calls part.
+
+        None if that is unknown, or not in one function.
+        """
+        frames = _indented_frames(self._recording)
+        stacks = self._recording.tables["stacks"]
+        ids = stacks_of(self._recording.tables, self._calls[[inner, outer]])
+        rows = first_rows(plain(stacks["id"]), ids)
+        if (rows < 0).any():
+            return None
+        calls = (reversed(stacks["frames"][row].as_py()) for row in rows.tolist())
+        for one, other in zip(*calls, strict=False):
+            left, right = frames.get(one), frames.get(other)
+            if one != other:
+                is_known = left is not None and right is not None and left[0] == right[0]
+                return (left[1], right[1]) if is_known and left and right else None
+        return None
 
     def lines(self) -> "NDArray[Any]":
         """Return the id in ``frames`` of the user's line of each launch; 0 if unknown."""
@@ -303,8 +360,27 @@ def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
     for elements in (launches.sites(), numbered(lines)[0]):
         found = repeats(elements, fewest=FEWEST)
         if found is not None and _is_of_lines(lines[_usual(found)]):
+            found = _loop_around(launches, elements, found) or found
             return _repeated(recording, launches, found.starts, found.end)
     return None
+
+
+def _loop_around(launches: _Launches, elements: "NDArray[Any]", inner: Repeats) -> Repeats | None:
+    """Return the loop that runs another one in each round, as a model runs its layers.
+
+    What is launched outside the inner loop is less indented than what is launched in it, which is
+    not so for what a step does now and then. Of a loop that has fewer rounds than the inner one in
+    each of them, such as epochs, the inner one is shown.
+    """
+    outer = repeats_around(elements, inner, fewest=FEWEST)
+    if outer is None or len(outer.starts) ** 2 < len(inner.starts):
+        return None
+    further = further_elements(elements, inner)
+    _, first = np.unique(elements[further], return_index=True)
+    start = int(inner.starts[inner.usual])
+    known = [launches.indentation(start, place) for place in further[first].tolist()]
+    is_outside = all(each is not None and each[1] < each[0] for each in known)
+    return outer if is_outside else None
 
 
 def _is_of_lines(lines: "NDArray[Any]") -> bool:

@@ -23,6 +23,8 @@ _SIMILAR = 0.25
 _MOST_KINDS = 1000
 # Elements that repeat those of the usual repetition; fewer may do so by accident.
 _LEAST_REPEATED = 8
+# Two elements that follow themselves always take turns.
+_FEWEST_RUNS = 3
 # Of the elements that occur equally often, so many are tried as the first of a repetition.
 _MOST_TRIED = 8
 # Elements of a loop occur about as often as its first one.
@@ -54,7 +56,8 @@ def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
     More than half of them are equal. All others together differ from these in the number of their
     elements by at most 5 % of the elements (20 % if at least 85 % of the repetitions are equal), or
     by one element if there are few. What is before and after them may be anything. At least eight
-    elements repeat.
+    elements repeat. If three or more elements follow each other in such repetitions, each of them
+    may follow itself any number of times.
 
     Args:
         elements: Numbers from 0.
@@ -68,7 +71,47 @@ def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
         return found
     runs = np.flatnonzero(np.append(True, elements[1:] != elements[:-1]))
     around = _shortest(_Sequence(elements[runs]), fewest) if len(runs) < len(elements) else None
-    return found if around is None else sequence.from_starts(runs[around.starts], fewest) or found
+    if around is None:
+        return found
+    of_equal_length = sequence.from_starts(runs[around.starts], fewest) or found
+    if of_equal_length is not None or around.length < _FEWEST_RUNS:
+        return of_equal_length
+    edges = np.append(runs, len(elements))
+    starts, end = runs[around.starts], int(edges[around.end])
+    length = int(np.append(starts, end)[around.usual + 1] - starts[around.usual])
+    return Repeats(starts, end, length, around.usual)
+
+
+def repeats_around(elements: "NDArray[Any]", inner: Repeats, *, fewest: int) -> Repeats | None:
+    """Return the repetitions that each have several of others, and more; None without them.
+
+    Args:
+        elements: Numbers from 0.
+        inner: What `repeats` found in them.
+        fewest: Repetitions that there are at least.
+    """
+    further = further_elements(elements, inner)
+    if not len(further):
+        return None
+    firsts = further[np.append(True, np.diff(further) > 1)]
+    return _Sequence(elements).from_starts(firsts, fewest)
+
+
+def further_elements(elements: "NDArray[Any]", found: Repeats) -> "NDArray[Any]":
+    """Return the places of elements that repetitions have after those of the usual one.
+
+    None if any repetition does not begin as the usual one.
+    """
+    places = found.starts[:, None] + np.arange(found.length)
+    usual = places[found.usual]
+    ends = np.append(found.starts[1:], found.end)
+    if places[-1, -1] >= len(elements) or (elements[places] != elements[usual]).any():
+        return np.zeros(0, np.int64)
+    is_further = np.ones(found.end, bool)
+    is_further[: found.starts[0]] = False
+    is_further[places.reshape(-1)] = False
+    further: NDArray[Any] = np.flatnonzero(is_further & (np.arange(found.end) < ends[-1]))
+    return further
 
 
 def _shortest(sequence: "_Sequence", fewest: int) -> Repeats | None:
@@ -76,19 +119,34 @@ def _shortest(sequence: "_Sequence", fewest: int) -> Repeats | None:
     counts, first = sequence.counts, sequence.first
     order = np.lexsort((first, -counts))
     tried = dict[int, int]()
+    loops = dict[int, list[Repeats]]()
     best: Repeats | None = None
     for element in order[counts[order] >= fewest - 1].tolist():
         count = int(counts[element])
         if best is not None and count < _AS_OFTEN * len(best.starts):
             break
         # The others that occur as often begin the same repetitions later, if they are in the loop.
-        if tried.get(count, 0) == _MOST_TRIED:
+        known = loops.setdefault(count, [])
+        if tried.get(count, 0) == _MOST_TRIED or any(
+            loop.starts[0] <= first[element] < loop.end for loop in known
+        ):
             continue
         found = sequence.from_each(element, fewest)
-        tried[count] = _MOST_TRIED if found is not None else tried.get(count, 0) + 1
+        tried[count] = tried.get(count, 0) + 1
+        if found is not None:
+            known.append(found)
         if found is not None and (best is None or _covered(found) > _covered(best)):
             best = found
     return best
+
+
+def _with_known(kinds: "NDArray[Any]", begin: int, end: int) -> slice:
+    """Return a part of a sequence with what is beside it and of a kind that is in it, too."""
+    others = np.flatnonzero(~np.isin(kinds, kinds[begin:end]))
+    before, after = others[others < begin], others[others >= end]
+    return slice(
+        int(before[-1]) + 1 if len(before) else 0, int(after[0]) if len(after) else len(kinds)
+    )
 
 
 def _covered(found: Repeats) -> int:
@@ -125,6 +183,8 @@ class _Sequence:
 
     def from_starts(self, starts: "NDArray[Any]", fewest: int) -> Repeats | None:
         """Return the repetitions that begin at some places, ascending, if they are."""
+        if len(starts) < fewest:
+            return None
         ends = starts[1:]
         kinds, first, kind_of, number = np.unique(
             self._hashes(starts[:-1], ends),
@@ -155,7 +215,7 @@ class _Sequence:
         similar = np.flatnonzero(differences <= max(_SIMILAR * length, odd_one))
         if len(similar) < fewest:
             return None
-        chosen = slice(int(similar[0]), int(similar[-1]) + 1)
+        chosen = _with_known(kind_of, int(similar[0]), int(similar[-1]) + 1)
         starts, ends = starts[chosen], ends[chosen]
         differences, is_usual = differences[chosen], kind_of[chosen] == usual
         share = _MOST_BESIDE if is_usual.mean() >= _NEARLY_ALL else MOST_DEVIATION

@@ -35,8 +35,6 @@ HOST_BEFORE_CALL = "host_access_before_call"
 SIDES = ("first", "second")
 
 _MARK = b"gpuviz_concluded_from"
-# Columns that nothing is concluded from.
-_UNUSED = (("frames", "context_line"),)
 _OF_ITERATIONS = (
     "start",
     "end",
@@ -283,13 +281,10 @@ def _origin(recording: "RecordingData") -> bytes:
 def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
     """Yield the row count of a table, the sum of each column of numbers, and the length of texts.
 
-    Columns of repeated texts and of lists are not included, and those that nothing is concluded
-    from.
+    Columns of repeated texts and of lists are not included.
     """
     yield table.num_rows
     for field in tables.schemas()[name]:
-        if (name, field.name) in _UNUSED:
-            continue
         column = table[field.name]
         if (name, field.name) in tables.DICTIONARIES:
             words = tables.DICTIONARIES[name, field.name]

@@ -49,7 +49,10 @@ SOURCES = {
 }
 
 # Tables about single rows, which those of any part of a recording have anew.
-OF_ROWS = ("names", "repeated_calls", "accessed_blocks", "memory_marks")
+OF_ROWS = ("names", "repeated_calls", "accessed_blocks", "memory_marks", "sampled_work")
+
+# Tables that earlier files lack, and the table without whose rows they have none.
+_LATER = {"unseen_spans": "unrecorded_spans", "sampled_work": "host_samples"}
 
 DICTIONARIES = {
     ("host_waits", "kind"): HOST_WAIT_KINDS,
@@ -126,6 +129,8 @@ def schemas() -> "dict[str, pa.Schema]":
       allocations that failed (``bytes`` were requested), snapshots, calls of ``empty_cache``
       (``bytes`` were released), and other releases of segments to the device (``memory_returned``),
       of which ``event`` is the first.
+    - ``sampled_work``: for each row of ``host_samples``, in this order, what the thread did: its
+      line, and the library's function that this calls, what it waited for, or the collection.
     """
     types = {"enum": pa.dictionary(pa.int8(), pa.utf8())}
     return {
@@ -183,6 +188,7 @@ _COLUMNS = {
     "repeated_calls": {"call": "int32"},
     "accessed_blocks": {"device": "int16", "event": "int32"},
     "memory_marks": {"device": "int16", "event": "int32", "kind": "enum", "bytes": "int64"},
+    "sampled_work": {"text": "utf8"},
 }
 
 
@@ -218,8 +224,8 @@ def if_current(
     known = {}
     for name in schemas():
         table = stored.get(name)
-        if table is None and name == "unseen_spans" and not tables["unrecorded_spans"].num_rows:
-            known[name] = schemas()[name].empty_table()  # of a file from before this table
+        if table is None and name in _LATER and not tables[_LATER[name]].num_rows:
+            known[name] = schemas()[name].empty_table()
             continue
         if table is None or (table.schema.metadata or {}).get(_MARK) != mark:
             return None

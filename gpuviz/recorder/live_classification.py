@@ -11,6 +11,7 @@ from gpuviz import _core
 from gpuviz.analysis.classification import classify, derive, table_of
 from gpuviz.analysis.host_work import newest_host_work
 from gpuviz.analysis.row_facts import event_columns, times_of_accesses
+from gpuviz.analysis.sampled_work import sampled_work
 from gpuviz.data.arrays import batch_of, empty
 from gpuviz.data.columns import codes, plain, rows_at
 from gpuviz.data.derived import OF_ROWS, ROWS
@@ -145,6 +146,7 @@ class LiveClassification:
         if found["unseen_spans"].num_rows:
             new["unseen_spans"] = found["unseen_spans"]
         new |= self._of_events(rows)
+        new["sampled_work"] = self._host.newest_work()
         self._finish()
         took = time.thread_time() - began
         self._due_s = time.monotonic() + min(max(took / MOST_OF_TIME, SHORTEST_S), LONGEST_S)
@@ -264,20 +266,28 @@ class _HostTables:
         """
         if not self._is_sampled:
             return {}
-        known = schemas()
-        samples = self._samples.table(known["host_samples"])
+        samples = self._samples.table(schemas()["host_samples"])
+        ranges = pa.Table.from_batches([batch_of([*self._ranges.values()], schemas()["ranges"])])
+        tables = self._named_by(samples) | {"ranges": ranges}
+        return {"host_work": newest_host_work({**rows, **tables}, gaps)}
+
+    def newest_work(self) -> "pa.Table":
+        """Return the table ``sampled_work`` of the rows since the last update."""
+        samples = self._samples.table(schemas()["host_samples"]).slice(self._samples.known)
+        return table_of("sampled_work", {"text": sampled_work(self._named_by(samples))})
+
+    def _named_by(self, samples: "pa.Table") -> "dict[str, pa.Table]":
+        """Return samples with what they refer to."""
         stacks = self._with_ids("stacks", plain(samples["stack"]))
         frames = stacks["frames"].combine_chunks().flatten().to_numpy()
         others = ("user_frame", "forward_frame")
         used = np.concatenate([frames, *(plain(stacks[name]) for name in others)])
-        tables = {
+        return {
             "host_samples": samples,
             "stacks": stacks,
             "frames": self._with_ids("frames", used),
-            "threads": _joined(self._named["threads"], known["threads"]),
-            "ranges": pa.Table.from_batches([batch_of([*self._ranges.values()], known["ranges"])]),
+            "threads": _joined(self._named["threads"], schemas()["threads"]),
         }
-        return {"host_work": newest_host_work({**rows, **tables}, gaps)}
 
     def _with_ids(self, table: str, ids: "NDArray[Any]") -> "pa.Table":
         wanted = np.unique(ids)

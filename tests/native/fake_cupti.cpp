@@ -29,7 +29,7 @@ const auto stream = reinterpret_cast<CUstream>(0x5000);
 extern "C" {
 
 // A launch on the only stream; its record is delivered with the next flush, unless it runs on.
-void fake_launch(int runs_on) {
+void fake_launch_with(int runs_on, void** arguments) {
     ++calls;
     if (callback == nullptr || !enabled.contains(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel)) {
         return;
@@ -38,6 +38,7 @@ void fake_launch(int runs_on) {
     CUresult result = CUDA_SUCCESS;
     cuLaunchKernel_params parameters{};
     parameters.hStream = stream;
+    parameters.kernelParams = arguments;
     CUpti_CallbackData data{};
     data.callbackSite = CUPTI_API_ENTER;
     data.functionName = "cuLaunchKernel";
@@ -65,6 +66,8 @@ void fake_launch(int runs_on) {
     const std::lock_guard lock(mutex);
     ended.push_back(record);
 }
+
+void fake_launch(int runs_on) { fake_launch_with(runs_on, nullptr); }
 
 int fake_attachments() { return int(attachments); }
 

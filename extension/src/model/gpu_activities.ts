@@ -3,6 +3,7 @@ import { AccessedBlocks, Activities, LaunchBlocks } from "./activities.ts";
 import { BlockCategories } from "./block_categories.ts";
 import { DeviceMemory } from "./device_memory.ts";
 import { ApiCalls, HostWaits, Overheads, PeerCopies, StreamWaits } from "./host_calls.ts";
+import { HostSamples } from "./host_samples.ts";
 import { HostWork } from "./host_work.ts";
 import { IdleGaps } from "./idle_gaps.ts";
 import { LaunchConfigurations } from "./launch_configurations.ts";
@@ -35,6 +36,7 @@ export class GpuActivities {
   readonly deviceMemory = new DeviceMemory();
   readonly hostWaits = new HostWaits();
   readonly idleGaps = new IdleGaps();
+  readonly hostSamples = new HostSamples();
   readonly hostWork = new HostWork();
   readonly unseen = new Unseen();
   readonly streamWaits = new StreamWaits();
@@ -92,6 +94,8 @@ export class GpuActivities {
     device_memory: this.deviceMemory,
     host_waits: this.hostWaits,
     idle_gaps: this.idleGaps,
+    host_samples: this.hostSamples,
+    sampled_work: this.hostSamples.work,
     host_work: this.hostWork,
     unseen_spans: this.unseen,
     stream_waits: this.streamWaits,

@@ -5,6 +5,7 @@ import { tableOf } from "../../testing/table_of.ts";
 import { GpuActivities } from "./gpu_activities.ts";
 import { GpuDescriptions } from "./gpu_description.ts";
 import { RecordedNames } from "./names.ts";
+import { SpanKind } from "./span_kinds.ts";
 import { Stacks } from "./stacks.ts";
 
 test("an idle gap is named by its length and its main cause, unless that is unknown", () => {
@@ -48,4 +49,30 @@ test("an idle gap says what the host did, the longest first", () => {
     "the host: 12.0 µs compilation",
   ]);
   assert.equal(idle && describe.shortName(idle.gaps, 0, idle), "30.0 µs, `sort(x)`");
+});
+
+test("what ran between two calls is described by the text that arrives after it", () => {
+  const gpu = new GpuActivities();
+  gpu.append(
+    tableOf("host_samples", {
+      time: [0, 40_000],
+      end: [40_000, 60_000],
+      thread: [7, 7],
+      stack: [0, 0],
+      state: ["working", "waiting"],
+    }),
+  );
+  const describe = new GpuDescriptions(gpu, new Stacks(), new RecordedNames());
+  const before = describe.name(SpanKind.hostCode, 0);
+  gpu.append(tableOf("sampled_work", { text: ["`np.sort(x)`", "waiting in `queue.get()`"] }));
+
+  assert.equal(before, "host code");
+  assert.deepEqual(describe.span(gpu.hostSamples.kindOf(0), 0), [
+    "`np.sort(x)`",
+    "Host code for 40.0 µs, at 0 ns",
+  ]);
+  assert.deepEqual(describe.span(gpu.hostSamples.kindOf(1), 1), [
+    "waiting in `queue.get()`",
+    "Host code that waits for 20.0 µs, at 40 µs",
+  ]);
 });

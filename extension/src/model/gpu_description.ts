@@ -17,12 +17,11 @@ import type { Gap } from "./selected.ts";
 import type { Times } from "./selected_times.ts";
 import {
   isActivity,
-  isHostRange,
-  isMemoryOperation,
   shadeOfKernel,
   SPAN_KINDS,
   SpanKind,
   spanKindOf,
+  tableOfSpan,
 } from "./span_kinds.ts";
 import type { SpanRow } from "./span_row.ts";
 import { describeLine, type Stacks } from "./stacks.ts";
@@ -76,19 +75,22 @@ export class GpuDescriptions {
 
   /** The lines about one row of the table that a kind of span comes from. */
   span(kind: number, row: number): string[] {
-    if (isActivity(kind)) {
-      return this.#activity(kind, row);
+    switch (tableOfSpan(kind)) {
+      case "activities":
+        return this.#activity(kind, row);
+      case "ranges":
+        return this.#range(kind, row);
+      case "memoryOperations":
+        return this.#memoryOperation(kind, row);
+      case "overheads":
+        return this.#overhead(row);
+      case "hostSamples":
+        return this.#sample(kind, row);
+      case "hostWaits":
+        return this.#wait(row);
+      case "apiCalls":
+        return this.#call(row);
     }
-    if (isHostRange(kind)) {
-      return this.#range(kind, row);
-    }
-    if (isMemoryOperation(kind)) {
-      return this.#memoryOperation(kind, row);
-    }
-    if (kind === SpanKind.overhead) {
-      return this.#overhead(row);
-    }
-    return kind === SpanKind.wait ? this.#wait(row) : this.#call(row);
   }
 
   /** A time without work, and its causes. */
@@ -160,21 +162,25 @@ export class GpuDescriptions {
     if (kind === SpanKind.kernel) {
       return this.#gpu.kernelName(activities.name[row] ?? 0);
     }
-    if (isActivity(kind)) {
-      const name = strings.get(activities.name[row] ?? 0);
-      const bytes = activities.bytes[row] ?? 0;
-      return bytes > 0 ? `${shortKind(kind)} ${formatBytes(bytes)}` : name || shortKind(kind);
+    switch (tableOfSpan(kind)) {
+      case "activities": {
+        const name = strings.get(activities.name[row] ?? 0);
+        const bytes = activities.bytes[row] ?? 0;
+        return bytes > 0 ? `${shortKind(kind)} ${formatBytes(bytes)}` : name || shortKind(kind);
+      }
+      case "ranges":
+        return strings.get(ranges.name[row] ?? 0) || shortKind(kind);
+      case "memoryOperations":
+        return formatBytes(this.#gpu.memoryOperations.bytes[row] ?? 0);
+      case "overheads":
+        return this.#gpu.overheads.nameOf(row);
+      case "hostSamples":
+        return this.#gpu.hostSamples.work.get(row) || shortKind(kind);
+      case "hostWaits":
+        return "waits";
+      case "apiCalls":
+        return strings.get(apiCalls.name[row] ?? 0);
     }
-    if (isHostRange(kind)) {
-      return strings.get(ranges.name[row] ?? 0) || shortKind(kind);
-    }
-    if (isMemoryOperation(kind)) {
-      return formatBytes(this.#gpu.memoryOperations.bytes[row] ?? 0);
-    }
-    if (kind === SpanKind.overhead) {
-      return this.#gpu.overheads.nameOf(row);
-    }
-    return kind === SpanKind.wait ? "waits" : strings.get(apiCalls.name[row] ?? 0);
   }
 
   #memoryOperation(kind: number, row: number): string[] {
@@ -194,6 +200,15 @@ export class GpuDescriptions {
   #overhead(row: number): string[] {
     const { overheads } = this.#gpu;
     return [`Overhead: ${overheads.nameOf(row)}`, lasting(overheads, row)];
+  }
+
+  #sample(kind: number, row: number): string[] {
+    const { hostSamples } = this.#gpu;
+    return [
+      cut(this.name(kind, row)),
+      `${sentence(kind)} ${lasting(hostSamples, row)}`,
+      ...this.#site("line", hostSamples.stack[row] ?? 0),
+    ];
   }
 
   #activity(kind: number, row: number): string[] {

@@ -111,3 +111,25 @@ test("the passes of a training are in the lane of its thread", () => {
     ["10-12 CUDA call"],
   ]);
 });
+
+test("what ran between a thread's calls lies in its lane, a collection in what it interrupts", () => {
+  const gpu = new GpuActivities();
+  const lanes = new Lanes(gpu);
+  const samples = { thread: [7, 7, 7], stack: [0, 0, 0] };
+  gpu.append(tableOf("api_calls", { time: [10, 90], end: [20, 99], thread: [7, 7] }));
+  lanes.extend();
+  gpu.append(
+    tableOf("host_samples", {
+      ...samples,
+      time: [20, 60, 30],
+      end: [60, 90, 40],
+      state: ["working", "gil", "collection"],
+    }),
+  );
+  lanes.extend();
+
+  assert.deepEqual(shown(lanes.threads[0]), [
+    ["10-20 CUDA call", "20-60 host code", "60-90 host code that waits", "90-99 CUDA call"],
+    ["30-40 garbage collection"],
+  ]);
+});

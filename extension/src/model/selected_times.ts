@@ -1,7 +1,7 @@
 import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
-import { isActivity, isHostRange, isMemoryOperation, SpanKind } from "./span_kinds.ts";
+import { tableOfSpan } from "./span_kinds.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 
 /** From when to when a block lived or a span lasted. */
@@ -16,7 +16,7 @@ export function selectedTimes(
   if (selected.kind === "block") {
     return timeline.lifeOf(selected.block);
   }
-  const { fromNs, toNs } = tableOf(selected.spanKind, gpu);
+  const { fromNs, toNs }: Times = gpu[tableOfSpan(selected.spanKind)];
   const end = toNs[selected.row] ?? OPEN;
   return { fromNs: fromNs[selected.row] ?? 0, toNs: end === OPEN ? timeline.endNs : end };
 }
@@ -25,20 +25,4 @@ export function selectedTimes(
 export interface Times {
   readonly fromNs: Float64Array<ArrayBuffer>;
   readonly toNs: Float64Array<ArrayBuffer>;
-}
-
-function tableOf(spanKind: number, gpu: GpuActivities): Times {
-  if (isActivity(spanKind)) {
-    return gpu.activities;
-  }
-  if (isHostRange(spanKind)) {
-    return gpu.ranges;
-  }
-  if (isMemoryOperation(spanKind)) {
-    return gpu.memoryOperations;
-  }
-  if (spanKind === SpanKind.overhead) {
-    return gpu.overheads;
-  }
-  return spanKind === SpanKind.wait ? gpu.hostWaits : gpu.apiCalls;
 }

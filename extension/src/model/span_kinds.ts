@@ -2,33 +2,56 @@ import { ActivityKind, CopyKind, RangeKind } from "../wire/codes.ts";
 import { codesOf } from "../base/codes.ts";
 import type { Activities } from "./activities.ts";
 
-/** What a span in a lane is; the order is that of the palette of lanes. */
-const TEXTS = {
-  kernel: "kernel",
-  graph: "graph launch",
-  hostToDevice: "copy host to device",
-  deviceToHost: "copy device to host",
-  deviceToDevice: "copy device to device",
-  otherCopy: "other copy",
-  memset: "memset",
-  streamRange: "range on a stream",
-  cell: "cell",
-  range: "range",
-  nvtx: "NVTX range",
-  wait: "host waits",
-  call: "CUDA call",
-  idle: "idle gap",
-  overhead: "overhead of CUDA and CUPTI",
-  allocation: "CUDA allocates memory",
-  release: "CUDA releases memory",
-  load: "kernels loaded",
-  compile: "kernels compiled",
-  forward: "forward pass",
-  backward: "backward pass",
-  optimizer: "optimizer step",
+function inTable<const Table extends string>(
+  table: Table,
+): (text: string) => readonly [text: string, table: Table] {
+  return (text) => [text, table];
+}
+
+const activity = inTable("activities");
+const hostRange = inTable("ranges");
+
+/**
+ * What a span in a lane is, and the table of `GpuActivities` that its source is a row of.
+ *
+ * The order is that of the palette of lanes.
+ */
+const KINDS = {
+  kernel: activity("kernel"),
+  graph: activity("graph launch"),
+  hostToDevice: activity("copy host to device"),
+  deviceToHost: activity("copy device to host"),
+  deviceToDevice: activity("copy device to device"),
+  otherCopy: activity("other copy"),
+  memset: activity("memset"),
+  streamRange: activity("range on a stream"),
+  cell: hostRange("cell"),
+  range: hostRange("range"),
+  nvtx: hostRange("NVTX range"),
+  wait: ["host waits", "hostWaits"],
+  call: ["CUDA call", "apiCalls"],
+  idle: activity("idle gap"),
+  overhead: ["overhead of CUDA and CUPTI", "overheads"],
+  allocation: ["CUDA allocates memory", "memoryOperations"],
+  release: ["CUDA releases memory", "memoryOperations"],
+  load: hostRange("kernels loaded"),
+  compile: hostRange("kernels compiled"),
+  hostCode: ["host code", "hostSamples"],
+  hostPause: ["host code that waits", "hostSamples"],
+  collection: ["garbage collection", "hostSamples"],
+  forward: hostRange("forward pass"),
+  backward: hostRange("backward pass"),
+  optimizer: hostRange("optimizer step"),
 } as const;
-export const SPAN_KINDS = Object.values(TEXTS);
-export const SpanKind = codesOf(Object.keys(TEXTS) as (keyof typeof TEXTS)[]);
+type Kind = keyof typeof KINDS;
+export type SpanTable = (typeof KINDS)[Kind][1];
+export const SPAN_KINDS = Object.values(KINDS).map(([text]) => text);
+export const SpanKind = codesOf(Object.keys(KINDS) as Kind[]);
+const TABLES = Object.values(KINDS).map(([, table]) => table);
+
+export function tableOfSpan(kind: number): SpanTable {
+  return TABLES[kind] ?? "activities";
+}
 
 /** How many shades tell kernels from each other; they come after the kinds in the palette. */
 export const KERNEL_SHADES = 8;
@@ -85,12 +108,12 @@ export function isActivity(kind: number): boolean {
 
 /** Whether a span is a row of `Ranges`. */
 export function isHostRange(kind: number): boolean {
-  return (kind >= SpanKind.cell && kind <= SpanKind.nvtx) || kind >= SpanKind.load;
+  return tableOfSpan(kind) === "ranges";
 }
 
 /** Whether a span is a row of `MemoryOperations`, which take no time. */
 export function isMemoryOperation(kind: number): boolean {
-  return kind === SpanKind.allocation || kind === SpanKind.release;
+  return tableOfSpan(kind) === "memoryOperations";
 }
 
 const OF_RANGE: Readonly<Record<number, number>> = {

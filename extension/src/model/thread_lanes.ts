@@ -12,12 +12,12 @@ interface ThreadLane extends Lane {
   readonly added: SpanList;
 }
 
-/** The lanes of host threads: their ranges, calls, waits and overheads. */
+/** The lanes of host threads: their ranges, calls, waits, overheads, and what ran between calls. */
 export class ThreadLanes {
   readonly #gpu: GpuActivities;
   readonly #lanes = new Map<number, ThreadLane>();
   readonly #rangeSpans: RangeSpans;
-  readonly #taken = { ranges: 0, apiCalls: 0, overheads: 0 };
+  readonly #taken = { ranges: 0, apiCalls: 0, overheads: 0, hostSamples: 0 };
   /** The waits that lie in the lanes. */
   readonly #waits = new SpanList();
   #replacements = 0;
@@ -38,9 +38,10 @@ export class ThreadLanes {
     }
     this.#rangeSpans.endClosed();
     this.#takeRanges();
-    this.#takeSpans("apiCalls", SpanKind.call);
+    this.#takeSpans("apiCalls", () => SpanKind.call);
     this.#takeWaits();
-    this.#takeSpans("overheads", SpanKind.overhead);
+    this.#takeSpans("overheads", () => SpanKind.overhead);
+    this.#takeSpans("hostSamples", (row) => this.#gpu.hostSamples.kindOf(row));
     for (const { stack, added } of this.#lanes.values()) {
       added.moveTo(stack);
     }
@@ -56,11 +57,14 @@ export class ThreadLanes {
     this.#taken.ranges = ranges.count;
   }
 
-  #takeSpans(table: "apiCalls" | "overheads", kind: number): void {
+  #takeSpans(
+    table: "apiCalls" | "overheads" | "hostSamples",
+    kindOf: (row: number) => number,
+  ): void {
     const { fromNs, toNs, thread, count } = this.#gpu[table];
     for (let row = this.#taken[table]; row < count; row += 1) {
       const { added } = this.#laneOf(thread[row] ?? HOST);
-      added.push(fromNs[row] ?? 0, toNs[row] ?? 0, kind, row);
+      added.push(fromNs[row] ?? 0, toNs[row] ?? 0, kindOf(row), row);
     }
     this.#taken[table] = count;
   }

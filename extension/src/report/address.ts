@@ -28,6 +28,7 @@ export const SELECTED_KINDS = [
   "wait",
   "call",
   "overhead",
+  "sample",
   "memory",
 ] as const;
 export type SelectedKind = (typeof SELECTED_KINDS)[number];

@@ -2,12 +2,11 @@ import { RangeKind } from "../wire/codes.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
 import {
-  isActivity,
-  isHostRange,
-  isMemoryOperation,
   SpanKind,
   spanKindOf,
   spanKindOfRange,
+  tableOfSpan,
+  type SpanTable,
 } from "../model/span_kinds.ts";
 import type { ChartContext } from "../view/chart_context.ts";
 import type { Panes } from "../view/panes.ts";
@@ -15,6 +14,17 @@ import { arrange } from "./arrangement.ts";
 import { NOWHERE, writeAddress, type Address, type SelectedKind } from "./address.ts";
 
 const SETTLED_MS = 200;
+
+/** What a link calls a row of a table. */
+const SELECTED_IN: Readonly<Record<SpanTable, SelectedKind>> = {
+  activities: "activity",
+  ranges: "range",
+  hostWaits: "wait",
+  apiCalls: "call",
+  overheads: "overhead",
+  hostSamples: "sample",
+  memoryOperations: "memory",
+};
 
 /** What an address is about. */
 interface Shown {
@@ -104,23 +114,7 @@ function addressOf(selected: Selected | undefined): Address["selected"] {
   }
   return selected.kind === "block"
     ? { kind: "block", row: selected.block }
-    : { kind: kindOfSpan(selected.spanKind), row: selected.row };
-}
-
-function kindOfSpan(spanKind: number): SelectedKind {
-  if (isActivity(spanKind)) {
-    return "activity";
-  }
-  if (isHostRange(spanKind)) {
-    return "range";
-  }
-  if (isMemoryOperation(spanKind)) {
-    return "memory";
-  }
-  if (spanKind === SpanKind.overhead) {
-    return "overhead";
-  }
-  return spanKind === SpanKind.wait ? "wait" : "call";
+    : { kind: SELECTED_IN[tableOfSpan(selected.spanKind)], row: selected.row };
 }
 
 function selectedIn(
@@ -146,6 +140,8 @@ function selectedIn(
       return span(SpanKind.call, row < gpu.apiCalls.count);
     case "overhead":
       return span(SpanKind.overhead, row < gpu.overheads.count);
+    case "sample":
+      return span(gpu.hostSamples.kindOf(row), row < gpu.hostSamples.count);
     case "memory":
       return span(gpu.memoryOperations.kindOf(row), gpu.memoryOperations.device[row] === device);
   }

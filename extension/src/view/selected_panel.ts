@@ -3,7 +3,7 @@ import type { Scope } from "../base/scope.ts";
 import type { Selected } from "../model/selected.ts";
 import { originOf } from "../model/blocks.ts";
 import { relatedTo, type Related } from "../model/related.ts";
-import { isActivity, SpanKind } from "../model/span_kinds.ts";
+import { SpanKind, tableOfSpan } from "../model/span_kinds.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
 import { sourceView } from "./source_view.ts";
@@ -103,14 +103,15 @@ function stackOf(selected: Selected, { timeline, gpu }: ChartContext): number {
   if (selected.kind === "block") {
     return timeline.events.stack[originOf(timeline.blocks, selected.block)] ?? 0;
   }
-  const { activities, apiCalls, hostWaits } = gpu;
+  const { activities, apiCalls } = gpu;
   const { spanKind, row } =
     selected.kind === "gap" ? { spanKind: SpanKind.kernel, row: selected.gap.next } : selected;
-  if (isActivity(spanKind)) {
+  const table = tableOfSpan(spanKind);
+  if (table === "activities") {
     return apiCalls.stackOf(activities.correlation[row]);
   }
-  const table = spanKind === SpanKind.wait ? hostWaits : apiCalls;
-  return spanKind === SpanKind.wait || spanKind === SpanKind.call ? (table.stack[row] ?? 0) : 0;
+  const rows = gpu[table];
+  return "stack" in rows ? (rows.stack[row] ?? 0) : 0;
 }
 
 export function linesAbout(selected: Selected, chart: ChartContext): string[] {

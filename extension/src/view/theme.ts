@@ -93,6 +93,8 @@ const PATTERNS: Readonly<Record<number, number>> = {
   [SpanKind.wait]: Pattern.dotted,
   [SpanKind.idle]: Pattern.hatched,
   [SpanKind.overhead]: Pattern.crossed,
+  [SpanKind.hostPause]: Pattern.dotted,
+  [SpanKind.collection]: Pattern.upright,
 };
 
 /**

@@ -66,6 +66,8 @@ export const RANGE_KINDS = [
   "optimizer",
 ] as const;
 
+export const HOST_STATES = ["unknown", "working", "waiting", "gil", "collection"] as const;
+
 export const HOST_WAIT_KINDS = [
   "event_synchronize",
   "stream_synchronize",
@@ -93,6 +95,7 @@ export const ActivityKind = codesOf(ACTIVITY_KINDS);
 export const CopyKind = codesOf(COPY_KINDS);
 export const MemoryOperation = codesOf(MEMORY_OPERATIONS);
 export const RangeKind = codesOf(RANGE_KINDS);
+export const HostState = codesOf(HOST_STATES);
 export const HostWaitKind = codesOf(HOST_WAIT_KINDS);
 
 export const DERIVED_VERSION = 5;

@@ -11,10 +11,11 @@ from gpuviz.advice.host_lines import between, line_of, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.host_work import Work, host_work, is_sampled
+from gpuviz.analysis.host_work import host_work, is_sampled
 from gpuviz.analysis.intervals import Intervals, overlaps
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import PREPARATIONS
+from gpuviz.analysis.sampled_work import Work
 from gpuviz.analysis.steady_state import steady_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
@@ -83,6 +84,7 @@ class _Place:
     Attributes:
         first: The line before it, or the line that was sampled.
         last: The line after it, or the same.
+        host_ns: How long it takes before each of the calls.
         work: What was sampled; None if only the lines around it are known.
     """
 
@@ -91,7 +93,7 @@ class _Place:
     stacks: tuple[int, int]
     calls: "NDArray[Any]"
     idle_ns: int
-    host_ns: int
+    host_ns: "NDArray[Any]"
     work: Work | None = None
 
     @property
@@ -133,14 +135,14 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     launch costs, and the device is idle meanwhile with the cause ``host`` (see
     `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording, and so in a
     tenth of the rounds of that step: pauses of Python and of other threads are rarer. The place is
-    the line that was sampled for the longest part of the gap; gaps without samples do not count.
-    In recordings without any, it is where the call stacks of the calls before and after differ, or
-    those of the allocations between them: of the parts of a gap, the longest. Time between
-    notebook cells does not count, nor do gaps before the first launch of a kernel, which is
-    compiled or loaded then, as is its library. The first gap of a place does not count if it is
-    twice as long as any later one, for the same reason.
+    each line that was sampled for 250 µs of a gap, or for the longest part of it, with the time of
+    its own samples; gaps without samples do not count. In recordings without any, it is where the
+    call stacks of the calls before and after differ, or those of the allocations between them: of
+    the parts of a gap, the longest. Time between notebook cells does not count, nor do gaps before
+    the first launch of a kernel, which is compiled or loaded then, as is its library. The first gap
+    of a place does not count if it is twice as long as any later one, for the same reason.
 
-    Saving: the recording's `Schedule`, replayed without these gaps. The work has to be done
+    Saving: the recording's `Schedule`, replayed without this time. The work has to be done
     somewhere, so that it is ``possible``.
     """
     recording = schedule.recording
@@ -186,7 +188,7 @@ def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
                 stacks_of_place,
                 rows,
                 idle_ns=int(gaps.idle[rows].sum()),
-                host_ns=int(gaps.length[rows].sum()),
+                host_ns=gaps.length[rows],
             )
         )
     return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
@@ -213,7 +215,8 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
     places = []
     most = totals.argmax(axis=1) if totals.size else np.zeros(0, int)
     for number, work in enumerate(found.works):
-        chosen = np.flatnonzero((most == number) & (totals.max(axis=1, initial=0) > 0))
+        own = totals[:, number]
+        chosen = np.flatnonzero((own >= LONG_NS) | ((most == number) & (own > 0)))
         rows, sampled = calls[chosen], totals[chosen, number]
         if len(rows) and sampled[0] > _MOST_OF_FIRST * sampled[1:].max(initial=0):
             rows, sampled = rows[1:], sampled[1:]
@@ -222,7 +225,7 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
         line = Line(work.site, work.source, "", work.stack)
         total = int(sampled.sum())
         places.append(
-            _Place(line, line, (work.stack,) * 2, rows, idle_ns=total, host_ns=total, work=work)
+            _Place(line, line, (work.stack,) * 2, rows, idle_ns=total, host_ns=sampled, work=work)
         )
     return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
 
@@ -293,10 +296,10 @@ def _finding(
     place: _Place,
     device: int,
 ) -> Finding:
-    removed = np.zeros(len(gaps.length), bool)
-    removed[place.calls] = True
-    host_ns = place.host_ns
-    change = ScheduleChange(without_gap=removed, at_most_ns=host_ns)
+    shorter = np.zeros(len(gaps.length), np.int64)
+    shorter[place.calls] = place.host_ns
+    host_ns = int(place.host_ns.sum())
+    change = ScheduleChange(shorter_gap=shorter, at_most_ns=host_ns)
     steady = steady_of(recording, device)
     times = plain(recording.tables["api_calls"]["time"])[place.calls]
     idle = format_duration(place.idle_ns)

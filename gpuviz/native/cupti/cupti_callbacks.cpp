@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <span>
 
 #include "cupti/cupti_parameters.hpp"
@@ -103,8 +102,6 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     if (call.is_about_waits() && has_succeeded(data)) {
         note_wait(call, data, began_ns, ended_ns);
     }
-    const bool is_launch =
-        call.kind == CuptiCall::Kind::launch || call.kind == CuptiCall::Kind::launch_ex;
     record::ActivityLog& log = session_.log();
     if (call.is_about_graphs()) {
         try {
@@ -137,18 +134,27 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         .stream = call.may_be_between_devices() ? used.id : 0,
     };
     note_host_memory(call, data, began_ns, row.stack);
-    launches_.fetch_add(is_launch, std::memory_order_relaxed);
     if (data.context != nullptr) {
         note_recorded_call(call, data, used.id, began_ns, row.stack, touches);
     }
-    raise(last_call_, row.correlation);
-    if (call.is_work()) {
-        raise(last_work_, row.correlation);
-    }
-    recorded_calls_.fetch_add(1, std::memory_order_relaxed);
     row.own_cost = std::uint32_t(std::min<std::int64_t>(record::now_ns() - ended_ns, kMostOwnCost));
-    own_ns_.fetch_add(row.own_cost, std::memory_order_relaxed);
-    log.api_calls.append(row);
+    log.api_calls.append(row, [&] { count(call, row); });
+}
+
+// With the log's lock, so that no other thread counts meanwhile.
+void CuptiTracer::count(const CuptiCall& call, const record::ApiCallRow& row) noexcept {
+    const auto store = [](auto& counter, auto value) {
+        counter.store(value, std::memory_order_relaxed);
+    };
+    if (call.kind == CuptiCall::Kind::launch || call.kind == CuptiCall::Kind::launch_ex) {
+        store(launches_, launches() + 1);
+    }
+    store(recorded_calls_, calls() + 1);
+    store(own_ns_, own_ns() + row.own_cost);
+    store(last_call_, std::max(last_call_.load(std::memory_order_relaxed), row.correlation));
+    if (call.is_work()) {
+        store(last_work_, std::max(last_work_.load(std::memory_order_relaxed), row.correlation));
+    }
 }
 
 void CuptiTracer::note_recorded_call(const CuptiCall& call, const CUpti_CallbackData& data,
@@ -251,11 +257,9 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
     const void* const parameters = data.functionParams;
     bool is_known = true;
     if (call.kind == CuptiCall::Kind::launch) {
-        // cuLaunchCooperativeKernel has the same members up to kernelParams, and no `extra`.
         const auto& launch = *static_cast<const cuLaunchKernel_params*>(parameters);
-        const bool has_extra = std::strncmp(call.name, "cuLaunchKernel", 14) == 0;
         is_known = arguments_.find(launch.f, data.symbolName, launch.kernelParams,
-                                   has_extra ? launch.extra : nullptr, blocks, touch, found);
+                                   call.has_extra ? launch.extra : nullptr, blocks, touch, found);
     } else if (call.kind == CuptiCall::Kind::launch_ex) {
         const auto& launch = *static_cast<const cuLaunchKernelEx_params*>(parameters);
         is_known = arguments_.find(launch.f, data.symbolName, launch.kernelParams, launch.extra,

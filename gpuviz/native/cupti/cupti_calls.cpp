@@ -199,6 +199,8 @@ CuptiCall call_named(const char* name) {
         kLayouts.begin(), kLayouts.end(), [&](const Layout& known) { return known.name == base; });
     if (layout != kLayouts.end()) {
         call.kind = layout->kind;
+        // cuLaunchCooperativeKernel has the members of cuLaunchKernel, but for `extra`.
+        call.has_extra = base == "cuLaunchKernel";
         call.stream = layout->stream;
         call.destination = layout->destination;
         call.source = layout->source;

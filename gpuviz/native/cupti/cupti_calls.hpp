@@ -46,6 +46,7 @@ struct CuptiCall {
     std::int16_t event = -1;
     std::int16_t flags = -1;   // of a record
     std::uint8_t element = 1;  // bytes
+    bool has_extra = false;    // of a launch: its parameters may be packed instead
 
     [[nodiscard]] bool names_the_host() const noexcept {
         const std::string_view text(name);

@@ -27,32 +27,33 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
         ++unreadable_;
         return false;
     }
-    for (std::size_t index = 0; index < layout->size(); ++index) {
-        const Parameter& parameter = (*layout)[index];
-        find_in(parameter, values.at(index, parameter.place), blocks, touch, found);
+    for (const Parameter& parameter : *layout) {
+        const std::byte* const value = values.at(parameter.index, parameter.place);
+        if (parameter.element != 0) {
+            find_in_array(parameter, value, blocks, touch, found);
+            continue;
+        }
+        record::AccessMode mode = parameter.mode.first;
+        device::for_each_word(parameter.place, value, [&](std::uint64_t word) {
+            if (blocks.may_be_block(word)) {
+                found.push_back({touch.time_ns, word, touch.correlation, mode});
+                mode = parameter.mode.later;
+            }
+        });
     }
     return true;
 }
 
-void CuptiLaunchArguments::find_in(const Parameter& parameter, const std::byte* value,
-                                   const BlockTouches& blocks, const BlockTouches::Touch& touch,
-                                   std::vector<BlockTouches::Touch>& found) {
-    const auto add = [&](std::uint64_t address, record::AccessMode mode, std::uint64_t bytes) {
-        if (blocks.may_be_block(address)) {
-            found.push_back(touch);
-            found.back().address = address;
-            found.back().mode = mode;
-            found.back().bytes = bytes;
-        }
-    };
-    if (parameter.element != 0) {
-        const ArraySpan span = span_of_array(value, parameter.place.size, parameter.element);
-        return add(span.start, parameter.mode.first, span.bytes);
+void CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::byte* value,
+                                         const BlockTouches& blocks, BlockTouches::Touch touch,
+                                         std::vector<BlockTouches::Touch>& found) {
+    const ArraySpan span = span_of_array(value, parameter.place.size, parameter.element);
+    if (blocks.may_be_block(span.start)) {
+        touch.address = span.start;
+        touch.mode = parameter.mode.first;
+        touch.bytes = span.bytes;
+        found.push_back(touch);
     }
-    const std::size_t before = found.size();
-    device::for_each_word(parameter.place, value, [&](std::uint64_t word) {
-        add(word, found.size() == before ? parameter.mode.first : parameter.mode.later, 0);
-    });
 }
 
 void CuptiLaunchArguments::forget_functions() noexcept {
@@ -106,9 +107,11 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
     const std::vector<std::uint32_t> elements =
         array_elements(reinterpret_cast<std::uint64_t>(function), name, sizes);
     std::vector<Parameter> parameters;
-    parameters.reserve(places->size());
     for (std::size_t index = 0; index < places->size(); ++index) {
-        parameters.push_back({(*places)[index], modes[index], elements[index]});
+        const device::ParameterPlace& place = (*places)[index];
+        if (elements[index] != 0 || device::has_words(place)) {
+            parameters.push_back({index, place, modes[index], elements[index]});
+        }
     }
     return std::make_shared<const std::vector<Parameter>>(std::move(parameters));
 }

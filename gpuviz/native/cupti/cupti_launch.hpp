@@ -40,15 +40,16 @@ class CuptiLaunchArguments {
     [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_.load(); }
 
   private:
+    // A parameter with room for an address.
     struct Parameter {
+        std::size_t index;
         device::ParameterPlace place;
         ParameterMode mode;
         std::uint32_t element;  // see array_elements()
     };
-    static void find_in(const Parameter& parameter, const std::byte* value,
-                        const record::BlockTouches& blocks,
-                        const record::BlockTouches::Touch& touch,
-                        std::vector<record::BlockTouches::Touch>& found);
+    static void find_in_array(const Parameter& parameter, const std::byte* value,
+                              const record::BlockTouches& blocks, record::BlockTouches::Touch touch,
+                              std::vector<record::BlockTouches::Touch>& found);
     using Parameters = std::shared_ptr<const std::vector<Parameter>>;
 
     struct Memo {  // one of the calling thread's last functions, which are launched again

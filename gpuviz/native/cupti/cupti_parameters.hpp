@@ -2,22 +2,13 @@
 
 #include <cupti.h>
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "cupti/cupti_calls.hpp"
 
 // What CUPTI tells about a call.
 namespace gpuviz::cupti {
-
-// Raises the highest id that was seen.
-inline void raise(std::atomic<std::uint32_t>& highest, std::uint32_t id) noexcept {
-    std::uint32_t seen = highest.load(std::memory_order_relaxed);
-    while (seen < id && !highest.compare_exchange_weak(seen, id, std::memory_order_relaxed)) {
-    }
-}
 
 // A parameter of a call, at an offset of CuptiCall in CUPTI's structure.
 template <typename Value>

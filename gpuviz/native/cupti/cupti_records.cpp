@@ -89,6 +89,13 @@ std::string_view copy_name(CopyKind kind) {
     }
 }
 
+// Raises the highest id that was seen.
+inline void raise(std::atomic<std::uint32_t>& highest, std::uint32_t id) noexcept {
+    std::uint32_t seen = highest.load(std::memory_order_relaxed);
+    while (seen < id && !highest.compare_exchange_weak(seen, id, std::memory_order_relaxed)) {
+    }
+}
+
 template <typename Record>
 const Record& as(const CUpti_Activity& record) {
     return reinterpret_cast<const Record&>(record);

@@ -35,7 +35,7 @@ class CuptiStreams {
     Used used(CUcontext context, std::uint32_t context_id, CUstream stream, bool is_per_thread,
               const DeviceOf& device_of) {
         const Use use{number_, version_.load(), context_id, {context, stream, is_per_thread}};
-        thread_local std::pair<Use, Used> last;
+        thread_local constinit std::pair<Use, Used> last{};
         if (last.first == use) {
             return last.second;
         }

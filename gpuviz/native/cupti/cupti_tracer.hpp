@@ -79,6 +79,7 @@ class CuptiTracer {
                                   const void* data);
     void on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) noexcept;
     void on_resource(CUpti_CallbackId id, const CUpti_ResourceData& data) noexcept;
+    void count(const CuptiCall& call, const record::ApiCallRow& row) noexcept;
     // What a call that gets a row in `api_calls` means for memory, captures and graphs.
     void note_recorded_call(const CuptiCall& call, const CUpti_CallbackData& data,
                             std::uint32_t stream, std::int64_t began_ns, std::uint32_t stack,
@@ -151,13 +152,14 @@ class CuptiTracer {
     std::vector<std::atomic<std::uint32_t>> call_names_;  // ids of strings; 0: unknown so far
     std::vector<CUpti_ActivityKind> kinds_;               // enabled kinds
     CUpti_SubscriberHandle subscriber_ = nullptr;
+    std::atomic<std::int64_t> attach_ns_{0};
+    std::atomic<int> inside_{0};  // running callbacks
+    // Of the rows of `api_calls`; see count().
     std::atomic<std::uint64_t> launches_{0};
     std::atomic<std::uint64_t> recorded_calls_{0};
     std::atomic<std::int64_t> own_ns_{0};
-    std::atomic<std::int64_t> attach_ns_{0};
     std::atomic<std::uint32_t> last_call_{0};  // the highest correlation id
     std::atomic<std::uint32_t> last_work_{0};  // of calls that enqueue work
-    std::atomic<int> inside_{0};               // running callbacks
 
     std::mutex devices_mutex_;
     std::unordered_map<CUcontext, int> devices_;

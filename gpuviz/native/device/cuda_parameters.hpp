@@ -55,10 +55,16 @@ class ParameterValues {
     const std::byte* packed_ = nullptr;
 };
 
+[[nodiscard]] inline std::size_t first_word(const ParameterPlace& place) noexcept {
+    return (8 - place.offset % 8) % 8;
+}
+[[nodiscard]] inline bool has_words(const ParameterPlace& place) noexcept {
+    return first_word(place) + 8 <= place.size;
+}
 // Calls `visit` with each aligned word of a parameter, so also with pointers inside structures.
 template <typename Visit>
 void for_each_word(const ParameterPlace& place, const std::byte* value, Visit&& visit) {
-    for (std::size_t at = (8 - place.offset % 8) % 8; at + 8 <= place.size; at += 8) {
+    for (std::size_t at = first_word(place); at + 8 <= place.size; at += 8) {
         std::uint64_t word = 0;
         __builtin_memcpy(&word, value + at, sizeof word);
         visit(word);

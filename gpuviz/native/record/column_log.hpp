@@ -17,9 +17,11 @@ class ColumnLog {
   public:
     static constexpr std::size_t rows_per_chunk = std::size_t{1} << 16;
 
-    // If out of memory, the row is counted as dropped.
-    void append(const Row& row) noexcept {
+    // If out of memory, the row is counted as dropped. Calls `also` with the lock of the table.
+    template <typename Also>
+    void append(const Row& row, const Also& also) noexcept {
         const std::lock_guard lock(mutex_);
+        also();
         try {
             if (open_.rows() == open_.capacity()) {
                 Columns<Row> next(rows_per_chunk);
@@ -34,6 +36,9 @@ class ColumnLog {
         }
         open_.append(row);
         ++rows_;
+    }
+    void append(const Row& row) noexcept {
+        append(row, [] {});
     }
 
     // Full chunks, oldest first; with `flush` also the incomplete one.

@@ -39,21 +39,17 @@ std::int64_t period_after(std::int64_t length_ns) noexcept {
 
 }  // namespace
 
-struct HostSampler::OfThread {
-    std::uint64_t owner = 0;
+// Keeps what a thread tells, and says when the thread has ended.
+struct HostSampler::Ending {
     std::shared_ptr<Thread> thread;
 
-    ~OfThread() {
+    ~Ending() {
+        of_calling_thread() = {};
         if (thread) {
             thread->has_ended = true;
         }
     }
 };
-
-HostSampler::OfThread& HostSampler::of_calling_thread() noexcept {
-    thread_local OfThread mine;
-    return mine;
-}
 
 HostSampler::HostSampler(StackWalker& walker, StackTable& stacks, std::size_t max_stacks,
                          ActivityLog& log)
@@ -79,7 +75,7 @@ void HostSampler::stop() noexcept {
 }
 
 void HostSampler::entered(std::int64_t time_ns) noexcept {
-    OfThread& mine = of_calling_thread();
+    const OfThread& mine = of_calling_thread();
     if (mine.owner != number_) {
         return;
     }
@@ -94,8 +90,8 @@ void HostSampler::entered(std::int64_t time_ns) noexcept {
 }
 
 void HostSampler::exited(std::int64_t time_ns, bool is_work) noexcept {
-    OfThread& mine = of_calling_thread();
-    Thread* thread = mine.owner == number_ ? mine.thread.get() : nullptr;
+    const OfThread& mine = of_calling_thread();
+    Thread* thread = mine.owner == number_ ? mine.thread : nullptr;
     if (thread == nullptr && is_work) {
         thread = add_calling_thread();
     }
@@ -114,7 +110,7 @@ HostSampler::Thread* HostSampler::add_calling_thread() noexcept {
     try {
         auto thread = std::make_shared<Thread>();
         thread->id = current_thread_id();
-        OfThread& mine = of_calling_thread();
+        thread_local Ending mine;
         if (mine.thread) {
             mine.thread->has_ended = true;  // for the sampler before
         }
@@ -125,7 +121,7 @@ HostSampler::Thread* HostSampler::add_calling_thread() noexcept {
             number = number_;
         }
         mine.thread = std::move(thread);
-        mine.owner = number;
+        of_calling_thread() = {number, mine.thread.get()};
         wake_.notify_one();
         return mine.thread.get();
     } catch (const std::bad_alloc&) {

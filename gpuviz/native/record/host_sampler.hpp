@@ -64,8 +64,16 @@ class HostSampler {
         std::int64_t gap_ns = 0;  // when the gap of the run began; 0: no run
         HostSampleRow run{};      // times on the clock of clock.hpp
     };
-    struct OfThread;
-    static OfThread& of_calling_thread() noexcept;
+    // Of the calling thread, which `number_` must agree with; plain, so that access is quick.
+    struct OfThread {
+        std::uint64_t owner;
+        Thread* thread;
+    };
+    static OfThread& of_calling_thread() noexcept {
+        thread_local constinit OfThread mine{};
+        return mine;
+    }
+    struct Ending;
 
     void sample_until_stopped();
     // Samples all threads; returns when to sample again.

@@ -53,9 +53,10 @@ std::uint32_t StackMemo::find_with_modules(const FrameLayout& layout, const Stac
 // will, so unlike a walk along the chain, the reads do not wait for each other.
 bool StackMemo::is_current(const FrameLayout& layout, const Stack& stack) noexcept {
     for (const Frame* frame = stack.frames.data(); frame->address != 0; ++frame) {
-        const bool same = (instruction_of(layout, frame->address) == frame->instruction) &
-                          (previous_of(layout, frame->address) == frame[1].address);
-        if (!same) {
+        const std::uint64_t difference =
+            (instruction_of(layout, frame->address) ^ frame->instruction) |
+            (previous_of(layout, frame->address) ^ frame[1].address);
+        if (difference != 0) {
             return false;
         }
     }

@@ -297,6 +297,35 @@ def test_a_data_loader_is_blamed_with_the_line_of_its_loop(state):
     assert [line.source for line in finding.lines] == ["for x, y in loader:"]
 
 
+def test_each_line_that_takes_long_in_a_gap_has_its_own_time():
+    recording = with_samples(timed(computes_between_chunks))
+    rows = recording.tables["host_samples"].to_pylist()
+    other = {"id": 2000, "frames": [1000], "user_frame": 1000, "module": "", "phase": ""}
+    other |= {"forward_frame": 0, "differentiable": 0}
+    split = [
+        part
+        for row in rows
+        for part in (
+            row | {"end": row["time"] + 600_000},
+            row | {"time": row["time"] + 600_000, "state": "waiting", "stack": 2000},
+        )
+    ]
+    tables = dict(recording.tables)
+    stacks = pa.Table.from_pylist([other], schemas()["stacks"])
+    tables["stacks"] = pa.concat_tables([tables["stacks"], stacks]).unify_dictionaries()
+    tables["host_samples"] = pa.Table.from_pylist(split, schemas()["host_samples"])
+    both = findings(Recording(tables, recording.manifest))
+    titles = [each.title for each in both if each.rule == "R43"]
+    saved = sum(each.further_ns for each in both if each.rule == "R43")
+
+    assert [title.partition(" for ")[2].partition(",")[0] for title in titles] == [
+        "11.4 ms",
+        "7.60 ms",
+    ]
+    # Together they save no more than the gaps.
+    assert saved <= 19e6
+
+
 def test_gaps_that_were_not_sampled_blame_no_line():
     recording = with_samples(timed(computes_between_chunks), of_every=2)
     (finding,) = [each for each in findings(recording) if each.rule == "R43"]

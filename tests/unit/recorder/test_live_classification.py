@@ -239,6 +239,7 @@ def test_what_the_host_did_meanwhile_is_what_the_whole_recording_has(steps, data
 
     expected = host_work_rows(recording).to_pylist()
     assert by_work(page.rows["host_work"]) == by_work(expected)
+    assert page.rows["sampled_work"] == recording.derived["sampled_work"].to_pylist()
 
 
 def by_work(rows):

@@ -84,6 +84,20 @@ def test_the_thread_that_has_the_gil_is_named():
     assert row["text"].startswith("waiting for the GIL that thread loader holds in ")
 
 
+def test_each_sample_has_a_text_also_while_the_gpu_works():
+    timeline = program()
+    add_sample(timeline, 11_500, 14_000)
+    add_sample(timeline, 20_000, 60_000, "waiting")
+    add_sample(timeline, 60_000, 90_000, "collection", line=8)
+    texts = timeline.recording().derived["sampled_work"]["text"].to_pylist()
+
+    assert texts == [
+        "`line 7` (wrap of wrap)",
+        "waiting in `line 7` (wrap of wrap)",
+        "garbage collection in `line 8` (wrap of wrap)",
+    ]
+
+
 def test_idle_time_belongs_to_the_line_that_ran_and_the_rest_to_the_one_that_launched():
     timeline = program()
     add_sample(timeline, 120_000, 180_000)

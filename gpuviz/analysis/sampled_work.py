@@ -1,0 +1,160 @@
+"""What a thread did when it was sampled, in words: its line, the library that it called, a wait."""
+
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.analysis.preparation import PREPARATIONS
+from gpuviz.data.call_stacks import NO_STACK, CallStacks
+from gpuviz.data.codes import HOST_STATES
+from gpuviz.data.columns import codes, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.data.call_stacks import Frame
+
+# The tables that say what a thread did when it was sampled.
+TABLES = ("host_samples", "stacks", "frames", "threads")
+_OWN_THREADS = "gpuviz-"
+_LOADER = "/torch/utils/data/dataloader.py"
+_PACKAGES = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something that the host does at one line.
+
+    Attributes:
+        kind: A word of `gpuviz.data.codes.HOST_STATES` or of
+            `gpuviz.analysis.preparation.PREPARATIONS`.
+        site: ``function (file:line)`` of the user's innermost line; empty if unknown.
+        source: Its text; empty if unknown.
+        function: The function that the line calls, if it belongs to a library.
+        library: The library's name.
+        holder: The name of the thread that has the GIL.
+        loads: Whether it gets a batch from torch's data loader; the line is that of the loop then.
+        stack: One of its call stacks; 0 if unknown.
+    """
+
+    kind: str
+    site: str = ""
+    source: str = ""
+    function: str = ""
+    library: str = ""
+    holder: str = ""
+    loads: bool = False
+    stack: int = field(default=0, compare=False)
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether the thread waits."""
+        return self.kind in ("waiting", "gil")
+
+    @property
+    def is_of_gpuviz(self) -> bool:
+        """Whether it waits for one of gpuviz's own threads, which the program has only here."""
+        return self.holder.startswith(_OWN_THREADS)
+
+    @property
+    def text(self) -> str:
+        """The work in a few words."""
+        line = f"`{self.source.strip()}`" if self.source.strip() else self.site
+        called = f" ({self.function} of {self.library})" if self.library else ""
+        at = f" in {line}{called}" if line else ""
+        if self.loads:
+            return f"getting a batch of the data loader{at}"
+        if self.kind == "gil":
+            holder = f" that thread {self.holder} holds" if self.holder else ""
+            return f"waiting for the GIL{holder}{at}"
+        if self.kind == "collection":
+            return f"garbage collection{at}"
+        if self.kind == "waiting":
+            return f"waiting{at}"
+        if self.kind in PREPARATIONS:
+            return "first use of a library" if self.kind == PREPARATIONS[-1] else self.kind
+        return f"{line}{called}" if line else "unknown code"
+
+
+def works_of(
+    tables: "Mapping[str, pa.Table]", call_stacks: CallStacks, rows: "NDArray[Any]"
+) -> list[Work]:
+    """Return the work of some rows of ``host_samples``, one object for equal ones.
+
+    Args:
+        tables: The tables of a recording.
+        call_stacks: Its call stacks.
+        rows: The numbers of the rows.
+    """
+    table = tables["host_samples"]
+    states = codes(table["state"], HOST_STATES)[rows]
+    stacks, holders = (plain(table[name])[rows] for name in ("stack", "holder"))
+    names = {row["id"]: row["name"] or str(row["id"]) for row in tables["threads"].to_pylist()}
+    keys = list(zip(states.tolist(), stacks.tolist(), holders.tolist(), strict=True))
+    known = {
+        (state, stack, holder): _work(
+            call_stacks, HOST_STATES[state], stack, names.get(holder, "") if holder else ""
+        )
+        for state, stack, holder in dict.fromkeys(keys)
+    }
+    return [known[key] for key in keys]
+
+
+def sampled_work(tables: "Mapping[str, pa.Table]") -> list[str]:
+    """Return the text of each row of ``host_samples``."""
+    rows = np.arange(tables["host_samples"].num_rows)
+    if not len(rows):
+        return []
+    return [work.text for work in works_of(tables, CallStacks(tables), rows)]
+
+
+def _work(call_stacks: CallStacks, kind: str, stack: int, holder: str) -> Work:
+    site, source = call_stacks.call_site(stack)
+    frames = call_stacks.frames(stack)
+    loop = _loop_of_loader(frames)
+    function, library = _called(frames)
+    if loop is not None:
+        site, source, function, library = loop.site, loop.source, "", ""
+    return Work(
+        kind=kind,
+        site="" if site == NO_STACK else site,
+        source=source,
+        function=function,
+        library=library,
+        holder=holder,
+        loads=loop is not None,
+        stack=stack,
+    )
+
+
+def _loop_of_loader(frames: "list[Frame]") -> "Frame | None":
+    """Return the program's line that asks torch's data loader for a batch; None if none does."""
+    of_loader = [at for at, frame in enumerate(frames) if frame.filename.endswith(_LOADER)]
+    if not of_loader:
+        return None
+    return next((frame for frame in frames[of_loader[-1] :] if not frame.is_installed), None)
+
+
+def _called(frames: "list[Frame]") -> tuple[str, str]:
+    """Return the library function that the user's innermost line calls, and its library."""
+    own = [place for place, frame in enumerate(frames) if not frame.is_installed]
+    if not own or own[0] == 0:
+        return "", ""
+    called = frames[own[0] - 1]
+    if not called.filename:
+        return "", ""
+    return called.name, _library(called.filename)
+
+
+def _library(filename: str) -> str:
+    """Return the name of the package of an installed file, or of Python's module."""
+    parts = PurePath(filename).with_suffix("").parts
+    for place in range(len(parts) - 2, -1, -1):
+        if parts[place] in _PACKAGES or parts[place].startswith("python3"):
+            return parts[place + 1]
+    return parts[-1]

@@ -1,0 +1,70 @@
+"""Blocks of launches by their arguments, against a driver and a CUPTI without a GPU."""
+
+import json
+import sys
+from pathlib import Path
+
+import nvidia
+import pytest
+
+from tests.native.compilation import COMPILER, run
+
+SOURCES = Path(__file__).parents[2] / "native"
+
+# Blocks are found from the first page of addresses on that the program has allocated.
+PROGRAM = """
+import ctypes, json, struct, sys
+from gpuviz import _core, _testing
+
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+launch = ctypes.CDLL(sys.argv[2]).fake_launch_with
+session = _core.Session(launch_blocks=True, stack_depth=0)
+session.start()
+for address in (0x100000000, 0x200000000):
+    _testing.push_event(
+        session.sink(0), time_ns=1, address=address, size=4096, requested_size=4096
+    )
+tracer = _core.CuptiTracer(sys.argv[2], session, stacks=False)
+tracer.start()
+for int_, pointer, one, two in json.loads(sys.argv[3]):
+    values = [struct.pack(form, *each) for form, each in (
+        ("i", [int_]), ("Q", [pointer]), ("i", [7]), ("QQ", [one, two]))]
+    buffers = [ctypes.create_string_buffer(value, len(value)) for value in values]
+    launch(0, (ctypes.c_void_p * 4)(*map(ctypes.addressof, buffers)))
+tracer.stop()
+session.stop()
+rows = session.take_tables(flush=True)["launch_blocks"]
+found = [
+    [int(row) for row in each]
+    for part in rows
+    for each in zip(part["correlation"], part["address"], strict=True)
+]
+print(json.dumps([found, tracer.launches, tracer.unreadable_launches]))
+"""
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    """Return the paths of a driver and a CUPTI without a GPU."""
+    headers = max(each.parent for root in nvidia.__path__ for each in Path(root).rglob("cupti.h"))
+    folder = tmp_path_factory.mktemp("cuda")
+    paths = [folder / "libcuda.so.1", folder / "libcupti.so.13"]
+    for path, source in zip(paths, ("fake_cuda.cpp", "fake_cupti.cpp"), strict=True):
+        command = [COMPILER, "-std=c++20", "-shared", "-fPIC", f"-I{headers}", SOURCES / source]
+        run([*command, f"-Wl,-soname,{path.name}", "-o", path])
+    return paths
+
+
+def test_launches_have_the_blocks_that_their_arguments_point_into(libraries):
+    first, second = 0x100000000, 0x200000000
+    launches = [
+        (first % 2**31, 0, 0, 0),  # only a small number
+        (0, first + 8, 0, 0),
+        (0, second, first, second + 4095),
+        (0, second + 4096, first - 1, 2**63),  # beside the blocks, and no address
+    ]
+    out = run([sys.executable, "-c", PROGRAM, *libraries, json.dumps(launches)])
+    blocks, seen, unreadable = json.loads(out)
+
+    assert sorted(blocks) == [[2, first + 8], [3, first], [3, second], [3, second + 4095]]
+    assert (seen, unreadable) == (4, 0)
