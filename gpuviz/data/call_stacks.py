@@ -75,6 +75,10 @@ class CallStacks:
         """Return the frames of a stack in torch's form; the result must not be modified."""
         return [self._torch_frames[number] for number in self._stacks.get(stack, []) if number]
 
+    def user_frames(self, stack: int) -> tuple[Frame, ...]:
+        """Return the frames of a stack outside installed packages, innermost first."""
+        return tuple(each for each in self.frames(stack) if not each.is_installed)
+
     def user_frame(self, stack: int) -> Frame | None:
         """Return the innermost frame outside installed packages, else the innermost of all."""
         return self._frames.get(self.user_frame_number(stack))

@@ -8,6 +8,7 @@ from gpuviz.data.tables import DICTIONARIES
 # CU_STREAM_PER_THREAD, which denotes a different stream in each thread.
 PER_THREAD = 2
 _TAG_BITS = 0x7
+DEFAULT_STREAM = "default stream"
 # Of a stream that the driver made for itself, such as that of a graph's branch.
 NO_HANDLE = 2**64 - 1
 
@@ -31,7 +32,7 @@ def stream_kind(handle: int) -> str:
 def stream_name(handle: int) -> str:
     """Return a name for the stream with this handle."""
     if handle in {0, 1}:
-        return "default stream"
+        return DEFAULT_STREAM
     if handle & _TAG_BITS == PER_THREAD:
         return f"per-thread default stream of thread {handle >> 8}"
     return f"stream {handle:#x}"

@@ -1,5 +1,7 @@
 """The hazards of a recording with names, lines and the fix."""
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.calls import HALVES
@@ -12,7 +14,7 @@ from gpuviz.hazards.hazard import HOST, EventInLines, Hazard, HazardOperation, s
 from gpuviz.hazards.misplaced_events import event_name, event_uses
 from gpuviz.hazards.pinned import EVENTS_OF
 from gpuviz.hazards.stream_origins import StreamOrigin, stream_origins
-from gpuviz.hazards.workspaces import workspace
+from gpuviz.hazards.workspaces import calling_routine, workspace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +42,13 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
     streams = {row["id"]: row for row in recording.tables["streams"].to_pylist()}
     gpus = _gpus(recording)
     origins = stream_origins(recording)
-    for number, stream in streams.items():
+    handles = Counter[tuple[int, str]]()
+    for number, stream in sorted(streams.items(), key=lambda each: each[1]["created"]):
+        handle = stream["device"], stream["name"]
+        handles[handle] += 1
+        if handles[handle] > 1 and stream["name"] and not stream["named"]:
+            # Of a stream that was destroyed.
+            stream["name"] += f" #{handles[handle]}"
         stream["gpu"] = gpus.get(stream["device"], "")
         stream["origin"] = _NO_ORIGIN if stream["named"] else origins.get(number, _NO_ORIGIN)
     return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
@@ -69,11 +77,20 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
     old = row["block"] if is_own else row["other_block"]
     stack = recording.call_stacks.call_site
     freed = "" if row["free"] < 0 else stack(events["stack"][row["free"]].as_py())[0]
+    first, second = _told_apart(recording, first, second)
+    called = [each.site for each in recording.call_stacks.user_frames(first.stack)]
+    is_freed_by_return = freed in called[1:]
     allocating = 0 if is_pinned else events["stream"][old].as_py()
     facts = ("kind", "tier", "device", "memory", "block", "other_block", "bytes", "count")
     event = _misplaced(recording, row, streams)
-    change = _fix(row, (first, second), _where(streams, allocating, row["device"]), freed)
-    shared = workspace(recording, -1 if is_pinned else old, events["stack"][old].as_py())
+    ended = freed
+    if is_freed_by_return:
+        returning = recording.call_stacks.user_frames(first.stack)[called.index(freed) - 1].name
+        ended = f"{freed} when {returning} returns"
+    allocated = events["stack"][old].as_py()
+    routine = calling_routine(recording.call_stacks, allocated)
+    change = _fix(row, (first, second), _where(streams, allocating, row["device"]), ended, routine)
+    shared = workspace(recording, -1 if is_pinned else old, allocated)
     if shared is not None and row["kind"] in ("RAW", "WAR", "WAW"):
         change = shared.fix
     elif event is not None:
@@ -83,12 +100,29 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
         showed=bool(row["showed"]),
         first=first,
         second=second,
-        allocated=stack(events["stack"][old].as_py())[0],
+        allocated=stack(allocated)[0],
         freed=freed,
         fix=change,
         misplaced=event,
+        is_freed_by_return=is_freed_by_return,
         workspace="" if shared is None else shared.name,
     )
+
+
+def _told_apart(
+    recording: "RecordingData", first: HazardOperation, second: HazardOperation
+) -> tuple[HazardOperation, HazardOperation]:
+    """Return operations of one line with the lines that called its function, where these differ."""
+    if first.site != second.site:
+        return first, second
+    frames = (recording.call_stacks.user_frames(each.stack) for each in (first, second))
+    for one, other in zip(*frames, strict=False):
+        if one != other:
+            return (
+                replace(first, site=one.site, source=one.source),
+                replace(second, site=other.site, source=other.source),
+            )
+    return first, second
 
 
 def _misplaced(
@@ -112,6 +146,7 @@ def _fix(
     operations: tuple[HazardOperation, HazardOperation],
     allocating: str,
     freed: str,
+    routine: str,
 ) -> str:
     """Return what to change, for a row of the table ``hazards``."""
     first, second = operations
@@ -122,7 +157,7 @@ def _fix(
     is_of_graph = row["second_operation"] == "launch_graph"
     return fix(
         row["kind"], first, second, allocating, freed,
-        device=row["device"], is_of_graph=is_of_graph,
+        device=row["device"], is_of_graph=is_of_graph, routine=routine,
     )  # fmt: skip
 
 

@@ -3,7 +3,12 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpuviz.hazards.hazard import EventInLines, HazardOperation, Kind
+
+# Streams that a sentence names.
+_MOST_LISTED = 4
 
 
 def fix(  # noqa: PLR0913 - what the sentence names
@@ -15,6 +20,7 @@ def fix(  # noqa: PLR0913 - what the sentence names
     *,
     device: int,
     is_of_graph: bool = False,
+    routine: str = "",
 ) -> str:
     """Return what to change.
 
@@ -27,19 +33,23 @@ def fix(  # noqa: PLR0913 - what the sentence names
         freed: Where that block was freed; empty if it was not.
         device: The device of the block.
         is_of_graph: Whether the second operation is the launch of a graph.
+        routine: The function of a library that allocated the block for the time of a call; else
+            empty.
     """
     if is_of_graph and kind in ("reuse", "use_after_free"):
+        pool = "a pool of its own: with gpuviz.use_mem_pool(gpuviz.MemPool())."
+        if routine:
+            return (
+                f"The graph uses this memory at each launch, but it is a workspace that {routine} "
+                f"freed when it returned. Allocate what the capture needs from {pool}"
+            )
         return (
             f"The graph uses this memory at each launch, so keep the array that was freed"
             f"{_at(freed)} as long as the graph is launched. Or allocate what the capture needs "
-            f"from a pool of its own: with gpuviz.use_mem_pool(gpuviz.MemPool())."
+            f"from {pool}"
         )
     if kind not in ("reuse", "use_after_free"):
-        return (
-            f"Record an event on {first.where} after {first.site}, and let {second.where} wait for "
-            f"it before {_next(first, second)}: second_stream.wait_event(first_stream.record())."
-            f"{_on_current_device(first, second.device)}"
-        )
+        return fix_of_waits([(first, second)])
     if first.where == allocating:
         return (
             f"Keep the array until {first.where} has done its work: synchronize the stream before "
@@ -55,6 +65,29 @@ def fix(  # noqa: PLR0913 - what the sentence names
         f"allocating_stream.wait_event(using_stream.record())."
         f"{_on_current_device(first, device)} Or {record_stream}keep the array until "
         f"{first.where} has done its work."
+    )
+
+
+def fix_of_waits(waits: "Sequence[tuple[HazardOperation, HazardOperation]]") -> str:
+    """Return the waits that are missing between two lines of a program.
+
+    Args:
+        waits: What each should wait for: the last operation before it, and the first after it.
+    """
+    first, second = waits[0]
+    firsts, seconds = (list(dict.fromkeys(each[side].where for each in waits)) for side in range(2))
+    if len(waits) > 1 and first.site == second.site:
+        return (
+            f"Let each iteration of {first.site} wait for the one before, which may be on another "
+            "stream: record an event after it, and let the stream of the next iteration wait for "
+            "that event."
+        )
+    each_of = "each of " if len(firsts) > 1 else ""
+    return (
+        f"Record an event on {each_of}{_listed(firsts)} after {first.site}, and let "
+        f"{_listed(seconds)} wait for {'all of them' if each_of else 'it'} before "
+        f"{_next(first, second)}: second_stream.wait_event(first_stream.record())."
+        f"{_on_current_device(first, second.device)}"
     )
 
 
@@ -98,6 +131,11 @@ def fix_of_event(event: "EventInLines", first: "HazardOperation", second: "Hazar
     awaited = f"{second.where} waits for in {event.wait}"
     awaited = f"Event {event.name}, which {awaited}," if event.name else f"The event that {awaited}"
     recorded = "" if event.record == event.wait else f" in {event.record}"
+    if event.mistake == "again":
+        return (
+            f"{awaited} was recorded on {first.where} after {first.site}, and then again on "
+            f"{event.recorded_on}{recorded}: use another event each time, and wait for each."
+        )
     how = f"too early{recorded}"
     if event.mistake == "elsewhere":
         how = f"on {event.recorded_on}{recorded}, whose work it does not need to wait for"
@@ -123,6 +161,12 @@ def _on_current_device(first: "HazardOperation", waiting: int) -> str:
     if first.device == waiting:
         return ""
     return f" Record the event while {first.gpu} is the current device."
+
+
+def _listed(streams: "Sequence[str]") -> str:
+    if len(streams) <= _MOST_LISTED:
+        return " and ".join(filter(None, (", ".join(streams[:-1]), streams[-1])))
+    return f"{', '.join(streams[: _MOST_LISTED - 1])} and {len(streams) - _MOST_LISTED + 1} others"
 
 
 def _next(first: "HazardOperation", second: "HazardOperation") -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuviz.analysis.kernels import short_name
+from gpuviz.data.stream_handle import DEFAULT_STREAM
 
 Kind = Literal["RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc"]
 # Where the host's own accesses are made.
@@ -33,7 +34,7 @@ class HazardOperation:
         event: The row of ``memory_events`` of a free or an allocation, or -1.
         is_before_site: Whether it is an access of the host some time before ``site``.
         variable: The variable that the line which made the stream assigned it to, if the program
-            gave the stream no name; empty if unknown.
+            gave the stream no name; after ``one of`` if it holds several; empty if unknown.
         made: The call site of that line; empty if unknown.
     """
 
@@ -75,7 +76,8 @@ class EventInLines:
     Attributes:
         mistake: ``early``: it is recorded before the first operation; ``late``: the stream of the
             second operation waits for it only after that; ``elsewhere``: it is recorded on a
-            stream that has nothing to wait for.
+            stream that has nothing to wait for; ``again``: it is recorded after the first
+            operation, and then on another stream before the wait.
         name: What the line that waits for it calls it; empty if it has no name there.
         record: The call site of the record.
         record_source: The text of that line.
@@ -84,7 +86,7 @@ class EventInLines:
         recorded_on: The stream that records it, as ``where`` of an operation.
     """
 
-    mistake: Literal["early", "late", "elsewhere"]
+    mistake: Literal["early", "late", "elsewhere", "again"]
     name: str
     record: str
     record_source: str
@@ -123,6 +125,8 @@ class Hazard:
         fix: What to change in the program.
         misplaced: The event that was meant to order the operations, as far as one is found; else
             None.
+        is_freed_by_return: Whether the line that freed the block did so at the end of a call from
+            which the first operation was issued.
         workspace: What the memory is for, if a library uses it each time, such as ``the work area
             of an FFT plan``; else empty.
     """
@@ -142,6 +146,7 @@ class Hazard:
     showed: bool
     fix: str
     misplaced: EventInLines | None = None
+    is_freed_by_return: bool = False
     workspace: str = ""
 
 
@@ -153,6 +158,8 @@ def shown_stream(
     The variable that holds it, or else the line that made it, and its GPU follow, if not empty.
     """
     shown = f'stream "{stream}"' if is_named else stream
+    if shown == DEFAULT_STREAM:
+        shown = f"the {shown}"
     if variable:
         shown = f"{shown} ({variable})"
     elif made:

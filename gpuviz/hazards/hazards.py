@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from gpuviz.analysis.processes import Process
     from gpuviz.analysis.touches import Touches
+    from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
 
 # Other allocators that reuse memory as gpuviz's does: on one stream, without waiting.
@@ -144,6 +145,7 @@ class _Pairs:
         self.stack_of_event = plain(tables["memory_events"]["stack"])
         self.times_of_events = plain(tables["memory_events"]["time"])
         self.lines: dict[int, tuple[str, int]] = {}
+        self.callers: dict[int, tuple[Frame, ...]] = {}
 
     def _without_other_copies(self, found: "dict[str, NDArray[Any]]") -> "dict[str, NDArray[Any]]":
         """Return the pairs in which the host is found to access the memory of the first operation.
@@ -162,8 +164,24 @@ class _Pairs:
         groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         columns = (self.found[name].tolist() for name in ("kind", "first", "second"))
         for row, (kind, first, second) in enumerate(zip(*columns, strict=True)):
-            groups[kind, self._line(first), self._line(second)].append(row)
+            groups[kind, *self._lines(first, second)].append(row)
         return [self._row(pairs) for pairs in groups.values()]
+
+    def _lines(self, first: int, second: int) -> tuple[Any, ...]:
+        """Return the call sites of two operations and their streams.
+
+        If they are of one line, the lines that called its function tell them apart.
+        """
+        lines = self._line(first), self._line(second)
+        if lines[0][0] != lines[1][0]:
+            return lines
+        return (*lines, self._callers(first), self._callers(second))
+
+    def _callers(self, operation: int) -> "tuple[Frame, ...]":
+        stack = self._stack(operation)
+        if stack not in self.callers:
+            self.callers[stack] = self.recording.call_stacks.user_frames(stack)
+        return self.callers[stack]
 
     def _line(self, operation: int) -> tuple[str, int]:
         """Return the call site of an operation, and its stream."""

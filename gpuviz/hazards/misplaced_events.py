@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _KINDS = DICTIONARIES["synchronizations", "kind"]
 # The event in a line that makes a stream wait for one.
 _AWAITED = re.compile(r"\.wait_event\(\s*([\w.\[\]]+)\s*\)|([\w.\[\]]+)\.wait\(")
+# The names in a line that records an event: what it assigns to, the object, the argument.
+_RECORDED = re.compile(r"(?:([\w.]+)\s*=\s*)?([\w.]+)\.record\(\s*([\w.]+)?\s*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class MisplacedEvent:
         stream: The id of the stream that recorded it.
     """
 
-    mistake: Literal["early", "late", "elsewhere"]
+    mistake: Literal["early", "late", "elsewhere", "again"]
     record: int
     wait: int
     stream: int
@@ -53,10 +55,16 @@ def event_name(waiting: str) -> str:
     return found[1] or found[2] if found else ""
 
 
+def _names(recording: str) -> set[str]:
+    found = _RECORDED.search(recording)
+    return {each for each in found.groups() if each} if found else set()
+
+
 class EventUses:
     """The event records and waits of the streams of a recording."""
 
     def __init__(self, recording: "RecordingData") -> None:
+        self._call_site = recording.call_stacks.call_site
         self._tables = tables = recording.tables
         table, calls = tables["synchronizations"], tables["api_calls"]
         call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
@@ -117,6 +125,8 @@ class EventUses:
             records = self._records[event[self._records] == event[wait]]
             for record in records[time[records] < time[wait]][-1:].tolist():
                 is_of_first = stream[record] == first.stream
+                if not is_of_first and self._is_again(record, wait, first):
+                    return self._found("again", record, wait)
                 if is_of_first and time[record] < first.time:
                     return self._found("early", record, wait)
                 if not is_of_first and time[record] > first.time and self._is_idle(record, second):
@@ -129,6 +139,23 @@ class EventUses:
         (record,) = records[event[records] == event[late[0]]][:1].tolist()
         return self._found("late", record, int(late[0]))
 
+    def _is_again(self, record: int, wait: int, first: Issued) -> bool:
+        """Return whether an event of the same name was recorded after an operation before that.
+
+        Handles of events are used again, so that only the lines of a function can show it.
+        """
+        time, stream, stack = (self._columns[name] for name in ("time", "stream", "stack"))
+        records = self._records[stream[self._records] == first.stream]
+        records = records[(time[records] > first.time) & (time[records] < time[record])]
+        site, source = self._call_site(int(stack[wait]))
+        function, name = site.rpartition(":")[0], event_name(source)
+
+        def names_it(row: int) -> bool:
+            site, source = self._call_site(int(stack[row]))
+            return site.rpartition(":")[0] == function and name in _names(source)
+
+        return bool(name) and names_it(record) and any(map(names_it, records.tolist()))
+
     def _is_idle(self, record: int, second: Issued) -> bool:
         """Return whether a record covers no work that the waiting stream is not after anyway."""
         stream, time = (int(self._columns[name][record]) for name in ("stream", "time"))
@@ -139,7 +166,7 @@ class EventUses:
         return not bool(np.any(streams[:before] == stream))
 
     def _found(
-        self, mistake: Literal["early", "late", "elsewhere"], record: int, wait: int
+        self, mistake: Literal["early", "late", "elsewhere", "again"], record: int, wait: int
     ) -> MisplacedEvent:
         stack, stream = (self._columns[name] for name in ("stack", "stream"))
         return MisplacedEvent(mistake, int(stack[record]), int(stack[wait]), int(stream[record]))

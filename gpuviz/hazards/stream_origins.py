@@ -14,6 +14,9 @@ from gpuviz.data.strings import texts
 if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
+# Values of assignments: a call that returns a stream, and a display of several.
+_ONE_STREAM = re.compile(r"=\s*[\w.]*[Ss]tream\(")
+_DISPLAY = re.compile(r"=\s*(\[|\{|\(|list\(|tuple\(|dict\()")
 _CREATION = re.compile(r"cu(da)?StreamCreate")
 
 
@@ -22,7 +25,8 @@ class StreamOrigin:
     """Where a stream comes from.
 
     Attributes:
-        variable: The variable that the line which made it assigns to; empty if unknown.
+        variable: The variable that the line which made it assigns to, after ``one of`` if that
+            holds several streams; empty if unknown.
         site: The call site of that line.
     """
 
@@ -35,7 +39,8 @@ def stream_origins(recording: "RecordingData") -> dict[int, StreamOrigin]:
     """Return where the streams that were made during a recording come from, by their ids.
 
     A line that assigns to several variables makes as many streams, in this order; of any other
-    number it is not known which is which.
+    number it is not known which is which. What a line that makes several streams assigns to one
+    variable is a collection of them, unless the line shows that it is one stream at a time.
     """
     tables = recording.tables
     calls = tables["api_calls"]
@@ -46,7 +51,7 @@ def stream_origins(recording: "RecordingData") -> dict[int, StreamOrigin]:
     rows = rows[np.argsort(plain(calls["time"])[rows], kind="stable")]
     begins, ends = (plain(calls[name])[rows] for name in ("time", "end"))
     lines = {
-        row["id"]: (row["assigned"], row["filename"], row["line"], row["cell"])
+        row["id"]: (row["assigned"], row["source"], row["filename"], row["line"], row["cell"])
         for row in tables["frames"].to_pylist()
     }
     made: dict[tuple[Any, ...], list[int]] = defaultdict(list)
@@ -58,15 +63,17 @@ def stream_origins(recording: "RecordingData") -> dict[int, StreamOrigin]:
         place = int(np.searchsorted(begins, stream["created"], side="right")) - 1
         if place >= 0 and stream["created"] <= ends[place]:
             stack = int(calls["stack"][int(rows[place])].as_py())
-            line = lines.get(recording.call_stacks.user_frame_number(stack), ("",))
+            line = lines.get(recording.call_stacks.user_frame_number(stack), ("", ""))
             made[line].append(stream["id"])
             frame = recording.call_stacks.user_frame(stack)
             sites[stream["id"]] = frame.site if frame else ""
     found: dict[int, str] = {}
-    for (assigned, *_), streams in made.items():
+    for (assigned, *where), streams in made.items():
         variables = [each for each in (assigned or "").split(", ") if each]
         if len(variables) == 1:
-            variables *= len(streams)
+            is_one = _ONE_STREAM.search(where[0] or "") if len(streams) > 1 else True
+            is_one = is_one and not _DISPLAY.search(where[0] or "")
+            variables = [variables[0] if is_one else f"one of {variables[0]}"] * len(streams)
         if len(variables) == len(streams):
             found |= dict(zip(streams, variables, strict=True))
     return {stream: StreamOrigin(found.get(stream, ""), site) for stream, site in sites.items()}

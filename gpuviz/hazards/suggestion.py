@@ -4,10 +4,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuviz.data.stream_handle import DEFAULT_STREAM
+
 if TYPE_CHECKING:
     from gpuviz.hazards.hazard import EventInLines, Hazard, HazardOperation
 
-_FIRST, _SECOND, _EVENT = "first_stream", "second_stream", "event"
+_FIRST, _SECOND, _STREAM, _EVENT = "first_stream", "second_stream", "stream", "event"
+_ALLOCATING = "allocating_stream"
+_OF_BEFORE = "  # of the iteration before"
 # Lines that do nothing but record an event or wait for it, which can be moved.
 _NAME = r"[\w.\[\]]+"
 _RECORD = re.compile(rf"({_NAME} = )?{_NAME}\.record\(({_NAME})?\)")
@@ -31,42 +35,83 @@ class _Place:
         return tuple(each for each in (f"@@ {self.site}", before, line, after) if each)
 
 
-def suggestion(hazard: "Hazard") -> tuple[str, ...]:
+def suggestion(
+    hazard: "Hazard", first: "HazardOperation", second: "HazardOperation", *, is_one: bool = True
+) -> tuple[str, ...]:
     """Return the lines of a change, in the manner of a diff; none if the places are not known.
 
     Streams are called by the names that the program gave them, or by the variables of the lines
     that made them; those without either have names of their own there.
+
+    Args:
+        hazard: The hazard.
+        first: The last operation that must come before.
+        second: The earliest one that must come after it.
+        is_one: Whether the lines are of one pair of streams.
     """
-    return tuple(line for place in _places(hazard) for line in place.lines)
+    return tuple(
+        line for place in _places(hazard, first, second, is_one=is_one) for line in place.lines
+    )
 
 
-def _places(hazard: "Hazard") -> tuple[_Place, ...]:
-    first, second = hazard.first, hazard.second
-    if not (first.source and second.source) or hazard.workspace:
+def _places(
+    hazard: "Hazard", first: "HazardOperation", second: "HazardOperation", *, is_one: bool
+) -> tuple[_Place, ...]:
+    is_known = first.source and second.source and not second.is_before_site
+    if not is_known or hazard.workspace:
         return ()
     if hazard.misplaced is not None:
         return _of_event(hazard.misplaced, first, second)
-    using = _variable(first, _FIRST)
-    synchronized = _Place(second.site, second.source, f"{using}.synchronize()")
     if second.is_of_host:
-        return () if second.is_before_site else (synchronized,)
+        wait = f"{_variable(first, _FIRST)}.synchronize()"
+        return (_Place(second.site, second.source, wait),)
     if hazard.kind in ("RAW", "WAR", "WAW"):
-        return _of_new_event(first, second)
+        return _of_new_event(first, second, is_one=is_one)
     is_free = hazard.kind == "use_after_free" and second.mode == "frees"
-    return (synchronized,) if is_free else ()
+    return _of_free(hazard, first, second) if is_free else ()
 
 
-def _of_new_event(first: "HazardOperation", second: "HazardOperation") -> tuple[_Place, ...]:
+def _of_free(
+    hazard: "Hazard", first: "HazardOperation", second: "HazardOperation"
+) -> tuple[_Place, ...]:
+    """Return the wait before a line that frees memory, or after the use in a function that does."""
+    using = _variable(first, _FIRST)
+    wait = f"{_variable(second, _ALLOCATING)}.wait_event({using}.record())"
+    if hazard.memory == "pinned" or first.where == second.where:
+        wait = f"{using}.synchronize()"
+    if hazard.is_freed_by_return:
+        return (_Place(first.site, first.source, after=wait),)
+    return (_Place(second.site, second.source, wait),)
+
+
+def _of_new_event(
+    first: "HazardOperation", second: "HazardOperation", *, is_one: bool
+) -> tuple[_Place, ...]:
     using, waiting = _variable(first, _FIRST), _variable(second, _SECOND)
+    if first.site == second.site:
+        # Both are the stream of that iteration.
+        stream = using if is_one and using == waiting else _STREAM
+        before, after = f"{stream}.wait_event({_EVENT})", f"{_EVENT} = {stream}.record()"
+        return (_Place(first.site, first.source, f"{before}{_OF_BEFORE}", after),)
     if waiting == using:
         using, waiting = _FIRST, _SECOND
-    record, wait = f"{_EVENT} = {using}.record()", f"{waiting}.wait_event({_EVENT})"
-    if first.site == second.site:
-        return (_Place(first.site, first.source, f"{wait}  # of the iteration before", record),)
+    record = f"{_EVENT} = {using}.record()"
+    wait = f"{waiting if is_one else _SECOND}.wait_event({_EVENT})"
+    if _is_before(second.site, first.site):
+        wait += _OF_BEFORE
     return (
         _Place(first.site, first.source, after=record),
         _Place(second.site, second.source, wait),
     )
+
+
+def _is_before(site: str, other: str) -> bool:
+    """Return whether a line is before another one of the same function."""
+    (function, _, line), (other_function, _, other_line) = (
+        each.rstrip(")").rpartition(":") for each in (site, other)
+    )
+    is_one = function == other_function and line.isdecimal() and other_line.isdecimal()
+    return is_one and int(line) < int(other_line)
 
 
 def _of_event(
@@ -93,5 +138,7 @@ def _of_event(
 
 
 def _variable(operation: "HazardOperation", otherwise: str) -> str:
+    if operation.stream == DEFAULT_STREAM and not operation.is_named:
+        return DEFAULT_STREAM.replace(" ", "_")
     name = operation.stream if operation.is_named else operation.variable
     return name if name.isidentifier() else otherwise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpuviz.analysis.default_stream import default_stream_rows
 from gpuviz.hazards.described import described
 from gpuviz.hazards.known import known_hazards
-from gpuviz.hazards.suggestion import suggestion
+from gpuviz.hazards.one_change import of_one_change
 from gpuviz.hazards.text import what
 from gpuviz.messages import log
 from gpuviz.quantities import format_count, format_counted
@@ -103,7 +103,8 @@ def _of_hazards(recording: "RecordingData") -> Verdict:
     if not found:
         return Verdict((), (), ("no hazards between streams",), is_harmful=False)
     is_harmful = any(each.tier != "latent" for each in found)
-    return Verdict((summary(found),), (), (), is_harmful, len(found), suggestion(found[0]))
+    change = of_one_change(recording, found)[0].suggestion
+    return Verdict((summary(found),), (), (), is_harmful, len(found), change)
 
 
 def summary(found: "Sequence[Hazard]") -> str:

@@ -54,6 +54,8 @@ _LIBRARY = Workspace(
 )
 # The line of an installed package that allocates the work area of a plan.
 _MAKES_PLAN = re.compile(r"\bcufft\.Plan(1d|Nd)\(")
+# The line of CuPy that allocates what a routine of cuSOLVER, cuSPARSE or CUB needs during a call.
+_MAKES_WORKSPACE = re.compile(r"\b(workspace|buff?|buffer)\s*=\s*_?cupy\.empty\(")
 # CuPy's kernel that fills the state of a generator, which its compiled code allocates.
 _FILLS_STATE = re.compile(r"\binit_curand\b")
 
@@ -71,6 +73,22 @@ def workspace(recording: "RecordingData", block: int, stack: int) -> Workspace |
     if block in _states_of_generators(recording):
         return _GENERATOR
     return _LIBRARY if block in _named_by_torch(recording) else None
+
+
+def calling_routine(stacks: "CallStacks", stack: int) -> str:
+    """Return the function of a library that allocated memory for the time of a call; else empty.
+
+    Args:
+        stacks: The call stacks of the recording.
+        stack: That of the allocation.
+    """
+    routine, is_workspace = "", False
+    for frame in stacks.frames(stack):
+        if not frame.is_installed:
+            break
+        is_workspace |= bool(_MAKES_WORKSPACE.search(frame.source))
+        routine = frame.name
+    return routine if is_workspace else ""
 
 
 def _is_plan(stacks: "CallStacks", stack: int) -> bool:

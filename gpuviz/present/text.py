@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from gpuviz.analysis.processes import device_names
 from gpuviz.conclusions.wording import nothing_found, sentences, unknown
 from gpuviz.hazards.known import unknown as unknown_hazards
-from gpuviz.hazards.one_wait import of_one_wait
-from gpuviz.hazards.suggestion import suggestion
+from gpuviz.hazards.one_change import of_one_change
 from gpuviz.hazards.text import NOTHING_FOUND, done, place, title
 from gpuviz.quantities import format_counted
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
     from gpuviz.hazards.hazard import Hazard, HazardOperation
-    from gpuviz.hazards.one_wait import HazardsOfOneWait
+    from gpuviz.hazards.one_change import HazardsOfOneChange
 
 
 def conclusions_text(
@@ -61,11 +60,11 @@ def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
     names = device_names(recording)
     return "\n\n".join(
         "\n".join(_hazards(number, hazards, names.get(hazards.hazards[0].device, "")))
-        for number, hazards in enumerate(of_one_wait(recording, found), start=1)
+        for number, hazards in enumerate(of_one_change(recording, found), start=1)
     )
 
 
-def _hazards(number: int, hazards: "HazardsOfOneWait", device: str) -> "Iterator[str]":
+def _hazards(number: int, hazards: "HazardsOfOneChange", device: str) -> "Iterator[str]":
     hazard, *others = hazards.hazards
     yield f"{number}. {title(hazard)}"
     if device:
@@ -76,12 +75,14 @@ def _hazards(number: int, hazards: "HazardsOfOneWait", device: str) -> "Iterator
     if hazard.freed and hazard.second.mode != "frees":
         yield f"   freed in {hazard.freed}"
     yield f"   fix: {hazards.fix}"
-    if not others:
-        yield from (f"      {line}" for line in suggestion(hazard))
+    yield from (f"      {line}" for line in hazards.suggestion)
     if others:
         yield f"   it also orders {format_counted(len(others), 'more conflict')}:"
     for each in others:
-        yield f"      {each.kind}, {each.tier}: {each.first.site} and {each.second.site}"
+        first, second = f"{each.first.site}", f"{each.second.site}"
+        if (first, second) == (hazard.first.site, hazard.second.site):
+            first, second = f"{first} on {each.first.where}", f"{second} on {each.second.where}"
+        yield f"      {each.kind}, {each.tier}: {first} and {second}"
 
 
 def _operation(rank: str, hazard: "Hazard", operation: "HazardOperation") -> "Iterator[str]":

@@ -6,7 +6,7 @@ from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.rule import Rule
 from gpuviz.hazards.described import described
 from gpuviz.hazards.known import affordable_hazards
-from gpuviz.hazards.one_wait import HazardsOfOneWait, of_one_wait
+from gpuviz.hazards.one_change import HazardsOfOneChange, of_one_change
 from gpuviz.hazards.text import done, is_of_graph, what
 from gpuviz.quantities import format_bytes, format_count, format_counted
 
@@ -39,7 +39,8 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
 
     One missing wait makes several hazards: those of two streams that one event after the last of
     the first operations, awaited before the earliest of the second ones, would order. So does an
-    event that was recorded or awaited in the wrong place.
+    event that was recorded or awaited in the wrong place, and so do waits that are missing in the
+    same lines for several streams.
 
     Saving: none; the program computes what it should.
     """
@@ -47,11 +48,11 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
     if isinstance(table, str):
         return
     found = [each for each in described(recording, table) if each.tier in CERTAINTIES]
-    for hazards in of_one_wait(recording, found):
+    for hazards in of_one_change(recording, found):
         yield _finding(recording, hazards)
 
 
-def _finding(recording: "RecordingData", hazards: HazardsOfOneWait) -> Finding:
+def _finding(recording: "RecordingData", hazards: HazardsOfOneChange) -> Finding:
     hazard = hazards.hazards[0]
     first, second = hazard.first, hazard.second
     others = len(hazards.hazards) - 1

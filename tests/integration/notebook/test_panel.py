@@ -98,16 +98,19 @@ def test_a_page_stops_and_saves_while_a_cell_runs(kernel, tmp_path):
     refused = page.answer("snapshot")
     page.ask("report", path="one.html", redact=True)
     reported = page.answer("report")
+    page.ask("report", path="one.html")
+    refused_report = page.answer("report")
     page.ask("stop")
     stopped = page.answer("stop")
     may_end.touch()
     kernel.wait(cell)
 
-    failed = [each["failed"] for each in (saved, refused, reported, stopped)]
-    assert failed == [False, True, False, False]
+    failed = [each["failed"] for each in (saved, refused, reported, refused_report, stopped)]
+    assert failed == [False, True, False, True, False]
     assert "redacted" in (tmp_path / "one.html").read_text().lower()
     assert (tmp_path / "one.gpuviz").is_file()
     assert "exists" in refused["text"]
+    assert "exists" in refused_report["text"]
 
 
 def test_a_page_sees_what_keeps_memory_alive_and_lets_go_of_it(kernel):

@@ -209,13 +209,14 @@ def test_what_is_wrong_with_a_file_is_said_without_the_servers_paths(server, fol
         (b"\xed\xa0\x80", 400),
     ],
 )
-def test_only_files_that_the_server_shows_are_converted(server, path, status):
+def test_only_files_that_the_server_shows_are_converted(server, folder, path, status):
     answer = server.ask(asked(path))
 
     assert answer.status == status
     found = json.loads(answer.content)
     assert found["message"] not in {"", "Unhandled error"}
     assert "traceback" not in found
+    assert str(folder) not in str(found)
 
 
 @pytest.mark.parametrize(

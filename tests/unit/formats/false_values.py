@@ -1,16 +1,8 @@
-"""Whole files with false values: any number, word, row or conclusion that a stranger may write.
-
-``python -m tests.unit.formats.false_values CASES [KIND...]`` analyses CASES such files of each
-kind, each in its own process, and prints for each kind the longest time and the most memory. It
-exits 1 if one took more than 5 s of CPU time or 1 GB, or raised anything but gpuviz's own error.
-"""
+"""Whole files with false values: any number, word, row or conclusion that a stranger may write."""
 
 import base64
-import importlib
 import io
 import json
-import pkgutil
-import sys
 import tempfile
 import zipfile
 from dataclasses import replace
@@ -28,26 +20,13 @@ from gpuviz.exports.writers import FORMATS
 from gpuviz.formats.gpuviz import DERIVED_FOLDER, write_archive, write_stream
 from gpuviz.recording import Recording, load
 from gpuviz.report.sections import sections_table
-from tests.unit.formats.measured import fuzz
 from tests.unit.merging.ranks_of_a_run import MS, ranks
 from tests.unit.recording.from_activities import rows_of
 
-LONGEST_S = 5.0
-MOST_BYTES = 1 << 30
 NUMBERS = [-1, 0, 1, 2, 3, 7, 127, 1 << 15, 1 << 16, 1 << 24, (1 << 31) - 1, 1 << 31]
 NUMBERS += [(1 << 32) - 1, 1 << 32, 1 << 40, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
 NUMBERS += [-2, -(1 << 15), -(1 << 31), -(1 << 63)]
 WORDS = ["", "cupy", "kernel", "x", "<script>alert(1)</script>", "\x1b[31m", "\ud7ff\U0010ffff\0"]
-ROOMS = (
-    "advice",
-    "analysis",
-    "comparison",
-    "formats",
-    "hazards",
-    "merging",
-    "report",
-    "simulation",
-)
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 
 
@@ -292,19 +271,3 @@ def outcome(path):
         error.add_note(f"in {', '.join(foreign)}")
         return error
     return True
-
-
-def imported():
-    """Import what analyses import when they are called, once for all processes."""
-    importlib.import_module("pyarrow.parquet")
-    for module in pkgutil.walk_packages(gpuviz.__path__, "gpuviz."):
-        if module.name.split(".")[1] in ROOMS:
-            importlib.import_module(module.name)
-
-
-if __name__ == "__main__":
-    imported()
-    for each in (single, merged):
-        members(each)
-    chosen = {name: KINDS[name] for name in sys.argv[2:] or KINDS}
-    sys.exit(0 if fuzz(int(sys.argv[1]), chosen, outcome, LONGEST_S, MOST_BYTES) else 1)

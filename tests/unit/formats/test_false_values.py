@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.unit.formats.false_values import KINDS, MOST_BYTES, outcome
+from tests.unit.formats.false_values import KINDS, outcome
 
+MOST_BYTES = 1 << 30
 EXAMPLES = examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

@@ -133,8 +133,13 @@ def test_a_classification_that_a_stranger_forged_is_not_believed(tmp_path, name)
     change = with_table(name, lambda table: table.slice(0, 1))
     path = edited(recording.save(tmp_path / "run.gpuviz"), change)
 
+    again = load(path).save(tmp_path / "again.gpuviz")
+    with zipfile.ZipFile(again) as archive:
+        written = pa.ipc.open_stream(archive.read(f"{DERIVED_FOLDER}{name}.arrow")).read_all()
+
     assert made.num_rows > 1
     assert load(path).derived[name].equals(made)
+    assert written.num_rows == made.num_rows
 
 
 def test_the_key_is_made_once_and_readable_by_its_owner_only(tmp_path, data):
@@ -172,10 +177,12 @@ def test_a_key_that_others_may_know_is_not_used(tmp_path, data, asked, change):
     assert load(single().save(tmp_path / "again.gpuviz")).tables == single().tables
 
 
-def test_a_note_of_a_stranger_is_quoted(tmp_path, monkeypatch):
+@pytest.mark.parametrize("write", ["save", "report"])
+def test_a_note_of_a_stranger_is_quoted(tmp_path, monkeypatch, write):
     facts = {"notes": (ADVICE,), "label": "All is well."}
     recording = Recording(single().tables, replace(single().manifest, **facts))
-    path = recording.save(tmp_path / "run.gpuviz")
+    name = {"save": "run.gpuviz", "report": "run.html"}[write]
+    path = getattr(recording, write)(tmp_path / name)
     own = load(path).notes
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "other"))
     notes = load(path).notes

@@ -236,6 +236,6 @@ def test_default_streams_of_two_devices_are_not_taken_for_one(two):
     del array
 
     (hazard,) = two.hazards()
-    assert hazard.first.where == "default stream of GPU 1"
-    assert "default stream of GPU 0, wait for default stream of GPU 1" in hazard.fix
+    assert hazard.first.where == "the default stream of GPU 1"
+    assert "the default stream of GPU 0, wait for the default stream of GPU 1" in hazard.fix
     assert "record_stream" not in hazard.fix

@@ -244,13 +244,14 @@ def test_memory_that_is_reused_while_another_stream_uses_it_is_a_hazard(program)
     source = {each.source for each in (latent.second, reuse.first, reuse.second)}
     assert source == {
         "del a",
-        "self.gpu.launch(name, reads=reads, writes=writes, duration=LONG_S, share=0.1)",
+        'program.launch(program.t, "use", reads=[a])',
+        'program.launch(program.s, "next", writes=[b])',
     }
     assert reuse.freed == latent.second.site
     assert "gpuviz.record_stream" in reuse.fix
     text = hazards_text(recording, (reuse, latent))
     assert "1. reuse, probable: memory reused while it may still be in use (1.00 MiB" in text
-    assert "harmful once the memory is reused" in text
+    assert "it also orders 1 more conflict:\n      use_after_free, latent: " in text
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import pytest
 
 import gpuviz
 from gpuviz.hazards.misplaced_events import event_name
-from gpuviz.hazards.one_wait import of_one_wait
-from gpuviz.hazards.suggestion import suggestion
+from gpuviz.hazards.one_change import of_one_change
 from gpuviz.present.text import hazards_text
 
 BYTES = 1 << 20
@@ -102,7 +101,7 @@ def test_the_fix_says_what_is_wrong_with_the_event(program, text):
     assert hazard.misplaced.wait.startswith(program.__name__)
     assert "second_stream.wait_event" not in hazard.fix
     # The names in the lines to move are those of another function.
-    assert suggestion(hazard) == ()
+    assert of_one_change(recording, [hazard])[0].suggestion == ()
 
 
 @pytest.mark.parametrize("mistake", ["early", "late"])
@@ -125,7 +124,8 @@ def test_the_line_that_is_in_the_wrong_place_is_moved(mistake):
         if mistake == "late":
             other.wait_event(ready)
         gpu.synchronize()
-    lines = suggestion(recorder.recording.hazards()[0])
+    recording = recorder.recording
+    lines = of_one_change(recording, recording.hazards())[0].suggestion
 
     record, wait = "ready = one.record()", "other.wait_event(ready)"
     produce = '  gpu.launch("produce", writes=[array], duration=1e-3)'
@@ -221,7 +221,7 @@ def test_a_wait_for_the_last_of_ordered_operations_is_the_fix_for_all(is_ordered
         gpu.synchronize()
     recording = recorder.recording
     found = [each for each in recording.hazards() if each.second.name == "memcpy"]
-    groups = of_one_wait(recording, found)
+    groups = of_one_change(recording, found)
 
     assert len(found) == 2
     assert len(groups) == (1 if is_ordered else 2)
@@ -243,7 +243,7 @@ def test_the_same_line_twice_is_a_later_iteration():
     assert f"on {hazard.second.where}, a later iteration of {hazard.second.site}" in text
     assert f"before the next iteration of {hazard.second.site}" in hazard.fix
     assert text.count("@@ ") == 1
-    assert "+ second_stream.wait_event(event)  # of the iteration before" in text
+    assert "+ stream.wait_event(event)  # of the iteration before" in text
 
 
 @pytest.mark.parametrize("in_loop", [True, False])

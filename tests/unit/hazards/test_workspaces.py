@@ -1,5 +1,7 @@
 """Memory that a library uses each time, on two streams at once."""
 
+import pytest
+
 import gpuviz
 from gpuviz.present.text import hazards_text
 from tests.unit.hazards.test_misplaced_events import BYTES, recorded
@@ -72,33 +74,60 @@ def test_the_workspace_that_torch_names_is_a_library_s():
     assert hazard.workspace == "the workspace of a library"
 
 
+def allocated_by(recording, line):
+    """Return a recording whose memory a line of an installed package allocates."""
+    frames, stacks, events = (
+        recording.tables[name].to_pylist() for name in ("frames", "stacks", "memory_events")
+    )
+    inner = {"id": 1 + max(row["id"] for row in frames), "cell": 0, "line": 9} | line
+    inner["filename"] = "/x/site-packages/cupy/inner.py"
+    first = 1 + max(row["id"] for row in stacks)
+    known = {0: [], **{row["id"]: row["frames"] for row in stacks}}
+    stacks += [{"id": first + each, "frames": [inner["id"], *known[each]]} for each in known]
+    for row in events:
+        row["stack"] += first
+    tables = {
+        "frames": rows_of("frames", [*frames, inner]),
+        "stacks": rows_of("stacks", stacks),
+        "memory_events": rows_of("memory_events", events),
+    }
+    return type(recording)({**recording.tables, **tables}, recording.manifest)
+
+
 def test_two_streams_that_share_the_work_area_of_a_plan_are_one_report_with_a_plan_for_each():
     def two_ffts(pair):
         pair.write()
         pair.read()
         pair.write()
 
-    recording = recorded(two_ffts)
-    frames = recording.tables["frames"].to_pylist()
-    stacks = recording.tables["stacks"].to_pylist()
-    plan = {"id": 1 + max(row["id"] for row in frames), "name": "_exec_fft", "cell": 0}
-    plan |= {"filename": "/x/site-packages/cupy/fft/_fft.py", "line": 9}
-    plan |= {"source": "plan = cufft.Plan1d(out_size, fft_type, batch, devices=devices)"}
-    for row in stacks:
-        row["frames"] = [plan["id"], *row["frames"]]
-    stacks.append({"id": 1 + max([0, *(row["id"] for row in stacks)]), "frames": [plan["id"]]})
-    events = recording.tables["memory_events"].to_pylist()
-    for row in events:
-        row["stack"] = stacks[-1]["id"]
-    tables = dict(recording.tables)
-    tables |= {
-        "frames": rows_of("frames", [*frames, plan]),
-        "stacks": rows_of("stacks", stacks),
-        "memory_events": rows_of("memory_events", events),
-    }
-    changed = type(recording)(tables, recording.manifest)
+    line = "plan = cufft.Plan1d(out_size, fft_type, batch, devices=devices)"
+    changed = allocated_by(recorded(two_ffts), {"name": "_exec_fft", "source": line})
     text = hazards_text(changed, changed.hazards())
 
     assert {each.workspace for each in changed.hazards()} == {"the work area of an FFT plan"}
     assert "the work area of an FFT plan used by two streams at once" in text
     assert text.count("fix: CuPy caches one plan for each shape") == text.count("fix: ") == 1
+
+
+@pytest.mark.parametrize("routine", ["solve", ""])
+def test_a_graph_that_uses_the_workspace_of_a_routine_needs_a_pool_of_its_own(routine):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    stream, result = gpu.Stream(non_blocking=True), gpu.empty(BYTES)
+    with gpuviz.record(device=gpu) as recorder:
+        with stream:
+            stream.begin_capture()
+            workspace = gpu.empty(BYTES)
+            gpu.launch("getrf", reads=[workspace], writes=[workspace, result], duration=1e-3)
+            del workspace
+            graph = stream.end_capture()
+            graph.launch(stream)
+        gpu.synchronize()
+    recording = recorder.recording
+    if routine:
+        line = "workspace = _cupy.empty(ws_size, dtype=dtype)"
+        recording = allocated_by(recording, {"name": routine, "source": line})
+    (hazard,) = recording.hazards()
+
+    assert (f"a workspace that {routine} freed when it returned" in hazard.fix) == bool(routine)
+    assert ("keep the array" in hazard.fix) != bool(routine)
+    assert hazard.fix.endswith("a pool of its own: with gpuviz.use_mem_pool(gpuviz.MemPool()).")

@@ -1,15 +1,14 @@
 """Malformed messages of a page: the page always gets an answer."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from gpuviz.notebook.control import Control
 from gpuviz.notebook.panel import Panel
 from tests.examples import examples
+from tests.unit.notebook.malformed_messages import FinishedControl, PanelComm
 from tests.unit.report.recordings import make_recording
 
 EXAMPLES = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -33,48 +32,6 @@ REQUESTS = JSON | st.fixed_dictionaries(
         "observe": JSON,
     },
 )
-
-
-class PanelComm:
-    """The kernel's side of a page's comm."""
-
-    comm_id = "page"
-
-    def __init__(self):
-        self.sent = []
-        self.receive = None
-
-    def on_msg(self, receive):
-        self.receive = receive
-
-    def on_close(self, _):
-        pass
-
-    def send(self, content):
-        self.sent.append(json.dumps(content, ensure_ascii=False).encode())
-
-
-class FinishedControl(Control):
-    """A control with a finished recording, which starts nothing."""
-
-    recording = make_recording()
-    recorder = None
-
-    def start(self, path=None, **_options):
-        assert path is None or isinstance(path, str)
-        raise ValueError(f"cannot start {path!r}")
-
-    def save(self, path, **options):
-        return super().save(_here(path), **options)
-
-    def report(self, path, **options):
-        return super().report(_here(path), **options)
-
-
-def _here(path):
-    if not Path(path).resolve().is_relative_to(Path.cwd()):
-        raise ValueError("a test must not write there")
-    return path
 
 
 @pytest.fixture

@@ -1,17 +1,9 @@
-"""Random damage to files of every format, for tests and for long runs with limits.
-
-``python -m tests.unit.formats.fuzzing CASES [KIND...]`` loads CASES damaged files of each kind,
-each in its own process, and prints for each kind the longest time and the most memory. It exits 1
-if a file took more than 2 s of CPU time or 500 MB, or raised anything but gpuviz's own error.
-"""
+"""Random damage to files of every format."""
 
 import base64
 import io
 import struct
-import sys
-import tempfile
 import zipfile
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,12 +17,9 @@ from gpuviz.formats.gpuviz import write_archive
 from gpuviz.formats.part import PartWriter
 from gpuviz.recording import load
 from gpuviz.report.sections import sections_table
-from tests.unit.formats.measured import fuzz
 from tests.unit.formats.plain_snapshots import snapshot_bytes
 from tests.unit.report.recordings import make_recording
 
-LONGEST_S = 2.0
-MOST_BYTES = 500 << 20
 NUMBERS = [0, 1, 127, 255, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40]
 NUMBERS += [(1 << 63) - 1, 1 << 63, (1 << 64) - 1]
 WORDS = [b"null", b"-1", b"1e999", b"[]", b"{}", b'"x"', b"18446744073709551616", b"true"]
@@ -180,9 +169,3 @@ def outcome(path):
     except FormatError as error:
         return False if str(error).startswith(str(path)) else error
     return True
-
-
-if __name__ == "__main__":
-    load(make_recording().save(Path(tempfile.mkdtemp(), "warm.gpuviz")))
-    chosen = {name: KINDS[name] for name in sys.argv[2:] or KINDS}
-    sys.exit(0 if fuzz(int(sys.argv[1]), chosen, outcome, LONGEST_S, MOST_BYTES) else 1)

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.unit.formats.fuzzing import KINDS, MOST_BYTES, outcome
+from tests.unit.formats.damaged_files import KINDS, outcome
 
+MOST_BYTES = 500 << 20
 EXAMPLES = examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

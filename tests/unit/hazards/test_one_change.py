@@ -1,0 +1,305 @@
+"""Hazards of one cause are one report, whose lines can be added to the program as they are."""
+
+from functools import partial
+
+import pytest
+
+import gpuviz
+from gpuviz.hazards.one_change import of_one_change
+from gpuviz.present.text import hazards_text
+
+BYTES = 1 << 20
+
+
+class Gpu:
+    """A simulated GPU whose kernels on different streams overlap."""
+
+    def __init__(self):
+        self.gpu = gpuviz.SimulatedGPU(real_time=False)
+        self.record = gpuviz.record(device=self.gpu)
+        # Without frames of their own.
+        self.Stream = partial(self.gpu.Stream, non_blocking=True)
+        self.launch = partial(self.gpu.launch, duration=1e-3, share=0.1)
+        self.kept = []
+
+    def empty(self):
+        """Return an array that is kept until the end."""
+        self.kept.append(self.gpu.empty(BYTES))
+        return self.kept[-1]
+
+
+@pytest.fixture
+def gpu():
+    return Gpu()
+
+
+def reported(gpu, program):
+    """Return the reports of a program, as groups of hazards and as text."""
+    with gpu.record as recorder:
+        program(gpu)
+        gpu.gpu.synchronize()
+    recording = recorder.recording
+    found = recording.hazards()
+    return of_one_change(recording, found), hazards_text(recording, found)
+
+
+def fork(gpu):
+    main = gpu.Stream()
+    workers = [gpu.Stream() for _ in range(5)]
+    data = gpu.empty()
+    gpu.gpu.synchronize()
+    with main:
+        gpu.launch("load", writes=[data])
+    for worker in workers:
+        with worker:
+            gpu.launch("map", reads=[data])
+
+
+def join(gpu):
+    main = gpu.Stream()
+    workers = [gpu.Stream() for _ in range(3)]
+    parts = [gpu.empty() for _ in workers]
+    gpu.gpu.synchronize()
+    for worker, part in zip(workers, parts, strict=True):
+        with worker:
+            gpu.launch("sum", writes=[part])
+    with main:
+        gpu.launch("combine", reads=parts)
+
+
+def turns(gpu):
+    streams = [gpu.Stream() for _ in range(3)]
+    total = gpu.empty()
+    gpu.gpu.synchronize()
+    for stream in streams:
+        with stream:
+            gpu.launch("add", writes=[total])
+
+
+def missing_link(gpu):
+    decode, resize, infer = (gpu.Stream() for _ in range(3))
+    frame, small = gpu.empty(), gpu.empty()
+    gpu.gpu.synchronize()
+    with decode:
+        gpu.launch("decode", writes=[frame])
+    with resize:
+        gpu.launch("resize", reads=[frame], writes=[small])
+    resized = resize.record()
+    with infer:
+        infer.wait_event(resized)
+        gpu.launch("infer", reads=[frame, small])
+
+
+def temporaries(gpu):
+    main, side = gpu.Stream(), gpu.Stream()
+    gpu.gpu.synchronize()
+    for _ in range(3):
+        with main:
+            batch = gpu.gpu.empty(BYTES)
+            gpu.launch("augment", writes=[batch])
+        side.wait_event(main.record())
+        with side:
+            gpu.launch("embed", reads=[batch])
+        del batch
+
+
+def offloading(gpu):
+    main, side = gpu.Stream(), gpu.Stream()
+
+    def offload():
+        with main:
+            batch = gpu.gpu.empty(BYTES)
+            gpu.launch("augment", writes=[batch])
+        side.wait_event(main.record())
+        with side:
+            gpu.launch("embed", reads=[batch])
+
+    gpu.gpu.synchronize()
+    offload()
+    offload()
+
+
+def handles_reused(gpu):
+    cache = gpu.empty()
+    gpu.gpu.synchronize()
+    for _ in range(3):
+        request = gpu.Stream()
+        with request:
+            gpu.launch("fill", writes=[cache])
+        del request
+
+
+@pytest.mark.parametrize(
+    ("program", "count", "lines"),
+    [
+        (fork, 5, ["+ event = main.record()", "+ second_stream.wait_event(event)"]),
+        (join, 3, []),
+        (
+            turns,
+            3,
+            ["+ stream.wait_event(event)  # of the iteration before", "+ event = stream.record()"],
+        ),
+        (missing_link, 2, ["+ event = decode.record()", "+ resize.wait_event(event)"]),
+        (temporaries, 2, ["+ main.wait_event(side.record())"]),
+        (offloading, 3, ["+ main.wait_event(side.record())"]),
+        (
+            handles_reused,
+            3,
+            ["+ stream.wait_event(event)  # of the iteration before", "+ event = stream.record()"],
+        ),
+    ],
+)
+def test_hazards_that_one_change_orders_are_one_report(gpu, program, count, lines):
+    (group,), text = reported(gpu, program)
+
+    assert len(group.hazards) == count
+    assert [each for each in group.suggestion if each.startswith("+")] == lines
+    assert text.count("fix: ") == 1
+
+
+def test_the_streams_of_a_list_are_not_called_by_its_name(gpu):
+    (group,), _ = reported(gpu, fork)
+
+    assert "(one of workers), stream 0x" in group.fix
+    assert group.fix.count("one of workers") == 3
+    assert "and 2 others wait for it before fork" in group.fix
+
+
+def test_all_streams_of_a_line_that_records_events_are_to_record_one(gpu):
+    (group,), _ = reported(gpu, join)
+
+    assert group.fix.startswith("Record an event on each of stream 0x")
+    assert "(main) wait for all of them before join" in group.fix
+
+
+def test_a_stream_with_the_handle_of_a_destroyed_one_is_told_apart(gpu):
+    _, text = reported(gpu, handles_reused)
+
+    assert "#2 (request), a later iteration of handles_reused" in text
+
+
+def test_memory_that_a_return_frees_is_used_in_the_function_that_returned(gpu):
+    (group,), text = reported(gpu, offloading)
+    lines = group.suggestion
+
+    assert " when offloading.<locals>.offload returns, make the stream" in group.fix
+    assert lines[0].startswith("@@ offloading.<locals>.offload (")
+    assert lines[1:] == (
+        '  gpu.launch("embed", reads=[batch])',
+        "+ main.wait_event(side.record())",
+    )
+    assert "synchronize" not in text
+
+
+def test_a_wait_in_a_line_before_is_for_the_event_of_the_iteration_before(gpu):
+    def train(gpu):
+        load, compute = gpu.Stream(), gpu.Stream()
+        batch = gpu.empty()
+        gpu.gpu.synchronize()
+        for _ in range(2):
+            with load:
+                gpu.gpu.fill(batch)
+            compute.wait_event(load.record())
+            with compute:
+                gpu.launch("train", reads=[batch])
+
+    (group,), _ = reported(gpu, train)
+
+    assert "+ event = compute.record()" in group.suggestion
+    assert "+ load.wait_event(event)  # of the iteration before" in group.suggestion
+
+
+def test_one_function_that_launches_everything_is_told_apart_by_its_callers(gpu):
+    def run(stream, name, **arrays):
+        with stream:
+            gpu.launch(name, **arrays)
+
+    def program(gpu):
+        one, other = gpu.Stream(), gpu.Stream()
+        first, second = gpu.empty(), gpu.empty()
+        gpu.gpu.synchronize()
+        run(one, "write", writes=[first])
+        run(other, "read", reads=[first])
+        gpu.gpu.synchronize()
+        run(one, "fill", writes=[second])
+        run(other, "sum", reads=[second])
+
+    groups, text = reported(gpu, program)
+
+    assert [each.hazards[0].first.name for each in groups] == ["write", "fill"]
+    assert "+ event = one.record()" in text
+    assert [each for each in groups[1].suggestion if not each.startswith("@@")] == [
+        '  run(one, "fill", writes=[second])',
+        "+ event = one.record()",
+        "+ other.wait_event(event)",
+        '  run(other, "sum", reads=[second])',
+    ]
+
+
+def test_an_event_that_later_iterations_record_again_is_named(gpu):
+    def program(gpu):
+        main = gpu.Stream()
+        workers = [gpu.Stream() for _ in range(3)]
+        parts = [gpu.empty() for _ in workers]
+        gpu.gpu.synchronize()
+        for worker, part in zip(workers, parts, strict=True):
+            with worker:
+                gpu.launch("sum", writes=[part])
+            done = worker.record()
+        main.wait_event(done)
+        with main:
+            gpu.launch("combine", reads=parts)
+
+    (group,), _ = reported(gpu, program)
+
+    assert len(group.hazards) == 2
+    assert group.fix.startswith("Event done, which stream 0x")
+    assert "and then again on stream 0x" in group.fix
+    assert group.fix.endswith("use another event each time, and wait for each.")
+
+
+def test_an_event_of_another_name_is_not_the_same_one(gpu):
+    def program(gpu):
+        one, other, main = (gpu.Stream() for _ in range(3))
+        array = gpu.empty()
+        gpu.gpu.synchronize()
+        with one:
+            gpu.launch("sum", writes=[array])
+        finished = one.record()
+        with other:
+            gpu.launch("other")
+        done = other.record()
+        main.wait_event(done)
+        with main:
+            gpu.launch("combine", reads=[array])
+        finished.synchronize()
+
+    (group,), _ = reported(gpu, program)
+
+    assert group.hazards[0].misplaced is None
+    assert "+ event = one.record()" in group.suggestion
+
+
+def test_a_read_that_waits_for_a_write_orders_the_reuse_of_the_memory_too(gpu):
+    def program(gpu):
+        main, side = gpu.Stream(), gpu.Stream()
+        gpu.gpu.synchronize()
+        with main:
+            array = gpu.gpu.empty(BYTES)
+        with side:
+            gpu.launch("produce", writes=[array])
+        with main:
+            gpu.launch("consume", reads=[array])
+            del array
+            other = gpu.empty()
+            gpu.launch("fill", writes=[other])
+
+    (group,), _ = reported(gpu, program)
+
+    assert {each.kind for each in group.hazards} == {"RAW", "reuse", "use_after_free"}
+    assert group.fix.startswith("Record an event on ")
+    assert [each for each in group.suggestion if each.startswith("+")] == [
+        "+ event = side.record()",
+        "+ main.wait_event(event)",
+    ]
+    assert group.suggestion[-1] == '  gpu.launch("consume", reads=[array])'
