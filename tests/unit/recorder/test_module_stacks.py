@@ -17,6 +17,7 @@ from tests.unit.recorder.torch_files import (
     COMPILED,
     COMPILER,
     CONTEXTS,
+    OPERATION,
     PROGRAM,
     SCHEDULERS,
     STEPS,
@@ -444,6 +445,7 @@ def torch_files(monkeypatch):
     [
         ((STEPS, ADAM), "optimizer"),
         ((STEPS, ADAM, COMPILER, COMPILED), "optimizer"),
+        ((STEPS, ADAM, OPERATION, PROGRAM), "optimizer"),
         ((STEPS, PROGRAM), "optimizer"),
         ((STEPS, CONTEXTS, PROGRAM), "optimizer"),
         ((STEPS, ADAM, PROGRAM), ""),
