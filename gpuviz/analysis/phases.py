@@ -86,12 +86,13 @@ def _of_process(recording: "RecordingData") -> PhasedWork:
 
     Work of another phase ends a phase, and so does work of the training's thread that belongs to
     none, and a time that was not recorded. Threads of autograd work for the thread that waits for
-    them, which is known only if all other work of training is in one thread; otherwise nothing is.
+    them, which is known only if all other work of training is in one thread; otherwise nothing is,
+    and neither without calls, because it is unknown what lies between two allocations.
     """
     work = PhasedWork.of(recording)
     is_training = (work.phase == _FORWARD) | (work.phase == _OPTIMIZER)
     threads = distinct(work.thread[is_training])
-    if len(threads) != 1:
+    if len(threads) != 1 or not recording.tables["api_calls"].num_rows:
         return work.at(np.zeros(0, np.int64))
     work = work.at(np.flatnonzero((work.thread == threads[0]) | (work.phase == _BACKWARD)))
     part, is_recorded = _recorded_parts(recording, work.begin)

@@ -7,6 +7,7 @@ from gpuviz.analysis.processes import device_names
 from gpuviz.commands.devices import chosen_devices
 from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading
+from gpuviz.conclusions.facts import training_peak
 from gpuviz.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ def run(file: Path, device: int | None, *, as_json: bool) -> None:
 
 
 def _echo_holders(recording: "Recording", device: int) -> None:
-    """Print the lines of the program that hold most at the peak, with their source."""
+    """Print the lines of the program that hold most at the peak, with their source.
+
+    Of a training program also the phase that reaches it, and what its memory is.
+    """
     peak = recording.peak(device)
     moment = peak.time_ns
     lines = recording.sites("line", at=moment, device=device).slice(0, _MOST_LINES).to_pylist()
@@ -48,6 +52,8 @@ def _echo_holders(recording: "Recording", device: int) -> None:
     if not held:
         return
     say(f"\nAt the peak of allocated bytes, at {format_duration(moment)}:")
+    for fact in training_peak(recording, device):
+        say(fact.title)
     for line in held:
         source = f"  {line['source']}" if line["source"] else ""
         say(f"{format_bytes(line['live_bytes']):>12}  {line['site']}{source}")

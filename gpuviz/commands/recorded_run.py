@@ -169,7 +169,7 @@ class RecordedRun:
         if self._awaited is not None:
             self._awaited.begin()
         else:
-            self._record(None, "caching")
+            self._record(None, self._options.allocator)
 
     def _record_simulated(self, gpu: "SimulatedGPU") -> None:
         self._record(gpu, "caching")

@@ -63,7 +63,7 @@ def other_facts(recording: "RecordingData") -> "Iterator[Finding]":
                 yield _said(
                     kind="fact", device=device, title=fact.text, reason="", lines=(fact.line,)
                 )
-        yield from _training_peak(recording, device)
+        yield from training_peak(recording, device)
         yield from _unused(recording, device)
         yield from _still_allocated(recording, device)
 
@@ -97,7 +97,7 @@ def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Findi
     )
 
 
-def _training_peak(recording: "RecordingData", device: int) -> "Iterator[Finding]":
+def training_peak(recording: "RecordingData", device: int) -> "Iterator[Finding]":
     """Yield what the memory at the peak of a training program is, if something is known of it."""
     if not is_training(recording):
         return

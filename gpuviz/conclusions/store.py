@@ -150,6 +150,11 @@ def for_report(recording: "RecordingData", sections: "pa.Table") -> "dict[str, p
     return _known(recording, drawn | of_training(recording) | {"sections": sections})
 
 
+def for_views(recording: "RecordingData") -> "dict[str, pa.Table]":
+    """Return what a view of a finished recording draws beside its rows and derived tables."""
+    return {"host_work": host_work_rows(recording)} | of_training(recording)
+
+
 def of_training(recording: "RecordingData") -> "dict[str, pa.Table]":
     """Return what is drawn of a training program; nothing of other programs."""
     found: dict[str, pa.Table] = {}

@@ -106,8 +106,8 @@ def schemas() -> "dict[str, pa.Schema]":
       from the begin of their first CUDA call or allocation to the end of the last, in the columns
       of ``ranges``; ``kind`` is ``forward``, ``backward`` or ``optimizer``, and ``thread`` the one
       that trains, also of a backward pass, for which it waits. A pass is in two rows if the thread
-      does something else in between, and in none if threads train beside each other. Without the
-      table they are unknown.
+      does something else in between, and in none if threads train beside each other or if calls
+      were not recorded. Without the table they are unknown.
     - ``hazards``: one row for each hazard that `gpuviz.Recording.hazards` returns, in that order;
       see `gpuviz.hazards.hazard.Hazard`. ``block``, ``other_block``, ``free``, ``first_event`` and
       ``second_event`` are row numbers of ``memory_events``, or of ``host_memory_events`` if

@@ -11,6 +11,7 @@ from weakref import WeakSet, ref
 
 import anywidget
 
+from gpuviz.conclusions.store import for_views
 from gpuviz.data.escaping import as_unicode
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.comms import answer_while_a_cell_runs
@@ -180,9 +181,12 @@ def _subscribing(
         return shown.subscribe
     if not isinstance(shown, Recording):
         raise TypeError(f"expected a Recorder or a Recording, got {type(shown).__name__}")
-    initial_events = shown.manifest.initial_events
     feed = Feed(
-        lambda: ({**shown.tables, **shown.derived}, initial_events), lambda: shown.duration_ns
+        lambda: (
+            {**shown.tables, **shown.derived, **for_views(shown)},
+            shown.manifest.initial_events,
+        ),
+        lambda: shown.duration_ns,
     )
     feed.close()
     return feed.subscribe

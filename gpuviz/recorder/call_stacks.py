@@ -30,6 +30,8 @@ _SCHEDULERS = "lr_scheduler.py"
 _STEPS = "optimizer.py"
 # The file of torch that runs functions with or without gradients.
 _CONTEXTS = "torch.utils._contextlib"
+# How tensors of other kinds than torch's run an operation.
+_OPERATIONS = frozenset(("__torch_dispatch__", "__torch_function__"))
 # What `torch.nn.Module.__call__` is.
 _MODULE_CALL = "_wrapped_call_impl"
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
@@ -311,9 +313,12 @@ def _is_of_optimizer(codes: Sequence[_Code]) -> bool:
             is_closure = called is not None and called.code is not None and not called.is_torch
             # Steps of the program's own optimizers are called there, too.
             return not is_closure or PurePath(code.filename).name == _STEPS
-        if code.code is not None and code.code.co_name == _MODULE_CALL:
+        name = "" if code.code is None else code.code.co_name
+        if name == _MODULE_CALL:
             return False
-        if not (code.is_gpuviz or _within(code.filename, _CONTEXTS)):
+        if name in _OPERATIONS:
+            called = None
+        elif not (code.is_gpuviz or _within(code.filename, _CONTEXTS)):
             called = code
     return False
 

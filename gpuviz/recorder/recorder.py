@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from gpuviz import _core
 from gpuviz.allocator.failure_report import set_failure_listener
-from gpuviz.conclusions.store import conclusion_table, of_training
+from gpuviz.conclusions.store import for_views, of_training
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
 from gpuviz.hazards.verdict import verdict, without_verdict
@@ -439,13 +439,8 @@ class Recorder:
         if self._duration_ns:
             # The recording has ended, so derived tables of all rows are stored with it.
             recording = self._store.so_far(self._manifest(complete=True))
-            concluded = {"host_work": conclusion_table(recording, "host_work")}
-            concluded |= of_training(recording)
-            return {
-                **recording.tables,
-                **recording.derived,
-                **concluded,
-            }, recording.manifest.initial_events
+            rows = {**recording.tables, **recording.derived, **for_views(recording)}
+            return rows, recording.manifest.initial_events
         tables, initial_events = self._store.contents()
         return tables, self._initial_events if initial_events is None else initial_events
 

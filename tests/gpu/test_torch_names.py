@@ -1,6 +1,7 @@
 """Modules, phases and categories of torch's programs on a real GPU."""
 
 import threading
+from itertools import pairwise
 
 import pytest
 
@@ -63,6 +64,35 @@ def test_kernels_have_module_and_phase_and_blocks_their_category():
     expected = sum(each.numel() * 4 for each in model.parameters())
     weights = categories == CATEGORIES.index("parameter")
     assert expected <= int(blocks.size[weights].sum()) <= 1.5 * expected
+
+
+@pytest.mark.parametrize("is_closure", [False, True])
+def test_the_passes_of_each_step_are_ranges_also_in_a_closure(is_closure):
+    class Trained(Net):
+        def training_step(self, batch):
+            loss = sum(layer(batch).square().mean() for layer in self.layers)
+            loss.backward()
+            return loss
+
+    model = Trained().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    batch = torch.randn(256, 512, device="cuda")
+
+    def step():
+        if is_closure:
+            optimizer.step(lambda: model.training_step(batch))
+        else:
+            model.training_step(batch)
+            optimizer.step()
+        batch.clone()  # between two steps
+
+    recording = recorded(lambda: [step() for _ in range(3)])
+
+    rows = recording.table("phases").to_pylist()
+    assert [row["kind"] for row in rows] == ["forward", "backward", "optimizer"] * 3
+    assert {row["thread"] for row in rows} == {threading.get_native_id()}
+    assert all(before["end"] <= after["time"] for before, after in pairwise(rows))
+    assert {("forward", f"layers.{n}") for n in range(3)} <= kernels_of(recording)
 
 
 def test_without_gradients_there_is_no_backward_pass():

@@ -25,10 +25,9 @@ def test_charts_have_the_colours_of_the_dashboard():
     listed = kinds_of_spans.partition("const KINDS = {")[2].partition("} as const")[0]
     spans = re.findall(r"^  (\w+): ", listed, re.MULTILINE)
     colours = dict(re.findall(r"--gpuviz-([\w-]+): (#\w{6});", light))
-    # The parts of a training step have colours of categories.
-    kinds = {
-        word: colours[f"kind-{place}"] for place, word in enumerate(spans[: spans.index("forward")])
-    }
+    # The parts of a training step, which come last, have colours of categories.
+    of_kinds = spans[: spans.index("forward")]
+    kinds = {word: colours[f"kind-{place}"] for place, word in enumerate(of_kinds)}
     copies = tables.DICTIONARIES["activities", "copy_kind"]
     camel = {word: re.sub(r"_(\w)", lambda found: found[1].upper(), word) for word in copies}
 

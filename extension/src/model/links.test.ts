@@ -6,6 +6,7 @@ import { DeviceTimeline } from "./device_timeline.ts";
 import { Links } from "./links.ts";
 import { eventsOf } from "../../testing/random_program.ts";
 import { SpanKind } from "./span_kinds.ts";
+import { Stacks } from "./stacks.ts";
 import { tableOf } from "../../testing/table_of.ts";
 import { GpuActivities } from "./gpu_activities.ts";
 
@@ -48,8 +49,12 @@ function workOf(): GpuActivities {
   return gpu;
 }
 
+function linksOf(timeline: DeviceTimeline, gpu: GpuActivities, stacks = new Stacks()): Links {
+  return new Links({ timeline, gpu, stacks, device: 0 });
+}
+
 test("a launch touched the blocks of the device that Python found", () => {
-  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(), 0);
+  const links = linksOf(new DeviceTimeline(EVENTS, 400), workOf());
 
   assert.deepEqual(links.blocksOf(0), [
     { row: 0, access: "read" },
@@ -64,7 +69,7 @@ test("a launch touched the blocks of the device that Python found", () => {
 });
 
 test("what belongs to a selection lights up", () => {
-  const links = new Links(new DeviceTimeline(EVENTS, 400), workOf(), 0);
+  const links = linksOf(new DeviceTimeline(EVENTS, 400), workOf());
   const highlightedBy = (spanKind: number, row: number): number[][] => {
     const { blocks, activities } = links.highlightedBy({ kind: "span", spanKind, row });
     return [[...blocks], [...activities]];
@@ -78,6 +83,34 @@ test("what belongs to a selection lights up", () => {
     { kind: "span", spanKind: SpanKind.wait, row: 5 },
   ]);
   assert.equal(links.highlightedBy(undefined).blocks.size, 0);
+});
+
+test("a backward pass has the work of the threads that do it", () => {
+  const gpu = workOf();
+  const stack = [1, 2, 2];
+  const call = { time: [201, 210, 220], end: [202, 211, 221], correlation: [4, 5, 6] };
+  gpu.append(tableOf("api_calls", { ...call, thread: [8, 8, 9], stack }));
+  const kind = ["kernel", "kernel", "kernel"];
+  gpu.append(
+    tableOf("activities", {
+      time: [400, 401, 402],
+      end: [401, 402, 403],
+      kind,
+      correlation: [4, 5, 6],
+    }),
+  );
+  const phase = { id: [2], time: [200], end: [230], kind: ["backward"], thread: [7] };
+  gpu.append(tableOf("phases", phase));
+  const stacks = new Stacks();
+  const [none, zero] = [
+    ["", ""],
+    [0, 0],
+  ];
+  const places = { module: none, phase: ["", "backward"], forward_frame: zero };
+  stacks.append(tableOf("stacks", { id: [1, 2], frames: [[], []], ...places }));
+  const links = linksOf(new DeviceTimeline(EVENTS, 400), gpu, stacks);
+
+  assert.deepEqual(links.launchedBy(SpanKind.backward, 1), [4, 5]);
 });
 
 test("an address that is used again and again is looked up in no time", () => {
@@ -100,7 +133,7 @@ test("an address that is used again and again is looked up in no time", () => {
   );
   gpu.append(tableOf("launch_blocks", { correlation, block: correlation.map(() => 4096) }));
   gpu.append(tableOf("accessed_blocks", { event: correlation.map((id) => 2 * id - 2) }));
-  const links = new Links(new DeviceTimeline(eventsOf(rows), 2 * count), gpu, 0);
+  const links = linksOf(new DeviceTimeline(eventsOf(rows), 2 * count), gpu);
   const begin = performance.now();
 
   assert.deepEqual(links.launchesOf(777), [{ row: 777, access: "unknown" }]);

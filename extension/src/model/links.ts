@@ -1,10 +1,12 @@
 import { ACCESS_MODES } from "../wire/codes.ts";
 import { NO_EVENT } from "./blocks.ts";
+import type { DeviceContents } from "./device_contents.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
 import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
+import type { Stacks } from "./stacks.ts";
 
 /** A block or an activity at the other end of a link, and how the one uses the other. */
 export interface Link {
@@ -16,11 +18,18 @@ export interface Link {
 export class Links {
   readonly #timeline: DeviceTimeline;
   readonly #gpu: GpuActivities;
+  readonly #stacks: Stacks;
   readonly #device: number;
 
-  constructor(timeline: DeviceTimeline, gpu: GpuActivities, device: number) {
+  constructor({
+    timeline,
+    gpu,
+    stacks,
+    device,
+  }: Pick<DeviceContents, "timeline" | "gpu" | "stacks" | "device">) {
     this.#timeline = timeline;
     this.#gpu = gpu;
+    this.#stacks = stacks;
     this.#device = device;
   }
 
@@ -53,7 +62,10 @@ export class Links {
     return linksOf(links).sort((left, right) => (fromNs[left.row] ?? 0) - (fromNs[right.row] ?? 0));
   }
 
-  /** The activities that were launched in a range on its thread, or by a CUDA call. */
+  /**
+   * The activities that were launched in a range on its thread, or by a CUDA call; of a backward
+   * pass, by the threads that do its work.
+   */
   launchedBy(spanKind: number, row: number): number[] {
     const { activities, apiCalls, ranges } = this.#gpu;
     if (spanKind === SpanKind.call) {
@@ -61,12 +73,16 @@ export class Links {
     }
     const begin = ranges.fromNs[row] ?? 0;
     const end = ranges.toNs[row] ?? OPEN;
-    const { fromNs, thread, correlation } = apiCalls;
+    const { fromNs, thread, correlation, stack } = apiCalls;
+    const isOwn = (call: number): boolean =>
+      spanKind === SpanKind.backward
+        ? this.#stacks.phaseOf(stack[call] ?? 0) === "backward"
+        : thread[call] === ranges.thread[row];
     const launched: number[] = [];
     for (let call = 0; call < apiCalls.count; call += 1) {
       const at = fromNs[call] ?? 0;
       const isInside = at >= begin && (end === OPEN || at < end);
-      if (isInside && thread[call] === ranges.thread[row]) {
+      if (isInside && isOwn(call)) {
         launched.push(...activities.byCorrelation.all(correlation[call] ?? 0));
       }
     }

@@ -38,8 +38,9 @@ class Derived {
   readonly describeGpu: GpuDescriptions;
   readonly divisions: Divisions;
 
-  constructor({ device, timeline, gpu, stacks, names }: DeviceContents) {
-    this.links = new Links(timeline, gpu, device);
+  constructor(contents: DeviceContents) {
+    const { device, timeline, gpu, stacks, names } = contents;
+    this.links = new Links(contents);
     this.describe = new Descriptions(timeline, stacks, names);
     this.describeGpu = new GpuDescriptions(gpu, stacks, names);
     const isOwn = (thread: number): boolean => gpu.processes.isThreadOf(thread, device);

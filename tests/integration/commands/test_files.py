@@ -19,6 +19,7 @@ from tests.unit.recording.leaking_programs import a_list
 from tests.unit.report.recordings import make_recording
 
 RECORDINGS = Path(commands.__file__).parent / "recordings"
+TRAINING = Path(commands.__file__).parent / "training" / "layers.gpuviz"
 
 TITLE = (
     "32.0 MiB from `image = gpu.empty(32 * MIB)` is still allocated at the peak, where nothing "
@@ -194,6 +195,14 @@ def test_peak_names_the_lines_that_hold_it(tmp_path):
     assert matrix.endswith(
         'sparse.kron(square, one, format="csr") + sparse.kron(plane, line, format="csr")'
     )
+
+
+def test_the_peak_of_a_training_has_its_phase_and_what_the_memory_is(tmp_path):
+    done = run([GPUVIZ, "peak", TRAINING], tmp_path)
+
+    [said_of_it] = [line for line in done.stdout.splitlines() if " at the peak in the " in line]
+    assert said_of_it.startswith("97.6 MiB at the peak in the backward pass of `blocks.2`: ")
+    assert "activations 8.51 MiB" in said_of_it
 
 
 @pytest.mark.parametrize("verb", ["stats", "peak"])

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -342,8 +343,12 @@ def imitations(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("module", AT_FIRST_USE)
-def test_kernels_of_any_library_are_recorded_with_their_lines(folder, imitations, module):
+@pytest.mark.parametrize(
+    ("module", "allocator"), [*zip(AT_FIRST_USE, cycle(("caching", "observe")), strict=False)]
+)
+def test_kernels_of_any_library_are_recorded_with_their_lines(
+    folder, imitations, module, allocator
+):
     path = folder / f"{module.replace('.', '/')}.py"
     path.parent.mkdir(exist_ok=True)
     path.write_text("import ctypes\nlaunch = ctypes.CDLL('libcupti.so.13').fake_launch\n")
@@ -354,12 +359,13 @@ def test_kernels_of_any_library_are_recorded_with_their_lines(folder, imitations
         "step()\nThread(target=step).start()\n"
     )
 
-    done = run(
-        [GPUVIZ, "run", "script.py"], folder, environment={"LD_LIBRARY_PATH": str(imitations)}
-    )
+    options = ["--observe"] if allocator == "observe" else []
+    environment = {"LD_LIBRARY_PATH": str(imitations)}
+    done = run([GPUVIZ, "run", *options, "script.py"], folder, environment=environment)
 
     assert outcome(done) == (0, "", "")
     recording = gpuviz.load(folder / "script.gpuviz")
+    assert recording.manifest.allocator == allocator
     kernels = recording.kernels(by="line").to_pylist()
     assert [row["count"] for row in kernels] == [2, 2]
     assert len(set(recording.table("api_calls")["thread"].to_pylist())) == 2

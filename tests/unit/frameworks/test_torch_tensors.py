@@ -182,6 +182,24 @@ def test_a_compiled_step_runs_nothing_of_it(session, hooks, compiler):
     assert rows_of(session) == []
 
 
+def test_an_optimizer_of_a_torch_without_hooks_is_not_followed(session, monkeypatch, compiler):
+    monkeypatch.setitem(sys.modules, "torch.optim.optimizer", SimpleNamespace())
+    tensors = TensorCategories(session)
+    tensors.begin(SimpleNamespace(compiler=compiler))
+    weight = Tensor(0x1000)
+    model = Model({"weight": weight}, {})
+    tensors.take_model(model, "")
+    rows_of(session)
+    weight.grad = Tensor(0x2000)
+
+    tensors.end()
+
+    assert rows_of(session) == [
+        ("parameter", 0, 0x1000, "weight"),
+        ("gradient", 0, 0x2000, "weight"),
+    ]
+
+
 def test_a_module_that_fails_does_not_stop_the_program(session, tensors):
     class Failing(Model):
         def named_parameters(self):

@@ -1,6 +1,8 @@
 """Recording what torch's allocator does, on a library with its C++ interface."""
 
+import os
 import re
+import signal
 import sys
 from types import SimpleNamespace
 
@@ -254,6 +256,26 @@ def test_a_torch_without_a_gpu_is_left_alone(torch, cache):
     assert Recorded().end() == ([], ())
     assert torch.waiting == []
     assert not cache.exists()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_worker_that_is_forked_records_nothing_and_goes_on(torch):
+    torch.is_initialized = True
+    recorded = Recorded()
+    worker = os.fork()
+    if worker == 0:
+        signal.alarm(60)
+        torch.trace(EVENTS)
+        recorded.trace.poll()
+        os._exit(len(recorded.trace.devices()))
+    _, status = os.waitpid(worker, 0)
+    torch.trace(EVENTS)
+
+    events, notes = recorded.end()
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert names(events) == ["segment_alloc", "alloc"]
+    assert notes == ()
 
 
 def test_a_failed_request_is_explained(torch, caplog, monkeypatch):

@@ -6,8 +6,10 @@ import time
 
 import pytest
 
+import gpuviz
 from gpuviz.recorder import feed, feed_streams, pump
 from tests.unit.notebook.followed_program import assert_has_all, drain, listeners, run_program
+from tests.unit.recording.test_training import RECORDED
 
 
 def test_a_page_gets_what_was_recorded_before_and_all_that_follows(
@@ -255,3 +257,13 @@ def test_a_finished_recording_is_shown_whole(source, new_recorder, new_browser):
 
     assert browser.recording is False
     assert_has_all(browser, recorder.recording)
+
+
+def test_a_finished_training_is_shown_with_its_phases_and_categories(new_browser):
+    recording = gpuviz.load(RECORDED)
+    browser = new_browser(recording)
+    browser.show()
+    browser.receive()
+
+    for name in ("phases", "categories"):
+        assert browser.rows(name) == recording.table(name).to_pylist() != []

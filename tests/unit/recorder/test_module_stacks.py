@@ -17,6 +17,7 @@ from tests.unit.recorder.torch_files import (
     COMPILED,
     COMPILER,
     CONTEXTS,
+    OPERATION,
     PROGRAM,
     SCHEDULERS,
     STEPS,
@@ -270,6 +271,14 @@ def test_modules_of_several_threads_are_their_own(session, capture):
         assert set(modules(session, numbers)) == {name}
 
 
+def test_a_torch_that_calls_modules_in_another_way_has_no_names(session, capture):
+    names = ModuleNames(session)
+    names.begin(SimpleNamespace(nn=SimpleNamespace(Module=type("Module", (), {}))))
+    session.watch_modules(None, None)
+
+    assert [session.marks_of(number)[:2] for number in Operation()(capture)] == [(False, "")]
+
+
 def test_without_names_nothing_is_in_a_module(session, names, capture):
     names.end()
 
@@ -384,6 +393,29 @@ def test_a_node_without_work_of_its_own_belongs_to_what_the_work_around_it_has_i
     assert rows_of(session, [found]) == [("backward", "viewing", "_wrapped_call_impl")]
 
 
+def test_a_checkpoint_that_runs_the_forward_work_again_is_in_the_backward_pass(
+    session, autograd, capture
+):
+    class Differentiable(Module):
+        def forward(self, capture):
+            self.node = autograd.new_node()
+            return [capture()]
+
+    model = Layers(only=Differentiable())
+    (forward,) = model(capture)
+    # The reentrant one runs a graph of its own within the first; both make new nodes.
+    autograd.graph, autograd.node = 0, model.children["only"].node
+    (again,) = model(capture)
+    autograd.graph, autograd.node = 1, model.children["only"].node
+    inner = capture()
+
+    assert [row[:2] for row in rows_of(session, [forward, again, inner])] == [
+        ("forward", "only"),
+        ("backward", "only"),
+        ("backward", "only"),
+    ]
+
+
 def test_a_second_backward_pass_undoes_the_same_forward_work(session, autograd, capture):
     class Differentiable(Module):
         def forward(self, capture):
@@ -413,6 +445,7 @@ def torch_files(monkeypatch):
     [
         ((STEPS, ADAM), "optimizer"),
         ((STEPS, ADAM, COMPILER, COMPILED), "optimizer"),
+        ((STEPS, ADAM, OPERATION, PROGRAM), "optimizer"),
         ((STEPS, PROGRAM), "optimizer"),
         ((STEPS, CONTEXTS, PROGRAM), "optimizer"),
         ((STEPS, ADAM, PROGRAM), ""),

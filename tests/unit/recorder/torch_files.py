@@ -10,6 +10,8 @@ STEPS, ADAM, SCHEDULERS = (
 )
 CONTEXTS, COMPILER = f"{ROOT}/utils/_contextlib.py", f"{ROOT}/_dynamo/eval_frame.py"
 COMPILED, PROGRAM = "/var/torchinductor/step.py", "/home/train.py"
+# Of a tensor whose operations are written in Python.
+OPERATION = "/home/tensors.py:__torch_dispatch__"
 
 
 def know_files(monkeypatch):
@@ -24,11 +26,15 @@ def know_files(monkeypatch):
 
 
 def called_through(call, files):
-    """Return what a call returns that functions of some files make, the first file outermost."""
+    """Return what a call returns that functions of some files make, the first file outermost.
+
+    The name of a function may follow that of its file.
+    """
 
     def through(inner, file):
-        namespace = {}
-        exec(compile("def call(inner):\n    return inner()\n", file, "exec"), namespace)  # noqa: S102
-        return partial(namespace["call"], inner)
+        path, _, name = file.partition(":")
+        namespace, name = {}, name or "call"
+        exec(compile(f"def {name}(inner):\n    return inner()\n", path, "exec"), namespace)  # noqa: S102
+        return partial(namespace[name], inner)
 
     return reduce(through, reversed(files), call)()

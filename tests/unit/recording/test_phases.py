@@ -113,6 +113,10 @@ def test_a_program_that_trains_nothing_has_no_phases():
     assert phases(recording_of((100, 110, OTHER, TRAINER), (200, 210, UNKNOWN, TRAINER))) == []
 
 
+def test_without_calls_nothing_is_known():
+    assert phases(recording_of(allocations=[(100, FORWARD), (200, FORWARD)])) == []
+
+
 def test_a_phase_ends_where_calls_were_not_recorded():
     recording = recording_of(
         (100, 110, FORWARD, TRAINER),
