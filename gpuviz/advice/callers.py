@@ -1,6 +1,6 @@
 """Lines that allocate and use arrays: those of helper functions give way to their callers."""
 
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Callers:
         self._first, self._number = first, number.ravel()
         self._callers = self._called_from(np.unique(allocated).tolist())
         self._frames = [self._frame(*pair) for pair in pairs.T.tolist()]
+        self._allocated: list[int] = pairs[0].tolist()
 
     @property
     def numbers(self) -> "NDArray[Any]":
@@ -55,14 +56,17 @@ class Callers:
     def line_of_use(self, block: int, stack: int) -> tuple[str, str]:
         """Return the call site and the source of a use, by the call stack of the use.
 
-        It is the line of the function that made the block, where a ``del`` or an allocation can be
-        written, if the use is within a call from it.
+        It is the line of the function that made the block, or of the one that it was returned to,
+        where a ``del`` or an allocation can be written, if the use is within a call from it.
         """
-        frame = self._frames[int(self._number[block])]
+        number = int(self._number[block])
+        frame = self._frames[number]
         if frame is not None and not self._stacks.has_forward_line(stack):
-            for user in self._own(stack):
-                if _function(user) == _function(frame):
-                    return user.site, user.source
+            users = {_function(user): user for user in reversed(self._own(stack))}
+            makers = map(_function, self._own(self._allocated[number]))
+            for maker in dropwhile(lambda function: function != _function(frame), makers):
+                if maker in users:
+                    return users[maker].site, users[maker].source
         return self._stacks.call_site(stack)
 
     def _called_from(self, stacks: list[int]) -> "dict[tuple[str, str], set[str]]":

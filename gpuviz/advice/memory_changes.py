@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuviz.advice.callers import Callers
 from gpuviz.advice.elementwise import Elementwise
-from gpuviz.advice.finding import Evidence, Line
+from gpuviz.advice.finding import Evidence, Line, named
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import MOST_SHOWN
@@ -221,6 +221,26 @@ class DeviceBlocks:
         """The blocks as those of a training program; None if the recording is of another one."""
         return TrainingBlocks(self) if is_training(self.recording) else None
 
+    def mapped_by_peak_line(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+        """Return the arrays that the line of the peak makes and keeps, and those it uses up.
+
+        Both are at the peak; the others were there before the line, which is their last use, but
+        not that of the round that reaches the peak. Also return the places after their last uses,
+        where a loop of several lines could free them.
+        """
+        blocks, number = self.used.blocks, self.number
+        made = self._statements.ends_of_events(blocks.alloc[number])
+        last = self.used.last[number]
+        run = self._statements.of_calls(last)[1]
+        after = plain(self.recording.tables["api_calls"]["end"])[last]
+        of_peak = made == made[self._at_peak_place].max(initial=-1)
+        ends = blocks.end[number]
+        kept = self.at_peak & of_peak & ((ends < 0) | (ends > made))
+        known = self.is_used & self.is_freed & ~self.is_shared & ~self.is_initial
+        spent = self.at_peak & known & ~of_peak & (run == made[self._at_peak_place].max(initial=-1))
+        places = self._places.after(after)
+        return kept, spent & (places < self.peak_place), places
+
     def ends_with(self, begin: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places of frees if blocks are allocated at other places.
 
@@ -370,6 +390,55 @@ class DeviceBlocks:
             known, before = uses.get(line, (0, -1))
             uses[line] = known + count, max(before, place)
         return max(uses, key=lambda line: uses[line])
+
+    def named_use(self, block: int, call: int) -> str:
+        """Return the line of a block's use by a row of ``api_calls``, for a sentence.
+
+        If that line has called a function in which the peak is reached as well, what has made the
+        block cannot delete or allocate it between the two: then it is the line of that function.
+        """
+        outer = named(*self.line_of_use(block, call))
+        stack = int(plain(self.recording.tables["api_calls"]["stack"])[call])
+        inner = named(*self.site_of(stack))
+        is_within = inner != outer and self._is_in_call_of_peak(block, call)
+        return f"{inner}, within {outer}" if is_within else outer
+
+    def after_last_use(self, blocks: "NDArray[Any]") -> str:
+        """Return the line after which blocks of a line can be deleted, for a sentence."""
+        if self.are_held_at_peak(blocks):
+            return self.named_use(*self._latest_use(blocks))
+        return named(*self.last_use(blocks))
+
+    def are_held_at_peak(self, blocks: "NDArray[Any]") -> bool:
+        """Whether the peak is reached before the call ends that uses blocks of a line at last."""
+        return self._is_in_call_of_peak(*self._latest_use(blocks))
+
+    def _latest_use(self, blocks: "NDArray[Any]") -> tuple[int, int]:
+        calls = self.used.last[self.number[blocks]]
+        latest = int(np.argmax(self._call_times[calls]))
+        return int(blocks[latest]), int(calls[latest])
+
+    def _is_in_call_of_peak(self, block: int, call: int) -> bool:
+        outer = self.line_of_use(block, call)
+        if self._callers.line_of_use(block, self.peak_stack) != outer:
+            return False
+        api, events = self.recording.tables["api_calls"], self.recording.tables["memory_events"]
+        begin, end = sorted((int(self._call_times[call]), self.peak.time_ns))
+        thread, stacks = int(plain(api["thread"])[call]), set[int]()
+        for table in (api, events):
+            times, known = plain(table["time"]), plain(table["stack"])
+            inside = (times >= begin) & (times <= end) & (known != 0)
+            inside &= plain(table["thread"]) == thread
+            stacks.update(np.unique(known[inside]).tolist())
+        return all(self._callers.line_of_use(block, each) == outer for each in stacks)
+
+    def kept_since(self, blocks: "NDArray[Any]") -> int:
+        """Return how many arrays at the peak were returned since the first last use of others."""
+        made = self._statements.ends_of_events(self.used.blocks.alloc[self.number])
+        ends = self.used.blocks.end[self.number]
+        since = self._call_times[self.used.last[self.number[blocks]]].min()
+        new = self.used.blocks.begin[self.number] >= since
+        return int(np.count_nonzero(self.at_peak & new & ((ends < 0) | (ends > made))))
 
     @cached_property
     def _call_times(self) -> "NDArray[Any]":

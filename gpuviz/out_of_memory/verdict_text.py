@@ -189,7 +189,9 @@ def _too_large(failed: "OutOfMemory") -> str:
 
 
 def _capped(failed: "OutOfMemory") -> str:
-    if failed.request.own_block >= failed.size:
+    request = failed.request
+    may_not_split = request.splits_are_limited or not request.limits_are_known
+    if may_not_split and request.own_block >= failed.size:
         return (
             f"a cached block of {format_bytes(failed.request.own_block)} was large enough, but the "
             "setting max_split_size_mb reserves it for larger requests."

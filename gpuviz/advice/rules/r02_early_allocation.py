@@ -47,7 +47,7 @@ def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
     sites = device.site[blocks].tolist()
     for block, site, row in zip(blocks.tolist(), sites, rows.tolist(), strict=True):
         if (site, row) not in uses:
-            uses[site, row] = named(*device.line_of_use(block, row))
+            uses[site, row] = device.named_use(block, row)
         use = uses[site, row]
         sizes[use] = sizes.get(use, 0) + int(device.size[block])
     if len(sizes) == 1:

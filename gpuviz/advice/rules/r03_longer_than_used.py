@@ -192,5 +192,5 @@ def _advice(device: DeviceBlocks, trim: _Trim, blocks: "NDArray[Any]", *, fill: 
         first = named(*device.first_need(blocks[_is_moved(device, blocks)]))
         parts.append(f"allocate{' and fill' if fill else ''} it right before {first}")
     if trim.end:
-        parts.append(f"delete it (`del`) after {named(*device.last_use(blocks))}")
+        parts.append(f"delete it (`del`) after {device.after_last_use(blocks)}")
     return f"{name}: {' and '.join(parts)}."

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.analysis.launches import stacks_of
@@ -68,8 +69,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     the peak and 8 MiB, is the decrease of the peak if each block of that line with such a pause
     were freed meanwhile: its pause at the peak, else its longest.
 
-    Arrays that torch keeps itself do not count: R52 is about those of its graphs. A copy to the
-    host and back is the program's decision: ``possible``.
+    Arrays that torch keeps itself do not count: R52 is about those of its graphs. Neither do those
+    that a function of a library makes, such as the state of a random number generator. A copy to
+    the host and back is the program's decision: ``possible``.
     """
     pauses = _pauses(device)
     place = device.peak_place
@@ -115,6 +117,8 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
         unknown, times[after], side="right"
     )
     is_long &= ~device.is_shared[block]
+    # What a function of a library makes may be its state, such as that of a generator.
+    is_long &= is_own(device.recording, device.stack[block])
     is_long &= (stacks_of(tables, before) != 0) & (stacks_of(tables, after) != 0)
     begin, end = device.after_lines(before), device.before_lines(after)
     rows = np.flatnonzero(is_long & (begin < end))

@@ -19,9 +19,13 @@ RULES = (
         "R45",
         "arrays that nothing uses any more at the peak",
         "they are last used by a line that ends before the peak, and freed after it",
-        "`del` after that line; several arrays of one line: drop the references, such as a list",
+        "`del` after that line; several arrays of one line: drop the references, such as a list; "
+        "of a list that the line maps to another one, replace each array by its result",
     ),
 )
+
+# Fewer arrays may be variables, and be used by several calls of the line.
+_LEAST_MAPPED = 3
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -32,28 +36,74 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     were freed right after its last use. Blocks that the recording does not free are not counted: a
     later cell may use them. Neither are those that nothing reads, which R01 finds, nor those
     without a call stack: nobody could tell which variable to delete.
+
+    Also find the arrays of a list that the line of the peak maps to as many others, as in
+    ``[f(x) for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them.
     """
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
     for blocks, change, saved in changes_by_line(device, dead, device.begin, end):
-        yield _finding(device, blocks, change, saved)
+        is_within = device.are_held_at_peak(blocks)
+        if is_within and _LEAST_MAPPED <= len(blocks) <= device.kept_since(blocks):
+            yield _mapped(device, blocks, change, saved)
+        else:
+            yield _finding(device, blocks, change, saved, is_within=is_within)
+    kept, spent, places = device.mapped_by_peak_line()
+    for site in np.unique(device.site[spent]).tolist():
+        blocks = np.flatnonzero(spent & (device.site == site))
+        change = Change(blocks, device.begin[blocks], places[blocks])
+        is_map = _LEAST_MAPPED <= len(blocks) <= np.count_nonzero(kept)
+        saved = device.saving(change) if is_map else 0
+        if saved:
+            yield _mapped(device, blocks, change, saved)
 
 
-def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:
-    line = device.line_of(blocks)
-    last_use = named(*device.last_use(blocks))
+def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:
+    line, peak_line = device.line_of(blocks), named(*device.last_use(blocks))
+    size = format_bytes(int(device.size[blocks].sum()))
+    return Finding(
+        rule="R45",
+        title=f"{size} from {named(line.site, line.source)} is still allocated at the peak, while "
+        f"{peak_line} makes a new array of each.",
+        reason=f"That line is the last use of these {len(blocks)} arrays, and keeps all of them "
+        "until it has made the last of the new ones.",
+        change="Replace each array as soon as the new one is made (`arrays[i] = f(arrays[i])` in a "
+        "loop) instead of making a second list or dictionary.",
+        certainty="likely",
+        device=device.device,
+        saved_bytes=saved,
+        lines=(line,),
+        evidence=device.evidence(blocks),
+        lifetimes=change,
+    )
+
+
+def _finding(
+    device: DeviceBlocks,
+    blocks: "NDArray[Any]",
+    change: Change,
+    saved: int,
+    *,
+    is_within: bool,
+) -> Finding:
+    line, after = device.line_of(blocks), device.after_last_use(blocks)
     is_one = len(blocks) == 1
+    advice = (
+        f"Delete it (`del`) after {after}."
+        if is_one
+        else f"Keep no reference to them after {after}: variables, or a list that collects the "
+        "arrays of a loop."
+    )
+    if is_within and is_one:
+        advice += " The caller must not keep it either, as in `f(make())`."
     return Finding(
         rule="R45",
         title=f"{format_bytes(int(device.size[blocks].sum()))} from "
         f"{named(line.site, line.source)} is still allocated at the peak, "
         "where nothing uses it any more.",
         reason=f"Nothing uses {'the array' if is_one else f'these {len(blocks)} arrays'} after "
-        f"{last_use}. The peak is reached by {named(*device.peak_line)}.",
-        change=f"Delete it (`del`) after {last_use}."
-        if is_one
-        else f"Keep no reference to them after {last_use}: variables, or a list that collects the "
-        "arrays of a loop.",
+        f"{after}. The peak is reached by {named(*device.peak_line)}.",
+        change=advice,
         certainty="likely",
         device=device.device,
         saved_bytes=saved,

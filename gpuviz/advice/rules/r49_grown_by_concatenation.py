@@ -97,8 +97,8 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
         f"{format_count(len(links.part))} times, which copies {format_bytes(copied)} again.",
         reason=f"Each join copies the previous result, {format_duration(spent)} in total, and "
         f"needs both at once. The result has {size} at last.",
-        change=f"Allocate {size} once before the loop and write each part into a slice of it, or "
-        "collect the parts in a list and join them once after the loop.",
+        change=f"Allocate {size} once before the loop and write each part into a slice of it. Or "
+        "collect the parts in a list and join them once after the loop, which saves the time only.",
         certainty="likely",
         device=device.device,
         saved_bytes=device.saving(change),

@@ -1,5 +1,7 @@
 """R45: arrays that nothing uses any more at the peak."""
 
+import pytest
+
 import gpuviz
 from tests.unit.advice.programs import MIB, found, recorded, saved
 
@@ -222,3 +224,108 @@ def test_a_function_keeps_the_arrays_that_it_uses_itself():
     (finding,) = found(program, "R45")
 
     assert finding.lines[0].source == "scratch = gpu.empty(nbytes)"
+
+
+def smoothed(gpu, array):
+    result = gpu.empty(array.nbytes)
+    gpu.launch("smooth", duration=1e-4, reads=[array], writes=[result])
+    return result
+
+
+def six(gpu):
+    frames = [gpu.empty(16 * MIB) for _ in range(6)]
+    gpu.launch("load", duration=1e-4, writes=frames)
+    return frames
+
+
+def maps_to_a_second_list(gpu):
+    frames = six(gpu)
+    results = [smoothed(gpu, frame) for frame in frames]
+    gpu.launch("show", duration=1e-4, reads=results)
+
+
+def replaces_each(gpu):
+    frames = six(gpu)
+    for number in range(6):
+        frames[number] = smoothed(gpu, frames[number])
+    gpu.launch("show", duration=1e-4, reads=frames)
+
+
+def test_a_list_that_is_mapped_to_another_one_is_replaced_one_by_one():
+    finding = found(maps_to_a_second_list, "R45")[0]
+
+    assert finding.saved_bytes == saved(maps_to_a_second_list, replaces_each) == 80 * MIB
+    assert finding.title == (
+        "80.0 MiB from `frames = [gpu.empty(16 * MIB) for _ in range(6)]` is still allocated at "
+        "the peak, while `results = [smoothed(gpu, frame) for frame in frames]` makes a new array "
+        "of each."
+    )
+    assert finding.change.startswith("Replace each array as soon as the new one is made")
+    assert found(replaces_each, "R45") == []
+
+
+def maps_and_compares(gpu):
+    frames = six(gpu)
+    results = [smoothed(gpu, frame) for frame in frames]
+    gpu.launch("compare", duration=1e-4, reads=[*frames, *results])
+
+
+def reduces_each(gpu):
+    frames = six(gpu)
+    for frame in frames: smoothed(gpu, frame)  # fmt: skip # noqa: E701
+    gpu.launch("finish", duration=1e-4)
+
+
+def joins(gpu):
+    frames = six(gpu)
+    whole = gpu.empty(96 * MIB)
+    for frame in frames: gpu.launch("copy", duration=1e-4, reads=[frame], writes=[whole])  # fmt: skip # noqa: E701, E501
+
+
+@pytest.mark.parametrize("program", [maps_and_compares, reduces_each, joins])
+def test_a_list_that_is_needed_or_not_mapped_is_no_finding(program):
+    assert found(program, "R45") == []
+
+
+def enlarged(gpu, image, *, deletes=False):
+    flat = gpu.empty(16 * MIB)
+    gpu.launch("flatten", duration=1e-4, reads=[image], writes=[flat])
+    if deletes:
+        del image
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, reads=[flat], writes=[large])
+    return large
+
+
+def made(gpu):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    return image
+
+
+def keeps_during_a_call(gpu):
+    image = made(gpu)
+    gpu.launch("show", duration=1e-4, reads=[enlarged(gpu, image)])
+
+
+def deletes_after_the_call(gpu):
+    image = made(gpu)
+    large = enlarged(gpu, image)
+    del image
+    gpu.launch("show", duration=1e-4, reads=[large])
+
+
+def hands_over(gpu):
+    gpu.launch("show", duration=1e-4, reads=[enlarged(gpu, made(gpu), deletes=True)])
+
+
+def test_what_a_call_still_holds_at_the_peak_is_deleted_within_it():
+    (finding,) = found(keeps_during_a_call, "R45")
+
+    assert saved(keeps_during_a_call, deletes_after_the_call) == 0
+    assert finding.saved_bytes == saved(keeps_during_a_call, hands_over) == 32 * MIB
+    assert finding.change == (
+        'Delete it (`del`) after `gpu.launch("flatten", duration=1e-4, reads=[image], '
+        'writes=[flat])`, within `gpu.launch("show", duration=1e-4, reads=[enlarged(gpu, image)])`.'
+        " The caller must not keep it either, as in `f(make())`."
+    )

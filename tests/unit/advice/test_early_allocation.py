@@ -153,3 +153,24 @@ def test_a_line_that_replaces_an_array_would_free_the_old_one_later_too():
     assert found(replaces, "R02") == []
     assert together.saved_bytes == saved(replaces, partial(replaces_later, deletes=True))
     assert "delete it (`del`) after" in together.change
+
+
+def test_what_the_peak_s_call_uses_at_first_is_allocated_within_it():
+    def finish(gpu, result):
+        large = gpu.empty(64 * MIB)
+        gpu.launch("work", duration=1e-4, writes=[large])
+        del large
+        result = result if result is not None else gpu.empty(32 * MIB)
+        gpu.launch("finish", duration=1e-4, writes=[result])
+
+    def before_the_call(gpu):
+        result = gpu.empty(32 * MIB)
+        finish(gpu, result)
+
+    (finding,) = found(before_the_call, "R02")
+
+    assert finding.saved_bytes == saved(before_the_call, partial(finish, result=None))
+    assert finding.change == (
+        'Allocate it right before `gpu.launch("finish", duration=1e-4, writes=[result])`, within '
+        "`finish(gpu, result)`."
+    )

@@ -90,6 +90,29 @@ def test_a_device_that_refuses_is_named_by_a_failure_while_recording(device, tmp
     )
 
 
+def test_a_block_that_was_free_too_late_is_not_blamed_on_a_setting():
+    gpu = gpuviz.SimulatedGPU(memory=400 * MIB, real_time=False)
+    gpu._allocator.set_memory_fraction(0.5)
+    # Else a collection of garbage that happens to be there is a second try.
+    gpu._allocator.set_last_resort(lambda: False)
+    with gpuviz.record(device=gpu) as recorder:
+        whole = gpu.empty(150 * MIB)
+        del whole
+        shared, live = gpu.empty(100 * MIB), gpu.empty(40 * MIB)
+        stream = gpu.Stream(non_blocking=True)
+        with stream:
+            gpu.launch("long", duration=1, reads=[shared])
+        gpu.record_stream(shared, stream)
+        del shared
+        with pytest.raises(MemoryError):
+            gpu.empty(60 * MIB)
+    (failed,) = recorder.recording.out_of_memory()
+
+    assert live.nbytes == 40 * MIB
+    assert (failed.verdict, failed.request.own_block) == ("capped", 100 * MIB)
+    assert failed.summary.endswith("had reserved 150 MiB and needed 60.0 MiB more.")
+
+
 def test_a_snapshot_of_a_limit_that_nothing_tells_has_one_answer(tmp_path):
     gpu = gpuviz.SimulatedGPU(memory=16_000 * MIB, real_time=False)
     gpu._allocator.set_memory_fraction(1 / 16)
