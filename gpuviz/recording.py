@@ -147,7 +147,7 @@ class Recording(RecordingData):
     def _repr_html_(self) -> str:
         from gpuviz.notebook.values import recording_html
 
-        return recording_html(self)
+        return str(recording_html(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The derived tables of a window come from the whole recording.

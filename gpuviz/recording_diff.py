@@ -28,7 +28,7 @@ class Diff(Differences):
     """What changed from one recording to another, which can be shown as a page."""
 
     def _repr_html_(self) -> str:
-        return diff_html(self)
+        return str(diff_html(self))
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the differences as one HTML file that opens offline, and return its path.

@@ -130,7 +130,7 @@ class Findings(tuple[Finding, ...]):
     def _repr_html_(self) -> str:
         from gpuviz.present.conclusions_html import notebook_list
 
-        return notebook_list(self)
+        return str(notebook_list(self))
 
 
 def named(site: str, source: str) -> str:

@@ -96,10 +96,10 @@ class History:
     def _repr_html_(self) -> str:
         rows = self.rows()
         if not rows:
-            return html("<div>{}</div>", NOTHING_RECORDED)
+            return str(html("<div>{}</div>", NOTHING_RECORDED))
         most = max(1, *(row.run.peak_bytes for row in rows))
         names = ("cell", "", "peak", "time", "GPU busy", "")
-        return inline_table(names, (_cells(row, most) for row in rows), _COLUMNS)
+        return str(inline_table(names, (_cells(row, most) for row in rows), _COLUMNS))
 
 
 def worse(run: CellRun, earlier: "Sequence[CellRun]") -> str:

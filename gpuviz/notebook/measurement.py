@@ -32,7 +32,7 @@ class ShownResult:
         return printable("\n".join([as_text(self._result), *written]))
 
     def _repr_html_(self) -> str:
-        return as_html(self._result, self._written)
+        return str(as_html(self._result, self._written))
 
 
 class Measurement:

@@ -111,7 +111,7 @@ class HeldMemory:
         return f"<HeldMemory: {shown}, {format_bytes(sum(b.size for b in self.blocks))}>"
 
     def _repr_html_(self) -> str:
-        return held_memory_html(self)
+        return str(held_memory_html(self))
 
 
 @dataclass(frozen=True, slots=True)

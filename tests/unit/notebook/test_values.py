@@ -72,6 +72,21 @@ def test_findings_show_what_they_save(recording):
     assert words(found[0]._repr_html_()) == words(notebook_list(found[:1]))
 
 
+@pytest.mark.parametrize(
+    "value_of",
+    [
+        lambda recording: recording,
+        lambda recording: recording.findings(),
+        lambda recording: recording.findings()[0],
+        lambda recording: gpuviz.diff(recording, recording),
+        lambda _recording: gpuviz.holders(),
+    ],
+)
+def test_the_html_of_a_value_is_a_plain_string(recording, value_of):
+    # marimo shows an error instead of a string of a subclass, such as marked HTML.
+    assert type(value_of(recording)._repr_html_()) is str
+
+
 def test_findings_are_sentences_in_a_terminal(recording):
     found = recording.findings()
     first, *_, last = repr(found).split("\n")
