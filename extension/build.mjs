@@ -14,7 +14,7 @@ const { values } = parseArgs({
   options: { version: { type: "string", default: "0.0.0" }, watch: { type: "boolean" } },
 });
 
-const LARGEST_WIDGET_BYTES = 186_000;
+const LARGEST_WIDGET_BYTES = 190_000;
 
 /** A page of ours has one palette; in a notebook it belongs to our elements, and classes choose. */
 const DARK = ".gpuviz-theme--dark";
