@@ -49,7 +49,7 @@ def after_import(name: str, options: str, folder: str) -> None:
     elif name in NUMBA:
         run.await_numba()
     elif name in AT_FIRST_USE:
-        run.record_now()
+        run.record_from(name)
     else:
         run.await_simulated_gpu()
 
@@ -123,8 +123,11 @@ class RecordedRun:
             self._reason = "the program did not use the GPU"
             call_at_first_use(self._record_library)
 
-    def record_now(self) -> None:
-        """Record from now on, unless a library that the program imports begins it later."""
+    def record_from(self, module: str) -> None:
+        """Record from the import of a module on, unless another library begins it later."""
+        # A program may have a module of this name, too.
+        if module == "warp" and not hasattr(sys.modules[module], "kernel"):
+            return
         if self._begins_later.isdisjoint(sys.modules) and self._has_driver():
             self._record_library()
 

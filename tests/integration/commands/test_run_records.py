@@ -332,6 +332,9 @@ def test_a_program_that_uses_only_torch_is_recorded_when_it_uses_the_gpu(folder,
     assert told.startswith(sentence)
 
 
+LIBRARY = "import ctypes\nkernel, launch = None, ctypes.CDLL('libcupti.so.13').fake_launch\n"
+
+
 @pytest.fixture(scope="module")
 def imitations(tmp_path_factory):
     """A folder with a driver and a CUPTI that need no GPU."""
@@ -351,7 +354,7 @@ def test_kernels_of_any_library_are_recorded_with_their_lines(
 ):
     path = folder / f"{module.replace('.', '/')}.py"
     path.parent.mkdir(exist_ok=True)
-    path.write_text("import ctypes\nlaunch = ctypes.CDLL('libcupti.so.13').fake_launch\n")
+    path.write_text(LIBRARY)
     (folder / "script.py").write_text(
         f"from {module} import launch\n"
         "from threading import Thread\n"
@@ -369,6 +372,26 @@ def test_kernels_of_any_library_are_recorded_with_their_lines(
     kernels = recording.kernels(by="line").to_pylist()
     assert [row["count"] for row in kernels] == [2, 2]
     assert len(set(recording.table("api_calls")["thread"].to_pylist())) == 2
+
+
+@pytest.mark.parametrize(
+    ("program", "module"),
+    [("from warp import launch", "warp"), ("import torch, cuda.core", "cuda/core")],
+)
+def test_a_module_of_the_program_or_of_another_library_begins_nothing(
+    folder, imitations, program, module
+):
+    (folder / "cuda").mkdir()
+    (folder / f"{module}.py").write_text(LIBRARY.replace("kernel, ", "unknown, "))
+    (folder / "torch.py").write_text(TORCH)
+    (folder / "script.py").write_text(program)
+    environment = {"LD_LIBRARY_PATH": str(imitations)}
+    done = run([GPUVIZ, "run", "script.py"], folder, environment=environment)
+
+    assert outcome(done) == (0, "", "")
+    (sentence,) = said(done)
+    assert sentence.startswith("nothing was recorded: ")
+    assert names(folder) == []
 
 
 def test_cupy_fails_with_its_own_traceback(folder):

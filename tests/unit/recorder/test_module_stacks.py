@@ -127,6 +127,8 @@ class Wrapper(Module):
         ("OptimizedModule", "_orig_mod"),
         ("DistributedDataParallel", "module"),
         ("FullyShardedDataParallel", "_fsdp_wrapped_module"),
+        ("DeepSpeedEngine", "module"),
+        ("_FabricModule", "_forward_module"),
     ],
 )
 def test_a_wrapper_of_torch_is_in_no_name(session, capture, kind, place):
