@@ -15,10 +15,12 @@ from tests.browser.widget_page import kernel, show_widget
 
 pytestmark = [pytest.mark.browser, pytest.mark.deep]
 
-RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
-SHIPPED = sorted(path.stem for path in RECORDINGS.glob("*.gpuviz"))
+COMMANDS = Path(gpuviz.__file__).parent / "commands"
+RECORDINGS = {path.stem: path for path in COMMANDS.rglob("*.gpuviz")}
+SHIPPED = sorted(RECORDINGS)
 COMPARED = ("one_pool_separate", "one_pool_shared")
-SIZES = [(1280, 720), (1440, 900), (1920, 1080), (390, 844)]
+# The last one is what 200 % of zoom leave of the first.
+SIZES = [(1280, 720), (1440, 900), (1920, 1080), (390, 844), (640, 360)]
 # From this width on, tabs choose one panel.
 LEAST_WIDE = 900
 # What may be seen only in part: text that ends with an ellipsis, what scrolls, and the calls of a
@@ -95,9 +97,9 @@ PROBLEMS = """async () => {
 def opened(page: Page, name: str, tmp_path: Path) -> None:
     """Open the report of a recording, or the page of two."""
     if name != "compared":
-        open_report(page, gpuviz.load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+        open_report(page, gpuviz.load(RECORDINGS[name]), tmp_path)
         return
-    files = (RECORDINGS / f"{each}.gpuviz" for each in COMPARED)
+    files = (RECORDINGS[each] for each in COMPARED)
     page.goto(gpuviz.diff(*files).report(tmp_path / "compared.html").as_uri())
     page.wait_for_selector("html[data-gpuviz=ready]", state="attached")
 
@@ -146,7 +148,7 @@ def test_nothing_is_cut_overlaps_or_is_outside_in_a_dashboard(page, monkeypatch,
     # A pane of JupyterLab beside its side bar, and a wide one; the notebook scrolls.
     page.set_viewport_size({"width": width, "height": 2400})
     with kernel(monkeypatch):
-        dashboard = gpuviz.dashboard(gpuviz.load(RECORDINGS / f"{name}.gpuviz"))
+        dashboard = gpuviz.dashboard(gpuviz.load(RECORDINGS[name]))
     show_widget(page, dashboard)
     page.locator(".gpuviz-found").wait_for()
     page.locator("[data-pane=streams] .gpuviz-plot").wait_for()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+import gpuviz
 from gpuviz.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import LEVELS, MAP, OVERVIEW, open_report, point
@@ -248,3 +249,31 @@ def test_the_overview_moves_the_part_that_is_shown(page, streams, tmp_path):
 
     assert right.endswith("to 5.490 ms of 5.49 ms shown")
     assert shown.inner_text().startswith("0 ns to ")
+
+
+CLEAR = """(lane) => {
+  const canvas = document.querySelector("[data-pane=streams] .gpuviz-plot__canvas--overlay");
+  const row = Math.round(document.querySelector(`[data-lane='${lane}']`).dataset.middlePx);
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const { data } = context.getImageData(200, row, 600, 1);
+  return data.filter((value, at) => at % 4 === 3 && value === 0).length / 600;
+}"""
+
+
+def test_a_finding_lights_up_the_idle_time_that_it_is_about_and_dims_the_rest(page, tmp_path):
+    path = Path(gpuviz.__file__).parent / "commands" / "recordings" / "fft_filter.gpuviz"
+    open_report(page, gpuviz.load(path), tmp_path)
+    lanes = ("all streams idle", "odd chunks")
+
+    before = [page.evaluate(CLEAR, lane) for lane in lanes]
+    page.get_by_role("button", name="show", exact=True).first.click()
+    page.wait_for_function(f"({CLEAR})('odd chunks') < 0.5")
+    idle, odd = (page.evaluate(CLEAR, lane) for lane in lanes)
+    page.keyboard.press("Escape")
+    page.wait_for_function(f"({CLEAR})('odd chunks') > 0.9")
+
+    assert min(before) > 0.9
+    assert idle > 0.6
+    assert odd < 0.05

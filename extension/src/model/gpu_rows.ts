@@ -73,23 +73,20 @@ export function covered({ bounds }: GpuActivities, window: Window): Window {
 
 /** Labels of more rows would be a noticeable part of a page's memory. */
 const MOST_REMEMBERED = 2_000_000;
-const LABELS = new WeakMap<GpuActivities, Map<string, { stamp: string; labels: Labels }>>();
+const LABELS = new WeakMap<GpuActivities, Record<string, Labels & { stamp: string }>>();
 
 /** The labels of the rows of a table, which hold for any window until more rows come. */
 function remembered(gpu: GpuActivities, name: string, make: () => Labels): Labels {
   const { activities, apiCalls, strings } = gpu;
-  if (activities.count > MOST_REMEMBERED) {
-    return make();
-  }
+  const known = LABELS.get(gpu) ?? {};
   const stamp = `${activities.count} ${apiCalls.count} ${strings.count}`;
-  const known = LABELS.get(gpu) ?? new Map<string, { stamp: string; labels: Labels }>();
-  LABELS.set(gpu, known);
-  const found = known.get(name);
-  if (found?.stamp === stamp) {
-    return found.labels;
+  if (known[name]?.stamp === stamp) {
+    return known[name];
   }
-  const labels = make();
-  known.set(name, { stamp, labels });
+  const labels = { ...make(), stamp };
+  if (activities.count <= MOST_REMEMBERED) {
+    LABELS.set(gpu, { ...known, [name]: labels });
+  }
   return labels;
 }
 

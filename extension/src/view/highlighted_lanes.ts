@@ -37,20 +37,20 @@ export function findHighlightedSpans(
 
 /** Whether one of some spans is at a place of a row. */
 function meantBy(wanted: readonly Selected[]): (row: SpanRow, place: number) => boolean {
-  const gaps = new Set<number>();
+  const gaps = new Map<number, number>();
   const rows = new Map<number, Set<number>>();
   const kindOf = (kind: number): number => (isActivity(kind) ? SpanKind.kernel : kind);
   for (const span of wanted) {
     if (span.kind === "gap") {
-      gaps.add(span.gap.fromNs);
+      gaps.set(span.gap.fromNs, span.gap.toNs);
     } else if (span.kind === "span") {
       const kind = kindOf(span.spanKind);
       rows.set(kind, (rows.get(kind) ?? new Set()).add(span.row));
     }
   }
-  return ({ kind, source, fromNs }, place) =>
+  return ({ kind, source, fromNs, toNs }, place) =>
     kind[place] === SpanKind.idle
-      ? gaps.has(fromNs[place] ?? 0)
+      ? gaps.get(fromNs[place] ?? 0) === toNs[place]
       : (rows.get(kindOf(kind[place] ?? 0))?.has(source[place] ?? 0) ?? false);
 }
 

@@ -10,6 +10,9 @@ export interface HighlightedBox {
 
 const DIMMED = 0.6;
 const LEAST_PX = 3;
+const EDGE_PX = 1.5;
+/** The sides of many narrower boxes would be all that is seen. */
+const LEAST_SIDED_PX = 7;
 
 /** Dims the plot area but for what is highlighted, on a canvas that lies above the drawing. */
 export function drawHighlighted(drawing: Drawing, boxes: readonly HighlightedBox[]): void {
@@ -35,10 +38,13 @@ export function drawHighlighted(drawing: Drawing, boxes: readonly HighlightedBox
   for (const [left, top, width, height] of shown) {
     context.clearRect(left, top, width, height);
   }
-  context.strokeStyle = theme.text;
-  context.lineWidth = 1.5;
+  context.fillStyle = theme.text;
   for (const [left, top, width, height] of shown) {
-    context.strokeRect(left - 0.5, top - 0.5, width + 1, height + 1);
+    const side = width < LEAST_SIDED_PX ? 0 : EDGE_PX;
+    context.fillRect(left - side, top - EDGE_PX, width + 2 * side, EDGE_PX);
+    context.fillRect(left - side, top + height, width + 2 * side, EDGE_PX);
+    context.fillRect(left - side, top, side, height);
+    context.fillRect(left + width, top, side, height);
   }
   context.restore();
 }

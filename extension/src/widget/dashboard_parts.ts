@@ -1,5 +1,6 @@
 import type { Scope } from "../base/scope.ts";
 import { actionButton, element } from "../view/dom.ts";
+import type { TimeRange } from "../view/time_window.ts";
 import type { WidgetModel } from "./session.ts";
 
 type Button = readonly [label: string, title: string, isDisabled?: boolean];
@@ -16,7 +17,7 @@ export function dashboardParts(
   scope: Scope,
   header: HTMLElement,
   model: WidgetModel,
-  show: (fromNs: number, toNs: number) => void,
+  show: (span: TimeRange) => void,
 ): readonly HTMLElement[] {
   if (model.get("buttons") === undefined) {
     return [];
@@ -54,10 +55,10 @@ export function dashboardParts(
     const text = element("div", "");
     place.append(text);
     scope.listen(text, "click", ({ target }) => {
-      const window = target instanceof HTMLElement ? target.dataset["window"] : undefined;
-      const [fromNs, toNs] = window?.split("-").map(Number) ?? [];
-      if (fromNs !== undefined && toNs !== undefined) {
-        show(fromNs, toNs);
+      const { window } = (target as HTMLElement).dataset;
+      if (window !== undefined) {
+        const [fromNs = 0, toNs = 0] = window.split("-").map(Number);
+        show({ fromNs, toNs });
       }
     });
     follow(name, () => {

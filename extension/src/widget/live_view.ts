@@ -6,6 +6,7 @@ import { button, element } from "../view/dom.ts";
 import { Frames } from "../view/frames.ts";
 import { followHostTheme } from "../view/host_theme.ts";
 import { Pace } from "../view/pace.ts";
+import type { TimeRange } from "../view/time_window.ts";
 import { tablesView } from "../view/tables_view.ts";
 import { stateOf } from "./live_state.ts";
 import { dashboardParts } from "./dashboard_parts.ts";
@@ -38,8 +39,7 @@ export class LiveView {
     const screen = element("div", "gpuviz-screen gpuviz-screen--cell");
     const header = this.#header();
     screen.append(this.#charts);
-    const show = (fromNs: number, toNs: number): void =>
-      this.#view?.chart.selection.showMeasured({ fromNs, toNs });
+    const show = (span: TimeRange): void => this.#view?.chart.selection.showMeasured(span);
     root.append(header, ...dashboardParts(this.scope, header, model, show), screen);
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
