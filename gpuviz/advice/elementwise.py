@@ -129,7 +129,10 @@ class Elementwise:
         self.function = number[writes][at]
         self.activity = used.activity[targets]
         self.target = used.block[targets]
-        self.is_update = used.mode[targets] == READ_WRITE
+        # A kernel of CuPy gets the array twice, as an input and as its output.
+        span, is_read = len(used.blocks) + 1, touched[used.mode[touched] != WRITE]
+        read = used.call[is_read].astype(np.int64) * span + used.block[is_read]
+        self.is_update = np.isin(self.call.astype(np.int64) * span + self.target, read)
         outputs = np.array([TYPES.index(each.output) for each in self.functions], np.int64)
         self.output = outputs[self.function]
         self.elements = used.blocks.requested[self.target] // type_bytes()[self.output]

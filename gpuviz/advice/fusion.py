@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import READ, READ_WRITE, WRITE, type_bytes
+from gpuviz.advice.elementwise import READ, WRITE, type_bytes
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
 from gpuviz.analysis.launches import calls_of, stacks_of
@@ -330,7 +330,9 @@ class _Fusion:
         keys = used.block.astype(np.int64) * span + rank
         writes, every = np.sort(keys[used.mode != READ]), np.sort(keys)
         reads = (group >= 0) & (used.mode == READ) & (maker != group)
-        updates = (group >= 0) & (used.mode == READ_WRITE)
+        of_launch = np.minimum(node, len(launches) - 1)
+        updates = (group >= 0) & (node < len(launches)) & launches.is_update[of_launch]
+        updates &= used.block == launches.target[of_launch]
         # Nothing else may write what is read meanwhile, nor use what is updated.
         for touch, others in ((np.flatnonzero(reads), writes), (np.flatnonzero(updates), every)):
             before = np.searchsorted(others, keys[touch]) - 1

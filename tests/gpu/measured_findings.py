@@ -198,6 +198,23 @@ def updated_by_one_kernel() -> cp.ndarray:
     return average
 
 
+def accumulated() -> cp.ndarray:
+    total, new = cp.zeros(1 << 24, cp.float32), cp.ones(1 << 24, cp.float32)
+    for _ in range(50):
+        total += new * np.float32(0.1)
+    return total
+
+
+_ACCUMULATE = cp.ElementwiseKernel("float32 t, float32 n", "float32 o", "o = t + n * 0.1f")
+
+
+def accumulated_by_one_kernel() -> cp.ndarray:
+    total, new = cp.zeros(1 << 24, cp.float32), cp.ones(1 << 24, cp.float32)
+    for _ in range(50):
+        _ACCUMULATE(total, new, total)
+    return total
+
+
 def scaled_in_place() -> None:
     x = cp.ones(1 << 28, cp.float32)
     for _ in range(50):
@@ -217,6 +234,7 @@ PROGRAMS = (
     Program("R29", constants_in_each_step, constants_once),
     Program("", other_batches),
     Program("R08", updated_on_one_line, updated_by_one_kernel),
+    Program("R08", accumulated, accumulated_by_one_kernel),
     Program("", scaled_in_place),
 )
 

@@ -127,6 +127,7 @@ def _writes_alone(device: DeviceBlocks) -> "NDArray[Any]":
     read = np.flatnonzero((used.mode == READ) & np.isin(used.call, calls))
     into = np.searchsorted(calls, used.call[read])
     is_large = requested[used.block[read]] * _TWICE > requested[target[into]]
+    is_large &= used.block[read] != target[into]
     is_wide = np.bincount(into[is_large], minlength=len(calls)) > 0
     writes -= np.bincount(target[~is_wide], minlength=count)
     place = device.place[launches.target]

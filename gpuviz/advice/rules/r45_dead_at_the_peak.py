@@ -44,7 +44,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
     for blocks, change, saved in changes_by_line(device, dead, device.begin, end):
         is_within = device.are_held_at_peak(blocks)
-        if is_within and _LEAST_MAPPED <= len(blocks) <= device.kept_since(blocks):
+        if is_within and _is_map(len(blocks), device.kept_since(blocks)):
             yield _mapped(device, blocks, change, saved)
         else:
             yield _finding(device, blocks, change, saved, is_within=is_within)
@@ -52,10 +52,15 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     for site in np.unique(device.site[spent]).tolist():
         blocks = np.flatnonzero(spent & (device.site == site))
         change = Change(blocks, device.begin[blocks], places[blocks])
-        is_map = _LEAST_MAPPED <= len(blocks) <= np.count_nonzero(kept)
+        is_map = _is_map(len(blocks), int(np.count_nonzero(kept)))
         saved = device.saving(change) if is_map else 0
         if saved:
             yield _mapped(device, blocks, change, saved)
+
+
+def _is_map(spent: int, made: int) -> bool:
+    """Return whether a line makes one array of each; the source of the last is still in use."""
+    return spent >= _LEAST_MAPPED and made in {spent, spent + 1}
 
 
 def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:

@@ -282,7 +282,14 @@ def joins(gpu):
     for frame in frames: gpu.launch("copy", duration=1e-4, reads=[frame], writes=[whole])  # fmt: skip # noqa: E701, E501
 
 
-@pytest.mark.parametrize("program", [maps_and_compares, reduces_each, joins])
+def all_pairs_on_one_line(gpu):
+    frames, pairs = six(gpu), []
+    for _ in frames:
+        for frame in frames: pairs.append(gpu.empty(16 * MIB)); gpu.launch("pair", duration=1e-4, reads=[frame], writes=pairs[-1:])  # fmt: skip # noqa: E501, E701, E702
+    gpu.launch("show", duration=1e-4, reads=pairs)
+
+
+@pytest.mark.parametrize("program", [maps_and_compares, reduces_each, joins, all_pairs_on_one_line])
 def test_a_list_that_is_needed_or_not_mapped_is_no_finding(program):
     assert found(program, "R45") == []
 
