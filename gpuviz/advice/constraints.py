@@ -196,6 +196,7 @@ class Orders:
         orders = (
             (BY_STREAM, self._before_on_stream),
             (BY_STREAM, self._before_on_engine),
+            (BY_STREAM, self._before_in_graph),
             (BY_EVENT, self._before_events),
             (BY_DEFAULT_STREAM, self._before_on_default_streams),
         )
@@ -244,6 +245,22 @@ class Orders:
         before, after = before[alone], after[alone]
         alone = ~trace.fit(before, after)
         yield before[alone], after[alone]
+
+    def _before_in_graph(self) -> "_Pairs":
+        """Yield launches of a graph on several streams, of which CUDA runs one at a time."""
+        trace = self._trace
+        graphs = plain(self._recording.tables["activities"]["graph"])[trace.rows]
+        rows = np.flatnonzero((graphs != 0) & (trace.launch != 0))
+        rows = rows[np.lexsort((trace.begin[rows], trace.launch[rows], graphs[rows]))]
+        if not len(rows):
+            return
+        graph, launch = graphs[rows], trace.launch[rows]
+        is_first = np.append(True, (graph[1:] != graph[:-1]) | (launch[1:] != launch[:-1]))
+        by_end = rows[np.lexsort((trace.end[rows], np.cumsum(is_first)))]
+        before, after = by_end[:-1][is_first[1:]], rows[is_first][1:]
+        apart = (graphs[before] == graphs[after]) & (trace.stream[before] != trace.stream[after])
+        apart &= trace.end[before] <= trace.begin[after]
+        yield before[apart], after[apart]
 
     def _before_events(self) -> "_Pairs":
         waits = derived(self._recording)["stream_waits"]

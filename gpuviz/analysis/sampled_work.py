@@ -106,11 +106,11 @@ def works_of(
 
 
 def sampled_work(tables: "Mapping[str, pa.Table]") -> list[str]:
-    """Return the text of each row of ``host_samples``."""
+    """Return the text of each row of ``host_samples``, without marks around code."""
     rows = np.arange(tables["host_samples"].num_rows)
     if not len(rows):
         return []
-    return [work.text for work in works_of(tables, CallStacks(tables), rows)]
+    return [work.text.replace("`", "") for work in works_of(tables, CallStacks(tables), rows)]
 
 
 def _work(call_stacks: CallStacks, kind: str, stack: int, holder: str) -> Work:

@@ -64,15 +64,15 @@ test("what ran between two calls is described by the text that arrives after it"
   );
   const describe = new GpuDescriptions(gpu, new Stacks(), new RecordedNames());
   const before = describe.name(SpanKind.hostCode, 0);
-  gpu.append(tableOf("sampled_work", { text: ["`np.sort(x)`", "waiting in `queue.get()`"] }));
+  gpu.append(tableOf("sampled_work", { text: ["np.sort(x)", "waiting in queue.get()"] }));
 
   assert.equal(before, "host code");
   assert.deepEqual(describe.span(gpu.hostSamples.kindOf(0), 0), [
-    "`np.sort(x)`",
+    "np.sort(x)",
     "Host code for 40.0 µs, at 0 ns",
   ]);
   assert.deepEqual(describe.span(gpu.hostSamples.kindOf(1), 1), [
-    "waiting in `queue.get()`",
+    "waiting in queue.get()",
     "Host code that waits for 20.0 µs, at 40 µs",
   ]);
 });

@@ -37,6 +37,7 @@ steps = st.lists(
         st.tuples(st.just("event wait"), numbers),
         st.tuples(st.just("stream wait"), lanes),
         st.tuples(st.just("copy"), st.booleans()),
+        st.tuples(st.just("graph"), lanes),
     ),
     max_size=30,
 )
@@ -55,6 +56,11 @@ class Program:
         self.streams = [gpu.Stream(non_blocking=True) for _ in range(2)]
         self.events = [gpu.Event() for _ in range(3)]
         self.array = gpu.empty(1 << 20)
+        self.streams[0].begin_capture()
+        with self.streams[0]:
+            for _ in range(2):
+                gpu.launch("node", duration=2e-6, share=0.01, grid=(1,))
+        self.graph = self.streams[0].end_capture()
 
     def run(self, steps, flush=None):
         for number, (kind, *arguments) in enumerate([*FIRST, *steps, ("wait",)]):
@@ -84,6 +90,8 @@ class Program:
             case "launch", lane, ns:
                 with self.streams[lane]:
                     self.gpu.launch("kernel", duration=ns * 1e-9, share=0.01, grid=(1,))
+            case "graph", lane:
+                self.graph.launch(self.streams[lane])
             case "wait", *_:
                 self.gpu.synchronize()
             case "record", number, lane:
@@ -177,6 +185,13 @@ def test_so_it_is_if_the_program_waits_for_another_thread_that_launches(steps):
         compensated = costly(steps, ALL_KNOWN, thread).compensated()
 
     assert len(set(compensated.tables["api_calls"]["thread"].to_pylist())) == 2
+    assert differences(compensated, recorded(steps)) == dict.fromkeys(times(compensated), 0)
+
+
+def test_a_graph_on_another_stream_still_waits_for_its_launch_before():
+    steps = (("launch", 1, 42_000), ("graph", 1), ("graph", 0))
+    compensated = costly(steps, ALL_KNOWN).compensated()
+
     assert differences(compensated, recorded(steps)) == dict.fromkeys(times(compensated), 0)
 
 

@@ -92,9 +92,9 @@ def test_each_sample_has_a_text_also_while_the_gpu_works():
     texts = timeline.recording().derived["sampled_work"]["text"].to_pylist()
 
     assert texts == [
-        "`line 7` (wrap of wrap)",
-        "waiting in `line 7` (wrap of wrap)",
-        "garbage collection in `line 8` (wrap of wrap)",
+        "line 7 (wrap of wrap)",
+        "waiting in line 7 (wrap of wrap)",
+        "garbage collection in line 8 (wrap of wrap)",
     ]
 
 
