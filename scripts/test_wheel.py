@@ -5,8 +5,8 @@ Usage: python -m scripts.test_wheel [--save FILE] WHEEL [PYTHON ...]
 Each environment is used in a sandbox of bubblewrap that has the system's libraries, Python and the
 environment, and neither a compiler, nor Node, nor a GPU, nor a network. There is one with the
 newest dependencies for each Python, and for the first also one with the oldest that are allowed,
-and one with the extra ``cuda13`` and nothing but a driver, which `tests/imitated_driver.c`
-imitates.
+one with the extra ``lab``, and one with the extra ``cuda13`` and nothing but a driver, which
+`tests/imitated_driver.c` imitates.
 Exits with 1 after the first that fails or takes too long; ``--save`` writes the times for
 `scripts.generate_performance`.
 """
@@ -89,17 +89,28 @@ def sandbox(python: str, place: Path, **variables: str) -> list[str]:
     return command
 
 
-def install(python: str, place: Path, wheel: str, constraints: list[str]) -> float:
-    """Install a wheel into a new environment; return how long that took."""
+def size_of(place: Path) -> int:
+    """Return the bytes of all files of a folder."""
+    return sum(each.lstat().st_size for each in place.rglob("*"))
+
+
+def install(python: str, place: Path, wheel: str, constraints: list[str]) -> tuple[float, float]:
+    """Install a wheel into a new environment.
+
+    Returns:
+        How long that took in seconds, and by how many MB the environment has grown.
+    """
     begin = time.monotonic()
     shutil.rmtree(place, ignore_errors=True)
     run(python, "-m", "venv", place)
+    empty = size_of(place)  # with pip
     chosen = place / "constraints"
     chosen.write_text("\n".join(constraints))
     pip = [place / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
     run(*pip, "-q", "--only-binary", ":all:", "--constraint", chosen, wheel)
+    grown_mb = (size_of(place) - empty) / 1e6
     shutil.copy(PROGRAM, place)
-    return time.monotonic() - begin
+    return time.monotonic() - begin, grown_mb
 
 
 def used(python: str, place: Path, step: str, **variables: str) -> float:
@@ -119,8 +130,7 @@ def environments(wheel: Path, pythons: list[str], folder: Path) -> Iterator[Row]
         title = f"{run(python, '--version').strip()}, {name} dependencies"
         print(f"== {title}", flush=True)
         place = folder / str(number)
-        waited = install(python, place, str(wheel), constraints)
-        size = sum(each.lstat().st_size for each in place.rglob("*")) / 1e6
+        waited, size = install(python, place, str(wheel), constraints)
         took = used(python, place, "report")
         yield row(f"{title}: installed ({size:.0f} MB)", waited, BOUND_INSTALLED_S)
         yield row(f"{title}: then a program's first report", took, BOUND_REPORT_S)
@@ -133,12 +143,19 @@ def driver_only(wheel: Path, python: str, folder: Path) -> Iterator[Row]:
     title = f"{run(python, '--version').strip()}, cuda13, only a driver (imitated)"
     print(f"== {title}", flush=True)
     place = folder / "driver"
-    waited = install(python, place, f"{wheel}[cuda13]", [])
+    waited, _ = install(python, place, f"{wheel}[cuda13]", [])
     run("cc", "-shared", "-fPIC", "-o", place / "libcuda.so.1", DRIVER)
     took = used(python, place, "driver", LD_LIBRARY_PATH=str(place))
     # CUDA's libraries are 2 GB, so how long that takes depends on the network.
     yield f"{title}: installed", "no bound", f"{waited:.0f} s", True
     yield row(f"{title}: then a report of its memory", took, BOUND_REPORT_S)
+
+
+def with_lab(wheel: Path, python: str, folder: Path) -> None:
+    """Try JupyterLab as a new user installs it."""
+    print(f"== {run(python, '--version').strip()}, lab", flush=True)
+    install(python, folder / "lab", f"{wheel}[lab]", [])
+    used(python, folder / "lab", "lab")
 
 
 def row(what: str, taken_s: float, bound_s: float) -> Row:
@@ -162,6 +179,7 @@ def main() -> int:
     print(f"{wheel.name}: {wheel.stat().st_size / 1000:.0f} kB")
     with tempfile.TemporaryDirectory() as folder:
         rows = [*environments(wheel, pythons, Path(folder))]
+        with_lab(wheel, pythons[0], Path(folder))
         rows += driver_only(wheel, pythons[0], Path(folder))
     if given.save is not None:
         save(given.save, rows, command="python -m scripts.test_wheel", uses_gpu=False)

@@ -59,7 +59,10 @@ def _small_heap() -> None:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel in an isolated environment, without node and npm; all workers share one."""
+    """Build a wheel in an isolated environment, without node and npm; all workers share one.
+
+    It is a release's but for the optimization, which takes time and which no test of it sees.
+    """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # of all workers of this run
@@ -92,6 +95,12 @@ def build_wheel(folder: Path) -> None:
         f"build-dir={folder / 'build'}",  # compiled by the programs of that folder
         "-C",
         "cmake.define.CMAKE_MODULE_LINKER_FLAGS=-Werror=odr",
+        "-C",
+        "cmake.build-type=Debug",
+        "-C",
+        "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0",
+        "-C",
+        "install.strip=true",
         "-w",
         str(folder),
         str(ROOT),

@@ -197,7 +197,7 @@ def view(*, file: Path, after: Path | None) -> None:
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @examples("gpuviz viewer --output viewer.html")
 def viewer(*, output: Path, force: bool) -> None:
-    """Write a page on which one drops recordings and reports to see them.
+    """Write a page that shows the recordings and reports that are dropped on it.
 
     Nothing needs to be installed to use it, and it sends nothing.
     """
@@ -348,7 +348,7 @@ def info(*, file: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz peak run.gpuviz")
 def peak(*, file: Path, device: int | None, as_json: bool) -> None:
-    """Print how the peak of memory comes about, level by level."""
+    """Print what makes up the peak of memory, level by level."""
     from gpuviz.commands import peak as command
 
     command.run(file, device, as_json=as_json)

@@ -12,6 +12,7 @@ from gpuviz.commands.output import say
 from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.errors import DeviceUnavailableError, GpuvizError
 from gpuviz.formats.output_path import check_output
+from gpuviz.installation import pip_install
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
@@ -49,7 +50,8 @@ def write_tour(output: Path, *, force: bool) -> None:
     """
     check_output(output, force=force)
     shutil.copyfile(TOUR, output)
-    say(f"Wrote {output}; `jupyter lab {output}` opens it.")
+    missing = "" if find_spec("jupyterlab") else f", after `{pip_install('jupyterlab')}`"
+    say(f"Wrote {output}; `jupyter lab {output}` opens it{missing}.")
 
 
 def print_workloads() -> None:

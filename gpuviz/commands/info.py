@@ -203,7 +203,9 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
         yield Text(f"  First launch to last work: {what_recording_cost(cost)}")
     for device in facts["devices"]:
         memory = format_bytes(device["total_memory"] or 0)
-        yield _levels_table(f"{device['label']}: {device['name']}, {memory}", device)
+        # A redacted recording has no name of it.
+        about = ", ".join(filter(None, (device["name"], memory)))
+        yield _levels_table(f"{device['label']}: {about}", device)
     if facts["host_memory"]:
         yield _levels_table("Pinned host memory", facts["host_memory"])
     labels = {device["id"]: device["label"] for device in facts["devices"]}

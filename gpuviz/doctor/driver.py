@@ -8,7 +8,7 @@ from gpuviz.doctor.finding import Finding
 from gpuviz.doctor.machine import Machine
 
 _WITHOUT = (
-    "CuPy programs cannot be recorded on this machine. Loading recordings, reports, "
+    "GPU programs cannot be recorded on this machine. Loading recordings, reports, "
     "gpuviz.SimulatedGPU and `gpuviz demo` work."
 )
 _CONTAINER = (

@@ -107,7 +107,6 @@ def test_a_wheel_builds_without_a_system_node_and_holds_what_it_should(wheel):
     assert ours == ["gpuviz/frameworks/torch_tracker.cpp"]
     assert {"gpuviz/_core.abi3.so", "gpuviz/_core.pyi", "gpuviz/py.typed"} <= set(names)
     assert "gpuviz/static/report.js" in names
-    assert wheel.stat().st_size < 4_000_000
 
 
 def test_a_wheel_brings_the_extensions_of_jupyterlab_and_of_its_server(wheel):

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from functools import cache
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.documents import PAGES, ROOT, name_of
 GENERATED = ROOT / "docs" / "reference" / "generated"
 FILES = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"))]
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+reference_pages = cache(generate_reference.pages)
 CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
@@ -29,7 +31,7 @@ def test_every_link_leads_somewhere(page):
     for path, anchor in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
         target = (page.parent / path).resolve() if path else page
         if target.parent == GENERATED:
-            if target.name not in generate_reference.pages():
+            if target.name not in reference_pages():
                 broken.append(path)
         elif not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(f"{path}#{anchor}")
@@ -69,7 +71,7 @@ def test_every_variable_that_gpuviz_reads_is_in_the_reference():
 
 
 def test_every_column_with_a_time_or_a_size_has_its_unit():
-    text = generate_reference.pages()["tables.md"]
+    text = reference_pages()["tables.md"]
 
     assert "| `duration_ns` | `int64` | ns |" in text
     assert "| `saved_bytes` | `int64` | bytes |" in text

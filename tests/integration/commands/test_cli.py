@@ -215,6 +215,23 @@ def test_a_demo_opens_the_browser_unless_told_where_to_write(gpuviz_command, mon
     assert opened[0] == Path(out.splitlines()[-1].removeprefix("Wrote ")).as_uri()
 
 
+def test_a_tour_without_jupyterlab_says_how_to_install_it(gpuviz_command, monkeypatch, tmp_path):
+    monkeypatch.setattr(demo, "find_spec", lambda _name: None)
+    _, out, _ = gpuviz_command("demo", "--tour", "--output", tmp_path / "tour.ipynb")
+
+    assert out.endswith(" opens it, after `pip install jupyterlab`.\n")
+
+
+def test_info_of_a_redacted_simulated_gpu_has_its_memory(gpuviz_command, tmp_path):
+    gpu = gpuviz.SimulatedGPU(memory=2 << 30, real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        gpu.empty(1234)
+    redacted = recorder.recording.report(tmp_path / "redacted.html", redact=True)
+    _, out, _ = gpuviz_command("info", redacted)
+
+    assert "Device 0: 2.00 GiB\n" in re.sub(" +\n", "\n", out)
+
+
 def test_a_demo_writes_the_tour(gpuviz_command, tmp_path):
     path = tmp_path / "tour.ipynb"
     code, out, _ = gpuviz_command("demo", "--tour", "--output", path)

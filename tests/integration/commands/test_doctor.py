@@ -16,7 +16,7 @@ def test_a_machine_without_a_gpu_is_told_so_in_plain_words(tmp_path):
     words = " ".join(done.stdout.split())
 
     assert (done.returncode, done.stderr) == (1, "")
-    assert "CuPy programs cannot be recorded on this machine." in words
+    assert "GPU programs cannot be recorded on this machine." in words
     assert "cupy-cuda" in words
     assert words.endswith("This machine cannot record: driver.")
 
