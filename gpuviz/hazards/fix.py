@@ -76,11 +76,11 @@ def fix_of_waits(waits: "Sequence[tuple[HazardOperation, HazardOperation]]") -> 
     """
     first, second = waits[0]
     firsts, seconds = (list(dict.fromkeys(each[side].where for each in waits)) for side in range(2))
-    if len(waits) > 1 and first.site == second.site:
+    if len(waits) > 1 and set(firsts) & set(seconds):
         return (
-            f"Let each iteration of {first.site} wait for the one before, which may be on another "
-            "stream: record an event after it, and let the stream of the next iteration wait for "
-            "that event."
+            "Let each iteration wait for the one before, which may be on another stream: record an "
+            f"event after {first.site}, and let the stream of the next iteration wait for it "
+            f"before {second.site}."
         )
     each_of = "each of " if len(firsts) > 1 else ""
     return (

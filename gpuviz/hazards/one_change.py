@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
     from gpuviz.hazards.hazard import Hazard, HazardOperation
+    from gpuviz.hazards.suggestion import Streams
 
+_ONE_OR: "tuple[Streams, Streams]" = ("one", "several")
 _LIFETIME = {"reuse", "use_after_free"}
 
 
@@ -166,6 +168,8 @@ class HazardsOfOneChange:
         if hazard.misplaced or hazard.workspace:
             return suggestion(hazard, hazard.first, hazard.second)
         (first, second), *others = self._waits
-        # Events of several streams need a list, unless each iteration waits for the one before.
-        is_one = first.site == second.site or all(each.where == first.where for each, _ in others)
-        return suggestion(hazard, first, second, is_one=not others) if is_one else ()
+        firsts, seconds = ({each[side].where for each in self._waits} for side in range(2))
+        if others and firsts & seconds:
+            return suggestion(hazard, first, second, "in turns")
+        # Events of several streams would need a list.
+        return () if len(firsts) > 1 else suggestion(hazard, first, second, _ONE_OR[bool(others)])

@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gpuviz.data.stream_handle import DEFAULT_STREAM
 
 if TYPE_CHECKING:
     from gpuviz.hazards.hazard import EventInLines, Hazard, HazardOperation
+
+Streams = Literal["one", "several", "in turns"]
 
 _FIRST, _SECOND, _STREAM, _EVENT = "first_stream", "second_stream", "stream", "event"
 _ALLOCATING = "allocating_stream"
@@ -36,7 +38,7 @@ class _Place:
 
 
 def suggestion(
-    hazard: "Hazard", first: "HazardOperation", second: "HazardOperation", *, is_one: bool = True
+    hazard: "Hazard", first: "HazardOperation", second: "HazardOperation", streams: Streams = "one"
 ) -> tuple[str, ...]:
     """Return the lines of a change, in the manner of a diff; none if the places are not known.
 
@@ -47,15 +49,14 @@ def suggestion(
         hazard: The hazard.
         first: The last operation that must come before.
         second: The earliest one that must come after it.
-        is_one: Whether the lines are of one pair of streams.
+        streams: Whether the lines are of one pair of streams, of one and several that wait for it,
+            or of streams that take turns.
     """
-    return tuple(
-        line for place in _places(hazard, first, second, is_one=is_one) for line in place.lines
-    )
+    return tuple(line for place in _places(hazard, first, second, streams) for line in place.lines)
 
 
 def _places(
-    hazard: "Hazard", first: "HazardOperation", second: "HazardOperation", *, is_one: bool
+    hazard: "Hazard", first: "HazardOperation", second: "HazardOperation", streams: Streams
 ) -> tuple[_Place, ...]:
     is_known = first.source and second.source and not second.is_before_site
     if not is_known or hazard.workspace:
@@ -66,7 +67,7 @@ def _places(
         wait = f"{_variable(first, _FIRST)}.synchronize()"
         return (_Place(second.site, second.source, wait),)
     if hazard.kind in ("RAW", "WAR", "WAW"):
-        return _of_new_event(first, second, is_one=is_one)
+        return _of_new_event(first, second, streams)
     is_free = hazard.kind == "use_after_free" and second.mode == "frees"
     return _of_free(hazard, first, second) if is_free else ()
 
@@ -85,23 +86,29 @@ def _of_free(
 
 
 def _of_new_event(
-    first: "HazardOperation", second: "HazardOperation", *, is_one: bool
+    first: "HazardOperation", second: "HazardOperation", streams: Streams
 ) -> tuple[_Place, ...]:
     using, waiting = _variable(first, _FIRST), _variable(second, _SECOND)
-    if first.site == second.site:
+    if streams == "several":
+        waiting = _SECOND
+    if streams == "in turns" or first.site == second.site:
         # Both are the stream of that iteration.
-        stream = using if is_one and using == waiting else _STREAM
-        before, after = f"{stream}.wait_event({_EVENT})", f"{_EVENT} = {stream}.record()"
-        return (_Place(first.site, first.source, f"{before}{_OF_BEFORE}", after),)
+        stream = using if streams == "one" and using == waiting else _STREAM
+        record, wait = f"{_EVENT} = {stream}.record()", f"{stream}.wait_event({_EVENT}){_OF_BEFORE}"
+        if first.site == second.site:
+            return (_Place(first.site, first.source, wait, record),)
+        return (
+            _Place(second.site, second.source, wait),
+            _Place(first.site, first.source, after=record),
+        )
     if waiting == using:
         using, waiting = _FIRST, _SECOND
-    record = f"{_EVENT} = {using}.record()"
-    wait = f"{waiting if is_one else _SECOND}.wait_event({_EVENT})"
-    if _is_before(second.site, first.site):
-        wait += _OF_BEFORE
+    if not _is_before(first.site, second.site):
+        # A name for the event would not be known there.
+        return (_Place(second.site, second.source, f"{waiting}.wait_event({using}.record())"),)
     return (
-        _Place(first.site, first.source, after=record),
-        _Place(second.site, second.source, wait),
+        _Place(first.site, first.source, after=f"{_EVENT} = {using}.record()"),
+        _Place(second.site, second.source, f"{waiting}.wait_event({_EVENT})"),
     )
 
 

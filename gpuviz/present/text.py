@@ -78,10 +78,12 @@ def _hazards(number: int, hazards: "HazardsOfOneChange", device: str) -> "Iterat
     yield from (f"      {line}" for line in hazards.suggestion)
     if others:
         yield f"   it also orders {format_counted(len(others), 'more conflict')}:"
+    is_of_one_pair = len({(each.first.where, each.second.where) for each in hazards.hazards}) == 1
     for each in others:
-        first, second = f"{each.first.site}", f"{each.second.site}"
-        if (first, second) == (hazard.first.site, hazard.second.site):
-            first, second = f"{first} on {each.first.where}", f"{second} on {each.second.where}"
+        first, second = (
+            operation.site if is_of_one_pair else f"{operation.site} on {operation.where}"
+            for operation in (each.first, each.second)
+        )
         yield f"      {each.kind}, {each.tier}: {first} and {second}"
 
 

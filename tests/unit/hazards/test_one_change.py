@@ -191,7 +191,7 @@ def test_memory_that_a_return_frees_is_used_in_the_function_that_returned(gpu):
     assert "synchronize" not in text
 
 
-def test_a_wait_in_a_line_before_is_for_the_event_of_the_iteration_before(gpu):
+def test_a_wait_in_a_line_before_needs_no_event_of_an_iteration(gpu):
     def train(gpu):
         load, compute = gpu.Stream(), gpu.Stream()
         batch = gpu.empty()
@@ -205,8 +205,10 @@ def test_a_wait_in_a_line_before_is_for_the_event_of_the_iteration_before(gpu):
 
     (group,), _ = reported(gpu, train)
 
-    assert "+ event = compute.record()" in group.suggestion
-    assert "+ load.wait_event(event)  # of the iteration before" in group.suggestion
+    assert group.suggestion[1:] == (
+        "+ load.wait_event(compute.record())",
+        "  gpu.gpu.fill(batch)",
+    )
 
 
 def test_one_function_that_launches_everything_is_told_apart_by_its_callers(gpu):
@@ -303,3 +305,47 @@ def test_a_read_that_waits_for_a_write_orders_the_reuse_of_the_memory_too(gpu):
         "+ main.wait_event(event)",
     ]
     assert group.suggestion[-1] == '  gpu.launch("consume", reads=[array])'
+
+
+def test_streams_that_take_turns_with_one_array_wait_for_the_iteration_before(gpu):
+    def program(gpu):
+        streams = [gpu.Stream() for _ in range(2)]
+        scratch = gpu.empty()
+        gpu.gpu.synchronize()
+        for step in range(4):
+            with streams[step % 2]:
+                gpu.launch("expand", writes=[scratch])
+                gpu.launch("reduce", reads=[scratch])
+
+    (group,), text = reported(gpu, program)
+
+    assert len(group.hazards) == 6
+    assert group.fix.startswith("Let each iteration wait for the one before, which may be on ")
+    assert [each for each in group.suggestion if not each.startswith("@@")] == [
+        "+ stream.wait_event(event)  # of the iteration before",
+        '  gpu.launch("expand", writes=[scratch])',
+        '  gpu.launch("reduce", reads=[scratch])',
+        "+ event = stream.record()",
+    ]
+    assert text.count("(one of streams)") == 2 * len(group.hazards)
+
+
+def test_a_wait_in_another_function_needs_no_name_of_the_event(gpu):
+    def write(stream, array):
+        with stream:
+            gpu.launch("write", writes=[array])
+
+    def program(gpu):
+        one, other = gpu.Stream(), gpu.Stream()
+        array = gpu.empty()
+        gpu.gpu.synchronize()
+        write(one, array)
+        with other:
+            gpu.launch("read", reads=[array])
+
+    (group,), _ = reported(gpu, program)
+
+    assert group.suggestion[1:] == (
+        "+ other.wait_event(one.record())",
+        '  gpu.launch("read", reads=[array])',
+    )
