@@ -152,7 +152,6 @@ def answer_panel(messages):
             answers = [each for each in map(json.loads, page.sent) if each["kind"] == "done"]
             assert len(answers) == 1
             assert answers[0]["text"]
-    panel.close()
 
 
 def answer_timeline(messages):
