@@ -5,8 +5,8 @@ Usage: python -m scripts.test_wheel [--save FILE] WHEEL [PYTHON ...]
 Each environment is used in a sandbox of bubblewrap that has the system's libraries, Python and the
 environment, and neither a compiler, nor Node, nor a GPU, nor a network. There is one with the
 newest dependencies for each Python, and for the first also one with the oldest that are allowed,
-one with the extra ``lab``, and one with the extra ``cuda13`` and nothing but a driver, which
-`tests/imitated_driver.c` imitates.
+and one with the extra ``cuda13`` and nothing but a driver, which `tests/imitated_driver.c`
+imitates.
 Exits with 1 after the first that fails or takes too long; ``--save`` writes the times for
 `scripts.generate_performance`.
 """
@@ -151,13 +151,6 @@ def driver_only(wheel: Path, python: str, folder: Path) -> Iterator[Row]:
     yield row(f"{title}: then a report of its memory", took, BOUND_REPORT_S)
 
 
-def with_lab(wheel: Path, python: str, folder: Path) -> None:
-    """Try JupyterLab as a new user installs it."""
-    print(f"== {run(python, '--version').strip()}, lab", flush=True)
-    install(python, folder / "lab", f"{wheel}[lab]", [])
-    used(python, folder / "lab", "lab")
-
-
 def row(what: str, taken_s: float, bound_s: float) -> Row:
     """Return a row of the table, and print it."""
     print(f"{what}: {taken_s:.1f} s, at most {bound_s} s", flush=True)
@@ -179,7 +172,6 @@ def main() -> int:
     print(f"{wheel.name}: {wheel.stat().st_size / 1000:.0f} kB")
     with tempfile.TemporaryDirectory() as folder:
         rows = [*environments(wheel, pythons, Path(folder))]
-        with_lab(wheel, pythons[0], Path(folder))
         rows += driver_only(wheel, pythons[0], Path(folder))
     if given.save is not None:
         save(given.save, rows, command="python -m scripts.test_wheel", uses_gpu=False)

@@ -1,16 +1,15 @@
 """Uses an installed gpuviz as its first user would, in an environment with nothing else.
 
-Usage: python clean_environment.py report | rest | driver | lab
+Usage: python clean_environment.py report | rest | driver
 
 Writes into the current folder, which is no checkout, prints a line for each step, and exits with 1
 after the first that fails. ``report`` records a program and writes its report, ``rest`` does what
-comes after that, ``driver`` needs a driver and CUDA's libraries from wheels, and ``lab`` the extra
-of that name. It needs neither a GPU nor pytest; `scripts.test_wheel` makes the environments.
+comes after that, and ``driver`` needs a driver and CUDA's libraries from wheels. It needs neither a
+GPU nor pytest; `scripts.test_wheel` makes the environments.
 """
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -149,20 +148,10 @@ def driver(folder: Path) -> None:
     ran("compile a kernel", compiled, folder, LD_LIBRARY_PATH="")
 
 
-def lab(folder: Path) -> None:
-    """Find the extension in JupyterLab, and draw a chart."""
-    ran("record, report, load", [sys.executable, "-W", "error", "-c", RECORD], folder)
-    ran("charts", [sys.executable, "-c", f"import plotly\n{CHARTS}"], folder)
-    listed = [sys.executable, "-m", "jupyter", "labextension", "list", "--verbose"]
-    done = subprocess.run(listed, cwd=folder, capture_output=True, text=True, check=True)
-    found = f"{done.stdout}{done.stderr}"
-    assert re.search(r"gpuviz v\S+ .*enabled.*OK", found), found
-
-
 def levels(doctor: str) -> set[tuple[str, str]]:
     """Return the topics that doctor printed, with their levels."""
     return {(each["topic"], each["level"]) for each in json.loads(doctor)["findings"]}
 
 
 if __name__ == "__main__":
-    {"report": report, "rest": rest, "driver": driver, "lab": lab}[sys.argv[1]](Path.cwd())
+    {"report": report, "rest": rest, "driver": driver}[sys.argv[1]](Path.cwd())

@@ -1,10 +1,9 @@
-"""A new user starts JupyterLab from a wheel, runs the tour, saves and opens the result."""
+"""The steps of a new user: install, start JupyterLab, run the tour, save and open the result."""
 
 import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,22 +30,14 @@ TOUR = Path(__file__).parents[2] / "notebooks" / "tour.ipynb"
 LOOP = "for number in range(40)"
 
 
-@pytest.fixture
-def python(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the interpreter of a new environment with the wheel, whose dependencies it borrows."""
-    environment = tmp_path / ".environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the interpreter of a new environment with `gpuviz[lab]` installed."""
+    environment = tmp_path_factory.mktemp("walk") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps"]
-    subprocess.run([*pip, "--no-compile", wheel], check=True, capture_output=True)
-    # Behind its own packages; Python does not read the .pth files there, such as an editable one.
-    borrowed = sysconfig.get_path("purelib")
-    [packages] = environment.glob("lib/python*/site-packages")
-    (packages / "borrowed.pth").write_text(borrowed)
-    shared = Path(sys.prefix, "share", "jupyter")
-    monkeypatch.setenv("JUPYTERLAB_DIR", str(shared / "lab"))
-    widgets = Path("labextensions", "@jupyter-widgets")
-    (environment / "share" / "jupyter" / widgets).symlink_to(shared / widgets)
+    install = [str(python), "-m", "pip", "install", "-q", "--no-compile", f"{wheel}[lab]"]
+    subprocess.run(install, check=True, capture_output=True)
     return python
 
 
