@@ -21,8 +21,11 @@ from gpuviz.commands.output import say, show_error
 
 # A shell's exit code for a program ended by a signal: 128 plus the number.
 _BY_SIGNAL = 128
-# Some libraries swallow an exception that a signal handler raises during their imports.
+# Some libraries swallow an exception that a signal handler raises during their imports, and Python
+# itself does in a callback of the garbage collector.
 _RAISE_AGAIN_S = 0.25
+# What signals have raised.
+_raised: list[BaseException] = []
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
@@ -407,8 +410,11 @@ def main() -> NoReturn:
     """Run the command line; a failure is one sentence on stderr and exit code 1."""
     from gpuviz.errors import GpuvizError
 
-    signal.signal(signal.SIGTERM, _end)
-    signal.signal(signal.SIGALRM, _end)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # The child process of a shell's `&` ignores Ctrl-C.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+    sys.unraisablehook = _show_swallowed
     sys.meta_path.insert(0, _WithoutPandas())
     # Imports create many objects and hardly any garbage.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
@@ -440,21 +446,37 @@ class _WithoutPandas:
             raise ModuleNotFoundError(fullname)
 
 
-def _end(_number: int, _frame: object) -> NoReturn:
+def _end(number: int, _frame: object) -> None:
+    """Raise an exception, so that no partial file is left, and again if it was swallowed."""
+    signal.signal(signal.SIGALRM, _end)
     signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN_S)
-    # An exception, so that no partial file is left.
-    sys.exit(_BY_SIGNAL + signal.SIGTERM)
+    if number == signal.SIGALRM and _signalled(sys.exception()) is not None:
+        return  # it is being handled
+    if number != signal.SIGALRM:
+        is_interrupt = number == signal.SIGINT
+        _raised.append(KeyboardInterrupt() if is_interrupt else SystemExit(_BY_SIGNAL + number))
+    raise _raised[-1]
+
+
+def _signalled(error: BaseException | None) -> BaseException | None:
+    """Return what a signal raised before an error, or as the error, if it did."""
+    while error is not None and error not in _raised:
+        error = error.__context__
+    return error
+
+
+def _show_swallowed(unraisable: Any) -> None:
+    if _signalled(unraisable.exc_value) is None:
+        sys.__unraisablehook__(unraisable)
 
 
 def _end_as_signalled(error: BaseException) -> None:
     """Exit if a signal came first: a library may fail when it cleans up after one."""
-    before = error.__context__
-    while before is not None:
-        if isinstance(before, KeyboardInterrupt):
+    match _signalled(error):
+        case KeyboardInterrupt():
             _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
-        if isinstance(before, SystemExit):
-            sys.exit(before.code)
-        before = before.__context__
+        case SystemExit(code=code):
+            sys.exit(code)
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:
