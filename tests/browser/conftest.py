@@ -2,12 +2,12 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from gpuviz.recording import Recording
+from tests.patience import PATIENCE_S
 from tests.unit.report.recordings import make_recording
 
 CHROMIUM_ARGUMENTS = [
@@ -22,23 +22,17 @@ CHROMIUM_ARGUMENTS = [
 # The shell has the same engine and no user interface, which takes half of a page's CPU time.
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
 
-FOLDER = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try a browser test once more that a busy machine let run out of time."""
-    for item in items:
-        if FOLDER in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=1))
-
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.fail("Chromium is missing: apt-get install -y chromium-headless-shell fonts-dejavu")
+    expect.set_options(1000 * PATIENCE_S)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+        browser = playwright.chromium.launch(
+            executable_path=program, args=CHROMIUM_ARGUMENTS, timeout=1000 * PATIENCE_S
+        )
         yield browser
         browser.close()
 
@@ -47,6 +41,7 @@ def chromium() -> Iterator[Browser]:
 def page(chromium: Browser) -> Iterator[Page]:
     """Yield an offline page; console messages, exceptions and requests fail the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 1000}, offline=True)
+    context.set_default_timeout(1000 * PATIENCE_S)
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(f"console: {message.text}"))

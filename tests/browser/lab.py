@@ -3,19 +3,23 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import ConsoleMessage, Locator, Page
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Response,
+)
 
-STARTING_S = 60
+from tests.patience import PATIENCE_S, T, address_of, wait_until
+
 # Settings unrelated to the widget: no requests for news, and no questions on closing a tab.
 PAGE_CONFIG = {
     "disabledExtensions": {
@@ -57,15 +61,11 @@ def running_lab(
 
     It ends with the base path, if there is one, such as ``/user/ada``.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}{base}"
     home = folder / ".home"
     environment = os.environ | furnished(home, theme, application.kernel)
     with (home / "log").open("w") as log:
         command = [application.python, "-m", application.module, "--no-browser", "--allow-root"]
-        options = [f"--port={port}", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
+        options = ["--port=0", "--IdentityProvider.token=", f"--notebook-dir={folder}"]
         options.append(f"--ServerApp.base_url={base}/")
         options.append("--KernelSpecManager.ensure_native_kernel=False")
         options.append(f"--{application.config}.expose_app_in_browser=True")
@@ -73,8 +73,7 @@ def running_lab(
             [*command, *options, *more_options], env=environment, cwd=folder, stdout=log, stderr=log
         )
         try:
-            wait_for(url, home / "log")
-            yield url
+            yield address_of(server, home / "runtime", home / "log") + base
         finally:
             # Kernels end when their server is killed; a regular shutdown would wait for busy ones.
             server.kill()
@@ -89,7 +88,7 @@ def furnished(home: Path, theme: str, kernel: str) -> dict[str, str]:
         needed.mkdir(parents=True, exist_ok=True)
     (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
     (config / "page_config.json").write_text(json.dumps(PAGE_CONFIG))
-    add_kernel(home / "data", kernel)
+    add_kernel(home / "data", "python3", "-m", "ipykernel_launcher", python=kernel)
     return {
         "HOME": str(home),
         "JUPYTER_CONFIG_DIR": str(home / "config"),
@@ -100,28 +99,16 @@ def furnished(home: Path, theme: str, kernel: str) -> dict[str, str]:
     }
 
 
-def add_kernel(data: Path, python: str) -> None:
-    """Make kernels named ``python3`` run in this interpreter."""
-    folder = data / "kernels" / "python3"
+def add_kernel(data: Path, name: str, *program: str, python: str = sys.executable) -> None:
+    """Make kernels of this name run a program in this interpreter."""
+    folder = data / "kernels" / name
     folder.mkdir(parents=True, exist_ok=True)
-    command = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    kernel = {"argv": command, "display_name": "Python 3 (ipykernel)", "language": "python"}
+    command = [python, *program, "-f", "{connection_file}"]
+    kernel = {"argv": command, "display_name": f"{name} (ipykernel)", "language": "python"}
     (folder / "kernel.json").write_text(json.dumps(kernel))
 
 
-def wait_for(url: str, log: Path) -> None:
-    give_up = time.monotonic() + STARTING_S
-    while True:
-        try:
-            with urllib.request.urlopen(f"{url}/api", timeout=2):  # noqa: S310 - this machine
-                return
-        except OSError as error:
-            if time.monotonic() > give_up:
-                raise RuntimeError(log.read_text()) from error
-            time.sleep(0.2)
-
-
-def write_notebook(folder: Path, name: str, cells: list[str]) -> None:
+def write_notebook(folder: Path, name: str, cells: list[str], kernel: str = "python3") -> None:
     def cell(number: int, source: str) -> dict[str, object]:
         return {
             "cell_type": "code",
@@ -132,10 +119,10 @@ def write_notebook(folder: Path, name: str, cells: list[str]) -> None:
             "source": source,
         }
 
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
     notebook = {
         "cells": [cell(number, source) for number, source in enumerate(cells)],
-        "metadata": {"kernelspec": kernel},
+        "metadata": {"kernelspec": kernelspec},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
@@ -144,22 +131,22 @@ def write_notebook(folder: Path, name: str, cells: list[str]) -> None:
 
 def open_notebook(page: Page, url: str, name: str, application: Application = LAB) -> None:
     page.goto(f"{url}/{application.page}/{name}?reset")
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
     wait_until_idle(page)
 
 
-def wait_until_idle(page: Page, timeout_s: float = 60) -> None:
+def wait_until_idle(page: Page) -> None:
     """Wait until the kernel of the notebook has started and is idle."""
     idle = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"
-    page.wait_for_function(f"{idle} === 'idle'", timeout=1000 * timeout_s)
+    page.wait_for_function(f"{idle} === 'idle'")
 
 
-def run_all(page: Page, timeout_s: float = 60) -> None:
+def run_all(page: Page) -> None:
     """Run all cells with the menu command, and wait for the last one."""
     command(page, "notebook:run-all-cells")
     cells = "window.jupyterapp.shell.currentWidget.content.model.cells"
     ran = f"[...{cells}].every(cell => cell.type !== 'code' || cell.executionCount !== null)"
-    page.wait_for_function(ran, timeout=1000 * timeout_s)
+    page.wait_for_function(ran)
     wait_until_idle(page)
 
 
@@ -200,6 +187,37 @@ def leave(page: Page) -> None:
 # anywidget gives a model two seconds, which a page that shares a busy machine may exceed.
 # The tests themselves assert that the widgets are there.
 SLOW_START = "[anywidget] Failed to initialize model."
+# Notebook 7.6 itself lacks a settings schema at startup, with any notebook.
+LACKS_SCHEMA = "Cannot read properties of undefined (reading 'schema')"
+
+
+@contextmanager
+def watched_page(
+    browser: Browser,
+    height: int = 900,
+    *,
+    is_ours: Callable[[str], bool] = bool,
+    at_end: Callable[[Page], object] = lambda _: None,
+) -> Iterator[Page]:
+    """Yield a page; an error in the browser's console that is ours fails the test.
+
+    What `at_end` does may cause errors.
+    """
+    with patient_page(browser, height) as page:
+        complaints = note_complaints(page)
+        yield page
+        seen = list(complaints)
+        at_end(page)
+    assert list(filter(is_ours, seen)) == []
+
+
+@contextmanager
+def patient_page(browser: Browser, height: int = 900) -> Iterator[Page]:
+    """Yield a page that waits as long as a busy machine may take."""
+    context = browser.new_context(viewport={"width": 1400, "height": height})
+    context.set_default_timeout(1000 * PATIENCE_S)
+    yield context.new_page()
+    context.close()
 
 
 def note_complaints(page: Page) -> list[str]:
@@ -211,7 +229,7 @@ def note_complaints(page: Page) -> list[str]:
             complain(message.text)
 
     def complain(text: str) -> None:
-        if SLOW_START not in text:
+        if SLOW_START not in text and text != LACKS_SCHEMA:
             complaints.append(text)
 
     page.on("console", note)
@@ -219,10 +237,44 @@ def note_complaints(page: Page) -> list[str]:
     return complaints
 
 
+def until(page: Page, read: Callable[[], T]) -> T:
+    """Return the first true result of a function, while what the page does is noticed."""
+    return wait_until(read, pause=lambda seconds: page.wait_for_timeout(1000 * seconds))
+
+
+def saved_on_server(page: Page, path: str, *texts: str) -> AbstractContextManager[object]:
+    """Return a context that ends when the page has saved these texts at a path of its server."""
+
+    def is_sent(response: Response) -> bool:
+        request = response.request
+        sent = request.post_data or ""
+        is_whole = all(text in sent for text in texts)
+        return request.method == "PUT" and path in request.url and is_whole and response.ok
+
+    return page.expect_response(is_sent)
+
+
 def run_cell(page: Page, number: int) -> None:
-    """Run a cell, counted from 0, without waiting for it."""
+    """Run a cell, counted from 0, without waiting for its end."""
+    before = prompt(page, number)
     page.locator(".jp-CodeCell .cm-content").nth(number).click()
     page.keyboard.press("Control+Enter")
+    until(page, lambda: prompt(page, number) != before)
+
+
+def run(page: Page, number: int) -> None:
+    """Run a cell, and wait for its end."""
+    run_cell(page, number)
+    wait_until_run(page, number)
+
+
+def holding(pipe: Path) -> str:
+    """Return a program that holds the GIL in a long call, until the test writes to a pipe."""
+    return f"""
+import ctypes, pathlib
+pathlib.Path({str(pipe.with_suffix(".begun"))!r}).touch()
+ctypes.PyDLL(None).open({os.fsencode(pipe)!r}, 0)
+"""
 
 
 def prompt(page: Page, number: int) -> str:
@@ -231,9 +283,5 @@ def prompt(page: Page, number: int) -> str:
     return (page.locator(".jp-CodeCell .jp-InputPrompt").nth(number).text_content() or "").strip()
 
 
-def wait_until_run(page: Page, number: int, timeout_s: float = 30) -> None:
-    give_up = time.monotonic() + timeout_s
-    while re.fullmatch(r"\[\d+\]:", prompt(page, number)) is None:
-        if time.monotonic() > give_up:
-            raise TimeoutError(f"cell {number} still shows {prompt(page, number)!r}")
-        page.wait_for_timeout(50)
+def wait_until_run(page: Page, number: int) -> None:
+    until(page, lambda: re.fullmatch(r"\[\d+\]:", prompt(page, number)))

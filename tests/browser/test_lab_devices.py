@@ -10,13 +10,15 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.browser.lab import (
+    holding,
     leave,
-    note_complaints,
     open_notebook,
     prompt,
+    run,
     run_cell,
     running_lab,
-    wait_until_run,
+    until,
+    watched_page,
     write_notebook,
 )
 from tests.integration.server.fake_devices import FIRST_PID, GIB, FakeDevices, two_devices
@@ -29,8 +31,6 @@ CELLS = [
     "import os; from pathlib import Path; Path('pid').write_text(str(os.getpid()))",
     "%load_ext gpuviz",
 ]
-# A call that holds the GIL, like a long one in a library.
-HOLDING = "import ctypes; ctypes.PyDLL(None).sleep(20)"
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +56,15 @@ def lab(module: FakeDevices, folder: Path) -> Iterator[str]:
 @pytest.fixture
 def devices(module: FakeDevices) -> Iterator[FakeDevices]:
     yield module
-    module.tell(devices=two_devices(), delay_s=0.0, failure="")
+    module.tell(devices=two_devices(), failure="")
 
 
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
-    """Yield a page; an error in the browser's console fails the test."""
-    page = chromium.new_page(viewport={"width": 1400, "height": 900})
-    complaints = note_complaints(page)
-    yield page
-    page.close()
-    assert complaints == []
+    """Yield a page whose clock can be advanced; an error in its console fails the test."""
+    with watched_page(chromium) as page:
+        page.clock.install()
+        yield page
 
 
 @pytest.fixture
@@ -83,7 +81,7 @@ def open_panel(page: Page, url: str) -> Locator:
 
 
 def show_panel(page: Page) -> Locator:
-    page.locator(".jp-SideBar [data-id='gpuviz-panel']").click(timeout=60_000)
+    page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
     return page.locator("#gpuviz-panel")
 
 
@@ -94,7 +92,7 @@ def processes(device: Locator) -> list[str]:
 def test_each_gpu_is_shown_by_process_while_no_kernel_runs(page, lab, asked):
     panel = open_panel(page, lab)
     shown = panel.locator(".gpuviz-device")
-    shown.nth(1).wait_for(timeout=20_000)
+    shown.nth(1).wait_for()
     meter = shown.nth(0).locator("meter")
 
     assert panel.get_by_text("No running kernels.").is_visible()
@@ -113,73 +111,84 @@ def test_each_gpu_is_shown_by_process_while_no_kernel_runs(page, lab, asked):
 def test_the_server_is_asked_again_and_only_while_the_panel_is_shown(page, lab, asked, devices):
     panel = open_panel(page, lab)
     first = panel.locator(".gpuviz-device").first
-    first.get_by_text("53.0 GiB of").wait_for(timeout=20_000)
+    first.get_by_text("53.0 GiB of").wait_for()
     changed = two_devices()
     changed[0]["used"] = 60 * GIB
     devices.tell(devices=changed)
-    first.get_by_text("60.0 GiB of").wait_for(timeout=2 * ASK_AGAIN_MS)
+    page.clock.fast_forward(ASK_AGAIN_MS)
+    first.get_by_text("60.0 GiB of").wait_for()
     page.locator(".jp-SideBar [data-id='filebrowser']").click()
+    panel.wait_for(state="hidden")
     until_hidden = len(asked)
-    page.wait_for_timeout(2 * ASK_AGAIN_MS)
+    page.clock.fast_forward(10 * ASK_AGAIN_MS)
     while_hidden = len(asked)
+    changed[0]["used"] = 61 * GIB
+    devices.tell(devices=changed)
     show_panel(page)
-    page.wait_for_timeout(500)
+    first.get_by_text("61.0 GiB of").wait_for()
 
     assert until_hidden >= 2
     assert while_hidden == until_hidden
-    assert len(asked) == until_hidden + 1
 
 
 def test_nothing_is_asked_before_the_panel_is_shown(page, lab, asked):
     page.goto(f"{lab}/lab?reset")
-    page.locator(".jp-DirListing-item").first.wait_for(timeout=60_000)
-    page.wait_for_timeout(1000)
+    page.locator(".jp-DirListing-item").first.wait_for()
+    page.clock.fast_forward(10 * ASK_AGAIN_MS)
+    before = asked.copy()
+    show_panel(page).locator(".gpuviz-device").first.wait_for()
 
-    assert asked == []
+    assert before == []
+    assert len(asked) > 0
 
 
 def test_a_process_is_named_by_its_notebook_though_no_kernel_has_gpuviz(page, lab, folder, devices):
     write_notebook(folder, "train.ipynb", CELLS)
     open_notebook(page, lab, "train.ipynb")
-    run_cell(page, 0)
-    wait_until_run(page, 0)
+    run(page, 0)
     pid = int((folder / "pid").read_text())
     told = two_devices()
     told[0]["processes"] = [{"pid": pid, "used": 7 * GIB}, {"pid": os.getpid(), "used": GIB}]
     devices.tell(devices=told)
     panel = show_panel(page)
     first = panel.locator(".gpuviz-device").first
-    first.get_by_text("7.00 GiB").wait_for(timeout=2 * ASK_AGAIN_MS)
+    first.get_by_text("7.00 GiB").wait_for()
     of_server = processes(first)
-    absent = panel.get_by_text("gpuviz is not loaded").is_visible()
+    panel.get_by_text("gpuviz is not loaded").wait_for()
     run_cell(page, 1)
-    panel.get_by_text("Not recording").wait_for(timeout=20_000)
+    panel.get_by_text("Not recording").wait_for()
     changed = [*told[:1], told[1] | {"used": 11 * GIB}]
     devices.tell(devices=changed)
-    panel.get_by_text("11.0 GiB of").wait_for(timeout=ASK_AGAIN_MS / 2)
+    panel.get_by_text("11.0 GiB of").wait_for()
 
-    assert absent
     assert of_server == [f"train.ipynb ({pid}) 7.00 GiB", f"process {os.getpid()} 1.00 GiB"]
     assert processes(first) == of_server
     assert panel.locator(".gpuviz-device").count() == 2
 
 
 def test_the_server_tells_while_a_kernel_cannot(page, lab, folder, devices):
-    write_notebook(folder, "held.ipynb", [CELLS[1], HOLDING])
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    write_notebook(folder, "held.ipynb", [CELLS[1], holding(pipe)])
     open_notebook(page, lab, "held.ipynb")
     panel = show_panel(page)
     run_cell(page, 0)
-    panel.get_by_text("Not recording").wait_for(timeout=20_000)
+    panel.get_by_text("Not recording").wait_for()
     first = panel.locator(".gpuviz-device").first
-    first.get_by_text("53.0 GiB of").wait_for(timeout=20_000)
+    first.get_by_text("53.0 GiB of").wait_for()
     run_cell(page, 1)
-    page.wait_for_timeout(1000)
-    changed = two_devices()
-    changed[0]["used"] = 60 * GIB
-    devices.tell(devices=changed)
-    first.get_by_text("60.0 GiB of").wait_for(timeout=3 * ASK_AGAIN_MS)
+    until(page, pipe.with_suffix(".begun").exists)
+    try:
+        changed = two_devices()
+        changed[0]["used"] = 60 * GIB
+        devices.tell(devices=changed)
+        page.clock.fast_forward(ASK_AGAIN_MS)
+        first.get_by_text("60.0 GiB of").wait_for()
+        held = prompt(page, 1)
+    finally:
+        pipe.write_text("")
 
-    assert prompt(page, 1) == "[*]:"
+    assert held == "[*]:"
 
 
 def test_machines_are_named_where_the_server_and_a_kernel_are_on_two(page, lab, folder, devices):
@@ -189,7 +198,7 @@ def test_machines_are_named_where_the_server_and_a_kernel_are_on_two(page, lab, 
     open_notebook(page, lab, "gateway.ipynb")
     run_cell(page, 1)
     panel = show_panel(page)
-    panel.locator(".gpuviz-device").nth(2).wait_for(timeout=20_000)
+    panel.locator(".gpuviz-device").nth(2).wait_for()
     where = panel.locator(".gpuviz-device__where").all_inner_texts()
 
     assert panel.locator(".gpuviz-device h3").all_inner_texts() == [
@@ -199,25 +208,22 @@ def test_machines_are_named_where_the_server_and_a_kernel_are_on_two(page, lab, 
     assert where == ["on hub-7, the Jupyter server", *[f"on {platform.node()}"] * 2]
 
 
-def test_what_the_server_cannot_tell_any_more_is_not_shown(page, lab, asked, devices):
+def test_what_the_server_cannot_tell_any_more_is_not_shown(page, lab, devices):
     panel = open_panel(page, lab)
     shown = panel.locator(".gpuviz-device")
-    shown.nth(1).wait_for(timeout=20_000)
+    shown.nth(1).wait_for()
     devices.tell(failure="out of order")
-    shown.first.wait_for(state="detached", timeout=2 * ASK_AGAIN_MS)
-    failed_at = len(asked)
+    page.clock.fast_forward(ASK_AGAIN_MS)
+    shown.first.wait_for(state="detached")
     devices.tell(failure="")
-    page.wait_for_timeout(ASK_AGAIN_MS)
-    a_pause_later = len(asked)
-    shown.nth(1).wait_for(timeout=2 * ASK_AGAIN_MS)
-
-    assert a_pause_later == failed_at
+    page.clock.fast_forward(2 * ASK_AGAIN_MS)
+    shown.nth(1).wait_for()
 
 
 def test_a_machine_without_a_driver_has_no_gpu(page, lab, devices):
     devices.tell(failure="no driver")
     panel = open_panel(page, lab)
-    panel.get_by_text("No NVIDIA GPU detected").wait_for(timeout=20_000)
+    panel.get_by_text("No NVIDIA GPU detected").wait_for()
 
     assert panel.locator(".gpuviz-device").count() == 0
 
@@ -234,13 +240,13 @@ def test_without_the_server_part_the_panel_is_as_it_was_and_asks_nothing(
     write_notebook(tmp_path, "alone.ipynb", CELLS)
     with running_lab(tmp_path) as url:
         panel = open_panel(page, url)
-        panel.get_by_text("No running kernels.").wait_for(timeout=20_000)
-        page.wait_for_timeout(1000)
+        panel.get_by_text("No running kernels.").wait_for()
+        page.clock.fast_forward(2 * ASK_AGAIN_MS)
         at_first = panel.locator(".gpuviz-device").count()
         open_notebook(page, url, "alone.ipynb")
         show_panel(page)
         run_cell(page, 1)
-        panel.locator(".gpuviz-device").nth(1).wait_for(timeout=20_000)
+        panel.locator(".gpuviz-device").nth(1).wait_for()
         of_kernel = panel.inner_text()
         leave(page)
 

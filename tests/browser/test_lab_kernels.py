@@ -1,45 +1,68 @@
 """The side panel with kernels that are shared, die, are interrupted, or run elsewhere."""
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, WebSocket
 
 import gpuviz
 from tests.browser.lab import (
+    add_kernel,
     gpu_panel,
+    holding,
     leave,
     listed_file,
-    note_complaints,
     open_notebook,
     palette,
     prompt,
+    run,
     run_cell,
     running_lab,
+    until,
     wait_until_run,
+    watched_page,
     write_notebook,
 )
 
 pytestmark = pytest.mark.browser
 
-SETUP, PROGRAM, DIE, ALL_IN_ONE = range(4)
+SETUP, PROGRAM, DIE, ALL_IN_ONE, UNSEEN, LATER = range(6)
+# Until it is interrupted.
 WORK = """
-kept, began = [], time.monotonic()
-while time.monotonic() - began < 40:
+kept = []
+while True:
     kept.append(gpu.empty(1 << 20))
     gpu.launch("work", writes=[kept[-1]], duration=0.02)
     time.sleep(0.05)
 """
 START = "import time, gpuviz\n%load_ext gpuviz\ngpu = gpuviz.SimulatedGPU()\n"
+PANEL = "from gpuviz.notebook.panel import shared_panel"
 CELLS = [
     f"{START}%gpuviz start --simulated gpu",
     WORK,
     "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
     f"{START}gpuviz.record(device=gpu).start()\n{WORK}",
+    f"{PANEL}\nwhile shared_panel()._is_watched(): time.sleep(0.01)",
+    "time.sleep(3)  # three times as long as between two states",
 ]
 NEWS = b'"gpuviz": "panel"'
-SECONDS = 5
+ELAPSED = re.compile(rb'"elapsedNs": (\d+)')
+MESSAGES = 4
+FLAT = """
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import launch_new_instance
+IPythonKernel._supports_kernel_subshells = False
+launch_new_instance()
+"""
+OFFER = b"offer_panel"
+# The page waits as long for the answer of a kernel before it goes on without.
+LONGEST_WAIT_MS = 3000
+# The panel gets about one state a second, and never more.
+SHORTEST_NS = 800_000_000
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +87,18 @@ def name(folder: Path, request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def pages(chromium: Browser) -> Iterator[list[Page]]:
     """Yield two pages; an error in the console of one fails the test."""
-    contexts = [chromium.new_context(viewport={"width": 1400, "height": 900}) for _ in range(2)]
-    pages = [context.new_page() for context in contexts]
-    complaints = [note_complaints(page) for page in pages]
-    yield pages
-    for context in contexts:
-        context.close()
-    assert [each for told in complaints for each in told if not is_jupyterlabs(each)] == []
+    with (
+        watched_page(chromium, is_ours=is_ours) as first,
+        watched_page(chromium, is_ours=is_ours) as second,
+    ):
+        yield [first, second]
 
 
-def is_jupyterlabs(complaint: str) -> bool:
-    """Return whether a message is JupyterLab's own, with two pages or when its server ends."""
+def is_ours(complaint: str) -> bool:
+    """Return whether a message is not JupyterLab's own, with two pages or when its server ends."""
     # The comm with which a page requests widgets is also closed on the other page.
     ended = "Failed to load resource: net::ERR_CONNECTION_RE"  # FUSED or SET
-    return complaint.startswith(("Comm not found", "WebSocket connection to", ended))
+    return not complaint.startswith(("Comm not found", "WebSocket connection to", ended))
 
 
 def card_of(page: Page, name: str):
@@ -89,91 +110,141 @@ def interrupt(page: Page) -> None:
     page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=interrupt]").first.click()
 
 
-def count_news(page: Page, lab: str) -> list[int]:
-    """Return a list with the number of the panel's messages for each connection to a new kernel.
+def follow_news(page: Page, lab: str) -> list[int]:
+    """Return a list to which the time of each of the panel's messages is added, in ns.
 
-    A kernel of an earlier test still tells the pages of that test, which closed without notice.
+    It is the kernel's, since its recording began. A page has two connections to a kernel, which
+    receive the same. A kernel of an earlier test still sends messages to the pages of that test,
+    which closed without notice.
     """
-    counts: list[int] = []
+    times: list[int] = []
+    heard: list[WebSocket] = []
     others = [kernel["id"] for kernel in page.request.get(f"{lab}/api/kernels").json()]
 
     def follow(socket: WebSocket) -> None:
-        if any(other in socket.url for other in others):
-            return
-        index = len(counts)
-        counts.append(0)
+        if not any(other in socket.url for other in others):
+            socket.on("framereceived", lambda frame: hear(socket, frame))
 
-        def hear(frame: bytes | str) -> None:
-            counts[index] += NEWS in (frame if isinstance(frame, bytes) else frame.encode())
-
-        socket.on("framereceived", hear)
+    def hear(socket: WebSocket, frame: bytes | str) -> None:
+        text = frame if isinstance(frame, bytes) else frame.encode()
+        if NEWS in text and (elapsed := ELAPSED.search(text)):
+            heard.append(socket)
+            if heard[0] is socket:
+                times.append(int(elapsed[1]))
 
     page.on("websocket", follow)
-    return counts
+    return times
 
 
-def test_two_pages_on_one_kernel_are_told_once_a_second_and_one_may_leave(pages, lab, name):
-    counts = count_news(pages[1], lab)
+def test_two_pages_on_one_kernel_get_each_state_once_and_one_may_leave(pages, lab, name):
+    times = follow_news(pages[1], lab)
     cards = []
     for page in pages:
         open_notebook(page, lab, name)
         cards.append(card_of(page, name))
     run_cell(pages[0], SETUP)
     for card in cards:
-        card.get_by_text("Recording for").wait_for(timeout=30_000)
+        card.get_by_text("Recording for").wait_for()
     run_cell(pages[0], PROGRAM)
-    cards[1].get_by_text("GPU busy").wait_for(timeout=20_000)
-    before = counts.copy()
-    pages[1].wait_for_timeout(1000 * SECONDS)
-    told = [after - first for first, after in zip(before, counts, strict=True)]
+    cards[1].get_by_text("GPU busy").wait_for()
+    with_two = next_of(pages[1], times)
     # The page whose comm carries the messages is closed without notice.
     pages[0].close()
-    alone = max(counts)
-    pages[1].wait_for_timeout(1000 * SECONDS)
-    told_alone = max(counts) - alone
+    alone = next_of(pages[1], times)
     cards[1].get_by_role("button", name="Stop").click()
-    cards[1].get_by_text("Not recording").wait_for(timeout=10_000)
+    cards[1].get_by_text("Not recording").wait_for()
     interrupt(pages[1])
 
-    assert SECONDS // 2 <= max(told) <= SECONDS + 1
-    assert SECONDS // 2 <= told_alone <= SECONDS + 1
+    assert min(np.diff(with_two)) > SHORTEST_NS
+    assert min(np.diff(alone)) > SHORTEST_NS
 
 
-def test_a_page_that_cannot_be_seen_is_told_nothing(pages, lab, name):
+def next_of(page: Page, times: list[int]) -> list[int]:
+    """Return the next times, of messages that only the passing of time causes."""
+    begin = len(times)
+    until(page, lambda: len(times) >= begin + MESSAGES)
+    return times[begin : begin + MESSAGES]
+
+
+def test_a_page_that_cannot_be_seen_is_sent_nothing(pages, lab, name):
     page = pages[0]
-    counts = count_news(page, lab)
+    times = follow_news(page, lab)
     open_notebook(page, lab, name)
-    run_cell(page, SETUP)
-    card_of(page, name).get_by_text("Recording for").wait_for(timeout=30_000)
+    run(page, SETUP)
+    card_of(page, name).get_by_text("Recording for").wait_for()
+    until(page, lambda: times)
     page.evaluate(
         "Object.defineProperty(document, 'hidden', { value: true, configurable: true });"
         "document.dispatchEvent(new Event('visibilitychange'))"
     )
-    page.wait_for_timeout(2500)
-    before = sum(counts)
-    page.wait_for_timeout(3000)
-    hidden = sum(counts) - before
+    run(page, UNSEEN)
+    before = len(times)
+    run(page, LATER)
+    hidden = len(times) - before
     page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-    page.wait_for_timeout(2500)
+    until(page, lambda: len(times) > before)
 
-    assert before > 0
     assert hidden == 0
-    assert sum(counts) > before
 
 
 def test_a_recording_that_begins_in_a_long_cell_shows_while_that_runs(pages, lab, name):
     page = pages[0]
     open_notebook(page, lab, name)
     card = card_of(page, name)
-    card.get_by_text("gpuviz is not loaded").wait_for(timeout=20_000)
+    card.get_by_text("gpuviz is not loaded").wait_for()
     run_cell(page, ALL_IN_ONE)
-    card.get_by_text("GPU busy").wait_for(timeout=30_000)
+    card.get_by_text("GPU busy").wait_for()
     running = prompt(page, ALL_IN_ONE)
     interrupt(page)
     wait_until_run(page, ALL_IN_ONE)
-    card.get_by_text("Recording for").wait_for(timeout=10_000)
+    card.get_by_text("Recording for").wait_for()
 
     assert running == "[*]:"
+
+
+def test_a_kernel_without_subshells_is_connected(pages, lab, name, folder):
+    page = pages[0]
+    add_kernel(folder / ".home" / "data", "flat", "-c", FLAT)
+    write_notebook(folder, name, CELLS, kernel="flat")
+    open_notebook(page, lab, name)
+    card = card_of(page, name)
+    card.get_by_text("gpuviz is not loaded").wait_for()
+    run(page, SETUP)
+    card.get_by_text("Recording for").wait_for()
+
+
+def test_a_kernel_that_is_slow_at_first_answers_while_a_cell_runs(pages, lab, name, folder):
+    page = pages[0]
+    pipe = folder / f"{name}.pipe"
+    os.mkfifo(pipe)
+    write_notebook(folder, name, [CELLS[SETUP], holding(pipe) + WORK])
+    page.clock.install()
+    open_notebook(page, lab, name)
+    run(page, 0)
+    run_cell(page, 1)
+    until(page, pipe.with_suffix(".begun").exists)
+    asked: list[bool] = []
+
+    def hear(frame: bytes | str) -> None:
+        asked.append(isinstance(frame, bytes) and OFFER in frame)
+
+    page.on("websocket", lambda socket: socket.on("framesent", hear))
+
+    def has_given_up() -> bool:
+        page.clock.fast_forward(LONGEST_WAIT_MS)
+        return any(asked)
+
+    try:
+        page.reload()
+        card = card_of(page, name)
+        until(page, has_given_up)
+    finally:
+        pipe.write_text("")
+    card.get_by_text("GPU busy").wait_for()
+    while_running = card.inner_text()
+    interrupt(page)  # else the cell would not end
+
+    assert "Recording for" in while_running
 
 
 def test_a_kernel_that_is_killed_is_met_anew_when_it_is_back(pages, lab, name):
@@ -181,13 +252,13 @@ def test_a_kernel_that_is_killed_is_met_anew_when_it_is_back(pages, lab, name):
     open_notebook(page, lab, name)
     card = card_of(page, name)
     run_cell(page, SETUP)
-    card.get_by_text("Recording for").wait_for(timeout=30_000)
+    card.get_by_text("Recording for").wait_for()
     run_cell(page, DIE)
-    page.locator(".jp-Dialog").get_by_role("button", name="Ok").click(timeout=30_000)
-    card.get_by_text("gpuviz is not loaded").wait_for(timeout=30_000)
+    page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
+    card.get_by_text("gpuviz is not loaded").wait_for()
     buttons = card.get_by_role("button").all_inner_texts()
     run_cell(page, SETUP)
-    card.get_by_text("Recording for").wait_for(timeout=30_000)
+    card.get_by_text("Recording for").wait_for()
 
     assert buttons == ["Load gpuviz in this kernel"]
 
@@ -200,14 +271,14 @@ def test_a_kernel_that_stays_dead_is_said_to_be(pages, tmp_path):
         open_notebook(page, url, "dead.ipynb")
         card = card_of(page, "dead.ipynb")
         run_cell(page, SETUP)
-        card.get_by_text("Recording for").wait_for(timeout=30_000)
+        card.get_by_text("Recording for").wait_for()
         run_cell(page, DIE)
-        card.get_by_text("The kernel died.").wait_for(timeout=30_000)
+        card.get_by_text("The kernel died.").wait_for()
         shown = card.get_by_role("button").count()
         page.keyboard.press("Escape")
-        page.locator("#gpuviz-panel").get_by_text("No running kernels.").wait_for(timeout=30_000)
+        page.locator("#gpuviz-panel").get_by_text("No running kernels.").wait_for()
         palette(page, "Restart Kernel…")
-        card.get_by_text("gpuviz is not loaded").wait_for(timeout=30_000)
+        card.get_by_text("gpuviz is not loaded").wait_for()
 
     assert shown == 0
 
@@ -225,11 +296,11 @@ def test_a_kernel_on_another_machine_is_shown_and_writes_there(pages, tmp_path):
         open_notebook(page, url, "far.ipynb")
         card = card_of(page, "far.ipynb")
         run_cell(page, SETUP)
-        card.get_by_text("Recording for").wait_for(timeout=30_000)
+        card.get_by_text("Recording for").wait_for()
         run_cell(page, PROGRAM)
-        card.get_by_text("GPU busy").wait_for(timeout=30_000)
+        card.get_by_text("GPU busy").wait_for()
         card.get_by_role("button", name="Save").click()
-        card.get_by_text("Wrote").wait_for(timeout=60_000)
+        card.get_by_text("Wrote").wait_for()
         interrupt(page)
         (written,) = there.glob("far-*.gpuviz")
         offers = card.get_by_role("button", name="Open").count()

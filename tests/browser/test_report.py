@@ -131,7 +131,6 @@ def test_a_click_moves_the_moment_and_a_double_click_does_not(page, recording, t
 
     page.mouse.click(*point(page, LEVELS, 350 / 600, 0.5))
     clicked = moment.inner_text()
-    page.wait_for_timeout(600)
     page.mouse.dblclick(*point(page, LEVELS, 150 / 600, 0.5))
 
     assert "after event 3 of 5" in clicked

@@ -52,7 +52,7 @@ def look_everywhere(page: Page) -> None:
             page.mouse.click(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
     follow_links(page)
     page.locator(".gpuviz-search__field").fill("a")
-    page.wait_for_timeout(200)
+    page.locator(".gpuviz-search__count").wait_for()
     page.locator(".gpuviz-search__field").fill("")
     if page.locator("[role=tab][data-tab=call-stacks]").is_visible():
         open_tab(page, "call-stacks")

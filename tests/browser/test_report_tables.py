@@ -416,7 +416,6 @@ def test_fragmentation_under_an_allocator_that_tells_no_segments_is_called_unkno
 def test_a_printed_report_has_a_picture_of_every_chart(page, tmp_path, scheme):
     page.emulate_media(color_scheme=scheme)
     open_tables(page, make_stream_recording(), tmp_path)
-    page.wait_for_timeout(300)
     charts = page.locator(".gpuviz-plot__canvas:not(.gpuviz-plot__canvas--overlay)").count()
 
     printed = page.pdf(format="A4")

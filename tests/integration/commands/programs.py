@@ -21,6 +21,13 @@ def step(size):
     gpu.null_stream.synchronize()
     return array
 """
+# Waits until what was recorded is in a file, which happens several times a second.
+UNTIL_WRITTEN = """\
+from glob import glob
+parts = "**/*.gpuviz.part"
+while not any(gpuviz.load(part).peak().bytes for part in glob(parts, recursive=True)):
+    time.sleep(0.01)
+"""
 
 
 def run(command, folder, *, text="", environment=None):

@@ -2,11 +2,11 @@
 
 import signal
 import subprocess
-import time
 
 import pytest
 
 from tests.integration.commands.programs import GPUVIZ, PYTHON, outcome, run, said
+from tests.patience import wait_until_asleep
 
 PROGRAMS = {
     "nothing": "pass",
@@ -117,7 +117,7 @@ def test_a_signal_does_the_same(folder, number):
             text=True,
         ) as process:
             process.stdout.readline()
-            time.sleep(0.2)
+            wait_until_asleep(process.pid)
             process.send_signal(number)
             ends.append((*process.communicate(timeout=60), process.returncode))
 

@@ -2,11 +2,12 @@
 
 import os
 import sys
+from textwrap import indent
 
 import pytest
 
 import gpuviz
-from tests.integration.commands.programs import GPUVIZ, PYTHON, outcome, run, said
+from tests.integration.commands.programs import GPUVIZ, PYTHON, UNTIL_WRITTEN, outcome, run, said
 
 # Child processes import the module again.
 TREE = """\
@@ -34,10 +35,10 @@ else:
     subprocess.run([sys.executable, os.path.abspath(__file__), "again"], cwd="elsewhere")
     step(7654321)
 """
-KILLED = """
+KILLED = f"""
 if len(sys.argv) > 1:
     step(1234567)
-    time.sleep(0.5)
+{indent(UNTIL_WRITTEN, "    ")}
     os.kill(os.getpid(), 9)
 subprocess.run([sys.executable, __file__, "again"])
 """

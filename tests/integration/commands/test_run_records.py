@@ -3,13 +3,20 @@
 import json
 import signal
 import subprocess
-import time
 
 import pytest
 
 import gpuviz
 from gpuviz.frameworks.shared_pool import has_driver
-from tests.integration.commands.programs import GPUVIZ, PYTHON, SIMULATED, outcome, run, said
+from tests.integration.commands.programs import (
+    GPUVIZ,
+    PYTHON,
+    SIMULATED,
+    UNTIL_WRITTEN,
+    outcome,
+    run,
+    said,
+)
 
 WITH_CUPY = (
     "nothing was recorded: the program allocated nothing with CuPy"
@@ -174,7 +181,6 @@ def test_an_interrupted_program_leaves_a_whole_recording(folder):
         text=True,
     ) as process:
         process.stdout.readline()
-        time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
 
@@ -188,7 +194,7 @@ def test_an_interrupted_program_leaves_a_whole_recording(folder):
     [("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", -9), ("os.kill(os.getpid(), 15)", -15)],
 )
 def test_a_program_that_ends_at_once_leaves_a_part_that_loads(folder, end, code):
-    (folder / "dies.py").write_text(f"{SIMULATED}kept = step(1234)\ntime.sleep(1.5)\n{end}\n")
+    (folder / "dies.py").write_text(f"{SIMULATED}kept = step(1234)\n{UNTIL_WRITTEN}{end}\n")
     done = run([GPUVIZ, "run", "dies.py"], folder)
     converted = run([GPUVIZ, "convert", "dies.gpuviz.part", "dies.gpuviz"], folder)
 

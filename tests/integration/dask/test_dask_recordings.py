@@ -1,6 +1,5 @@
 """Recordings of real Dask clusters whose workers have simulated GPUs."""
 
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ from gpuviz.dask.cluster_recording import ClusterRecording, workers_of
 from gpuviz.errors import RecorderError, RecordingExistsError
 from gpuviz.notebook import live_output
 from tests.integration.dask import gpu_tasks
+from tests.patience import wait_until
 
 SETTINGS = {
     "distributed.comm.timeouts.connect": "3s",
@@ -249,13 +249,6 @@ def flushed_kernel(client, address) -> bool:
         return any(file.stat().st_size > 0 for file in files)
 
     return client.run(written, workers=[address])[address]
-
-
-def wait_until(is_reached) -> None:
-    end = time.monotonic() + 20
-    while not is_reached():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_worker_without_a_gpu_works_unrecorded_and_is_reported(client, tmp_path):

@@ -1,6 +1,5 @@
 """A real kernel that runs cells like a notebook's front end."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,7 +7,10 @@ from typing import Any
 
 from jupyter_client.manager import KernelManager
 
-TIMEOUT_S = 60
+from tests.patience import PATIENCE_S
+
+BEGUN = "the cell has begun"
+SAY_BEGUN = f"print({BEGUN!r})"
 
 
 @dataclass(slots=True)
@@ -32,11 +34,19 @@ class Kernel:
     def run(self, cell: str) -> Outputs:
         return self.wait(self.client.execute(cell))
 
+    def begin(self, cell: str) -> str:
+        """Return the id of a cell's message once the cell has printed `BEGUN`."""
+        message_id = self.client.execute(cell)
+        while True:
+            message = self.client.get_iopub_msg(timeout=PATIENCE_S)
+            is_its = message["parent_header"].get("msg_id") == message_id
+            if is_its and BEGUN in message["content"].get("text", ""):
+                return message_id
+
     def wait(self, message_id: str) -> Outputs:
         outputs = Outputs("")
-        deadline = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < deadline:
-            message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
+        while True:
+            message = self.client.get_iopub_msg(timeout=PATIENCE_S)
             if message["msg_type"] == "comm_msg":
                 # A thread's messages belong to the cell that started it.
                 state = message["content"]["data"].get("state", {})
@@ -44,12 +54,11 @@ class Kernel:
             if message["parent_header"].get("msg_id") != message_id:
                 continue
             if self._add(outputs, message["msg_type"], message["content"]):
-                reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
+                reply = self.client.get_shell_msg(timeout=PATIENCE_S)
                 while reply["parent_header"].get("msg_id") != message_id:
-                    reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
+                    reply = self.client.get_shell_msg(timeout=PATIENCE_S)
                 outputs.status = reply["content"]["status"]
                 return outputs
-        raise TimeoutError(f"the cell did not end; until now it gave {outputs}")
 
     @staticmethod
     def _add(outputs: Outputs, kind: str, content: dict[str, Any]) -> bool:
@@ -71,7 +80,7 @@ def running_kernel() -> Iterator[Kernel]:
     client = manager.client()
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=TIMEOUT_S)
+        client.wait_for_ready(timeout=PATIENCE_S)
         yield Kernel(manager, client)
     finally:
         client.stop_channels()

@@ -1,10 +1,10 @@
 """A stand-in for a page of JupyterLab, for the panel in a kernel."""
 
-import time
 import uuid
 from typing import Any
 
 from tests.integration.notebook.kernel import Kernel
+from tests.patience import PATIENCE_S
 
 OFFER = (
     "__import__('sys').modules.get('gpuviz') and "
@@ -26,7 +26,7 @@ class Page:
         content = {"code": "", "silent": True, "user_expressions": {"gpuviz": OFFER}}
         sent = self._send("execute_request", content)
         while True:
-            reply = self._client.get_shell_msg(timeout=20)
+            reply = self._client.get_shell_msg(timeout=PATIENCE_S)
             if reply["parent_header"].get("msg_id") == sent:
                 return reply["content"]["user_expressions"]["gpuviz"]["data"]["text/plain"]
 
@@ -38,25 +38,19 @@ class Page:
         data = {"kind": kind, "viewer": self._viewer, "id": kind, **more}
         self._send("comm_msg", {"comm_id": self._comm, "data": data})
 
-    def told(self, seconds: float) -> list[tuple[float, dict[str, Any]]]:
-        """Return the panel's messages within some time, with their times."""
-        until = time.monotonic() + seconds
-        messages = []
-        while (left := until - time.monotonic()) > 0:
-            try:
-                message = self._client.get_iopub_msg(timeout=left)
-            except Exception:  # noqa: BLE001 - nothing more came
-                break
+    def next(self) -> dict[str, Any]:
+        """Return the panel's next message."""
+        while True:
+            message = self._client.get_iopub_msg(timeout=PATIENCE_S)
             data = message["content"].get("data", {})
             if message["msg_type"] == "comm_msg" and data.get("gpuviz") == "panel":
-                messages.append((time.monotonic(), data))
-        return messages
+                return data
 
     def answer(self, kind: str) -> dict[str, Any]:
-        for _, data in self.told(1.5):
+        while True:
+            data = self.next()
             if data["kind"] == "done" and data["id"] == kind:
                 return data
-        raise TimeoutError(kind)
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
         message = self._client.session.msg(kind, content)
@@ -68,6 +62,6 @@ class Page:
         message = self._client.session.msg(kind, content)
         self._client.control_channel.send(message)
         while True:
-            reply = self._client.get_control_msg(timeout=20)
+            reply = self._client.get_control_msg(timeout=PATIENCE_S)
             if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
                 return reply["content"]

@@ -5,7 +5,7 @@ import random
 import time
 
 import gpuviz
-from tests.integration.notebook.kernel import running_kernel
+from tests.integration.notebook.kernel import SAY_BEGUN, running_kernel
 
 INTERRUPTS = 20
 SETUP = """
@@ -15,11 +15,12 @@ from gpuviz.recorder.recorder import Recorder
 gpu, kept, launched, number = gpuviz.SimulatedGPU(), [], [], 0
 """
 # Views are read on this thread too, so that interrupts meet each step of it.
-BUSY = """
+BUSY = f"""
+{SAY_BEGUN}
 while True:
     number += 1
     exec(compile("\\n" * number + "kept.append(gpu.empty(512))", "program.py", "exec"))
-    gpu.launch(f"kernel {number}", writes=kept[-1:], duration=1e-6)
+    gpu.launch(f"kernel {{number}}", writes=kept[-1:], duration=1e-6)
     launched.append(number)
     if number % 5 == 0:
         shown.refresh()
@@ -48,7 +49,7 @@ def test_a_recording_with_a_live_dashboard_survives_interrupts(tmp_path):
         assert kernel.run("shown = gpuviz.dashboard()\nshown").status == "ok"
         kernel.run("[timeline] = gpuviz.notebook.timeline._open\ntimeline._viewers.add('page')")
         for _ in range(INTERRUPTS):
-            message = kernel.client.execute(BUSY)
+            message = kernel.begin(BUSY)
             time.sleep(draw.uniform(0.1, 0.3))
             kernel.manager.interrupt_kernel()
             assert kernel.wait(message).errors == ["KeyboardInterrupt"]

@@ -1,10 +1,8 @@
 """The magics in a real kernel: outputs in the front end, and their cells."""
 
-import time
-
 import pytest
 
-from tests.integration.notebook.kernel import running_kernel
+from tests.integration.notebook.kernel import SAY_BEGUN, running_kernel
 
 SETUP = "import gpuviz, asyncio, time\n%load_ext gpuviz\ngpu = gpuviz.SimulatedGPU()"
 
@@ -49,10 +47,9 @@ def test_an_exception_is_the_cells_and_the_result_is_shown_all_the_same(kernel):
 # ipykernel delivers an interrupt to an awaiting cell only after the await has finished.
 @pytest.mark.parametrize("waiting", ["time.sleep(30)", "await asyncio.sleep(3)"])
 def test_an_interrupt_ends_the_cell_and_its_recording(kernel, waiting):
-    message = kernel.client.execute(
-        f"%%gpuviz --simulated gpu\nq = gpu.empty(4 << 20)\n{waiting}\nnever = 1",
+    message = kernel.begin(
+        f"%%gpuviz --simulated gpu\nq = gpu.empty(4 << 20)\n{SAY_BEGUN}\n{waiting}\nnever = 1",
     )
-    time.sleep(1)
     kernel.manager.interrupt_kernel()
     outputs = kernel.wait(message)
 

@@ -1,10 +1,8 @@
 """`gpuviz.holders` in a real kernel."""
 
-import time
-
 import pytest
 
-from tests.integration.notebook.kernel import running_kernel
+from tests.integration.notebook.kernel import SAY_BEGUN, running_kernel
 
 DEAD_CELLS = 100
 
@@ -24,8 +22,7 @@ def leaks(kernel):
 
 def test_an_interrupted_search_leaves_no_holder_behind(kernel):
     kernel.run("x = gpu.empty(9 << 20)\nheap = [[] for _ in range(300_000)]")
-    message = kernel.client.execute("while True:\n    gpuviz.holders()")
-    time.sleep(1)
+    message = kernel.begin(f"{SAY_BEGUN}\nwhile True:\n    gpuviz.holders()")
     kernel.manager.interrupt_kernel()
 
     assert kernel.wait(message).errors == ["KeyboardInterrupt"]

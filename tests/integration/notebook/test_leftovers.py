@@ -109,14 +109,15 @@ def test_a_cell_that_is_run_again_leaves_nothing_of_its_earlier_runs(kernel):
 @pytest.mark.parametrize("shown", ["recorder", "recorder.recording"])
 def test_a_timeline_that_is_run_again_leaves_nothing_of_its_earlier_runs(kernel, shown):
     notebook = Notebook(kernel, "only")
+    notebook.run("gpuviz.notebook.timeline._SET_UP_S = 0.5", 0)
     notebook.run("recorder = gpuviz.record(device=gpu)\nrecorder.start()", 1)
     notebook.run(f"{PROGRAM}\nrecorder.stop();", 2)
     notebook.run(f"display(gpuviz.notebook.timeline.Timeline({shown}))")
     once = notebook.left()
     for _ in range(5):
         notebook.run(f"display(gpuviz.notebook.timeline.Timeline({shown}))")
-    # A page may still be setting up a new widget, so it is closed a few seconds later.
-    notebook.run("import time; time.sleep(gpuviz.notebook.timeline._SET_UP_S + 1)")
+    # A page may still be setting up a new widget, so it is closed later.
+    notebook.run("import time\nwhile len(gpuviz.notebook.timeline._open) > 1: time.sleep(0.01)")
 
     assert notebook.left() == once
 

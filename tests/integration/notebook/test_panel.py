@@ -1,13 +1,14 @@
 """Requests of JupyterLab's panel to a real kernel, on a subshell, and its replies."""
 
-import time
 from collections.abc import Iterator
 from itertools import pairwise
+from textwrap import indent
 
 import pytest
 
 from tests.integration.notebook.kernel import Kernel, running_kernel
 from tests.integration.notebook.panel_page import Page
+from tests.patience import wait_until
 
 SIMULATED = """
 import time, gpuviz
@@ -16,12 +17,9 @@ gpu = gpuviz.SimulatedGPU()
 shared_control().start(device=gpu)
 """
 BUSY = """
-blocks = []
-for _ in range(30):
-    blocks.append(gpu.empty(1 << 20))
-    gpu.launch("work", writes=[blocks[-1]], duration=0.05)
-    time.sleep(0.1)
-gpu.synchronize()
+blocks.append(gpu.empty(1 << 20))
+gpu.launch("work", writes=[blocks[-1]], duration=0.05)
+time.sleep(0.1)
 """
 
 
@@ -39,24 +37,25 @@ def test_a_kernel_without_gpuviz_says_so_and_is_left_as_it_was(kernel):
     assert kernel.run("import sys; print('gpuviz' in sys.modules)").streams == "False\n"
 
 
-def test_a_page_sees_memory_and_busy_share_once_a_second_while_a_cell_runs(kernel):
-    kernel.run(SIMULATED)
+def test_a_page_sees_memory_and_busy_share_once_a_second_while_a_cell_runs(kernel, tmp_path):
+    kernel.run(f"{SIMULATED}blocks = []")
     page = Page(kernel)
     assert "0.1" in page.offer()
     page.open()
-    cell = kernel.client.execute(BUSY)
+    may_end = tmp_path / "may_end"
+    cell = begin_cell(kernel, tmp_path / "begun", may_end, during=BUSY)
     page.ask("show")
-    told = page.told(3)
+    states = [page.next() for _ in range(4)]
+    may_end.touch()
     kernel.wait(cell)
-    states = [data for _, data in told if data["kind"] == "state"]
-    times = [when for when, _ in told]
+    times_ns = [each["elapsedNs"] for each in states]
     allocated = [each["devices"][0]["allocated"] for each in states if each["devices"]]
 
-    assert 2 <= len(states) <= 4
-    assert min(after - before for before, after in pairwise(times)) > 0.8
+    assert {each["kind"] for each in states} == {"state"}
+    assert min(after - before for before, after in pairwise(times_ns)) > 800_000_000
     assert allocated == sorted(set(allocated))
     assert states[-1]["recording"] is True
-    assert 0.2 < states[-1]["devices"][0]["busy"] < 0.8
+    assert 0 < states[-1]["devices"][0]["busy"] < 0.8
     assert [name for name, _, _ in states[-1]["numbers"]] == ["Allocated", "Reserved", "GPU busy"]
 
 
@@ -66,23 +65,22 @@ def test_a_page_that_hides_is_told_nothing_more_and_no_thread_stays(kernel):
     page.offer()
     page.open()
     page.ask("show")
-    page.told(1.5)
+    page.next()
     page.ask("hide")
-    page.told(1.5)
-
-    assert page.told(2) == []
     threads = "import threading; print([t.name for t in threading.enumerate()])"
-    assert "gpuviz-panel" not in kernel.run(threads).streams
+    wait_until(lambda: "gpuviz-panel" not in kernel.run(threads).streams)
+    while_hidden = kernel.run("time.sleep(2)  # twice as long as between two states")
+
+    assert while_hidden.widget_values == []
 
 
-def begin_cell(kernel, begun, may_end, rest=""):
+def begin_cell(kernel, begun, may_end, rest="", during="time.sleep(0.01)"):
     """Begin a cell that waits for the file `may_end` before the rest; return its message's id."""
     cell = kernel.client.execute(
         f"import time\nfrom pathlib import Path\nPath({str(begun)!r}).touch()\n"
-        f"while not Path({str(may_end)!r}).exists(): time.sleep(0.01)\n{rest}"
+        f"while not Path({str(may_end)!r}).exists():\n{indent(during, '    ')}\n{rest}"
     )
-    while not begun.exists():
-        time.sleep(0.01)
+    wait_until(begun.exists)
     return cell
 
 
@@ -163,8 +161,9 @@ def test_a_search_waits_for_the_end_of_the_cell(kernel, tmp_path):
     begin_cell(kernel, tmp_path / "begun", may_end, "y = gpu.empty(1 << 20)")
 
     page.ask("leaks")
-    early = [data for _, data in page.told(1) if data["kind"] == "done"]
+    page.ask("nonsense")
+    first = page.next()
     may_end.touch()
 
-    assert early == []
+    assert first["id"] == "nonsense"
     assert [row[2] for row in page.answer("leaks")["held"]["rows"]] == ["x", "y"]

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -95,30 +94,27 @@ def test_each_pause_is_at_most_the_time_before_and_at_most_the_usual_one():
     assert len(pauses_s) < 12
 
 
-def test_a_killed_process_loses_at_most_a_second_and_the_part_says_so(path):
+def test_a_killed_process_keeps_what_was_written_while_it_ran_and_the_part_says_so(path):
     program = """
     new_recorder().start()
-    began = time.monotonic()
-    while True:
-        source.free(source.allocate(1234))
-        time.sleep(0.001)
-        if time.monotonic() - began > 1.3:
-            print("ready", flush=True)
+    part = path.with_name("run.gpuviz.part")
+    for size in (1000, 2000, 3000):
+        for _ in range(50):
+            source.free(source.allocate(size))
+        while size not in gpuviz.load(part).table("memory_events")["requested_size"].to_pylist():
+            time.sleep(0.01)
+    print("written", flush=True)
+    time.sleep(60)
     """
     with subprocess.Popen(arguments(program, path), cwd=ROOT, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        killed_ns = time.time_ns()
         process.kill()
     recording = gpuviz.load(path.with_name("run.gpuviz.part"))
 
-    last_ns = (
-        recording.manifest.start_unix_ns + recording.table("memory_events")["time"][-1].as_py()
-    )
-    assert -100_000_000 < killed_ns - last_ns < 1_000_000_000
     assert not recording.is_complete
     assert "unfinished: its program was killed" in " ".join(recording.notes)
     assert "s after the start, is missing" in " ".join(recording.notes)
-    assert recording.memory_stats()["allocation.all.allocated"] > 100
+    assert recording.memory_stats()["allocation.all.allocated"] >= 100
     assert not path.exists()
 
 

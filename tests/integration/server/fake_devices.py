@@ -27,7 +27,8 @@ def said():
 def nvmlInit():
     with (HERE / "asked").open("a") as asked:
         asked.write(".")
-    time.sleep(said()["delay_s"])
+    while said()["is_held"]:
+        time.sleep(0.01)
     if said()["failure"] == "no driver":
         raise NVMLError("Driver Not Loaded")
     if said()["failure"]:
@@ -105,12 +106,13 @@ class FakeDevices:
     """Writes the module into a folder, to be put on the path of Python.
 
     Attributes:
+        is_held: Whether calls wait until this is false.
         failure: The error of all calls; ``"no driver"`` is NVML's own error.
     """
 
     folder: Path
     devices: list[dict[str, Any]] = field(default_factory=two_devices)
-    delay_s: float = 0.0
+    is_held: bool = False
     failure: str = ""
 
     def __post_init__(self) -> None:

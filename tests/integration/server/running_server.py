@@ -2,19 +2,20 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-STARTING_S = 60
+from tests.patience import PATIENCE_S, address_of
+
 TOKEN = "told-to-the-test"  # noqa: S105 - of a server that lives as long as a test
 BASE = "/user/ada/"
 
@@ -42,25 +43,29 @@ class Server:
         body = None if sent is None else json.dumps(sent).encode()
         request = urllib.request.Request(f"{self.origin}{base}{path}", body, headers)  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=20) as reply:  # noqa: S310 - this machine
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:  # noqa: S310 - this machine
                 return Answer(reply.status, json.load(reply))
         except urllib.error.HTTPError as error:
             return Answer(error.code, error.read().decode())
+
+    def begin_to_ask(self, path: str) -> HTTPConnection:
+        """Return a connection on which a GET was sent; it closes when its response is read."""
+        connection = HTTPConnection(urlsplit(self.origin).netloc, timeout=PATIENCE_S)
+        headers = {"Authorization": f"token {TOKEN}", "Connection": "close"}
+        connection.request("GET", f"{BASE}{path}", headers=headers)
+        return connection
 
     def fetch(self, path: str, *, token: str = TOKEN, **headers: str) -> tuple[int, bytes]:
         """Return the status and body of a GET."""
         headers |= {"Authorization": f"token {token}"} if token else {}
         request = urllib.request.Request(f"{self.origin}{BASE}{path}", None, headers)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=20) as reply:  # noqa: S310 - this machine
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:  # noqa: S310 - this machine
             return reply.status, reply.read()
 
 
 @contextmanager
 def running_server(folder: Path, *options: str) -> Iterator[Server]:
     """Yield a Jupyter server that finds the modules in a folder before all others."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     environment = os.environ | {
         "HOME": str(folder),
         "PYTHONPATH": str(folder),
@@ -69,7 +74,7 @@ def running_server(folder: Path, *options: str) -> Iterator[Server]:
         "JUPYTER_PATH": str(folder / "data"),
     }
     command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"]
-    where = [f"--port={port}", f"--ServerApp.base_url={BASE}", f"--notebook-dir={folder}"]
+    where = ["--port=0", f"--ServerApp.base_url={BASE}", f"--notebook-dir={folder}"]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [*command, *where, f"--IdentityProvider.token={TOKEN}", *options],
@@ -78,23 +83,8 @@ def running_server(folder: Path, *options: str) -> Iterator[Server]:
             stdout=log,
             stderr=log,
         )
-        server = Server(f"http://127.0.0.1:{port}", process.pid)
         try:
-            wait_for(server, folder / "log")
-            yield server
+            yield Server(address_of(process, folder / "runtime", folder / "log"), process.pid)
         finally:
             process.terminate()
-            process.wait(timeout=30)
-
-
-def wait_for(server: Server, log: Path) -> None:
-    give_up = time.monotonic() + STARTING_S
-    while True:
-        try:
-            server.ask("api")
-        except OSError as error:
-            if time.monotonic() > give_up:
-                raise RuntimeError(log.read_text()) from error
-            time.sleep(0.2)
-        else:
-            return
+            process.wait(timeout=PATIENCE_S)

@@ -6,9 +6,7 @@ import platform
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from gpuviz import __version__
 from tests.integration.server.fake_devices import FIRST_PID, GIB, FakeDevices, two_devices
 from tests.integration.server.running_server import Server, running_server
+from tests.patience import wait_until
 
 PATH = "gpuviz/api/devices"
 
@@ -46,7 +45,7 @@ def server(module: FakeDevices) -> Iterator[Server]:
 @pytest.fixture
 def devices(module: FakeDevices) -> Iterator[FakeDevices]:
     yield module
-    module.tell(devices=two_devices(), delay_s=0.0, failure="")
+    module.tell(devices=two_devices(), is_held=False, failure="")
 
 
 def test_the_server_tells_of_each_gpu_and_of_its_processes(server):
@@ -80,26 +79,30 @@ def test_the_answer_is_under_the_base_url_and_nowhere_else(server):
 
 
 def test_one_reading_serves_all_who_ask_within_a_second(server, devices):
-    devices.tell(delay_s=0.5)
+    devices.tell(is_held=True)
     before = devices.times_asked
-    with ThreadPoolExecutor(12) as pages:
-        answers = list(pages.map(server.ask, [PATH] * 12))
+    pages = [server.begin_to_ask(PATH) for _ in range(12)]
+    wait_until(lambda: devices.times_asked > before)
+    for _ in range(2):
+        server.ask("api")  # the server has then taken in what came before
+    devices.tell(is_held=False)
+    answers = [json.load(page.getresponse()) for page in pages]
 
-    assert [answer.status for answer in answers] == [200] * 12
+    assert answers == 12 * answers[:1]
+    assert len(answers[0]["devices"]) == 2
     assert devices.times_asked - before == 1
 
 
 def test_the_server_serves_others_while_it_reads(server, devices):
-    devices.tell(delay_s=3.0)
-    with ThreadPoolExecutor(1) as page:
-        reading = page.submit(server.ask, PATH)
-        time.sleep(0.3)
-        other = server.ask("api")
-        answered_first = not reading.done()
+    devices.tell(is_held=True)
+    before = devices.times_asked
+    page = server.begin_to_ask(PATH)
+    wait_until(lambda: devices.times_asked > before)
+    other = server.ask("api")
+    devices.tell(is_held=False)
 
     assert other.status == 200
-    assert answered_first
-    assert len(reading.result().content["devices"]) == 2
+    assert len(json.load(page.getresponse())["devices"]) == 2
 
 
 def test_without_a_driver_there_are_no_devices(server, devices):
@@ -122,12 +125,10 @@ def test_a_reading_that_fails_is_an_error_of_that_answer_and_the_next_is_right(s
 def test_a_process_is_of_the_kernel_that_began_it(server, devices, folder):
     kernel = server.ask("api/kernels", sent={"name": "wrapped"})
     begun = folder / "begun"
-    while not begun.exists() or not begun.read_text():
-        time.sleep(0.1)
+    wait_until(lambda: begun.exists() and begun.read_text())
     shell = int(begun.read_text())
     children = Path(f"/proc/{shell}/task/{shell}/children")
-    while not children.read_text():
-        time.sleep(0.1)
+    wait_until(children.read_text)
     pids = [int(children.read_text().split()[0]), os.getpid()]
     told = two_devices()[:1]
     told[0]["processes"] = [{"pid": pid, "used": GIB} for pid in pids]
