@@ -9,12 +9,12 @@ from playwright.sync_api import Browser, Page
 import gpuviz
 from tests.browser.lab import (
     gpu_panel,
-    note_complaints,
     open_notebook,
     palette,
-    run_cell,
+    run,
     running_lab,
-    wait_until_run,
+    saved_on_server,
+    watched_page,
     write_notebook,
 )
 
@@ -27,6 +27,8 @@ CELLS = [
     "kept = [gpu.empty(1 << 20) for _ in range(8)]",
     "import os; os.chdir('/')",
 ]
+# The dashboard and the panel in a saved workspace.
+OPEN = ("gpuviz-dashboards:", '"current":"gpuviz-panel"')
 MENUS = {
     "File": ["Open GPU Recording…"],
     "View": ["Show GPU Panel", "GPU Dashboard"],
@@ -62,23 +64,17 @@ def name(request: pytest.FixtureRequest) -> str:
 def page(chromium: Browser, lab: str, folder: Path, name: str) -> Iterator[Page]:
     """Yield a new open notebook; an error in the browser's console fails the test."""
     write_notebook(folder, f"{name}.ipynb", CELLS)
-    page = chromium.new_page(viewport={"width": 1400, "height": 900})
-    complaints = note_complaints(page)
-    open_notebook(page, lab, f"{name}.ipynb")
-    yield page
-    page.close()
-    assert complaints == []
-
-
-def run(page: Page, number: int) -> None:
-    run_cell(page, number)
-    wait_until_run(page, number)
+    with watched_page(chromium) as page:
+        open_notebook(page, lab, f"{name}.ipynb")
+        yield page
 
 
 def menu(page: Page, name: str) -> list[str]:
     """Open a menu, and return the labels in it."""
     page.locator(".lm-MenuBar-itemLabel").get_by_text(name, exact=True).click()
-    return page.locator(".lm-MenuBar-menu .lm-Menu-itemLabel").all_inner_texts()
+    labels = page.locator(".lm-MenuBar-menu .lm-Menu-itemLabel")
+    labels.first.wait_for()
+    return labels.all_inner_texts()
 
 
 def choose(page: Page, name: str, label: str) -> None:
@@ -100,12 +96,12 @@ def test_a_recording_is_started_saved_and_stopped_by_menus(page, folder, name):
     run(page, STOP)
     # It records the same device as last time: the simulated one.
     choose(page, "Kernel", "Start Recording the GPU")
-    page.get_by_text("Recording started.").first.wait_for(timeout=10_000)
+    page.get_by_text("Recording started.").first.wait_for()
     run(page, PROGRAM)
     choose(page, "Kernel", "Save GPU Recording")
-    page.get_by_text("Wrote").first.wait_for(timeout=10_000)
+    page.get_by_text("Wrote").first.wait_for()
     choose(page, "Kernel", "Stop Recording the GPU")
-    page.get_by_text("Recording stopped.").wait_for(timeout=10_000)
+    page.get_by_text("Recording stopped.").wait_for()
     (saved,) = folder.glob(f"{name}-*.gpuviz")
 
     assert gpuviz.load(saved).memory_stats()["allocation.all.current"] == 8
@@ -115,7 +111,7 @@ def test_what_was_saved_opens_from_the_message_about_it(page):
     run(page, SETUP)
     run(page, PROGRAM)
     palette(page, "Save GPU Report")
-    page.get_by_role("button", name="Open", exact=True).click(timeout=10_000)
+    page.get_by_role("button", name="Open", exact=True).click()
 
     page.locator(".gpuviz-recording:visible").get_by_role(
         "region", name="Memory over time"
@@ -129,7 +125,7 @@ def test_files_stand_beside_the_notebook_wherever_its_program_works(page, folder
     gpu_panel(page)
     card = page.locator("#gpuviz-panel .gpuviz-card").filter(has_text=name)
     card.get_by_role("button", name="Save").click()
-    card.get_by_text("Wrote").wait_for(timeout=10_000)
+    card.get_by_text("Wrote").wait_for()
 
     assert len(list(folder.glob(f"{name}-*.gpuviz"))) == 1
 
@@ -139,7 +135,7 @@ def test_keys_profile_the_cell(page):
     page.locator(".jp-CodeCell .cm-content").nth(PROGRAM).click()
     page.keyboard.press("Control+Alt+Enter")
 
-    page.locator(".jp-CodeCell").nth(PROGRAM).get_by_text("8.00 MiB").first.wait_for(timeout=20_000)
+    page.locator(".jp-CodeCell").nth(PROGRAM).get_by_text("8.00 MiB").first.wait_for()
 
 
 def test_the_launcher_and_the_dialog_open_a_recording(page, lab, folder):
@@ -150,7 +146,7 @@ def test_the_launcher_and_the_dialog_open_a_recording(page, lab, folder):
     recorder.recording.save(folder / "launched.gpuviz")
     (folder / "notes.txt").write_text("no recording")
     page.goto(f"{lab}/lab?reset")
-    page.locator(".jp-LauncherCard", has_text="Open GPU Recording…").click(timeout=60_000)
+    page.locator(".jp-LauncherCard", has_text="Open GPU Recording…").click()
     dialog = page.locator(".jp-Open-Dialog")
     chosen = dialog.locator(".jp-DirListing-item", has_text="launched.gpuviz")
     chosen.click()
@@ -166,18 +162,18 @@ def test_the_launcher_and_the_dialog_open_a_recording(page, lab, folder):
 def test_settings_say_what_is_recorded_and_what_reports_hold(page, folder, name):
     palette(page, "GPU Settings…")
     editor = page.locator(".jp-SettingsPanel")
-    editor.get_by_label("Call stacks").uncheck(timeout=20_000)
-    editor.get_by_label("Redacted reports").check()
     # JupyterLab saves settings a moment after they changed.
-    page.wait_for_timeout(1500)
+    with saved_on_server(page, "/api/settings/gpuviz", "redact"):
+        editor.get_by_label("Call stacks").uncheck()
+        editor.get_by_label("Redacted reports").check()
     page.locator(".lm-TabBar-tab", has_text=f"{name}.ipynb").click()
     run(page, SETUP)
     run(page, STOP)
     palette(page, "Start Recording the GPU")
-    page.get_by_text("Recording started.").first.wait_for(timeout=10_000)
+    page.get_by_text("Recording started.").first.wait_for()
     run(page, PROGRAM)
     palette(page, "Save GPU Report")
-    page.get_by_text("Wrote").first.wait_for(timeout=10_000)
+    page.get_by_text("Wrote").first.wait_for()
     (report,) = folder.glob(f"{name}-*.html")
     events = gpuviz.load(report).table("memory_events").to_pylist()
 
@@ -187,22 +183,22 @@ def test_settings_say_what_is_recorded_and_what_reports_hold(page, folder, name)
 
 def test_a_dashboard_comes_back_with_its_notebook_and_with_a_new_kernel(page, lab, name):
     run(page, SETUP)
-    palette(page, "GPU Dashboard")
-    dashboard = page.locator(".gpuviz-dashboard-tab")
-    dashboard.get_by_text("Stop", exact=True).wait_for(timeout=20_000)
-    gpu_panel(page)
     # JupyterLab saves its workspace a moment after it changed.
-    page.wait_for_timeout(3000)
+    with saved_on_server(page, "/api/workspaces/", *OPEN):
+        palette(page, "GPU Dashboard")
+        dashboard = page.locator(".gpuviz-dashboard-tab")
+        dashboard.get_by_text("Stop", exact=True).wait_for()
+        gpu_panel(page)
     page.goto(f"{lab}/lab/tree/{name}.ipynb")
-    dashboard.get_by_text("Stop", exact=True).wait_for(timeout=60_000)
+    dashboard.get_by_text("Stop", exact=True).wait_for()
     card = page.locator("#gpuviz-panel .gpuviz-card").filter(has_text=name)
-    card.get_by_text("Recording for").wait_for(timeout=20_000)
+    card.get_by_text("Recording for").wait_for()
     run(page, PROGRAM)
     counter = page.locator(".jp-CodeCell .jp-InputPrompt").nth(PROGRAM).text_content()
     page.locator(".lm-TabBar-tab", has_text=f"{name}.ipynb").first.click()
     palette(page, "Restart Kernel…")
     page.locator(".jp-Dialog").get_by_role("button", name="Confirm Kernel Restart").click()
-    dashboard.get_by_text("Start", exact=True).wait_for(timeout=20_000)
+    dashboard.get_by_text("Start", exact=True).wait_for()
 
     # Dashboards do not count as cells of the user.
     assert (counter or "").strip() == "[2]:"

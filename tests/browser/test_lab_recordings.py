@@ -17,13 +17,12 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
 
 import gpuviz
 from gpuviz.data.derived import DERIVED_VERSION
-from tests.browser.lab import running_lab
+from tests.browser.lab import listed_file, patient_page, running_lab, saved_on_server
 
 pytestmark = pytest.mark.browser
 
 RECORDINGS = sorted(Path(gpuviz.__file__).parent.glob("commands/recordings/*.gpuviz"))
 SNAPSHOT = Path(__file__).parents[1] / "unit" / "formats" / "data" / "pipeline.pickle"
-SHOWN_MS = 60_000
 
 
 class Runs:
@@ -77,7 +76,6 @@ def lab(folder: Path) -> Iterator[str]:
 @pytest.fixture
 def page(chromium: Browser, lab: str) -> Iterator[Page]:
     """Yield JupyterLab's page; a warning or an error in its console fails the test."""
-    page = chromium.new_page(viewport={"width": 1400, "height": 900})
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
@@ -86,17 +84,13 @@ def page(chromium: Browser, lab: str) -> Iterator[Page]:
         if message.type in {"error", "warning"} and not is_answer:
             complaints.append(message.text)
 
-    page.on("console", note)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"{lab}/lab?reset")
-    file(page, RECORDINGS[0].name).wait_for(timeout=60_000)
-    yield page
-    page.close()
+    with patient_page(chromium) as page:
+        page.on("console", note)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"{lab}/lab?reset")
+        listed_file(page, RECORDINGS[0].name).wait_for()
+        yield page
     assert complaints == []
-
-
-def file(page: Page, name: str) -> Locator:
-    return page.locator(f".jp-DirListing-item[title^='Name: {name}']")
 
 
 def tab(page: Page) -> Locator:
@@ -122,8 +116,8 @@ def test_the_extension_is_enabled():
 
 def test_a_double_click_shows_a_recording(page):
     for path in RECORDINGS:
-        file(page, path.name).dblclick()
-        memory(page).wait_for(timeout=SHOWN_MS)
+        listed_file(page, path.name).dblclick()
+        memory(page).wait_for()
 
         assert tab(page).get_by_role("region", name="Streams over time").count() == 1
         assert tab(page).locator("canvas").count() > 3
@@ -132,11 +126,11 @@ def test_a_double_click_shows_a_recording(page):
 def test_findings_are_shown_above_the_charts_and_lead_to_their_time(page):
     path = next(each for each in RECORDINGS if each.stem == "image_pipeline")
     first = gpuviz.load(path).findings()[0]
-    file(page, path.name).dblclick()
+    listed_file(page, path.name).dblclick()
     listed = tab(page).locator(".gpuviz-first__line")
-    listed.first.wait_for(timeout=SHOWN_MS)
+    listed.first.wait_for()
     shown = tab(page).get_by_text(re.compile("^all .+ shown$"))
-    shown.wait_for(timeout=SHOWN_MS)
+    shown.wait_for()
     listed.first.get_by_role("button", name="show").click()
     shown.wait_for(state="detached")
 
@@ -147,8 +141,8 @@ def test_findings_are_shown_above_the_charts_and_lead_to_their_time(page):
 def test_iterations_are_shown_below_the_time_axis_and_in_a_table(page):
     path = next(each for each in RECORDINGS if each.stem == "image_pipeline")
     row = gpuviz.load(path).iterations().to_pylist()[6]
-    file(page, path.name).dblclick()
-    tab(page).get_by_label("Iterations. A click shows").wait_for(timeout=SHOWN_MS)
+    listed_file(page, path.name).dblclick()
+    tab(page).get_by_label("Iterations. A click shows").wait_for()
     tab(page).get_by_role("tab", name="Iterations 24").click()
     numbers = tab(page).locator("[data-panel=iterations]")
     numbers.get_by_role("button", name="7", exact=True).click()
@@ -164,9 +158,9 @@ def test_what_is_wrong_with_a_file_is_said_in_its_tab(page):
         "damaged.gpuviz": ".arrow: damaged",
     }
     for name, said in wrong.items():
-        file(page, name).dblclick()
+        listed_file(page, name).dblclick()
         alert = tab(page).get_by_role("alert")
-        alert.wait_for(timeout=SHOWN_MS)
+        alert.wait_for()
 
         assert name in alert.inner_text()
         assert said in alert.inner_text()
@@ -174,7 +168,7 @@ def test_what_is_wrong_with_a_file_is_said_in_its_tab(page):
 
 def open_with(page: Page, name: str) -> Locator:
     """Return the entries of the menu of ways to open a file, the default first."""
-    file(page, name).click(button="right")
+    listed_file(page, name).click(button="right")
     page.locator(".lm-Menu-item", has_text="Open With").hover()
     page.locator(".lm-Menu-item", has_text="GPU Timeline").wait_for()
     return page.locator(".lm-Menu").last.locator(".lm-Menu-item")
@@ -184,15 +178,15 @@ def test_a_torch_snapshot_opens_by_open_with_and_by_no_double_click(page):
     ways = open_with(page, "snapshot.pickle")
     assert ways.first.inner_text() != "GPU Timeline"
     ways.filter(has_text="GPU Timeline").click()
-    memory(page).wait_for(timeout=SHOWN_MS)
+    memory(page).wait_for()
 
     assert tab(page).get_by_role("region", name="Blocks over time").count() == 1
     assert tab(page).locator("canvas").count() > 2
 
 
 def test_a_snapshot_by_another_name_is_known_by_its_content(page):
-    file(page, "snapshot.gpuviz").dblclick()
-    memory(page).wait_for(timeout=SHOWN_MS)
+    listed_file(page, "snapshot.gpuviz").dblclick()
+    memory(page).wait_for()
 
     assert tab(page).get_by_role("alert").count() == 0
 
@@ -206,7 +200,7 @@ def test_what_is_wrong_with_a_pickle_is_said_in_its_tab(page):
     for name, said in wrong.items():
         open_with(page, name).filter(has_text="GPU Timeline").click()
         alert = tab(page).get_by_role("alert").filter(has_text=name)
-        alert.wait_for(timeout=SHOWN_MS)
+        alert.wait_for()
 
         assert said in alert.inner_text()
 
@@ -224,8 +218,8 @@ def test_the_server_is_asked_only_for_what_the_browser_cannot_show(page):
     recording = gpuviz.load(RECORDINGS[0])
     shown = []
     for name in ("current.gpuviz", "snapshot.gpuviz", "old.gpuviz"):
-        file(page, name).dblclick()
-        memory(page).wait_for(timeout=SHOWN_MS)
+        listed_file(page, name).dblclick()
+        memory(page).wait_for()
         shown.append(tab(page).locator(".gpuviz-recording__counts").inner_text())
 
     assert asked == ["snapshot.gpuviz", "old.gpuviz"]
@@ -239,49 +233,50 @@ def test_a_server_without_gpuviz_shows_recordings_and_says_what_snapshots_need(
     for name in ("snapshot.pickle", "old.gpuviz"):
         shutil.copy(folder / name, tmp_path)
     disabled = ["--ServerApp.jpserver_extensions={'gpuviz.server': False}"]
-    with running_lab(tmp_path, more_options=disabled) as url:
-        page = chromium.new_page(viewport={"width": 1400, "height": 900})
+    with (
+        running_lab(tmp_path, more_options=disabled) as url,
+        patient_page(chromium) as page,
+    ):
         page.goto(f"{url}/lab?reset")
-        file(page, "old.gpuviz").dblclick(timeout=60_000)
-        memory(page).wait_for(timeout=SHOWN_MS)
+        listed_file(page, "old.gpuviz").dblclick()
+        memory(page).wait_for()
         open_with(page, "snapshot.pickle").filter(has_text="GPU Timeline").click()
         alert = tab(page).get_by_role("alert").filter(has_text="snapshot.pickle")
-        alert.wait_for(timeout=SHOWN_MS)
+        alert.wait_for()
         said = alert.inner_text()
-        page.close()
 
     assert "Install it there, then restart JupyterLab" in said
 
 
 def test_a_report_opens_by_open_with_and_beside_it_a_recording(page):
     open_with(page, "run.html").filter(has_text="GPU Timeline").click()
-    memory(page).wait_for(timeout=SHOWN_MS)
-    file(page, RECORDINGS[1].name).dblclick()
+    memory(page).wait_for()
+    listed_file(page, RECORDINGS[1].name).dblclick()
     page.wait_for_function("document.querySelectorAll('.gpuviz-recording').length === 2")
-    memory(page).wait_for(timeout=SHOWN_MS)
+    memory(page).wait_for()
 
     assert page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab").count() >= 2
 
 
 def test_two_selected_recordings_are_compared(page):
-    file(page, RECORDINGS[0].name).click()
-    file(page, RECORDINGS[1].name).click(modifiers=["ControlOrMeta"])
-    file(page, RECORDINGS[1].name).click(button="right")
+    listed_file(page, RECORDINGS[0].name).click()
+    listed_file(page, RECORDINGS[1].name).click(modifiers=["ControlOrMeta"])
+    listed_file(page, RECORDINGS[1].name).click(button="right")
     page.locator(".lm-Menu-item", has_text="Compare With").click()
     compared = page.frame_locator(".jp-IFrame iframe")
     after = compared.get_by_role("region", name="After: memory over time")
-    after.wait_for(timeout=SHOWN_MS)
+    after.wait_for()
 
     assert compared.get_by_role("tab", name="Changes").get_attribute("aria-selected") == "true"
     assert " and " in page.locator(".lm-DockPanel-tabBar .lm-mod-current").first.inner_text()
 
 
 def test_a_reloaded_page_brings_recordings_back(page, lab):
-    file(page, RECORDINGS[2].name).dblclick()
-    memory(page).wait_for(timeout=SHOWN_MS)
     # JupyterLab saves its workspace a moment after it changed.
-    page.wait_for_timeout(3000)
+    with saved_on_server(page, "/api/workspaces/", RECORDINGS[2].name):
+        listed_file(page, RECORDINGS[2].name).dblclick()
+        memory(page).wait_for()
     page.goto(f"{lab}/lab")
 
-    memory(page).wait_for(timeout=60_000)
+    memory(page).wait_for()
     assert RECORDINGS[2].name in page.locator(".lm-DockPanel-tabBar").first.inner_text()
