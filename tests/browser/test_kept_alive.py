@@ -8,11 +8,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.lab import (
     leave,
-    note_complaints,
     open_notebook,
+    run,
     run_cell,
     running_lab,
     wait_until_run,
+    watched_page,
     write_notebook,
 )
 
@@ -41,15 +42,9 @@ def train():
 def notebook(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("kept_alive")
     write_notebook(folder, "leaks.ipynb", CELLS)
-    with running_lab(folder) as url:
-        context = chromium.new_context(viewport={"width": 1400, "height": 1100})
-        page = context.new_page()
-        complaints = note_complaints(page)
+    with running_lab(folder) as url, watched_page(chromium, 1100, at_end=leave) as page:
         open_notebook(page, url, "leaks.ipynb")
         yield page
-        leave(page)
-        context.close()
-    assert complaints == []
 
 
 def output(page: Page, cell: int) -> str:
@@ -60,8 +55,7 @@ def output(page: Page, cell: int) -> str:
 
 def test_leaks_lists_holders_and_a_button_frees_what_it_says(notebook):
     for cell in (PROGRAM, OUTPUT, FAILURE, SHOW):
-        run_cell(notebook, cell)
-        wait_until_run(notebook, cell)
+        run(notebook, cell)
     buttons = notebook.locator(".gpuviz-widget .gpuviz-button")
     buttons.get_by_text("Leaks", exact=True).click()
     listed = notebook.locator(".gpuviz-holders")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, Page
 
 import gpuviz
 from tests.browser.lab import (
@@ -21,6 +21,7 @@ from tests.browser.lab import (
     open_notebook,
     run_cell,
     running_lab,
+    watched_page,
     write_notebook,
 )
 
@@ -29,9 +30,9 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 RECORDING = Path(gpuviz.__file__).parent / "commands" / "recordings" / "fft_filter.gpuviz"
 CELLS = [
-    "import time, gpuviz\n%load_ext gpuviz\ngpu = gpuviz.SimulatedGPU()",
+    "import gpuviz\n%load_ext gpuviz\ngpu = gpuviz.SimulatedGPU()",
     "%gpuviz start --simulated gpu",
-    "kept = [gpu.empty(1 << 20) for _ in range(50)]\ntime.sleep(4)",
+    "kept = [gpu.empty(1 << 20) for _ in range(50)]",
 ]
 
 
@@ -61,17 +62,8 @@ def oldest_lab(tmp_path_factory: pytest.TempPathFactory) -> Application:
 
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
-    page = chromium.new_page(viewport={"width": 1400, "height": 900})
-    complaints: list[str] = []
-
-    def note(message: ConsoleMessage) -> None:
-        if message.type == "error" and "/api/" not in message.location.get("url", ""):
-            complaints.append(message.text)
-
-    page.on("console", note)
-    yield page
-    page.close()
-    assert complaints == []
+    with watched_page(chromium) as page:
+        yield page
 
 
 @pytest.mark.deep  # installs it
@@ -83,17 +75,17 @@ def test_the_oldest_jupyterlab_opens_recordings_and_tells_of_kernels(oldest_lab,
         version = page.evaluate("window.jupyterapp.version")
         page.locator(f".jp-DirListing-item[title^='Name: {RECORDING.name}']").dblclick()
         shown = page.locator(".gpuviz-recording:visible")
-        shown.get_by_role("region", name="Memory over time").wait_for(timeout=30_000)
+        shown.get_by_role("region", name="Memory over time").wait_for()
         page.locator(".lm-TabBar-tab", has_text="old.ipynb").click()
         page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
         card = page.locator("#gpuviz-panel .gpuviz-card").first
-        card.get_by_text("gpuviz is not loaded").wait_for(timeout=20_000)
+        card.get_by_text("gpuviz is not loaded").wait_for()
         run_cell(page, 0)
-        card.get_by_text("Not recording").wait_for(timeout=20_000)
+        card.get_by_text("Not recording").wait_for()
         run_cell(page, 1)
-        card.get_by_text("Recording for").wait_for(timeout=10_000)
+        card.get_by_text("Recording for").wait_for()
         run_cell(page, 2)
-        card.get_by_text("50.0 MiB").first.wait_for(timeout=10_000)
+        card.get_by_text("50.0 MiB").first.wait_for()
         leave(page)
 
     assert version.startswith(oldest_admitted())
@@ -104,14 +96,12 @@ def test_notebook_7_opens_recordings_and_has_the_dashboard_in_its_toolbar(page, 
     write_notebook(tmp_path, "seven.ipynb", CELLS)
     with running_lab(tmp_path, application=NOTEBOOK) as url:
         page.goto(f"{url}/edit/{RECORDING.name}")
-        page.locator(".gpuviz-recording").get_by_role("region", name="Memory over time").wait_for(
-            timeout=60_000
-        )
+        page.locator(".gpuviz-recording").get_by_role("region", name="Memory over time").wait_for()
         open_notebook(page, url, "seven.ipynb", NOTEBOOK)
         run_cell(page, 0)
         run_cell(page, 1)
         run_cell(page, 2)
-        page.get_by_text("Recording started.").first.wait_for(timeout=30_000)
+        page.get_by_text("Recording started.").first.wait_for()
         button = page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=gpuviz]").first
         is_shown = button.is_visible()
         leave(page)

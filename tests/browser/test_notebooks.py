@@ -13,11 +13,12 @@ from playwright.sync_api import Browser, Error, Page
 
 from tests.browser.lab import (
     NOTEBOOK,
-    note_complaints,
     open_notebook,
     run_all,
     running_lab,
     save,
+    until,
+    watched_page,
 )
 
 pytestmark = pytest.mark.browser
@@ -49,12 +50,8 @@ def lab(folder: Path) -> Iterator[str]:
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
     """Yield a page; an error in the browser's console fails the test."""
-    context = chromium.new_context(viewport={"width": 1400, "height": 1100})
-    page = context.new_page()
-    complaints = note_complaints(page)
-    yield page
-    context.close()
-    assert complaints == []
+    with watched_page(chromium, 1100) as page:
+        yield page
 
 
 def outputs(notebook):
@@ -64,14 +61,16 @@ def outputs(notebook):
 def show_dashboard(page):
     """Scroll to the dashboard; JupyterLab may replace its output in the meantime."""
     shown = page.locator(".gpuviz-live__counts").first
-    for _ in range(10):
+
+    def is_in_view() -> bool:
         try:
             shown.scroll_into_view_if_needed(timeout=3000)
             shown.get_by_text("activities").wait_for(timeout=3000)
         except Error:
-            continue
-        return
-    raise AssertionError("no dashboard came into view")
+            return False
+        return True
+
+    until(page, is_in_view)
 
 
 @pytest.fixture(scope="module")
@@ -86,20 +85,10 @@ def test_notebooks_run_in_jupyterlab_with_their_outputs_and_no_error(page, lab, 
     check_a_run(page, folder / path.name)
 
 
-def test_the_tour_runs_in_notebook_7_with_its_outputs_and_no_error(
-    chromium, notebook_seven, folder
-):
-    page = chromium.new_page(viewport={"width": 1400, "height": 1100})
-    complaints = note_complaints(page)
+def test_the_tour_runs_in_notebook_7_with_its_outputs_and_no_error(page, notebook_seven, folder):
     open_notebook(page, notebook_seven, TOUR.name, NOTEBOOK)
-    # Notebook 7.6 itself lacks a settings schema at startup, with any notebook.
-    page.wait_for_timeout(1000)
-    complaints.clear()
 
     check_a_run(page, folder / TOUR.name)
-    page.close()
-
-    assert complaints == []
 
 
 def check_a_run(page: Page, path: Path) -> None:
