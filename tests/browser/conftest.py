@@ -30,7 +30,9 @@ def chromium() -> Iterator[Browser]:
         pytest.fail("Chromium is missing: apt-get install -y chromium-headless-shell fonts-dejavu")
     expect.set_options(1000 * PATIENCE_S)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+        browser = playwright.chromium.launch(
+            executable_path=program, args=CHROMIUM_ARGUMENTS, timeout=1000 * PATIENCE_S
+        )
         yield browser
         browser.close()
 

@@ -10,12 +10,14 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.browser.lab import (
+    holding,
     leave,
     open_notebook,
     prompt,
     run,
     run_cell,
     running_lab,
+    until,
     watched_page,
     write_notebook,
 )
@@ -29,8 +31,6 @@ CELLS = [
     "import os; from pathlib import Path; Path('pid').write_text(str(os.getpid()))",
     "%load_ext gpuviz",
 ]
-# A call that holds the GIL, like a long one in a library, until somebody opens the pipe to write.
-HOLDING = "import ctypes; ctypes.PyDLL(None).open(b'pipe', 0)"
 
 
 @pytest.fixture(scope="module")
@@ -154,30 +154,30 @@ def test_a_process_is_named_by_its_notebook_though_no_kernel_has_gpuviz(page, la
     first = panel.locator(".gpuviz-device").first
     first.get_by_text("7.00 GiB").wait_for()
     of_server = processes(first)
-    absent = panel.get_by_text("gpuviz is not loaded").is_visible()
+    panel.get_by_text("gpuviz is not loaded").wait_for()
     run_cell(page, 1)
     panel.get_by_text("Not recording").wait_for()
     changed = [*told[:1], told[1] | {"used": 11 * GIB}]
     devices.tell(devices=changed)
     panel.get_by_text("11.0 GiB of").wait_for()
 
-    assert absent
     assert of_server == [f"train.ipynb ({pid}) 7.00 GiB", f"process {os.getpid()} 1.00 GiB"]
     assert processes(first) == of_server
     assert panel.locator(".gpuviz-device").count() == 2
 
 
 def test_the_server_tells_while_a_kernel_cannot(page, lab, folder, devices):
-    write_notebook(folder, "held.ipynb", [CELLS[1], HOLDING])
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    write_notebook(folder, "held.ipynb", [CELLS[1], holding(pipe)])
     open_notebook(page, lab, "held.ipynb")
     panel = show_panel(page)
     run_cell(page, 0)
     panel.get_by_text("Not recording").wait_for()
     first = panel.locator(".gpuviz-device").first
     first.get_by_text("53.0 GiB of").wait_for()
-    os.mkfifo(folder / "pipe")
     run_cell(page, 1)
-    page.get_by_text("| Busy").wait_for()
+    until(page, pipe.with_suffix(".begun").exists)
     try:
         changed = two_devices()
         changed[0]["used"] = 60 * GIB
@@ -186,7 +186,7 @@ def test_the_server_tells_while_a_kernel_cannot(page, lab, folder, devices):
         first.get_by_text("60.0 GiB of").wait_for()
         held = prompt(page, 1)
     finally:
-        (folder / "pipe").write_text("")
+        pipe.write_text("")
 
     assert held == "[*]:"
 

@@ -136,6 +136,9 @@ export class KernelLink {
     this.#lookOrNot();
     this.#comm.close();
     Signal.clearData(this);
+    if (!this.#connection.supportsSubshells) {
+      this.#connection.subshellId = null; // its disposal would refuse to end one
+    }
     this.#connection.dispose();
   }
 
@@ -155,7 +158,7 @@ export class KernelLink {
     this.#comm.look(isShown);
   }
 
-  /** Requests a subshell if the kernel supports it, and looks for gpuviz. */
+  /** Requests a subshell unless the kernel lacks them, and looks for gpuviz. */
   async #meet(): Promise<void> {
     this.#comm.forget(this.#words.__("The connection to the kernel was lost."));
     try {
@@ -164,7 +167,9 @@ export class KernelLink {
         this.#become("foreign");
         return;
       }
-      await this.#getSubshell();
+      if (info === undefined || this.#connection.supportsSubshells) {
+        await this.#getSubshell();
+      }
       await this.#ask();
     } catch {
       // A kernel that ends or restarts no longer answers; the next one is connected separately.
@@ -177,8 +182,18 @@ export class KernelLink {
     if (!("requestCreateSubshell" in connection) || connection.subshellId) {
       return;
     }
-    const created = connection.requestCreateSubshell({}).done.then(({ content }) => {
-      connection.subshellId = content.subshell_id ?? null;
+    // Its own method refuses if a kernel has not yet told what it supports, as one that is busy.
+    const { clientId: session, username } = connection;
+    const request = KernelMessage.createMessage({
+      msgType: "create_subshell_request",
+      channel: "control",
+      session,
+      username,
+      content: {},
+    } as KernelMessage.IOptions<KernelMessage.ICreateSubshellRequestMsg>);
+    const created = replyTo(connection.sendControlMessage(request, true)).then(({ content }) => {
+      connection.subshellId =
+        (content as KernelMessage.ICreateSubshellReplyMsg["content"]).subshell_id ?? null;
       return true;
     });
     if ((await within(SUBSHELL_MS, created)) === undefined) {
@@ -210,7 +225,7 @@ export class KernelLink {
       store_history: false,
       user_expressions: { gpuviz: OFFER },
     };
-    const reply = await this.#connection.requestExecute(content).done;
+    const reply = await replyTo(this.#connection.requestExecute(content));
     if (reply.content.status !== "ok") {
       return;
     }
@@ -320,6 +335,17 @@ export class KernelLink {
 
 function parentOf(message: KernelMessage.IIOPubMessage): string | undefined {
   return (message.parent_header as Partial<KernelMessage.IHeader>).msg_id;
+}
+
+/** A kernel's reply, even if its status after it is lost, as while the connection is established. */
+function replyTo<R>(future: {
+  readonly done: Promise<R>;
+  onReply: (message: R) => PromiseLike<void> | void;
+}): Promise<R> {
+  return new Promise((resolve, reject) => {
+    future.onReply = resolve;
+    future.done.then(resolve, reject);
+  });
 }
 
 /** The result of a promise, or undefined after a timeout. */

@@ -1,39 +1,91 @@
 import { formatCount } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
+import { Signal } from "../base/signal.ts";
 import type { Selected } from "../model/selected.ts";
 import { originOf } from "../model/blocks.ts";
 import { relatedTo, type Related } from "../model/related.ts";
 import { SpanKind, tableOfSpan } from "../model/span_kinds.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
+import { Pace } from "./pace.ts";
 import { sourceView } from "./source_view.ts";
 
 const NOTHING = "Nothing is selected. Click a block, a kernel, a copy, a range or a CUDA call.";
 const AROUND = 3;
 const LINES_AROUND = 4;
+/** A reader can follow what changes no more often. */
+const PACE = { shortestMs: 1000, rest: 20 };
 
 /** Describes what is selected, with a table of related items; returns the element. */
 export function selectedPanel(scope: Scope, parent: HTMLElement, chart: ChartContext): HTMLElement {
   const properties = { role: "region", ariaLabel: "Selected", tabIndex: -1 };
   const panel = element("div", "gpuviz-selected", properties);
   scope.append(parent, panel);
-  scope.follow((shown) => {
-    const { value: selected } = chart.selection.selected;
-    const hadFocus = panel.contains(document.activeElement);
-    panel.replaceChildren(
-      ...(selected === undefined
-        ? [element("p", "gpuviz-selected__nothing", NOTHING)]
-        : describe(selected, chart, shown)),
-    );
-    if (hadFocus) {
-      panel.focus({ preventScroll: true });
+  const { selected } = chart.selection;
+  const grown = new Signal(0);
+  let before: Selected | undefined;
+  let text = "";
+  scope.follow(
+    (shown) => {
+      const { value } = selected;
+      const hadFocus = panel.contains(document.activeElement);
+      const focused = [...panel.querySelectorAll("*")].indexOf(document.activeElement ?? panel);
+      const about = value && aboutOf(value, chart);
+      panel.replaceChildren(
+        ...(about === undefined
+          ? [element("p", "gpuviz-selected__nothing", NOTHING)]
+          : describe(about, chart, shown)),
+      );
+      if (about !== undefined && value !== before) {
+        chart.say(announcement(about));
+      }
+      if (hadFocus) {
+        const same = value === before ? panel.querySelectorAll("*")[focused] : undefined;
+        (same instanceof HTMLElement ? same : panel).focus({ preventScroll: true });
+      }
+      [before, text] = [value, JSON.stringify(about)];
+    },
+    selected,
+    grown,
+  );
+  // Call stacks and launches may come after what they belong to.
+  const pace = new Pace(panel, PACE, () => {
+    const { value } = selected;
+    if (value && !isHeld(panel) && JSON.stringify(aboutOf(value, chart)) !== text) {
+      grown.value += 1;
     }
-  }, chart.selection.selected);
+  });
+  scope.use(pace.scope);
+  scope.watch(() => pace.request(), chart.revision);
   return panel;
 }
 
-function describe(selected: Selected, chart: ChartContext, scope: Scope): HTMLElement[] {
-  const [title = "", ...lines] = linesAbout(selected, chart);
+/** Whether a reader presses a button or marks a text. */
+function isHeld(panel: HTMLElement): boolean {
+  const marked = document.getSelection();
+  const isMarked = marked?.isCollapsed === false && panel.contains(marked.anchorNode);
+  return isMarked || panel.querySelector(":active") !== null;
+}
+
+/** What there is to say about a selection. */
+interface About {
+  readonly selected: Selected;
+  readonly lines: readonly string[];
+  readonly related: Related | undefined;
+}
+
+function aboutOf(selected: Selected, chart: ChartContext): About {
+  return { selected, lines: linesAbout(selected, chart), related: relatedTo(selected, chart) };
+}
+
+function announcement({ lines, related }: About): string {
+  const count = related === undefined ? "" : `; ${related.title}: ${formatCount(related.total)}`;
+  return `Selected: ${lines[0] ?? ""}${count}`;
+}
+
+function describe(about: About, chart: ChartContext, scope: Scope): HTMLElement[] {
+  const { selected, related } = about;
+  const [title = "", ...lines] = about.lines;
   const head = element("div", "gpuviz-controls");
   const act = (label: string, hint: string, action: () => void): void => {
     head.append(actionButton(scope, label, hint, action));
@@ -45,9 +97,6 @@ function describe(selected: Selected, chart: ChartContext, scope: Scope): HTMLEl
   act("Clear", "Also: Escape", () => {
     chart.selection.selected.value = undefined;
   });
-  const related = relatedTo(selected, chart);
-  const count = related === undefined ? "" : `; ${related.title}: ${formatCount(related.total)}`;
-  chart.say(`Selected: ${title}${count}`);
   return [
     element("h4", "gpuviz-selected__title", title),
     head,

@@ -49,9 +49,10 @@ class Server:
             return Answer(error.code, error.read().decode())
 
     def begin_to_ask(self, path: str) -> HTTPConnection:
-        """Return a connection on which a GET was sent, and its response comes later."""
+        """Return a connection on which a GET was sent; it closes when its response is read."""
         connection = HTTPConnection(urlsplit(self.origin).netloc, timeout=PATIENCE_S)
-        connection.request("GET", f"{BASE}{path}", headers={"Authorization": f"token {TOKEN}"})
+        headers = {"Authorization": f"token {TOKEN}", "Connection": "close"}
+        connection.request("GET", f"{BASE}{path}", headers=headers)
         return connection
 
     def fetch(self, path: str, *, token: str = TOKEN, **headers: str) -> tuple[int, bytes]:
