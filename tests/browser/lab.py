@@ -208,7 +208,8 @@ def watched_page(
         yield page
         seen = list(complaints)
         at_end(page)
-    assert list(filter(is_ours, seen)) == []
+    ours = list(filter(is_ours, seen))
+    assert ours == [], ours
 
 
 @contextmanager

@@ -222,7 +222,8 @@ def test_the_server_is_asked_only_for_what_the_browser_cannot_show(page):
         memory(page).wait_for()
         shown.append(tab(page).locator(".gpuviz-recording__counts").inner_text())
 
-    assert asked == ["snapshot.gpuviz", "old.gpuviz"]
+    # A conversion that takes long is asked for again until it is done.
+    assert list(dict.fromkeys(asked)) == ["snapshot.gpuviz", "old.gpuviz"]
     assert shown[0] == shown[2]
     assert f"{recording.manifest.events - recording.manifest.initial_events:,}" in shown[0]
 
