@@ -29,7 +29,7 @@ export function firstShown(
 ): readonly [fromNs: number, toNs: number] | undefined {
   const { fromNs, toNs } = wholeOf(contents);
   const { events, peak } = contents.timeline;
-  const beginNs = Math.min(first?.[0] ?? fromNs, events.timeNs[peak] ?? toNs);
-  const isLate = beginNs - fromNs > LONGEST_WARM_UP * (toNs - fromNs);
-  return isLate ? [Math.floor(beginNs - LEFT * (toNs - beginNs)), toNs] : undefined;
+  const firstNs = Math.min(first?.[0] ?? fromNs, events.timeNs[peak] ?? toNs);
+  const isLate = firstNs - fromNs > LONGEST_WARM_UP * (toNs - fromNs);
+  return isLate ? [Math.floor(firstNs - LEFT * (toNs - firstNs)), toNs] : undefined;
 }
