@@ -98,6 +98,20 @@ void frames_of_the_interpreter_and_one_not_begun_are_left_out() {
     CHECK_EQUAL(gpuviz::record::read_frames(layout, &thread, found), 0u);
 }
 
+void a_circle_of_frames_comes_to_an_end() {
+    Frame first{0, nullptr, 0, 3};
+    Frame second{0, &first, 0, 3};
+    first.previous = &second;
+    Frame full{8, &first, 8, 1};
+    const FrameLayout layout{0, std::nullopt, 8, 0, 16, 24, offsetof(Code, instructions), 0};
+    std::vector<gpuviz::record::StackFrame> found(1);
+
+    Frame* thread = &first;
+    CHECK_EQUAL(gpuviz::record::read_frames(layout, &thread, found), 0u);
+    thread = &full;
+    CHECK_EQUAL(gpuviz::record::read_frames(layout, &thread, found), 1u);
+}
+
 void memory_that_is_not_there_reads_as_nothing() {
     gpuviz::record::MemoryReader memory;
     const std::uint64_t value = 7;
@@ -123,5 +137,6 @@ int main() {
     layouts_from_3_13_on_stand_in_the_interpreter();
     versions_not_known_have_no_layout();
     frames_of_the_interpreter_and_one_not_begun_are_left_out();
+    a_circle_of_frames_comes_to_an_end();
     memory_that_is_not_there_reads_as_nothing();
 }

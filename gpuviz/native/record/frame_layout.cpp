@@ -27,6 +27,9 @@ constexpr DebugOffsetWords words_3_14{22, 31, 39};
 constexpr std::uint8_t owned_by_generator = 1;
 constexpr std::uint8_t owned_by_interpreter = 3;
 
+// Frames of a thread that runs meanwhile may seem to form a circle.
+constexpr std::size_t most_steps = OuterFrames::most_frames;
+
 std::optional<FrameLayout> layout_from(const DebugOffsetWords& words, std::uint64_t version,
                                        const std::uint64_t* table) noexcept {
     const bool free_threaded = table[2] != 0;
@@ -86,10 +89,11 @@ template <typename Memory>
 [[gnu::noinline]] void read_outer_frames(const FrameLayout& layout, std::uint64_t frame,
                                          Memory& memory, std::span<StackFrame> frames) noexcept {
     OuterFrames outer(frames);
-    for (; frame != 0 && outer.wants_more(); frame = previous_of(layout, frame, memory)) {
+    for (std::size_t steps = 0; frame != 0 && outer.wants_more() && steps < most_steps; ++steps) {
         if (!is_interpreters(layout, frame, memory)) {
             outer.push({code_of(layout, frame, memory), offset_of(layout, frame, memory)});
         }
+        frame = previous_of(layout, frame, memory);
     }
     outer.finish();
 }
@@ -98,8 +102,12 @@ template <typename Memory>
 std::size_t read_all_frames(const FrameLayout& layout, const void* thread_state, Memory& memory,
                             std::span<StackFrame> frames) noexcept {
     std::size_t count = 0;
+    std::size_t steps = 0;
     std::uint64_t frame = innermost_frame(layout, thread_state, memory);
     for (; frame != 0 && count < frames.size(); frame = previous_of(layout, frame, memory)) {
+        if (++steps > most_steps) {
+            return 0;
+        }
         if (is_interpreters(layout, frame, memory)) {
             continue;
         }
