@@ -87,8 +87,9 @@ def select_a_block(page: Page) -> str:
     for share in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3):
         page.mouse.click(*point(page, MAP, 0.5, share))
         if "not freed" in selected.inner_text():
-            # Its call stack may arrive with a later batch than the block.
+            # Its call stack and its launches may arrive with a later batch than the block.
             expect(selected).to_contain_text("In [4]:")
+            expect(selected).to_contain_text(re.compile("Launches that touched it: [1-9]"))
             return selected.inner_text()
     raise AssertionError(f"no block was hit: {selected.inner_text()}")
 

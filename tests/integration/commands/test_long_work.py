@@ -5,6 +5,7 @@ import pty
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from textwrap import indent
 
@@ -35,8 +36,11 @@ def long(tmp_path_factory):
 
 
 def is_reading(process, path, _folder):
-    open_files = Path(f"/proc/{process}/fd").glob("*")
-    return any(os.path.realpath(each) == str(path) for each in open_files)
+    for file in Path(f"/proc/{process}/fd").glob("*"):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if file.readlink() == path:
+                return True
+    return False
 
 
 def is_writing(_process, _path, folder):
