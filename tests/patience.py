@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-# Longer than anything takes on a machine that is twenty times as slow.
-PATIENCE_S = 240
+# Longer than anything takes on a machine that is ten times as slow.
+PATIENCE_S = 120
 PAUSE_S = 0.05
 
 T = TypeVar("T")
