@@ -62,8 +62,8 @@ class Callers:
         number = int(self._number[block])
         frame = self._frames[number]
         if frame is not None and not self._stacks.has_forward_line(stack):
-            users = {_function(user): user for user in reversed(self._own(stack))}
-            makers = map(_function, self._own(self._allocated[number]))
+            users = {_function(user): user for user in reversed(self._stacks.user_frames(stack))}
+            makers = map(_function, self._stacks.user_frames(self._allocated[number]))
             for maker in dropwhile(lambda function: function != _function(frame), makers):
                 if maker in users:
                     return users[maker].site, users[maker].source
@@ -73,13 +73,13 @@ class Callers:
         """Return the lines that call each function of the program that allocates."""
         found: dict[tuple[str, str], set[str]] = {}
         for stack in stacks:
-            own = self._own(stack)
+            own = self._stacks.user_frames(stack)
             for inner, outer in pairwise(own):
                 found.setdefault(_function(inner), set()).add(outer.site)
         return found
 
     def _frame(self, allocated: int, used: int) -> "Frame | None":
-        own = self._own(allocated)
+        own = self._stacks.user_frames(allocated)
         if not own:
             return self._stacks.user_frame(allocated)
         users = {_function(frame) for frame in self._stacks.frames(used)}
@@ -89,9 +89,6 @@ class Callers:
             if not is_helper or not used or function in users:
                 return frame
         return own[-1]
-
-    def _own(self, stack: int) -> "list[Frame]":
-        return [frame for frame in self._stacks.frames(stack) if not frame.is_installed]
 
 
 def _function(frame: "Frame") -> tuple[str, str]:

@@ -130,8 +130,8 @@ class Elementwise:
         self.activity = used.activity[targets]
         self.target = used.block[targets]
         # A kernel of CuPy gets the array twice, as an input and as its output.
-        span, is_read = len(used.blocks) + 1, touched[used.mode[touched] != WRITE]
-        read = used.call[is_read].astype(np.int64) * span + used.block[is_read]
+        span, reads = len(used.blocks) + 1, touched[used.mode[touched] != WRITE]
+        read = used.call[reads].astype(np.int64) * span + used.block[reads]
         self.is_update = np.isin(self.call.astype(np.int64) * span + self.target, read)
         outputs = np.array([TYPES.index(each.output) for each in self.functions], np.int64)
         self.output = outputs[self.function]
@@ -140,7 +140,6 @@ class Elementwise:
         self.is_whole = used.at_begin[targets] & (threads - self.elements >= 0)
         self.is_whole &= threads - self.elements < _BLOCK
 
-        reads = touched[used.mode[touched] != WRITE]
         place = first_rows(self.call + 1, used.call[reads] + 1)
         reads, place = reads[place >= 0], place[place >= 0]
         order = np.argsort(place, kind="stable")

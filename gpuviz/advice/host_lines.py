@@ -70,5 +70,5 @@ def between(recording: "RecordingData", before: int, after: int) -> tuple[Frame,
 
 
 def _own_frames(recording: "RecordingData", stack: int) -> list[Frame]:
-    frames = recording.call_stacks.frames(stack)
-    return [frame for frame in frames if not frame.is_installed] or frames
+    stacks = recording.call_stacks
+    return list(stacks.user_frames(stack)) or stacks.frames(stack)

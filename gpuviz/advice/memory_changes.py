@@ -228,17 +228,14 @@ class DeviceBlocks:
         not that of the round that reaches the peak. Also return the places after their last uses,
         where a loop of several lines could free them.
         """
-        blocks, number = self.used.blocks, self.number
-        made = self._statements.ends_of_events(blocks.alloc[number])
-        last = self.used.last[number]
-        run = self._statements.of_calls(last)[1]
-        after = plain(self.recording.tables["api_calls"]["end"])[last]
-        of_peak = made == made[self._at_peak_place].max(initial=-1)
-        ends = blocks.end[number]
-        kept = self.at_peak & of_peak & ((ends < 0) | (ends > made))
+        made, last = self._line_ends, self.used.last[self.number]
+        peak_line_end = made[self._at_peak_place].max(initial=-1)
+        of_peak = made == peak_line_end
+        kept = self.at_peak & of_peak & self._is_returned
         known = self.is_used & self.is_freed & ~self.is_shared & ~self.is_initial
-        spent = self.at_peak & known & ~of_peak & (run == made[self._at_peak_place].max(initial=-1))
-        places = self._places.after(after)
+        is_used_there = self._statements.of_calls(last)[1] == peak_line_end
+        spent = self.at_peak & known & ~of_peak & is_used_there
+        places = self._places.after(plain(self.recording.tables["api_calls"]["end"])[last])
         return kept, spent & (places < self.peak_place), places
 
     def ends_with(self, begin: "NDArray[Any]") -> "NDArray[Any]":
@@ -256,7 +253,7 @@ class DeviceBlocks:
     def _replaced(self) -> "tuple[NDArray[Any], NDArray[Any]]":
         """The blocks that the run of a line frees after it has allocated others, and those."""
         blocks, number = self.used.blocks, self.number
-        allocated = self._statements.ends_of_events(blocks.alloc[number])
+        allocated = self._line_ends
         freed = np.flatnonzero(self.is_freed)
         runs = self._statements.ends_of_events(blocks.free[number[freed]])
         order = np.lexsort((self.begin, allocated))
@@ -291,6 +288,18 @@ class DeviceBlocks:
         """A number for each block, equal for blocks of the same line of the program."""
         return self._callers.numbers
 
+    @cached_property
+    def _line_ends(self) -> "NDArray[Any]":
+        """When the run of the line that allocated each block ends, in ns; see `Statements`."""
+        return self._statements.ends_of_events(self.used.blocks.alloc[self.number])
+
+    @cached_property
+    def _is_returned(self) -> "NDArray[Any]":
+        """Whether each block is still allocated when the run of its line ends."""
+        ends = self.used.blocks.end[self.number]
+        returned: NDArray[Any] = (ends < 0) | (ends > self._line_ends)
+        return returned
+
     def _superseded(self) -> "tuple[NDArray[Any], NDArray[Any]]":
         """Return where the second array after each one that a line returns is made; else its end.
 
@@ -298,11 +307,9 @@ class DeviceBlocks:
         it, at the latest. Only of arrays that are not used afterwards. Also whether each is kept.
         """
         blocks, number, place = self.used.blocks, self.number, self.end.copy()
-        ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)[number]
-        runs = self._statements.ends_of_events(blocks.alloc[number])
         # A function of a library may make several arrays in one call.
         is_own_call = is_own(self.recording, self.stack) & (self.stack != 0)
-        returned = np.flatnonzero((ends > runs) & is_own_call & ~self.is_initial)
+        returned = np.flatnonzero(self._is_returned & is_own_call & ~self.is_initial)
         returned = returned[np.lexsort((self.begin[returned], self.stack[returned]))]
         before, after = returned[:-2], returned[2:]
         same = self.stack[before] == self.stack[after]
@@ -324,9 +331,8 @@ class DeviceBlocks:
         so that it is no stack.
         """
         blocks, number = self.used.blocks, self.number
-        runs = self._statements.ends_of_events(blocks.alloc[number])
-        ends, calls = blocks.end[number], self.used.last[number]
-        returned = np.flatnonzero((ends < 0) | (ends > runs))
+        runs, calls = self._line_ends, self.used.last[number]
+        returned = np.flatnonzero(self._is_returned)
         order = returned[np.lexsort((self.begin[returned], self.site[returned]))]
         site, run = self.site[order].astype(np.int64), runs[order]
         last = np.where(calls >= 0, self._call_times[calls], -1)[order]
@@ -410,7 +416,7 @@ class DeviceBlocks:
         return named(*self.last_use(blocks))
 
     def are_held_at_peak(self, blocks: "NDArray[Any]") -> bool:
-        """Whether the peak is reached before the call ends that uses blocks of a line at last."""
+        """Whether the peak is reached before the call returns that last uses blocks of a line."""
         return self._is_in_call_of_peak(*self._latest_use(blocks))
 
     def _latest_use(self, blocks: "NDArray[Any]") -> tuple[int, int]:
@@ -433,12 +439,13 @@ class DeviceBlocks:
         return all(self._callers.line_of_use(block, each) == outer for each in stacks)
 
     def kept_since(self, blocks: "NDArray[Any]") -> int:
-        """Return how many arrays at the peak were returned since the first last use of others."""
-        made = self._statements.ends_of_events(self.used.blocks.alloc[self.number])
-        ends = self.used.blocks.end[self.number]
+        """Return how many arrays at the peak were made and returned since others were last used.
+
+        Since the earliest of these last uses.
+        """
         since = self._call_times[self.used.last[self.number[blocks]]].min()
         new = self.used.blocks.begin[self.number] >= since
-        return int(np.count_nonzero(self.at_peak & new & ((ends < 0) | (ends > made))))
+        return int(np.count_nonzero(self.at_peak & new & self._is_returned))
 
     @cached_property
     def _call_times(self) -> "NDArray[Any]":

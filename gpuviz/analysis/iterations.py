@@ -231,8 +231,9 @@ class _Launches:
         known, of_launch = np.unique(threads, return_inverse=True)
         if len(known) == 1 or not len(threads):
             return self
-        counts = np.zeros((int(self.sites().max()) + 1, len(known)), np.int64)
-        np.add.at(counts, (self.sites(), of_launch.reshape(-1)), 1)
+        sites = self.sites()
+        counts = np.zeros((int(sites.max()) + 1, len(known)), np.int64)
+        np.add.at(counts, (sites, of_launch.reshape(-1)), 1)
         first, second = np.sort(counts, axis=1)[:, ::-1][:, :2].T
         is_shared = (second >= FEWEST) & (second > _LEAST_SHARE * first)
         if counts[is_shared].sum() <= _LEAST_SHARE * len(threads):
@@ -240,7 +241,7 @@ class _Launches:
         return _Launches(self._recording, int(known[counts.sum(axis=0).argmax()]))
 
     def indentation(self, inner: int, outer: int) -> tuple[int, int] | None:
-        """Return how far the lines of two launches are indented where their calls part.
+        """Return the indentation, in characters, of two launches' lines where their calls part.
 
         None if that is unknown, or not in one function.
         """
@@ -252,10 +253,12 @@ class _Launches:
             return None
         calls = (reversed(stacks["frames"][row].as_py()) for row in rows.tolist())
         for one, other in zip(*calls, strict=False):
+            if one == other:
+                continue
             left, right = frames.get(one), frames.get(other)
-            if one != other:
-                is_known = left is not None and right is not None and left[0] == right[0]
-                return (left[1], right[1]) if is_known and left and right else None
+            if left is None or right is None or left[0] != right[0]:
+                return None
+            return left[1], right[1]
         return None
 
     def lines(self) -> "NDArray[Any]":

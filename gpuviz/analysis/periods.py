@@ -100,17 +100,16 @@ def repeats_around(elements: "NDArray[Any]", inner: Repeats, *, fewest: int) -> 
 def further_elements(elements: "NDArray[Any]", found: Repeats) -> "NDArray[Any]":
     """Return the places of elements that repetitions have after those of the usual one.
 
-    None if any repetition does not begin as the usual one.
+    Empty if any repetition does not begin with the elements of the usual one.
     """
     places = found.starts[:, None] + np.arange(found.length)
     usual = places[found.usual]
-    ends = np.append(found.starts[1:], found.end)
-    if places[-1, -1] >= len(elements) or (elements[places] != elements[usual]).any():
+    if places[-1, -1] >= found.end or (elements[places] != elements[usual]).any():
         return np.zeros(0, np.int64)
     is_further = np.ones(found.end, bool)
     is_further[: found.starts[0]] = False
     is_further[places.reshape(-1)] = False
-    further: NDArray[Any] = np.flatnonzero(is_further & (np.arange(found.end) < ends[-1]))
+    further: NDArray[Any] = np.flatnonzero(is_further)
     return further
 
 

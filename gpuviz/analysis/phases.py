@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _OTHER, _FORWARD, _BACKWARD, _OPTIMIZER = range(len(PHASES))
 _KIND = np.array([ALL_RANGE_KINDS.index(phase or "range") for phase in PHASES], np.int8)
 _FOREVER = 2**62
+_OF_EVENTS = ("time", "thread", "stack")
+_OF_CALLS = ("time", "end", "thread", "stack")
 
 
 class PhasedWork(NamedTuple):
@@ -57,10 +59,6 @@ class PhasedWork(NamedTuple):
         return type(self)(*(column[rows] for column in self))
 
 
-_OF_EVENTS = ("time", "thread", "stack")
-_OF_CALLS = ("time", "end", "thread", "stack")
-
-
 @Once
 def phase_rows(recording: "RecordingData") -> "pa.Table":
     """Return the table ``phases`` of `gpuviz.data.conclusions`."""
@@ -86,8 +84,9 @@ def _of_process(recording: "RecordingData") -> PhasedWork:
 
     Work of another phase ends a phase, and so does work of the training's thread that belongs to
     none, and a time that was not recorded. Threads of autograd work for the thread that waits for
-    them, which is known only if all other work of training is in one thread; otherwise nothing is,
-    and neither without calls, because it is unknown what lies between two allocations.
+    them, which is known only if all other work of training is in one thread; otherwise there are no
+    phases. Without calls there are none either, because what happens between two allocations is
+    unknown.
     """
     work = PhasedWork.of(recording)
     is_training = (work.phase == _FORWARD) | (work.phase == _OPTIMIZER)

@@ -51,7 +51,7 @@ SOURCES = {
 # Tables about single rows, which those of any part of a recording have anew.
 OF_ROWS = ("names", "repeated_calls", "accessed_blocks", "memory_marks", "sampled_work")
 
-# Tables that earlier files lack, and the table without whose rows they have none.
+# Tables that files of earlier versions lack. Each is empty if the table named here is.
 _LATER = {"unseen_spans": "unrecorded_spans", "sampled_work": "host_samples"}
 
 DICTIONARIES = {

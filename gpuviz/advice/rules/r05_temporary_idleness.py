@@ -67,7 +67,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     R03). On the GPU, these are apart for at least the time of copies to the host and back at 25
     GB/s, of all of the line's blocks that are at the peak, and 1 ms. The saving, at least 5 % of
     the peak and 8 MiB, is the decrease of the peak if each block of that line with such a pause
-    were freed meanwhile: its pause at the peak, else its longest.
+    were freed during all of them, and after its last use.
 
     Arrays that torch keeps itself do not count: R52 is about those of its graphs. Neither do those
     that a function of a library makes, such as the state of a random number generator. A copy to

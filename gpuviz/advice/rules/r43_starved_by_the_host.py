@@ -134,13 +134,14 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Trigger: at least three times, two calls of a thread are at least 250 µs apart, more than a
     launch costs, and the device is idle meanwhile with the cause ``host`` (see
     `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording, and so in a
-    tenth of the rounds of that step: pauses of Python and of other threads are rarer. The place is
-    each line that was sampled for 250 µs of a gap, or for the longest part of it, with the time of
-    its own samples; gaps without samples do not count. In recordings without any, it is where the
-    call stacks of the calls before and after differ, or those of the allocations between them: of
-    the parts of a gap, the longest. Time between notebook cells does not count, nor do gaps before
-    the first launch of a kernel, which is compiled or loaded then, as is its library. The first gap
-    of a place does not count if it is twice as long as any later one, for the same reason.
+    tenth of the rounds of that step: pauses of Python and of other threads are rarer. The places
+    are the lines that were sampled for at least 250 µs of a gap, or for the longest part of it,
+    each with the time of its own samples; gaps without samples do not count. In recordings without
+    any, the place is where the call stacks of the calls before and after differ, or those of the
+    allocations between them: of the parts of a gap, the longest. Time between notebook cells does
+    not count, nor do gaps before the first launch of a kernel, which is compiled or loaded then, as
+    is its library. The first gap of a place does not count if it is twice as long as any later one,
+    for the same reason.
 
     Saving: the recording's `Schedule`, replayed without this time. The work has to be done
     somewhere, so that it is ``possible``.

@@ -59,17 +59,17 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 
 def _is_map(spent: int, made: int) -> bool:
-    """Return whether a line makes one array of each; the source of the last is still in use."""
+    """Return whether a line makes one array of each; that of the newest may be in use."""
     return spent >= _LEAST_MAPPED and made in {spent, spent + 1}
 
 
 def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:
-    line, peak_line = device.line_of(blocks), named(*device.last_use(blocks))
+    line, last_use = device.line_of(blocks), named(*device.last_use(blocks))
     size = format_bytes(int(device.size[blocks].sum()))
     return Finding(
         rule="R45",
         title=f"{size} from {named(line.site, line.source)} is still allocated at the peak, while "
-        f"{peak_line} makes a new array of each.",
+        f"{last_use} makes a new array of each.",
         reason=f"That line is the last use of these {len(blocks)} arrays, and keeps all of them "
         "until it has made the last of the new ones.",
         change="Replace each array as soon as the new one is made (`arrays[i] = f(arrays[i])` in a "
