@@ -73,6 +73,7 @@ TYPESCRIPT: dict[str, Sequence[str]] = {
     "OVERHEAD_KINDS": codes.OVERHEAD_KINDS,
     "RANGE_KINDS": codes.ALL_RANGE_KINDS,
     "HOST_STATES": codes.HOST_STATES,
+    "CATEGORIES": codes.CATEGORIES,
     "HOST_WAIT_KINDS": codes.HOST_WAIT_KINDS,
     "IDLE_CAUSES": codes.IDLE_CAUSES,
     "NAMED_KINDS": codes.NAMED_KINDS,

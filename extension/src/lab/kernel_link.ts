@@ -137,7 +137,7 @@ export class KernelLink {
     this.#comm.close();
     Signal.clearData(this);
     if (!this.#connection.supportsSubshells) {
-      this.#connection.subshellId = null; // its disposal would refuse to end one
+      this.#connection.subshellId = null; // else dispose() throws when it tries to delete the subshell
     }
     this.#connection.dispose();
   }
@@ -182,7 +182,7 @@ export class KernelLink {
     if (!("requestCreateSubshell" in connection) || connection.subshellId) {
       return;
     }
-    // Its own method refuses if a kernel has not yet told what it supports, as one that is busy.
+    // requestCreateSubshell() throws until the kernel reports its features; a busy one has not.
     const { clientId: session, username } = connection;
     const request = KernelMessage.createMessage({
       msgType: "create_subshell_request",
@@ -201,7 +201,7 @@ export class KernelLink {
     }
   }
 
-  /** Uses a subshell that came late for what waits for the running cell. */
+  /** Repeats over a late subshell what still waits for the running cell. */
   async #moveToSubshell(): Promise<void> {
     if (this.#comm.isOpen) {
       this.#openComm();
@@ -337,7 +337,7 @@ function parentOf(message: KernelMessage.IIOPubMessage): string | undefined {
   return (message.parent_header as Partial<KernelMessage.IHeader>).msg_id;
 }
 
-/** A kernel's reply, even if its status after it is lost, as while the connection is established. */
+/** A kernel's reply, even if the idle status after it is lost, as happens while connecting. */
 function replyTo<R>(future: {
   readonly done: Promise<R>;
   onReply: (message: R) => PromiseLike<void> | void;

@@ -56,4 +56,6 @@ test("of idle time the gap before an activity lights up, and none where there wa
 test("without rows, and of tables that no track shows, nothing lights up", () => {
   assert.equal(lightsOf({ table: "activities", rows: [] }, contents()), NOTHING_HIGHLIGHTED);
   assert.equal(lightsOf({ table: "synchronizations", rows: [1] }, contents()), NOTHING_HIGHLIGHTED);
+  assert.equal(lightsOf({ table: "memory_events", rows: [0] }, contents()), NOTHING_HIGHLIGHTED);
+  assert.equal(lightsOf({ table: "idle_gaps", rows: [0] }, contents()), NOTHING_HIGHLIGHTED);
 });

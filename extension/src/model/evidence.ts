@@ -8,28 +8,26 @@ import { SpanKind, spanKindOfRange } from "./span_kinds.ts";
 /** Rows of a table of a recording that show what a conclusion says. */
 export interface Evidence {
   readonly table: string;
-  /** Of memory events those of the device; of idle gaps the activities that ended them. */
+  /** Memory events are counted among the device's; for idle gaps, the activities that ended them. */
   readonly rows: readonly number[];
 }
 
 /** What lights up where evidence is shown. */
 export function lightsOf({ table, rows }: Evidence, contents: DeviceContents): Highlighted {
   const { timeline, gpu } = contents;
-  const spans = (selectedOf: (row: number) => Selected | undefined): Highlighted => ({
-    ...NOTHING_HIGHLIGHTED,
-    spans: rows.flatMap((row) => selectedOf(row) ?? []),
-  });
+  const spans = (selectedOf: (row: number) => Selected | undefined): Highlighted => {
+    const found = rows.flatMap((row) => selectedOf(row) ?? []);
+    return found.length === 0 ? NOTHING_HIGHLIGHTED : { ...NOTHING_HIGHLIGHTED, spans: found };
+  };
   const span = (spanKind: number, row: number): Selected => ({ kind: "span", spanKind, row });
   if (rows.length === 0) {
     return NOTHING_HIGHLIGHTED;
   }
   switch (table) {
     case "memory_events": {
-      const blocks = rows.map((row) => timeline.blocks.blockOf(row));
-      return {
-        ...NOTHING_HIGHLIGHTED,
-        blocks: new Set(blocks.filter((block) => block !== NO_EVENT)),
-      };
+      const all = rows.map((row) => timeline.blocks.blockOf(row));
+      const blocks = new Set(all.filter((block) => block !== NO_EVENT));
+      return blocks.size === 0 ? NOTHING_HIGHLIGHTED : { ...NOTHING_HIGHLIGHTED, blocks };
     }
     case "activities":
       return { ...NOTHING_HIGHLIGHTED, activities: new Set(rows) };

@@ -151,14 +151,14 @@ function groupOf(
   rows: Int32Array<ArrayBuffer>,
   lengths: Float64Array<ArrayBuffer>,
   variants: Group["variants"],
-  valueOf: Float64Array<ArrayBuffer>,
+  valuesByRow: Float64Array<ArrayBuffer>,
 ): Group {
   const values = new Float64Array(rows.length);
   let [totalNs, minNs, maxNs, longest] = [0, Infinity, -1, rows[0] ?? 0];
   for (let at = 0; at < rows.length; at += 1) {
     const row = rows[at] ?? 0;
     const lengthNs = lengths[at] ?? 0;
-    values[at] = valueOf[row] ?? 0;
+    values[at] = valuesByRow[row] ?? 0;
     totalNs += lengthNs;
     minNs = lengthNs < minNs ? lengthNs : minNs;
     if (lengthNs > maxNs) {
@@ -180,7 +180,7 @@ function groupOf(
   };
 }
 
-/** Counts the kinds of some rows, one call after the other. */
+/** Returns a function that counts the kinds of some rows; its calls share one array of counts. */
 function variantCounter({
   kinds,
   kindCount,

@@ -11,10 +11,12 @@ const OF_STATE: Readonly<Record<number, number>> = {
 
 /** The text of each row of a table, which arrives later than the row. */
 class RowTexts {
-  #texts: string[] = [];
+  readonly #texts: string[] = [];
 
   append(table: ArrowTable): void {
-    this.#texts = [...this.#texts, ...table.texts("text")];
+    for (const text of table.texts("text")) {
+      this.#texts.push(text);
+    }
   }
 
   /** The text of a row; empty while it is unknown. */

@@ -101,7 +101,7 @@ test("modules are merged by their paths, and what has none is one of its own", (
 
   assert.equal(
     outline(callTree(amounts, (stack) => stacks.modulePathOf(stack))),
-    "-@0+150(layer@0+60(0@0+40(conv@0+10) 1@40+20) head@60+50 " + "no module, or unknown@110+40)",
+    "-@0+150(layer@0+60(0@0+40(conv@0+10) 1@40+20) head@60+50 no module, or unknown@110+40)",
   );
 });
 

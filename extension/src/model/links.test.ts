@@ -111,6 +111,11 @@ test("a backward pass has the work of the threads that do it", () => {
   const links = linksOf(new DeviceTimeline(EVENTS, 400), gpu, stacks);
 
   assert.deepEqual(links.launchedBy(SpanKind.backward, 1), [4, 5]);
+
+  // In a merged recording, the other rank has its own backward pass at the same time.
+  const ranks = { name: ["rank 0", "rank 1"], devices: [[0], [1]], ordinals: [[0], [0]] };
+  gpu.append(tableOf("processes", { ...ranks, threads: [[7, 8], [9]] }));
+  assert.deepEqual(links.launchedBy(SpanKind.backward, 1), [4]);
 });
 
 test("an address that is used again and again is looked up in no time", () => {

@@ -1,4 +1,4 @@
-import { ACCESS_MODES } from "../wire/codes.ts";
+import { ACCESS_MODES, type RANGE_KINDS } from "../wire/codes.ts";
 import { NO_EVENT } from "./blocks.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
@@ -7,6 +7,8 @@ import { OPEN } from "./ranges.ts";
 import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 import type { Stacks } from "./stacks.ts";
+
+const BACKWARD: (typeof RANGE_KINDS)[number] = "backward";
 
 /** A block or an activity at the other end of a link, and how the one uses the other. */
 export interface Link {
@@ -64,10 +66,10 @@ export class Links {
 
   /**
    * The activities that were launched in a range on its thread, or by a CUDA call; of a backward
-   * pass, by the threads that do its work.
+   * pass, by the threads of the process that do its work.
    */
   launchedBy(spanKind: number, row: number): number[] {
-    const { activities, apiCalls, ranges } = this.#gpu;
+    const { activities, apiCalls, processes, ranges } = this.#gpu;
     if (spanKind === SpanKind.call) {
       return activities.byCorrelation.all(apiCalls.correlation[row] ?? 0);
     }
@@ -76,7 +78,8 @@ export class Links {
     const { fromNs, thread, correlation, stack } = apiCalls;
     const isOwn = (call: number): boolean =>
       spanKind === SpanKind.backward
-        ? this.#stacks.phaseOf(stack[call] ?? 0) === "backward"
+        ? this.#stacks.phaseOf(stack[call] ?? 0) === BACKWARD &&
+          processes.isThreadOf(thread[call] ?? 0, this.#device)
         : thread[call] === ranges.thread[row];
     const launched: number[] = [];
     for (let call = 0; call < apiCalls.count; call += 1) {

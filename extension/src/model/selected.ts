@@ -18,7 +18,7 @@ export interface Highlighted {
   readonly blocks: ReadonlySet<number>;
   /** Rows of `Activities`. */
   readonly activities: ReadonlySet<number>;
-  /** What else, such as waits. */
+  /** Other spans and idle gaps, such as waits; also what is selected, even if it is a block. */
   readonly spans: readonly Selected[];
 }
 

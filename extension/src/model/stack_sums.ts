@@ -1,9 +1,11 @@
 import { NumberMap } from "../base/number_map.ts";
-import { Action, ActivityKind } from "../wire/codes.ts";
+import { Action, ActivityKind, type CATEGORIES } from "../wire/codes.ts";
 import { endOfAllocation, NO_EVENT } from "./blocks.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import { covered, stackOfLaunch } from "./gpu_rows.ts";
 import { isIn, lengthIn, type Window } from "./grouping.ts";
+
+const ACTIVATION: (typeof CATEGORIES)[number] = "activation";
 
 /** As in `Recording.lines()`, the activations at the peak, and the bytes at the end. */
 export const SUM_NAMES = [
@@ -126,7 +128,7 @@ function addMemory(
       of.largest[place] = block;
     }
     of.liveBytes[place] = (of.liveBytes[place] ?? 0) + (isAtPeak ? bytes : 0);
-    if (isAtPeak && categoryOf.get(row) === "activation") {
+    if (isAtPeak && categoryOf.get(row) === ACTIVATION) {
       of.activationBytes[place] = (of.activationBytes[place] ?? 0) + bytes;
     }
     of.endBytes[place] = (of.endBytes[place] ?? 0) + (isAtEnd ? bytes : 0);

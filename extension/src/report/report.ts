@@ -172,7 +172,7 @@ export class Report {
       return;
     }
     if (this.#conclusions.isEmpty) {
-      // What a recording alone says without Python: the sums of all of it.
+      // Without conclusions from Python there are at least the totals of the recording.
       const sums = element("dl", "gpuviz-measured__values", { ariaLabel: "All of the recording" });
       sums.append(...valuesIn(view.window.full, view.chart));
       this.#head.replaceChildren(sums);

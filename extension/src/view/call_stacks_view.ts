@@ -8,6 +8,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 import { icicleView, type Measure } from "./icicle_view.ts";
 import type { ShowWindow } from "./tables_view.ts";
+import type { RANGE_KINDS } from "../wire/codes.ts";
 
 const BYTES = { format: formatBytes, exact: formatExactBytes };
 const TIME = { format: formatDuration, exact: formatDuration };
@@ -15,11 +16,11 @@ const COUNT = { format: formatCount, exact: formatCount };
 interface Sum extends Measure {
   readonly name: keyof Sums;
   /** Of what part of a training step; of all if undefined. */
-  readonly phase?: string;
+  readonly phase?: (typeof RANGE_KINDS)[number];
 }
 const MEASURES: readonly Sum[] = [
   { name: "liveBytes", text: "allocated at the peak", ...BYTES },
-  { name: "activationBytes", text: "kept for the backward pass at the peak", ...BYTES },
+  { name: "activationBytes", text: "of activations at the peak", ...BYTES },
   { name: "endBytes", text: "still allocated at the end", ...BYTES },
   { name: "totalBytes", text: "allocated in all", ...BYTES },
   { name: "kernelNs", text: "in kernels", ...TIME },

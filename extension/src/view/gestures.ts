@@ -127,7 +127,7 @@ function addClicks(
       before = selection.momentRow.value;
     }
     if (!dragged()) {
-      // A click has whole pixels where the pointer before it had parts of them.
+      // Clicks have whole-pixel coordinates; the pointer's, which set the cursor, have fractions.
       choose(selection.cursorNs.value ?? time(event), event);
     }
   });

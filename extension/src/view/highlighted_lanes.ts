@@ -21,22 +21,20 @@ export function findHighlightedSpans(
   const spanKind = SpanKind.kernel;
   const lit = [...activities].map((row): Selected => ({ kind: "span", spanKind, row }));
   const wanted = [...lit, ...spans];
-  const isMeant = meantBy(wanted);
+  const meantIn = meantBy(wanted);
   const times = wanted.map((span) => timesOf(span).fromNs);
   const found = new Map<PlacedRow, readonly number[]>();
   for (const placed of layout.lanes.flatMap((lane) => lane.rows)) {
     const { row } = placed;
     const isFew = wanted.length * SEARCH_COST < row.count;
-    found.set(
-      placed,
-      (isFew ? placesAt(row, times) : [...row.kind.keys()]).filter((place) => isMeant(row, place)),
-    );
+    const places = isFew ? placesAt(row, times) : [...row.kind.keys()];
+    found.set(placed, places.filter(meantIn(row)));
   }
   return found;
 }
 
-/** Whether one of some spans is at a place of a row. */
-function meantBy(wanted: readonly Selected[]): (row: SpanRow, place: number) => boolean {
+/** Whether one of some spans is at a place of a row; takes the row once for all of its places. */
+function meantBy(wanted: readonly Selected[]): (row: SpanRow) => (place: number) => boolean {
   const gaps = new Map<number, number>();
   const rows = new Map<number, Set<number>>();
   const kindOf = (kind: number): number => (isActivity(kind) ? SpanKind.kernel : kind);
@@ -48,10 +46,11 @@ function meantBy(wanted: readonly Selected[]): (row: SpanRow, place: number) => 
       rows.set(kind, (rows.get(kind) ?? new Set()).add(span.row));
     }
   }
-  return ({ kind, source, fromNs, toNs }, place) =>
-    kind[place] === SpanKind.idle
-      ? gaps.get(fromNs[place] ?? 0) === toNs[place]
-      : (rows.get(kindOf(kind[place] ?? 0))?.has(source[place] ?? 0) ?? false);
+  return ({ kind, source, fromNs, toNs }) =>
+    (place) =>
+      kind[place] === SpanKind.idle
+        ? gaps.get(fromNs[place] ?? 0) === toNs[place]
+        : (rows.get(kindOf(kind[place] ?? 0))?.has(source[place] ?? 0) ?? false);
 }
 
 /** The places of a row that begin at one of some times, ascending. */

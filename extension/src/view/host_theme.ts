@@ -53,7 +53,7 @@ export function followHostTheme(elements: readonly HTMLElement[], changed: () =>
   return scope;
 }
 
-/** Colab marks a dark theme in the frames of outputs, and has no colours there. */
+/** In output frames, Colab marks a dark theme by an attribute and defines no colours. */
 function isDarkInColab(): boolean {
   return document.documentElement.getAttribute("theme") === "dark";
 }

@@ -13,7 +13,7 @@ import { sourceView } from "./source_view.ts";
 const NOTHING = "Nothing is selected. Click a block, a kernel, a copy, a range or a CUDA call.";
 const AROUND = 3;
 const LINES_AROUND = 4;
-/** A reader can follow what changes no more often. */
+/** More frequent changes are too fast to read. */
 const PACE = { shortestMs: 1000, rest: 20 };
 
 /** Describes what is selected, with a table of related items; returns the element. */

@@ -14,7 +14,7 @@ export interface State {
   /** The event; -1 before the first. */
   readonly row: number;
   readonly timeNs: number;
-  /** It is the fullest of several states in so much time from then on; 0 if it is the only one. */
+  /** For so long from `timeNs` on, no state has more allocated; 0 if there is only this one. */
   readonly withinNs: number;
 }
 
@@ -32,7 +32,7 @@ export class Selection {
   readonly momentRow: Signal<number>;
   /** The span that a reader has selected, which the tables sum up. */
   readonly measured = new Signal<TimeRange | undefined>(undefined);
-  /** How many columns the picture of memory has. */
+  /** The width of the memory chart's image in pixels, which the chart sets when it draws. */
   columns = 1000;
   readonly selected = new Signal<Selected | undefined>(undefined);
   /** What was selected before, the latest last. */
@@ -88,7 +88,7 @@ export class Selection {
     return { row: Math.max(row, earliest), timeNs: endOf(column), withinNs };
   }
 
-  /** Times that differ by so much are told apart. */
+  /** The precision in which times are shown, in ns. */
   get resolutionNs(): number {
     const { fromNs, toNs } = this.window.range.value;
     return (toNs - fromNs) / 2000;

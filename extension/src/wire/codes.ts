@@ -68,6 +68,17 @@ export const RANGE_KINDS = [
 
 export const HOST_STATES = ["unknown", "working", "waiting", "gil", "collection"] as const;
 
+export const CATEGORIES = [
+  "",
+  "parameter",
+  "gradient",
+  "optimizer_state",
+  "input",
+  "activation",
+  "temporary",
+  "workspace",
+] as const;
+
 export const HOST_WAIT_KINDS = [
   "event_synchronize",
   "stream_synchronize",
