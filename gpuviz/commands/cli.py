@@ -24,7 +24,7 @@ _BY_SIGNAL = 128
 # Some libraries swallow an exception that a signal handler raises during their imports, and Python
 # itself does in a callback of the garbage collector.
 _RAISE_AGAIN_S = 0.25
-# What signals have raised.
+# The exceptions that `_end` has raised, the latest last.
 _raised: list[BaseException] = []
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
@@ -144,7 +144,8 @@ def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **optio
     """Run a program like `python` and record it.
 
     Arguments, output, tracebacks and exit code are the program's own. Recording starts at the
-    first allocation of CuPy or Numba, or when PyTorch first uses the GPU.
+    first allocation of CuPy or Numba, when PyTorch or JAX first uses the GPU, or when Warp, PyCUDA
+    or cuda.core is imported.
     """
     from gpuviz.commands import run as command
     from gpuviz.commands.report import parse_size
@@ -153,6 +154,9 @@ def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **optio
         raise click.UsageError("--fail needs --hazards or --forbid-default-stream.")
     held = 0 if quarantine is None else parse_size(quarantine, "--quarantine")
     chosen = command.options_of(program, quarantine=held, fail=fail, **options)
+    if _raised:
+        # Swallowed so far. The alarm that raises it again would survive exec and end the program.
+        raise _raised[-1]
     command.run(program, chosen, fail=fail)
 
 

@@ -203,7 +203,7 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
         yield Text(f"  First launch to last work: {what_recording_cost(cost)}")
     for device in facts["devices"]:
         memory = format_bytes(device["total_memory"] or 0)
-        # A redacted recording has no name of it.
+        # A redacted recording has no device name.
         about = ", ".join(filter(None, (device["name"], memory)))
         yield _levels_table(f"{device['label']}: {about}", device)
     if facts["host_memory"]:

@@ -43,7 +43,7 @@ def run(file: Path, device: int | None, *, as_json: bool) -> None:
 def _echo_holders(recording: "Recording", device: int) -> None:
     """Print the lines of the program that hold most at the peak, with their source.
 
-    Of a training program also the phase that reaches it, and what its memory is.
+    For a training program, also the phase that reaches the peak, and what its memory holds.
     """
     peak = recording.peak(device)
     moment = peak.time_ns

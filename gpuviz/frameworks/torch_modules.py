@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuviz import _core
 
 # What `Module.__call__` is.
-_CALL = "_wrapped_call_impl"
+MODULE_CALL = "_wrapped_call_impl"
 # What torch and others wrap around a model, and where the model is in it.
 _WRAPPERS = {
     "OptimizedModule": "_orig_mod",
@@ -70,7 +70,7 @@ class ModuleNames:
 
     def begin(self, torch: ModuleType) -> None:
         """Find modules in stacks from now on, if this release of torch has the function."""
-        call = getattr(torch.nn.Module, _CALL, None)
+        call = getattr(torch.nn.Module, MODULE_CALL, None)
         self._code = getattr(call, "__code__", None)
         self._module = torch.nn.Module
         if self._code is not None:
@@ -85,7 +85,7 @@ class ModuleNames:
     def _name_running(self) -> bool:
         """Name the modules of each model that a thread is calling; return whether there was one."""
         found = False
-        # No variable is a frame: one that has its own frame would keep what all callers have.
+        # A local variable with this function's own frame would keep the variables of all callers.
         for called, callers in map(self._running, [*sys._current_frames().values()]):  # noqa: SLF001
             if called:
                 found = True

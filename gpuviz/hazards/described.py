@@ -47,7 +47,7 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
         handle = stream["device"], stream["name"]
         handles[handle] += 1
         if handles[handle] > 1 and stream["name"] and not stream["named"]:
-            # Of a stream that was destroyed.
+            # The driver gave it the handle of a destroyed stream.
             stream["name"] += f" #{handles[handle]}"
         stream["gpu"] = gpus.get(stream["device"], "")
         stream["origin"] = _NO_ORIGIN if stream["named"] else origins.get(number, _NO_ORIGIN)
@@ -85,7 +85,7 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
     event = _misplaced(recording, row, streams)
     ended = freed
     if is_freed_by_return:
-        returning = recording.call_stacks.user_frames(first.stack)[called.index(freed) - 1].name
+        returning = recording.call_stacks.user_frames(first.stack)[called.index(freed, 1) - 1].name
         ended = f"{freed} when {returning} returns"
     allocated = events["stack"][old].as_py()
     routine = calling_routine(recording.call_stacks, allocated)

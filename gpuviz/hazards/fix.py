@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.hazards.hazard import LIFETIME
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -36,7 +38,7 @@ def fix(  # noqa: PLR0913 - what the sentence names
         routine: The function of a library that allocated the block for the time of a call; else
             empty.
     """
-    if is_of_graph and kind in ("reuse", "use_after_free"):
+    if is_of_graph and kind in LIFETIME:
         pool = "a pool of its own: with gpuviz.use_mem_pool(gpuviz.MemPool())."
         if routine:
             return (
@@ -48,13 +50,10 @@ def fix(  # noqa: PLR0913 - what the sentence names
             f"{_at(freed)} as long as the graph is launched. Or allocate what the capture needs "
             f"from {pool}"
         )
-    if kind not in ("reuse", "use_after_free"):
+    if kind not in LIFETIME:
         return fix_of_waits([(first, second)])
     if first.where == allocating:
-        return (
-            f"Keep the array until {first.where} has done its work: synchronize the stream before "
-            f"the array is freed{_at(freed)}."
-        )
+        return _keep(first, freed)
     # A block belongs to a stream of its own device.
     record_stream = "call gpuviz.record_stream(array, using_stream) with gpuviz's allocator, or "
     if first.device != device:
@@ -76,7 +75,7 @@ def fix_of_waits(waits: "Sequence[tuple[HazardOperation, HazardOperation]]") -> 
     """
     first, second = waits[0]
     firsts, seconds = (list(dict.fromkeys(each[side].where for each in waits)) for side in range(2))
-    if len(waits) > 1 and set(firsts) & set(seconds):
+    if take_turns(waits):
         return (
             "Let each iteration wait for the one before, which may be on another stream: record an "
             f"event after {first.site}, and let the stream of the next iteration wait for it "
@@ -91,6 +90,12 @@ def fix_of_waits(waits: "Sequence[tuple[HazardOperation, HazardOperation]]") -> 
     )
 
 
+def take_turns(waits: "Sequence[tuple[HazardOperation, HazardOperation]]") -> bool:
+    """Return whether a stream that one should wait for also waits for another one."""
+    firsts, seconds = ({each[side].where for each in waits} for side in range(2))
+    return len(waits) > 1 and not firsts.isdisjoint(seconds)
+
+
 def fix_of_pinned(
     kind: "Kind", first: "HazardOperation", second: "HazardOperation", freed: str
 ) -> str:
@@ -102,12 +107,11 @@ def fix_of_pinned(
         second: Its second operation.
         freed: Where the block of the first operation was freed; empty if it was not.
     """
-    if kind not in ("reuse", "use_after_free"):
+    if kind not in LIFETIME:
         return fix(kind, first, second, first.where, freed, device=second.device)
     return (
-        f"CuPy's pool hands pinned memory out again as soon as it is freed. Keep the array until "
-        f"{first.where} has done its work: synchronize the stream before the array is "
-        f"freed{_at(freed)}. Or let the pool wait for copies: "
+        "CuPy's pool hands pinned memory out again as soon as it is freed. "
+        f"{_keep(first, freed)} Or let the pool wait for copies: "
         "cupy.cuda.set_pinned_memory_allocator(gpuviz.malloc_pinned) while streams are recorded, "
         "or gpuviz run --record-stream auto."
     )
@@ -161,6 +165,13 @@ def _on_current_device(first: "HazardOperation", waiting: int) -> str:
     if first.device == waiting:
         return ""
     return f" Record the event while {first.gpu} is the current device."
+
+
+def _keep(first: "HazardOperation", freed: str) -> str:
+    return (
+        f"Keep the array until {first.where} has done its work: synchronize the stream before the "
+        f"array is freed{_at(freed)}."
+    )
 
 
 def _listed(streams: "Sequence[str]") -> str:

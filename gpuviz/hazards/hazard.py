@@ -7,6 +7,8 @@ from gpuviz.analysis.kernels import short_name
 from gpuviz.data.stream_handle import DEFAULT_STREAM
 
 Kind = Literal["RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc"]
+# The memory is given away before its last use has ended.
+LIFETIME = frozenset(("reuse", "use_after_free"))
 # Where the host's own accesses are made.
 HOST = "the host"
 Tier = Literal["certain", "probable", "latent"]

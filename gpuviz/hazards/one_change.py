@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.hazards.fix import fix_of_waits
+from gpuviz.hazards.fix import fix_of_waits, take_turns
+from gpuviz.hazards.hazard import LIFETIME
 from gpuviz.hazards.misplaced_events import Issued, event_uses
 from gpuviz.hazards.suggestion import suggestion
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from gpuviz.hazards.suggestion import Streams
 
 _ONE_OR: "tuple[Streams, Streams]" = ("one", "several")
-_LIFETIME = {"reuse", "use_after_free"}
 
 
 def of_one_change(
@@ -70,7 +70,7 @@ class _Wait:
         self._uses = event_uses(recording)
         self.hazards = [hazard]
         # Memory that pools hand out to the host, or that graphs keep using, needs other changes.
-        is_of_streams = hazard.memory == "device" or hazard.kind not in _LIFETIME
+        is_of_streams = hazard.memory == "device" or hazard.kind not in LIFETIME
         is_of_streams &= hazard.first.activity >= 0 and not hazard.second.is_of_host
         self.is_of_streams = is_of_streams and not (hazard.misplaced or hazard.workspace)
         sides = hazard.first, hazard.second
@@ -119,15 +119,17 @@ def _change(recording: "RecordingData", wait: _Wait) -> "Hashable":
     if hazard.workspace:
         return hazard.device, hazard.workspace, hazard.allocated
     first, second = wait.last_first.operation, wait.first_second.operation
-    if hazard.kind in _LIFETIME and first.activity < 0:
+    if hazard.kind in LIFETIME and first.activity < 0:
         return hazard.device, hazard.allocated, hazard.freed
     lines = stacks.user_frames(first.stack), stacks.user_frames(second.stack)
     if not all(lines):
         return id(wait)
-    if hazard.kind in _LIFETIME:
+    if hazard.kind in LIFETIME:
         inner = lines[0]
-        if hazard.is_freed_by_return:
-            inner = inner[: [each.site for each in inner].index(hazard.freed)]
+        sites = [each.site for each in inner]
+        # The last of the first operations may be one that the function did not issue.
+        if hazard.is_freed_by_return and hazard.freed in sites[1:]:
+            inner = inner[: sites.index(hazard.freed, 1)]
         return hazard.device, hazard.memory, inner, hazard.allocated
     return hazard.device, lines
 
@@ -145,7 +147,7 @@ class HazardsOfOneChange:
 
     @property
     def _is_of_lifetime(self) -> bool:
-        return all(each.kind in _LIFETIME for each in self.hazards)
+        return all(each.kind in LIFETIME for each in self.hazards)
 
     @property
     def fix(self) -> str:
@@ -161,15 +163,16 @@ class HazardsOfOneChange:
         """The fix as lines of a change; none if they are not known."""
         if self._is_of_lifetime:
             # The line that frees the memory is its second operation.
-            freed = (each for each in self.hazards if each.kind == "use_after_free")
-            hazard = next(freed, self.hazards[0])
-            return suggestion(hazard, hazard.first, hazard.second)
-        hazard = next(each for each in self.hazards if each.kind not in _LIFETIME)
+            frees = (each for each in self._waits if each[1].mode == "frees")
+            first, second = next(frees, self._waits[0])
+            hazard = next(each for each in self.hazards if each.second is second)
+            return suggestion(hazard, first, second)
+        hazard = next(each for each in self.hazards if each.kind not in LIFETIME)
         if hazard.misplaced or hazard.workspace:
             return suggestion(hazard, hazard.first, hazard.second)
         (first, second), *others = self._waits
-        firsts, seconds = ({each[side].where for each in self._waits} for side in range(2))
-        if others and firsts & seconds:
+        if take_turns(self._waits):
             return suggestion(hazard, first, second, "in turns")
+        firsts = {each.where for each, _ in self._waits}
         # Events of several streams would need a list.
         return () if len(firsts) > 1 else suggestion(hazard, first, second, _ONE_OR[bool(others)])

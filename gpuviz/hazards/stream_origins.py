@@ -68,11 +68,11 @@ def stream_origins(recording: "RecordingData") -> dict[int, StreamOrigin]:
             frame = recording.call_stacks.user_frame(stack)
             sites[stream["id"]] = frame.site if frame else ""
     found: dict[int, str] = {}
-    for (assigned, *where), streams in made.items():
+    for (assigned, source, *_), streams in made.items():
         variables = [each for each in (assigned or "").split(", ") if each]
         if len(variables) == 1:
-            is_one = _ONE_STREAM.search(where[0] or "") if len(streams) > 1 else True
-            is_one = is_one and not _DISPLAY.search(where[0] or "")
+            is_one = _ONE_STREAM.search(source or "") if len(streams) > 1 else True
+            is_one = is_one and not _DISPLAY.search(source or "")
             variables = [variables[0] if is_one else f"one of {variables[0]}"] * len(streams)
         if len(variables) == len(streams):
             found |= dict(zip(streams, variables, strict=True))

@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.implied_columns import assigned_names, is_installed, user_frame
+from gpuviz.frameworks.torch_modules import MODULE_CALL
 from gpuviz.quantities import format_counted
 
 # Modules that run the user's code.
@@ -32,8 +33,6 @@ _STEPS = "optimizer.py"
 _CONTEXTS = "torch.utils._contextlib"
 # How tensors of other kinds than torch's run an operation.
 _OPERATIONS = frozenset(("__torch_dispatch__", "__torch_function__"))
-# What `torch.nn.Module.__call__` is.
-_MODULE_CALL = "_wrapped_call_impl"
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
 
 Stack = Sequence[tuple[CodeType | None, int]]
@@ -314,7 +313,7 @@ def _is_of_optimizer(codes: Sequence[_Code]) -> bool:
             # Steps of the program's own optimizers are called there, too.
             return not is_closure or PurePath(code.filename).name == _STEPS
         name = "" if code.code is None else code.code.co_name
-        if name == _MODULE_CALL:
+        if name == MODULE_CALL:
             return False
         if name in _OPERATIONS:
             called = None

@@ -67,7 +67,7 @@ def _finding(recording: "RecordingData", hazards: HazardsOfOneChange) -> Finding
     more = ""
     if others:
         conflicts = format_counted(others, "more conflict")
-        more = f" The same wait is missing for {conflicts} of these streams."
+        more = f" The same change also orders {conflicts}."
         if hazard.misplaced:
             more = f" The same event should order {conflicts}."
     reason = f"Nothing orders {pairs}. {seen}{more}"

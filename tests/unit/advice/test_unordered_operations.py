@@ -175,7 +175,7 @@ def test_one_missing_wait_is_one_finding():
     )
 
     assert len(recording.hazards()) == 4
-    assert "The same wait is missing for 3 more conflicts of these streams." in finding.reason
+    assert "The same change also orders 3 more conflicts." in finding.reason
     assert finding.change.startswith("Record an event on ")
     assert [each.rule for each in ordered.findings() if each.rule == "R40"] == []
 

@@ -349,3 +349,80 @@ def test_a_wait_in_another_function_needs_no_name_of_the_event(gpu):
         "+ other.wait_event(one.record())",
         '  gpu.launch("read", reads=[array])',
     )
+
+
+def test_a_wait_after_a_call_that_frees_also_covers_what_is_launched_later(gpu):
+    def program(gpu):
+        main, side = gpu.Stream(), gpu.Stream()
+
+        def offload():
+            with main:
+                batch = gpu.gpu.empty(BYTES)
+            with side:
+                side.wait_event(main.record())
+                gpu.launch("embed", reads=[batch])
+
+        shared = gpu.empty()
+        gpu.gpu.synchronize()
+        offload()
+        with side:
+            gpu.launch("produce", writes=[shared])
+        with main:
+            other = gpu.empty()
+            gpu.launch("fill", writes=[other])
+            gpu.launch("consume", reads=[shared])
+
+    groups, _ = reported(gpu, program)
+
+    assert {each.kind for group in groups for each in group.hazards} >= {"RAW", "reuse"}
+
+
+def test_arrays_that_a_function_frees_wait_for_its_last_launch(gpu):
+    def program(gpu):
+        main, side = gpu.Stream(), gpu.Stream()
+
+        def offload():
+            with main:
+                images = gpu.gpu.empty(BYTES)
+                labels = gpu.gpu.empty(BYTES)
+            side.wait_event(main.record())
+            with side:
+                gpu.launch("embed", reads=[images])
+                gpu.launch("score", reads=[labels])
+
+        gpu.gpu.synchronize()
+        offload()
+        offload()
+
+    groups, _ = reported(gpu, program)
+
+    suggestions = [each.suggestion for each in groups]
+    assert suggestions
+    for lines in suggestions:
+        added = next(place for place, line in enumerate(lines) if line.startswith("+"))
+        assert "score" in lines[added - 1]
+
+
+def test_memory_that_a_recursion_frees_is_freed_when_its_function_returns(gpu):
+    def program(gpu):
+        main, side = gpu.Stream(), gpu.Stream()
+        enter, leave = side.__enter__, partial(side.__exit__, None, None, None)
+        launch = partial(gpu.launch, "embed")
+
+        def descend(depth):
+            with main:
+                batch = gpu.gpu.empty(BYTES)
+            side.wait_event(main.record())
+            return descend(depth - 1) if depth else [enter(), launch(reads=[batch]), leave()]
+
+        gpu.gpu.synchronize()
+        descend(1)
+        with main:
+            other = gpu.empty()
+            gpu.launch("fill", writes=[other])
+
+    groups, _ = reported(gpu, program)
+
+    fixes = [each.fix for group in groups for each in group.hazards if " returns" in each.fix]
+    assert fixes
+    assert all("descend returns" in each for each in fixes)
