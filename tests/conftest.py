@@ -61,7 +61,7 @@ def _small_heap() -> None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a wheel in an isolated environment, without node and npm; all workers share one.
 
-    It is a release's but for the optimization, which takes time and which no test of it sees.
+    It is built as for a release, but not optimized: that takes time, and no test depends on it.
     """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

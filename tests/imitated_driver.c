@@ -1,5 +1,6 @@
 // Imitates NVIDIA's driver as far as gpuviz needs it to find a GPU and to allocate; nothing computes.
-// `scripts.test_wheel` compiles it to libcuda.so.1, for a machine that has no driver.
+// `scripts.test_wheel` and tests of `gpuviz run` compile it to libcuda.so.1, for machines without a
+// driver.
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

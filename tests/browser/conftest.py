@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try a browser test that fails once more, in the time of two."""
+    """Run a browser test again if it fails; the limit of 900 s is for both runs."""
     for item in items:
         if FOLDER in item.path.parents:
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -19,7 +19,7 @@ COMMANDS = Path(gpuviz.__file__).parent / "commands"
 RECORDINGS = {path.stem: path for path in COMMANDS.rglob("*.gpuviz")}
 SHIPPED = sorted(RECORDINGS)
 COMPARED = ("one_pool_separate", "one_pool_shared")
-# The last one is what 200 % of zoom leave of the first.
+# The last one is the first at a zoom of 200 %.
 SIZES = [(1280, 720), (1440, 900), (1920, 1080), (390, 844), (640, 360)]
 # From this width on, tabs choose one panel.
 LEAST_WIDE = 900

@@ -19,7 +19,7 @@ MOST_ACTIONS = 3
 
 
 class Newcomer:
-    """A reader of a report, who clicks at most three times."""
+    """A reader of a report, who clicks or drags at most three times."""
 
     def __init__(self, page: Page) -> None:
         self.page = page

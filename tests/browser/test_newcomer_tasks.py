@@ -1,6 +1,6 @@
-"""Five tasks of somebody who opens a report or a dashboard: at most three actions solve each.
+"""Tasks of a newcomer to a report or a dashboard: at most three actions solve each.
 
-Of a program with CuPy and of one with PyTorch.
+The programs use CuPy or PyTorch.
 """
 
 import re

@@ -34,14 +34,19 @@ def run(command: Iterable[str | Path], timeout: float | None = None) -> str:
     return ran.stdout
 
 
-def compile_cupti(folder: Path) -> Path:
-    """Return the path of a CUPTI without a GPU, compiled in a folder."""
+def compile_fake(source: str, library: Path) -> Path:
+    """Compile a library without a GPU from a source of this folder, and return its path."""
     import nvidia
 
     headers = max(each.parent for root in nvidia.__path__ for each in Path(root).rglob("cupti.h"))
-    source, library = Path(__file__).parent / "fake_cupti.cpp", folder / "libcupti.so.13"
-    run([COMPILER, "-std=c++20", "-shared", "-fPIC", f"-I{headers}", source, "-o", library])
+    command = [COMPILER, "-std=c++20", "-shared", "-fPIC", f"-I{headers}"]
+    run([*command, Path(__file__).parent / source, f"-Wl,-soname,{library.name}", "-o", library])
     return library
+
+
+def compile_cupti(folder: Path) -> Path:
+    """Compile a CUPTI without a GPU in a folder, and return its path."""
+    return compile_fake("fake_cupti.cpp", folder / "libcupti.so.13")
 
 
 class Compilation:

@@ -2,14 +2,10 @@
 
 import json
 import sys
-from pathlib import Path
 
-import nvidia
 import pytest
 
-from tests.native.compilation import COMPILER, run
-
-SOURCES = Path(__file__).parents[2] / "native"
+from tests.native.compilation import compile_cupti, compile_fake, run
 
 # Blocks are found from the first page of addresses on that the program has allocated.
 PROGRAM = """
@@ -46,13 +42,8 @@ print(json.dumps([found, tracer.launches, tracer.unreadable_launches]))
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory):
     """Return the paths of a driver and a CUPTI without a GPU."""
-    headers = max(each.parent for root in nvidia.__path__ for each in Path(root).rglob("cupti.h"))
     folder = tmp_path_factory.mktemp("cuda")
-    paths = [folder / "libcuda.so.1", folder / "libcupti.so.13"]
-    for path, source in zip(paths, ("fake_cuda.cpp", "fake_cupti.cpp"), strict=True):
-        command = [COMPILER, "-std=c++20", "-shared", "-fPIC", f"-I{headers}", SOURCES / source]
-        run([*command, f"-Wl,-soname,{path.name}", "-o", path])
-    return paths
+    return [compile_fake("fake_cuda.cpp", folder / "libcuda.so.1"), compile_cupti(folder)]
 
 
 def test_launches_have_the_blocks_that_their_arguments_point_into(libraries):
