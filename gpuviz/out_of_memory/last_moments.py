@@ -1,7 +1,7 @@
 """A recording reduced to the state at one event and what happened just before."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,7 @@ import pyarrow as pa
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.data.columns import plain
-from gpuviz.data.tables import ACTIVITY_TABLES
+from gpuviz.data.tables import ACTIVITY_TABLES, REFERENCES
 from gpuviz.quantities import format_count
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EVENTS = "memory_events"
 MOST_ROWS = 20_000
+# Stacks first: they name frames.
+_NAMED_BY_OTHERS = ("stacks", "frames", "launch_configurations")
 
 
 def last_moments(
@@ -96,17 +98,18 @@ def _calls(
 
 
 def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
-    """Return the tables without call stacks and frames that no row refers to."""
+    """Return the tables without call stacks, frames and launches that no row refers to."""
     import pyarrow.compute as pc
 
-    def only(table: str, ids: "list[pa.ChunkedArray]") -> "pa.Table":
-        used = pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.uint32())
-        return tables[table].filter(pc.is_in(tables[table]["id"], value_set=used.unique()))
-
-    tables["stacks"] = only("stacks", [tables[EVENTS]["stack"], tables["api_calls"]["stack"]])
-    stacks = tables["stacks"]
-    own = (stacks["user_frame"], stacks["forward_frame"])
-    tables["frames"] = only("frames", [pc.list_flatten(stacks["frames"]), *own])
-    used: Any = tables["activities"]["launch"]
-    tables["launch_configurations"] = only("launch_configurations", [used])
+    for target in _NAMED_BY_OTHERS:
+        columns = [tables[table][column] for table, column, of in REFERENCES if of == target]
+        chunks = [
+            chunk.flatten() if pa.types.is_list(chunk.type) else chunk
+            for column in columns
+            for chunk in column.chunks
+        ]
+        used = pa.chunked_array(chunks, pa.uint32())
+        tables[target] = tables[target].filter(
+            pc.is_in(tables[target]["id"], value_set=used.unique())
+        )
     return tables

@@ -3,14 +3,16 @@
 import re
 from html import unescape
 
+import pyarrow as pa
 import pytest
 
 import gpuviz
 from gpuviz import _core
+from gpuviz.data.arrays import batch_of
 from gpuviz.out_of_memory.failures import failed_rows
 from gpuviz.out_of_memory.last_moments import last_moments
 from gpuviz.out_of_memory.verdict_text import TITLES, remedies
-from gpuviz.recording import load
+from gpuviz.recording import Recording, load
 from gpuviz.report.out_of_memory import build_page
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording
@@ -318,3 +320,27 @@ def test_the_calls_of_kept_activities_are_kept_however_old_they_are():
 
     assert cut.table("api_calls")["time"].to_pylist() == [1, 17, 18, 19]
     assert cut.kernels("line")["source"].to_pylist() == ["", "line 7"]
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        ("api_calls", {}),
+        ("host_accesses", {"mode": "write"}),
+        ("host_memory_events", {"action": "alloc"}),
+        ("host_samples", {"state": "running"}),
+    ],
+)
+def test_the_call_stacks_of_all_that_is_kept_are_kept(table, values):
+    recording = make_recording()
+    tables = dict(recording.tables)
+    stack = {"frames": [1], "module": "", "phase": ""}
+    for name, row in (("stacks", {"id": 99} | stack), (table, {"stack": 99} | values)):
+        schema = tables[name].schema
+        added = batch_of([dict.fromkeys(schema.names, 0) | row], schema)
+        tables[name] = pa.concat_tables([tables[name], pa.table(added)]).unify_dictionaries()
+
+    moment = moment_of(Recording(tables, recording.manifest))
+
+    assert 99 in moment.table("stacks")["id"].to_pylist()
+    assert moment.table(table)["stack"].to_pylist()[-1] == 99
