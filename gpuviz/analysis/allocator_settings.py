@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
+from gpuviz.data.escaping import as_unicode
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _SEPARATOR = re.compile(r",(?![^\[]*\])")
 def known_settings(recording: "RecordingData") -> list[str]:
     """Return the items of the allocator's settings, without those that gpuviz does not know."""
     known: list[str] = []
-    for item in _SEPARATOR.split(recording.manifest.settings):
+    for item in _SEPARATOR.split(as_unicode(recording.manifest.settings)):
         with suppress(ValueError):
             _core.AllocatorSettings.parse(",".join([*known, item]))
             known.append(item)

@@ -26,6 +26,8 @@ _FUNCTIONS = DICTIONARIES["collectives", "function"]
 # Nothing counts these in a communicator, so they have no counterparts.
 _UNMATCHED = [_FUNCTIONS.index(name) for name in ("unknown", "send", "receive")]
 UNKNOWN = -1
+# A damaged file can have longer times.
+_MOST_NS = 2**63 - 1
 
 
 def collectives(recording: "RecordingData") -> "pa.Table":
@@ -123,7 +125,7 @@ class _Process:
             return 0
         if UNKNOWN in {self.error, other.error}:
             return UNKNOWN
-        return self.error + other.error
+        return min(self.error + other.error, _MOST_NS)
 
 
 def _matched(recording: "RecordingData") -> "Iterator[dict[str, Any]]":
@@ -199,7 +201,7 @@ def _last(
         "last_rank": ranks[latest] if is_last else UNKNOWN,
         "last_process": processes[latest].name if is_last else "",
         "late_ns": late if is_whole else UNKNOWN,
-        "waited_ns": sum(lead) if is_last and is_on_gpu else UNKNOWN,
+        "waited_ns": min(sum(lead), _MOST_NS) if is_last and is_on_gpu else UNKNOWN,
         "error_ns": UNKNOWN if UNKNOWN in errors else max(errors),
     }
 

@@ -134,6 +134,8 @@ def without_touches(recording: "RecordingData", used: Touches, removed: "NDArray
 def alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
     """Return the block alive at each address and time; -1 if there is none."""
     count = len(blocks)
+    if not count:
+        return np.full(len(address), -1)
     addresses = np.concatenate([blocks.address, address])
     moments = np.concatenate([blocks.begin, time])
     is_touch = np.arange(len(addresses)) >= count

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.data.columns import codes
+from gpuviz.data.escaping import as_unicode
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import ACTIONS
 from gpuviz.errors import FormatError
@@ -260,7 +261,7 @@ def rest(recording: "RecordingData") -> dict[str, Any]:
     kept["memory_stats"] = {str(device): each for device, each in manifest.memory_stats.items()}
     kept["device_order"] = _device_order(recording)
     return {
-        "allocator_settings": settings or _settings(manifest.settings),
+        "allocator_settings": settings or _settings(as_unicode(manifest.settings)),
         "external_annotations": _annotations(recording),
         "gpuviz": kept | {"simulated": manifest.simulated},
     }

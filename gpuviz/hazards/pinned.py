@@ -58,7 +58,7 @@ def with_pinned(recording: "RecordingData") -> WithPinned:
     if not rows.size or not recording.devices:
         return WithPinned(recording, first, rows[:0])
     added = as_memory_events(events.take(rows))
-    pool = int(plain(tables["pools"]["id"]).max(initial=0)) + 1
+    pool = _unused(plain(tables["pools"]["id"]))
     constants = {"device": recording.devices[0], "pool": pool}
     for name, value in constants.items():
         kind = added.schema.field(name).type
@@ -75,3 +75,11 @@ def with_pinned(recording: "RecordingData") -> WithPinned:
     tables["pools"] = pa.concat_tables([pools.select(row.schema.names), row]).unify_dictionaries()
     manifest = replace(recording.manifest, events=tables[_EVENTS].num_rows, tables={})
     return WithPinned(type(recording)(tables, manifest), first, rows)
+
+
+def _unused(ids: "NDArray[Any]") -> int:
+    """Return an id that no row has: the one after the last, if there is one."""
+    after = int(ids.max(initial=0)) + 1
+    if after <= np.iinfo(ids.dtype).max:
+        return after
+    return int(np.setdiff1d(np.arange(1, len(ids) + 2), ids)[0])

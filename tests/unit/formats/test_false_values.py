@@ -14,6 +14,15 @@ MOST_BYTES = 1 << 30
 EXAMPLES = examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.parametrize(
+    "case", ["merged-2837", "report-1824", "report-2968", "tables-2945"], ids=str
+)
+def test_files_that_once_raised_another_error_are_analysed(case, tmp_path):
+    path = KINDS[case.partition("-")[0]](tmp_path, random.Random(case))
+
+    assert outcome(path) is True
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @EXAMPLES
 @given(seed=st.integers(0, 1 << 32))
