@@ -147,7 +147,9 @@ def _names(has: Collection[str]) -> dict[str, Any]:
     import cupyx
 
     stream, *streams = (cupy.cuda.Stream(non_blocking=True) for _ in range(4))
-    program = {name: lambda: cupy.ones(1 << 20).sum() for name in ("my_cupy_program", "main")}
+    program = {
+        name: lambda: cupy.ones(1 << 20).sum() for name in ("my_cupy_program", "main", "train")
+    }
     return {
         **names,
         **program,

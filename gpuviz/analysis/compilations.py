@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from gpuviz.analysis.xla import function_of, xla_compilations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -20,18 +21,20 @@ NUMBA = "Numba"
 
 
 def compilations(recording: "RecordingData") -> "pa.Table":
-    """Return the kernels that CuPy and Numba compiled, or loaded from their caches on the disk.
+    """Return what CuPy, Numba and XLA compiled, or CuPy and Numba loaded from a cache on the disk.
 
-    One row for each module of CuPy or kernel of Numba, in order of time. Columns: ``kernels``
-    (names), ``time`` (when it began, in ns since the recording's start), ``duration_ns`` (until it
-    could be launched), ``compile_ns`` (of that, the compiler's time), ``cached`` (whether it was in
-    the cache), ``compiler`` (``CuPy`` or ``Numba``; empty if it was), ``thread``, ``stack`` (of
-    the first CUDA call of that thread from then on; 0 if unknown), and the ``site`` and ``source``
-    of its line. A kernel that this process has launched before is not loaded again.
+    One row for each module of CuPy, kernel of Numba, or function that XLA compiled for JAX, in
+    order of time. Columns: ``kernels`` (names; of XLA, the function's), ``time`` (when it began, in
+    ns since the recording's start), ``duration_ns`` (until it could be launched), ``compile_ns``
+    (of that, the compiler's time), ``cached`` (whether it was in the cache), ``compiler``
+    (``CuPy``, ``Numba`` or ``XLA``; empty if it was), ``thread``, ``stack`` (of the first CUDA call
+    of that thread from then on; 0 if unknown), and the ``site`` and ``source`` of its line. A
+    kernel that this process has launched before is not loaded again.
     """
     table = recording.tables["ranges"]
     kinds = codes(table["kind"], _KINDS)
     is_compiled = kinds == _KINDS.index("compile")
+    is_compiled[xla_compilations(recording)] = True
     ids, parents = plain(table["id"]), plain(table["parent"])
     begin, end, threads = (plain(table[name]) for name in ("time", "end", "thread"))
     length = np.maximum(np.where(end == -1, recording.duration_ns, end) - begin, 0)
@@ -46,15 +49,15 @@ def compilations(recording: "RecordingData") -> "pa.Table":
     compile_ns = np.zeros(len(rows), np.int64)
     np.add.at(compile_ns, places, length[compiled])
     compilers = np.full(len(rows), "", object)
-    compilers[places] = [
-        "Numba" if is_numba else "CuPy" for is_numba in _are_numbas(recording, compiled)
-    ]
+    compilers[places] = _compilers(recording, compiled)
     stacks = _stacks(recording, threads[rows], begin[rows])
     lines = [recording.call_stacks.call_site(stack) for stack in stacks.tolist()]
-    names = [texts(recording.tables, plain(table["name"])[row : row + 1]) for row in rows.tolist()]
+    names = texts(recording.tables, plain(table["name"])[rows])
     return pa.table(
         {
-            "kernels": pa.array([name[0] if name else "" for name in names], pa.utf8()),
+            "kernels": pa.array(
+                [_name(*each) for each in zip(names, compilers, strict=True)], pa.utf8()
+            ),
             "time": begin[rows],
             "duration_ns": length[rows],
             "compile_ns": compile_ns,
@@ -68,10 +71,16 @@ def compilations(recording: "RecordingData") -> "pa.Table":
     )
 
 
-def _are_numbas(recording: "RecordingData", rows: "NDArray[Any]") -> list[bool]:
-    """Return whether ranges of the compiler are Numba's, which are named after it."""
-    names = plain(recording.tables["ranges"]["name"])[rows]
-    return [name == NUMBA for name in texts(recording.tables, names)]
+def _compilers(recording: "RecordingData", rows: "NDArray[Any]") -> list[str]:
+    """Return which compiler worked in each of some ranges; Numba's are named after it."""
+    names = texts(recording.tables, plain(recording.tables["ranges"]["name"])[rows])
+    is_xlas = np.isin(rows, xla_compilations(recording))
+    own = ["Numba" if name == NUMBA else "CuPy" for name in names]
+    return ["XLA" if is_xla else name for name, is_xla in zip(own, is_xlas, strict=True)]
+
+
+def _name(name: str, compiler: str) -> str:
+    return function_of(name) if compiler == "XLA" else name
 
 
 def _stacks(

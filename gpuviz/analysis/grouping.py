@@ -74,9 +74,13 @@ class Groups:
         return rows
 
 
-def numbered(keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return a number for each row, equal for equal keys, and the first row of each number."""
-    numbers, first, _ = _combined([keys])
+def numbered(*keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return a number for each row, equal for equal keys, and the first row of each number.
+
+    Args:
+        keys: As of `Groups`.
+    """
+    numbers, first, _ = _combined(keys)
     return numbers, first
 
 

@@ -20,6 +20,7 @@ from gpuviz.analysis.launches import (
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.periods import Repeats, further_elements, repeats, repeats_around
 from gpuviz.analysis.seen_part import seen_part
+from gpuviz.analysis.xla import runs_of_xla
 from gpuviz.data.codes import PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
@@ -84,7 +85,9 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     lines that repeat at least three times, with eight launches or more. More than half of the
     repetitions must be equal, and all together differ by at most 5 % of their launches, or 20 % if
     at least 85 % are equal, as when every tenth step logs. Of three lines or more that take turns,
-    each may launch any number of times in a row. If several threads run the same loop, iterations
+    each may launch any number of times in a row. Where the user's lines have no such order, it is
+    that of call stacks, as in a loop of a library, or of kernels, in what XLA made of a function.
+    If several threads run the same loop, iterations
     are those of the one that launches most. An iteration ends where the next one begins; the last
     one ends with its last launch or the work of it. If the GPU has work left when the host begins
     an iteration, it begins when the GPU does. Of nested loops this is the inner one if launches
@@ -279,6 +282,15 @@ class _Launches:
         numbers: NDArray[Any] = numbered(self.lines() * len(_KINDS) + self.kinds)[0]
         return numbers
 
+    def stacks(self) -> "NDArray[Any]":
+        """Return a number for each launch, equal for kernels, or copies, of the same call stack."""
+        return numbered(stacks_of(self._recording.tables, self._calls), self.kinds)[0]
+
+    def kernels(self) -> "NDArray[Any]":
+        """Return a number for each launch, equal for those of the same name and call stack."""
+        names = plain(self._recording.tables["activities"]["name"])[self._rows]
+        return numbered(self.stacks(), names)[0]
+
     def totals(self, found: _Found, device: int) -> "dict[str, NDArray[Any]]":
         """Return what a device did for the launches in each iteration."""
         activities = self._recording.tables["activities"]
@@ -365,7 +377,12 @@ def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:
         if found is not None and _is_of_lines(lines[_usual(found)]):
             found = _loop_around(launches, elements, found) or found
             return _repeated(recording, launches, found.starts, found.end)
-    return None
+    # The loop may be in a library that one line calls, or run what XLA made of a function.
+    elements = launches.kernels() if runs_of_xla(recording).size else launches.stacks()
+    found = repeats(elements, fewest=FEWEST)
+    if found is None or found.length == 1 or not lines[_usual(found)].all():
+        return None
+    return _repeated(recording, launches, found.starts, found.end)
 
 
 def _loop_around(launches: _Launches, elements: "NDArray[Any]", inner: Repeats) -> Repeats | None:

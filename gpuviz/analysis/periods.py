@@ -67,19 +67,35 @@ def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
         return None
     sequence = _Sequence(elements)
     found = _shortest(sequence, fewest)
-    if found is not None and found.length > 1:
-        return found
     runs = np.flatnonzero(np.append(True, elements[1:] != elements[:-1]))
-    around = _shortest(_Sequence(elements[runs]), fewest) if len(runs) < len(elements) else None
-    if around is None:
+    if len(runs) == len(elements):
+        return found
+    around = _shortest(_Sequence(elements[runs]), fewest)
+    edges = np.append(runs, len(elements))
+    if around is None or not _is_better(around, edges, found):
         return found
     of_equal_length = sequence.from_starts(runs[around.starts], fewest) or found
     if of_equal_length is not None or around.length < _FEWEST_RUNS:
         return of_equal_length
-    edges = np.append(runs, len(elements))
     starts, end = runs[around.starts], int(edges[around.end])
     length = int(np.append(starts, end)[around.usual + 1] - starts[around.usual])
     return Repeats(starts, end, length, around.usual)
+
+
+def _is_better(around: Repeats, edges: "NDArray[Any]", found: Repeats | None) -> bool:
+    """Return whether repetitions of runs are a loop within other repetitions, or around them.
+
+    In a loop of which every element occurs several times in a round, only a run of them begins one.
+
+    Args:
+        around: Repetitions of runs.
+        edges: Where each run begins, and where the last one ends.
+        found: Repetitions of the elements.
+    """
+    if found is None or found.length == 1:
+        return True
+    covered = int(edges[around.end] - edges[around.starts[0]])
+    return len(around.starts) > len(found.starts) and covered >= _AS_OFTEN * _covered(found)
 
 
 def repeats_around(elements: "NDArray[Any]", inner: Repeats, *, fewest: int) -> Repeats | None:

@@ -1,8 +1,8 @@
 """What a program does once before it can work: compiling, loading code, starting libraries.
 
 CUDA loads a kernel's code when the kernel is first launched (lazy loading, since CUDA 11.7),
-libraries such as cuBLAS load modules, allocate and create streams on first use, and CuPy and Numba
-compile.
+libraries such as cuBLAS load modules, allocate and create streams on first use, and CuPy, Numba and
+XLA compile.
 """
 
 import re
@@ -14,6 +14,7 @@ from gpuviz.analysis.compilations import compilations, first_calls
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import user_frames
 from gpuviz.analysis.unseen import is_whole
+from gpuviz.analysis.xla import xla_compilations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
@@ -37,10 +38,10 @@ _LOAD = re.compile(r"cu(Module|Library|Link)")
 def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ...]:
     """Return when a thread prepared, for each of `PREPARATIONS`; they may overlap.
 
-    A compilation is that of CuPy or Numba. Loading is that of kernels from CuPy's cache and the
-    driver's calls that load code. First use is the call that launches the first kernel of a name,
-    and what a library does in one line of the program from the first such call to its next launch.
-    The host's time before other first launches may be work, and does not count.
+    A compilation is that of CuPy, Numba or XLA. Loading is that of kernels from CuPy's cache, and
+    the driver's calls that load code. First use is the call that launches the first kernel of a
+    name, and what a library does in one line of the program from the first such call to its next
+    launch. The host's time before other first launches may be work, and does not count.
     """
     calls, ranges = recording.tables["api_calls"], recording.tables["ranges"]
     begin, end = plain(calls["time"]), np.maximum(plain(calls["end"]), plain(calls["time"]))
@@ -51,8 +52,10 @@ def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ..
         is_first = np.zeros(len(is_first), bool)
     first, last = _from_load_to_launch(recording, thread)
     kinds, range_thread = codes(ranges["kind"], _RANGES), plain(ranges["thread"]) == thread
+    compiling = kinds == _RANGES.index("compile")
+    compiling[xla_compilations(recording)] = True
     spans = [
-        np.flatnonzero(range_thread & (kinds == _RANGES.index(k))) for k in ("compile", "load")
+        np.flatnonzero(range_thread & each) for each in (compiling, kinds == _RANGES.index("load"))
     ]
     range_begin = plain(ranges["time"])
     range_end = plain(ranges["end"])

@@ -236,8 +236,8 @@ class FrameResolver:
         if self._lost:
             counted = format_counted(len(self._lost), "call stack", "call stacks")
             notes.append(
-                f"{counted} of PyTorch's allocator could not be read: the functions had returned "
-                "before Python could say which they were."
+                f"{counted} could not be read: the functions had returned before Python could say "
+                "which they were."
             )
         return tuple(notes)
 

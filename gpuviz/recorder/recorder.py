@@ -461,7 +461,7 @@ class Recorder:
             bytes_in_memory=self._session.bytes + (0 if store is None else store.bytes_in_memory),
             bytes_on_disk=0 if store is None else store.bytes_on_disk,
             own_cost_ns=self._own_cost_ns(),
-            notes=(*self._all_notes(), *self._post_mortem.notes),
+            notes=(*self._urgent_notes(), *self._post_mortem.notes),
         )
 
     @property
@@ -486,9 +486,10 @@ class Recorder:
             costs["memory_event"] = [round(self._event_cost_ns)] * 2
         return costs
 
-    def _all_notes(self) -> tuple[str, ...]:
+    def _urgent_notes(self) -> tuple[str, ...]:
+        """Return what is missing; not of stacks, each of which says what it leaves out."""
         failure = None if self._store is None else self._store.failure
-        lost = () if self._pump is None else (*self._pump.notes, *self._pump.stack_notes)
+        lost = () if self._pump is None else self._pump.notes
         failed = () if failure is None else (failure,)
         windows = () if self._windows is None else self._windows.span_notes(self.elapsed_ns)
         notes = (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
@@ -502,6 +503,7 @@ class Recorder:
     def _manifest(self, *, complete: bool) -> Manifest:
         start_unix_ns = self._session.wall_start_ns or time.time_ns()
         fields = environment_fields() | dict(self._source.manifest_fields())
+        stacks = () if self._pump is None else self._pump.stack_notes
         return Manifest(
             created=iso_time(start_unix_ns),
             start_unix_ns=start_unix_ns,
@@ -518,7 +520,7 @@ class Recorder:
             allocator_name=self._source.allocator_name,
             failures=dict(self._post_mortem.details),
             device_links=self._device_links,
-            notes=self._all_notes(),
+            notes=(*self._urgent_notes(), *stacks),
             record_stream=self._prevention.record_stream,
             hazards=self._hazards,
             forbid_default_stream=self._forbid_default_stream,

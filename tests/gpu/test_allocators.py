@@ -169,6 +169,7 @@ def test_with_torchs_asynchronous_allocator_it_refuses_and_torch_works():
     out, _ = run(
         """
         import gpuviz, torch
+        from gpuviz.errors import InstallationError
         try:
             gpuviz.allocators.torch.install()
         except InstallationError as error:

@@ -57,7 +57,7 @@ def test_a_loss_that_is_kept_with_its_graph():
         for _ in range(8):
             loss = model(x).square().mean()
             total = total + (loss.detach() if detach else loss)
-        return float(total)
+        return float(total.detach())
 
     check("R50", lambda: evaluate(detach=False), lambda: evaluate(detach=True))
 
@@ -68,7 +68,7 @@ def test_inference_with_gradients_enabled():
     def infer(*, gradients):
         with torch.set_grad_enabled(gradients):
             for _ in range(4):
-                float(model(x).sum())
+                float(model(x).sum().detach())
 
     check("R51", lambda: infer(gradients=True), lambda: infer(gradients=False))
 

@@ -151,7 +151,7 @@ def test_a_torch_imported_during_the_recording_is_recorded_from_its_first_alloca
     )
 
     recording = gpuviz.load(path)
-    assert recording.manifest.notes == ()
+    assert all("very deep" in each for each in recording.manifest.notes)
     assert recording.memory_stats()["allocated_bytes.all.current"] == int(done.stdout)
     allocated = [row for row in of_torch(recording) if row["action"] == "alloc"]
     assert len(allocated) > 10
@@ -244,11 +244,14 @@ def test_what_the_threads_of_a_backward_pass_do_has_the_line_that_waits_for_them
     recording = recorder.recording
 
     assert gradient.shape == (512, 512)
-    lines = {row["source"]: row for row in recording.lines().to_pylist()}
-    assert lines["loss.backward()"]["kernel_count"] >= 4
-    assert lines["loss.backward()"]["kernel_ns"] > 0
-    line = "gradient = torch.autograd.grad(model(batch).sum(), model[0].weight)[0]"
-    assert lines[line]["kernel_count"] >= 4
+    rows = recording.lines().to_pylist()
+    backward = {row["source"]: row for row in rows if row["site"].startswith("backward of ")}
+    for line in (
+        "loss = model(batch).square().mean()",
+        "gradient = torch.autograd.grad(model(batch).sum(), model[0].weight)[0]",
+    ):
+        assert backward[line]["kernel_count"] >= 4
+        assert backward[line]["kernel_ns"] > 0
     unknown = [row for row in of_torch(recording) if row["action"] == "alloc" and not row["stack"]]
     assert unknown == []
     calls = recording.table("api_calls").to_pylist()

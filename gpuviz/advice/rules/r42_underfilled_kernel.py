@@ -32,7 +32,8 @@ RULES = (
         "a kernel on few multiprocessors",
         "its blocks, with those of its launches that run at the same time, are at most half as "
         "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
-        "least 10 µs and 5 % of the busy time, and no other kernel runs",
+        "least 10 µs and 5 % of the busy time and half of what its calls launch, and no other "
+        "kernel runs",
         "another layout or function",
     ),
 )
@@ -47,6 +48,8 @@ _EMPTY_NS = 2_000
 # Of the time in which the launches run. Kernels of other streams use the idle multiprocessors if
 # they run most of the time.
 _LEAST_UNFILLED = 0.5
+# Of the time of the kernels that a call launches; the others of a library's routine only help it.
+_LEAST_OF_CALLS = 0.5
 _MOST_ROWS = 1000
 _MOST_KERNELS = 8
 
@@ -68,8 +71,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     least 5 % of the time in which the device works. Most of this time no other kernel runs, and
     those of these launches that run at the same time have so few blocks together. A block runs on
     one multiprocessor, so the others are idle. If the number of multiprocessors is unknown, only a
-    single block counts. NCCL's kernels do not: they take few blocks on purpose, and mostly wait for
-    other GPUs.
+    single block counts. Kernels that take less than half of the time of all kernels of their call
+    stacks do not count: they prepare the work of a library's routine. Nor do NCCL's, which take few
+    blocks on purpose, and mostly wait for other GPUs.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
@@ -98,7 +102,8 @@ def _candidates(
     chosen, names = chosen[is_own], names[is_own]
     if not chosen.size:
         return
-    lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[chosen]))
+    stacks = stacks_of(recording.tables, schedule.call)
+    lines = line_numbers(recording, stacks[chosen])
     keys = lines * len(chosen) + text_numbers(recording.tables, names)
     _, numbers = np.unique(keys, return_inverse=True)
     totals = np.bincount(numbers, weights=schedule.duration[chosen])
@@ -106,6 +111,8 @@ def _candidates(
         if totals[group] < _LEAST_SHARE * busy_ns:
             return
         work = chosen[numbers == group]
+        if not _is_main(schedule, stacks, kernels, work):
+            continue
         others = kernels[~np.isin(kernels, work)]
         occupancy = Occupancy(
             schedule.begin[work],
@@ -118,6 +125,16 @@ def _candidates(
         unfilled_ns = occupancy.filled_at_most_ns(_LARGEST_FILL)
         if is_long and unfilled_ns >= _LEAST_UNFILLED * occupancy.union_ns:
             yield _Kernels(work, blocks[work], occupancy, multiprocessors)
+
+
+def _is_main(
+    schedule: Schedule, stacks: "NDArray[Any]", kernels: "NDArray[Any]", work: "NDArray[Any]"
+) -> bool:
+    """Return whether kernels take most of the time of all those that their calls launched."""
+    known = stacks[work][stacks[work] != 0]
+    together = kernels[np.isin(stacks[kernels], known)]
+    least = _LEAST_OF_CALLS * schedule.duration[together].sum()
+    return bool(schedule.duration[work].sum() >= least)
 
 
 def _of_nccl(recording: "RecordingData", names: "NDArray[Any]") -> "NDArray[Any]":

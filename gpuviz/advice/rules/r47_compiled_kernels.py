@@ -1,4 +1,4 @@
-"""R47: the program waits while CuPy or Numba compiles its kernels."""
+"""R47: the program waits while CuPy, Numba or XLA compiles its kernels."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +22,25 @@ RULES = (
     Rule(
         "R47",
         "kernels that are compiled",
-        "CuPy's compiler, or Numba's, ran for at least 1 % of the time; for CuPy, a name of the "
-        "program's own kernels that was compiled eight times or more is a finding of its own",
-        "keep CuPy's cache between runs; `cache=True` for Numba; pass values as arguments, if they"
-        " are written into sources",
+        "CuPy's, Numba's or XLA's compiler ran for at least 1 % of the time; a name of the "
+        "program's own kernels for CuPy, or a function of XLA, that was compiled eight times or "
+        "more is a finding of its own",
+        "keep CuPy's cache, or JAX's, between runs; `cache=True` for Numba; pass values as "
+        "arguments, if they are written into sources; pad arrays to a few shapes for JAX",
     ),
 )
 
 # A kernel is compiled for each combination of types and dimensions of its arguments.
 _FEWEST_AGAIN = 8
+_AS_ARGUMENTS = (
+    "If values are written into its source, pass them as arguments instead, so that it is compiled "
+    "once. Arguments of other types or dimensions need a kernel each."
+)
+_NEW_FOR_XLA = "the shapes or types of its arguments, or the values of its static ones,"
+_FEW_SHAPES = (
+    "Pass arrays of one shape, or of a few: pad the last batch, or arrays whose length varies. Do "
+    "not mark arguments as static whose values change."
+)
 # Kernels that CuPy writes; their sources differ in nothing else.
 _OF_CUPY = "cupy"
 
@@ -38,14 +48,15 @@ _OF_CUPY = "cupy"
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find kernels that were compiled, and those that were compiled again and again.
 
-    Trigger: CuPy's compiler, or Numba's, ran for at least 1 % of the recording. For CuPy, a name of
-    the program's own kernels that was compiled at least eight times is a finding of its own: it is
-    ``possible`` that values are written into its source.
+    Trigger: CuPy's compiler, Numba's, or XLA's for JAX, ran for at least 1 % of the recording. A
+    name of the program's own kernels for CuPy that was compiled at least eight times is a finding
+    of its own: it is ``possible`` that values are written into its source. So is a function that
+    XLA compiled so often, each time for arguments of other shapes or types.
 
     Saving: the recording's `Schedule`, replayed without the gaps in which the compiler ran, and at
     most its time: all of it, or all but the first time of a name. What precedes the first CUDA call
     of a thread is not counted. The first is what another run saves if CuPy's cache is kept, or if
-    Numba keeps one: ``likely``.
+    Numba or JAX keeps one: ``likely``.
     """
     table = compilations(schedule.recording)
     table = table.filter(plain(table["compile_ns"]) > 0)
@@ -55,17 +66,18 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         np.array(table["kernels"].to_pylist()), return_inverse=True, return_counts=True
     )
     numbers = numbers.ravel()
-    is_numbas = np.array(table["compiler"].to_pylist()) == "Numba"
+    compiler = np.array(table["compiler"].to_pylist())
     own = [not each.startswith(_OF_CUPY) for each in table["kernels"].to_pylist()]
-    again = (counts[numbers] >= _FEWEST_AGAIN) & np.array(own) & ~is_numbas
+    again = (counts[numbers] >= _FEWEST_AGAIN) & np.array(own) & (compiler != "Numba")
     time_ns = plain(table["compile_ns"])
     for number in np.unique(numbers[again]).tolist():
         rows = np.flatnonzero(numbers == number)
         if time_ns[rows[1:]].sum() >= schedule.relevant_ns:
             yield _compiled_again(schedule, table, rows)
     for compiled_once, rows in (
-        (_compiled_by_cupy, np.flatnonzero(~again & ~is_numbas)),
-        (_compiled_by_numba, np.flatnonzero(is_numbas)),
+        (_compiled_by_cupy, np.flatnonzero(~again & (compiler == "CuPy"))),
+        (_compiled_by_numba, np.flatnonzero(compiler == "Numba")),
+        (_compiled_by_xla, np.flatnonzero(~again & (compiler == "XLA"))),
     ):
         if len(rows) and time_ns[rows].sum() >= schedule.relevant_ns:
             yield compiled_once(schedule, table, rows)
@@ -75,14 +87,12 @@ def _compiled_again(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]")
     time_ns = plain(table["compile_ns"])[rows]
     name = table["kernels"][int(rows[0])].as_py()
     title = f"`{name}` was compiled {len(rows)} times: {_spent(schedule, int(time_ns.sum()))}."
+    is_xlas = table["compiler"][int(rows[0])].as_py() == "XLA"
+    what = _NEW_FOR_XLA if is_xlas else "its source, or the types or dimensions of its arguments,"
     reason = (
-        "Each time, its source, or the types or dimensions of its arguments, were new. Compiling "
-        f"it once takes {format_duration(int(time_ns[0]))}."
+        f"Each time, {what} were new. Compiling it once takes {format_duration(int(time_ns[0]))}."
     )
-    change = (
-        "If values are written into its source, pass them as arguments instead, so that it is "
-        "compiled once. Arguments of other types or dimensions need a kernel each."
-    )
+    change = _FEW_SHAPES if is_xlas else _AS_ARGUMENTS
     return _finding(schedule, table, rows[1:], "possible", (title, reason, change))
 
 
@@ -109,6 +119,23 @@ def _compiled_by_numba(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any
         "again unless it keeps the kernel on the disk. A run that finds it there only loads it."
     )
     change = "Pass `cache=True` to `numba.cuda.jit`, and measure a second run."
+    return _finding(schedule, table, rows, "likely", (title, reason, change))
+
+
+def _compiled_by_xla(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
+    functions = format_counted(len(rows), "function")
+    spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
+    title = f"XLA compiled {functions}: {spent}."
+    reason = (
+        "XLA compiles a function for each combination of shapes and types of its arguments, and "
+        "each operation outside of `jax.jit` by itself; in each process again, unless JAX keeps "
+        "what it made on the disk."
+    )
+    change = (
+        'Keep it: `jax.config.update("jax_compilation_cache_dir", "FOLDER")` before the first '
+        "computation, and measure a second run. Put what runs once per program, such as the "
+        "creation of parameters, into one function under `jax.jit`."
+    )
     return _finding(schedule, table, rows, "likely", (title, reason, change))
 
 

@@ -59,6 +59,12 @@ def beside_another_stream(gpu):
         gpu.launch("cupy_sum", duration=40e-3, grid=(1,), share=0.01)
 
 
+def beside_the_rest_of_a_routine(gpu):
+    for _ in range(LAUNCHES):
+        for name, grid, duration in (("partition", 9, 1e-3), ("product", 10_000, 3e-3)):
+            gpu.launch(name, duration=duration, grid=(grid,), share=0.5)
+
+
 @pytest.mark.parametrize(
     ("program", "after", "width"),
     [
@@ -87,8 +93,11 @@ def test_a_kernel_of_few_blocks_is_found_and_more_blocks_save_what_was_predicted
     assert (finding.evidence.table, len(finding.evidence.rows)) == ("activities", LAUNCHES)
 
 
-@pytest.mark.parametrize("program", [short, filled, with_few_launches, beside_another_stream])
-def test_short_full_rare_and_concurrent_kernels_are_no_finding(program):
+@pytest.mark.parametrize(
+    "program",
+    [short, filled, with_few_launches, beside_another_stream, beside_the_rest_of_a_routine],
+)
+def test_short_full_rare_concurrent_and_helping_kernels_are_no_finding(program):
     assert small(program, "R42") == []
 
 
