@@ -10,6 +10,7 @@ nodes whose numbers are known, and not used unless all agree.
 """
 
 import ctypes
+import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -41,8 +42,10 @@ def watch_backward(torch: ModuleType) -> "_core.StackLender | None":
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(str(Path(torch.__path__[0]) / "lib" / _LIBRARY))
         lender = _core.StackLender(_address(library, _GRAPH_OF_THREAD))
-        with suppress(AttributeError):
-            _find_nodes(torch, library, lender)
+        # The calling thread may be within an operation, or in inference mode: without autograd.
+        finder = threading.Thread(target=_find_nodes, args=(torch, library, lender))
+        finder.start()
+        finder.join()
         return _watched(torch, lender)
     return None
 
@@ -58,6 +61,14 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 def _find_nodes(torch: ModuleType, library: ctypes.CDLL, lender: _core.StackLender) -> None:
     """Let the lender read nodes, if some of them contain what torch says of them."""
+    with suppress(AttributeError):
+        found = _found_nodes(torch, library)
+        if found is not None:
+            lender.set_autograd(**found)
+
+
+def _found_nodes(torch: ModuleType, library: ctypes.CDLL) -> dict[str, int] | None:
+    """Return where nodes have what is read of them, tried on some; None if it is not there."""
     thread = getattr(library, _THREAD)
     thread.restype = ctypes.c_uint64
     with torch.enable_grad():
@@ -68,9 +79,11 @@ def _find_nodes(torch: ModuleType, library: ctypes.CDLL, lender: _core.StackLend
         tensors = [leaf * 2]
         for _ in range(2):
             tensors.append(tensors[-1] * 2)
+        if any(tensor.grad_fn is None for tensor in tensors):
+            return None
         known = set.intersection(*(_offsets(tensor.grad_fn, thread()) for tensor in tensors))
         if len(known) != 1:
-            return
+            return None
         (number,) = known
         found = {
             "next_node": _address(library, _NEXT_NODE),
@@ -85,8 +98,7 @@ def _find_nodes(torch: ModuleType, library: ctypes.CDLL, lender: _core.StackLend
         for tensor in tensors:
             tensor.register_hook(lambda _: agreed.append(_reads_current_node(torch, trial)))
         torch.autograd.grad(tensors[-1], leaf)
-        if len(agreed) == len(tensors) and all(agreed):
-            lender.set_autograd(**found)
+        return found if len(agreed) == len(tensors) and all(agreed) else None
 
 
 def _offsets(node: Any, thread: int) -> set[int]:

@@ -44,7 +44,7 @@ def test_the_panel_records_a_running_program_and_writes_it_down(tmp_path, monkey
         kernel.manager.interrupt_kernel()
         kernel.wait(cell)
     (device,) = state["devices"]
-    (total,) = state["totals"]
+    total = state["totals"][0]
     recording = gpuviz.load(tmp_path / "run.gpuviz")
 
     assert [each["failed"] for each in (started, saved, stopped)] == [False, False, False]

@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.finding import Finding
+import numpy as np
+
+from gpuviz.advice.finding import Certainty, Finding
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes, format_counted
@@ -16,7 +18,8 @@ RULES = (
         "inference with gradients enabled",
         "at least twice, activations that autograd recorded in at least three modules or lines are "
         "freed at once, by no backward pass, and long after their last use; the saving frees each "
-        "after the line that last uses it",
+        "after the line that last uses it, or if that is unknown, when the next module but one "
+        "allocates",
         "`torch.inference_mode()` or `torch.no_grad()`",
     ),
 )
@@ -33,19 +36,27 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     R50's.
 
     Saving: the decrease of the peak if each array were freed after the line that last uses it.
+    Kernels of libraries may not name the arrays that they use. Then it is freed at the latest when
+    the array after the next one of its graph is allocated, as in a chain of modules: ``possible``.
     """
     if device.training is None:
         return
     blocks, passes = device.training.ended_graphs
     if passes < _LEAST_PASSES:
         return
-    change = Change(blocks, device.begin[blocks], device.after_use[blocks])
+    blocks = blocks[np.argsort(device.begin[blocks], kind="stable")]
+    used, end = device.after_use[blocks], device.end[blocks]
+    in_chain = np.append(device.begin[blocks][2:], end[-2:])
+    is_unknown = (used >= end) & (in_chain < end)
+    change = Change(blocks, device.begin[blocks], np.where(is_unknown, in_chain, used))
     saved = device.saving(change)
     if saved:
-        yield _finding(device, change, passes, saved)
+        yield _finding(device, change, passes, saved, "possible" if is_unknown.any() else "likely")
 
 
-def _finding(device: DeviceBlocks, change: Change, passes: int, saved: int) -> Finding:
+def _finding(
+    device: DeviceBlocks, change: Change, passes: int, saved: int, certainty: Certainty
+) -> Finding:
     at_peak = change.blocks[device.at_peak[change.blocks]]
     size = format_bytes(int(device.size[at_peak].sum()))
     return Finding(
@@ -61,7 +72,7 @@ def _finding(device: DeviceBlocks, change: Change, passes: int, saved: int) -> F
             "Run forward passes that need no gradients under `torch.inference_mode()` or "
             "`torch.no_grad()`: each array is then freed after its last use."
         ),
-        certainty="likely",
+        certainty=certainty,
         device=device.device,
         saved_bytes=saved,
         lines=device.lines_of(at_peak),
