@@ -1,16 +1,34 @@
 #include "cupti/cupti_launch.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "cupti/array_extents.hpp"
+#include "record/mixing.hpp"
 
 namespace gpuviz::cupti {
 
 using record::BlockTouches;
+
+namespace {
+
+// The state of a hash after the bytes of a parameter that are in no aligned word.
+std::uint64_t with_rest(std::uint64_t state, const device::ParameterPlace& place,
+                        const std::byte* value) noexcept {
+    const std::size_t before = std::min(device::first_word(place), place.size);
+    const std::size_t after = (place.size - before) % 8;
+    std::uint64_t parts[2] = {};
+    std::memcpy(&parts[0], value, before);
+    std::memcpy(&parts[1], value + place.size - after, after);
+    return record::mixed(record::mixed(state, parts[0]), parts[1]);
+}
+
+}  // namespace
 
 CuptiLaunchArguments::CuptiLaunchArguments() {
     static std::atomic<std::uint64_t> numbers{0};
@@ -27,19 +45,26 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
         ++unreadable_;
         return false;
     }
+    const std::size_t first = found.size();
+    std::uint64_t content = 1;
     for (const Parameter& parameter : *layout) {
         const std::byte* const value = values.at(parameter.index, parameter.place);
-        if (parameter.element != 0) {
-            find_in_array(parameter, value, blocks, touch, found);
-            continue;
-        }
+        content = with_rest(content, parameter.place, value);
         record::AccessMode mode = parameter.mode.first;
         device::for_each_word(parameter.place, value, [&](std::uint64_t word) {
-            if (blocks.may_be_block(word)) {
+            const bool is_address = blocks.may_be_block(word);
+            content = record::mixed(content, is_address ? 0 : word);
+            if (is_address && parameter.element == 0) {
                 found.push_back({touch.time_ns, word, touch.correlation, mode});
                 mode = parameter.mode.later;
             }
         });
+        if (parameter.element != 0) {
+            find_in_array(parameter, value, blocks, touch, found);
+        }
+    }
+    if (found.size() > first) {
+        found[first].content = std::max(content, std::uint64_t{1});
     }
     return true;
 }
@@ -108,10 +133,7 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
         array_elements(reinterpret_cast<std::uint64_t>(function), name, sizes);
     std::vector<Parameter> parameters;
     for (std::size_t index = 0; index < places->size(); ++index) {
-        const device::ParameterPlace& place = (*places)[index];
-        if (elements[index] != 0 || device::has_words(place)) {
-            parameters.push_back({index, place, modes[index], elements[index]});
-        }
+        parameters.push_back({index, (*places)[index], modes[index], elements[index]});
     }
     return std::make_shared<const std::vector<Parameter>>(std::move(parameters));
 }

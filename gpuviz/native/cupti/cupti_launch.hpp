@@ -26,7 +26,8 @@ class CuptiLaunchArguments {
     CuptiLaunchArguments();
 
     // Appends an entry for each address in a launch's parameters, as a copy of `touch`. Exactly one
-    // of `parameters` and `extra` is not null. Returns whether the parameters could be read.
+    // of `parameters` and `extra` is not null. The first entry has the content of everything else
+    // in the parameters. Returns whether the parameters could be read.
     bool find(CUfunction function, const char* symbol, void* const* parameters, void* const* extra,
               const record::BlockTouches& blocks, const record::BlockTouches::Touch& touch,
               std::vector<record::BlockTouches::Touch>& found);
@@ -40,7 +41,6 @@ class CuptiLaunchArguments {
     [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_.load(); }
 
   private:
-    // A parameter with room for an address.
     struct Parameter {
         std::size_t index;
         device::ParameterPlace place;

@@ -7,7 +7,6 @@ import pytest
 from gpuviz.advice.findings import findings
 from tests.unit.advice.programs import (
     MIB,
-    as_cupti,
     recorded,
     saved,
     threads,
@@ -269,9 +268,8 @@ def test_operations_of_several_lines_and_their_reduction_are_one_kernel(evaluate
     assert finding.change.startswith("Make one kernel of these lines")
 
 
-@pytest.mark.parametrize("seen", [lambda recording: recording, as_cupti])
-def test_an_update_is_one_kernel_with_what_is_added(seen):
-    (finding,) = chains(seen(timed(computes(accumulated))))
+def test_an_update_is_one_kernel_with_what_is_added():
+    (finding,) = chains(timed(computes(accumulated)))
 
     assert finding.saved_ns == pytest.approx(
         saved_ns(computes(accumulated), computes(fused_update)), rel=0.2
@@ -387,9 +385,7 @@ def test_the_last_round_of_a_loop_adds_no_line_to_the_others():
     ],
 )
 def test_what_looks_alike_is_no_finding(evaluate):
-    recording = recorded(computes(evaluate))
-
-    assert chains(recording) == chains(as_cupti(recording)) == []
+    assert chains(recorded(computes(evaluate))) == []
 
 
 def test_short_kernels_do_not_wait_for_memory():
