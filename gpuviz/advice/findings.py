@@ -48,6 +48,7 @@ from gpuviz.advice.rules import (
     r53_optimizer_memory,
     r54_hidden_synchronization,
     r56_staged_copies,
+    r57_same_result_again,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up
 from gpuviz.advice.schedule import Schedule
@@ -89,6 +90,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r49_grown_by_concatenation.find,
         r46_same_bytes_twice.find,
         r34_materialized_broadcast.find,
+        r57_same_result_again.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,

@@ -109,14 +109,14 @@ class _Fusion:
     def groups(self) -> Groups:
         """Return the groups; see `fusible`."""
         source, target, size = self._passed_on()
-        label = _components(len(self._call), source, target)
+        label = components(len(self._call), source, target)
         kept = ~self._is_left_to_reductions(label, source, target)
         source, target, size = source[kept], target[kept], size[kept]
         # An array that is read after work in between is written in any case.
-        part = self._parts(_components(len(self._call), source, target), source, target)
+        part = self._parts(components(len(self._call), source, target), source, target)
         kept = ~np.isin(source, source[part[source] != part[target]])
         source, target, size = source[kept], target[kept], size[kept]
-        label = _components(len(self._call), source, target)
+        label = components(len(self._call), source, target)
         label[~self._work_between(label, source, target)[0][label]] = -1
         kept = label[source] >= 0
         source, target, size = source[kept], target[kept], size[kept]
@@ -375,7 +375,7 @@ class _Fusion:
         return moved, np.bincount(launches.launch, again, minlength=len(self._call))
 
 
-def _components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
+def components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
     """Return for each of some nodes the least number of a node that pairs connect it with."""
     label = np.arange(count)
     while True:

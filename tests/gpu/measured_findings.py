@@ -221,6 +221,70 @@ def scaled_in_place() -> None:
         x *= np.float32(1.0001)
 
 
+def weights_in_each_step() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    for _ in range(100):
+        weights = cp.exp(-distances * distances)
+        state += weights
+    return float(state[0])
+
+
+def weights_once() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    weights = cp.exp(-distances * distances)
+    for _ in range(100):
+        state += weights
+    return float(state[0])
+
+
+def spectrum_in_each_step() -> float:
+    filtered, kernel = cp.ones((2048, 2048), cp.float32), cp.ones((2048, 2048), cp.float32)
+    for _ in range(50):
+        spectrum = cp.fft.rfft2(kernel)
+        filtered = cp.fft.irfft2(cp.fft.rfft2(filtered) * spectrum) / 1e6
+    return float(filtered[0, 0])
+
+
+def spectrum_once() -> float:
+    filtered, kernel = cp.ones((2048, 2048), cp.float32), cp.ones((2048, 2048), cp.float32)
+    spectrum = cp.fft.rfft2(kernel)
+    for _ in range(50):
+        filtered = cp.fft.irfft2(cp.fft.rfft2(filtered) * spectrum) / 1e6
+    return float(filtered[0, 0])
+
+
+def weights_of_the_step() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    for step in range(100):
+        weights = cp.exp(distances * np.float32(-step))
+        state += weights
+    return float(state[0])
+
+
+def weights_that_change() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    for _ in range(100):
+        weights = cp.exp(distances)
+        weights *= state
+        state += weights / weights
+    return float(state[0])
+
+
+def noise_in_each_step() -> float:
+    state = cp.ones(1 << 24, cp.float32)
+    for _ in range(100):
+        noise = cp.random.random(1 << 24, dtype=cp.float32)
+        state += noise
+    return float(state[0])
+
+
+def same_work_for_a_benchmark() -> float:
+    x, total = cp.ones(1 << 24, cp.float32), 0.0
+    for _ in range(100):
+        total += float(cp.exp(-x * x).sum())
+    return total
+
+
 PROGRAMS = (
     Program("R18", scalars_in_a_loop, scalars_after_a_loop),
     Program("R18", items_of_small_arrays, items_after_a_loop),
@@ -236,6 +300,12 @@ PROGRAMS = (
     Program("R08", updated_on_one_line, updated_by_one_kernel),
     Program("R08", accumulated, accumulated_by_one_kernel),
     Program("", scaled_in_place),
+    Program("R57", weights_in_each_step, weights_once),
+    Program("R57", spectrum_in_each_step, spectrum_once),
+    Program("", weights_of_the_step),
+    Program("", weights_that_change),
+    Program("", noise_in_each_step),
+    Program("", same_work_for_a_benchmark),
 )
 
 
@@ -287,7 +357,7 @@ def judged(program: Program) -> bool:
     texts = [f"{program.plain.__name__:24} {program.rule or '-':4} {1e3 * plain_s:8.2f}"]
     chosen = next((each for each in found[:FIRST] if each.rule == program.rule), None)
     if program.fixed is None:
-        is_right = not {"R18", "R29", "R41", "R46", "R54"} & set(first)
+        is_right = not {"R18", "R29", "R41", "R46", "R54", "R57"} & set(first)
         texts.append(f"ms, {first}")
     else:
         fixed_s, fixed_bytes = measured(program.fixed)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.elementwise import function_names
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.fused_code import fused_code
 from gpuviz.advice.fusion import Groups, fusible, operations_of
@@ -12,10 +13,7 @@ from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.columns import plain
-from gpuviz.data.strings import texts
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -41,7 +39,6 @@ _SHORTEST_NS = 5_000
 # What a launch costs on the host, and what a GPU's memory moves in a ns; they only rank lines.
 _LAUNCH_NS = 10_000
 _BYTES_EACH_NS = 2_000
-_MOST_NAMES = 4
 _MOST_LINES = 8
 
 
@@ -121,7 +118,7 @@ def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
         if len(lines) == 1
         else f"{text_of(lines[0])} and {format_counted(len(lines) - 1, 'line')} before it write "
         f"{size} to temporary arrays.",
-        reason=f"{_names(device, groups)} take {total} in {launched}. "
+        reason=f"{function_names(device.recording, groups.activity)} take {total} in {launched}. "
         f"{format_counted(len(blocks), 'array')} of them "
         f"{'is' if len(blocks) == 1 else 'are'} only read by the next ones; "
         f"{format_counted(kernels, 'launch', 'launches')} of one kernel would keep the elements in "
@@ -151,20 +148,6 @@ def _change(device: DeviceBlocks, groups: Groups, lines: tuple[Line, ...]) -> st
     if code and device.elementwise.is_update[groups.launch[groups.group == groups.group[0]]].any():
         example += " Its output is the array that it updates."
     return f"Make one kernel of {what}, with {how}.{example}"
-
-
-def _names(device: DeviceBlocks, groups: Groups) -> str:
-    """Return the functions of the launches for a sentence."""
-    tables = device.recording.tables
-    kernels = texts(tables, plain(tables["activities"]["name"])[groups.activity])
-    launches = device.elementwise
-    named = [
-        launches.name(launch) if launch >= 0 else short_name(kernel)
-        for launch, kernel in zip(groups.launch.tolist(), kernels, strict=True)
-    ]
-    names = list(dict.fromkeys(named))
-    more = " and others" if len(names) > _MOST_NAMES else ""
-    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
 
 
 def _lines(device: DeviceBlocks, groups: Groups, duration: "NDArray[Any]") -> tuple[Line, ...]:
