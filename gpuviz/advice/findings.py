@@ -71,8 +71,9 @@ if TYPE_CHECKING:
 
 # Findings at the start of the list, of as many rules if there are.
 _FIRST = 3
-# Rules that say what others cause: pageable copies and waits keep streams apart.
-_EXPLAIN = ("R44",)
+# Rules that say what others cause, as pageable copies and waits keep streams apart, and those that
+# are easier to follow than a larger change: a conversion than a kernel for a whole expression.
+_BESIDE = ("R33", "R44")
 
 
 def memory_rules() -> "tuple[MemoryRule, ...]":
@@ -227,8 +228,8 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
 
 
 def _adds_something(finding: "Finding") -> bool:
-    """Return whether a finding saves something after those before it, or explains them."""
-    return finding.rule in _EXPLAIN or bool(finding.further_bytes or finding.further_ns)
+    """Return whether a finding saves something after those before it, or is worth saying beside."""
+    return finding.rule in _BESIDE or bool(finding.further_bytes or finding.further_ns)
 
 
 def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":

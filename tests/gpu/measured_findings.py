@@ -221,6 +221,31 @@ def scaled_in_place() -> None:
         x *= np.float32(1.0001)
 
 
+def summed_over_frequencies() -> cp.ndarray:
+    time_s, total = cp.linspace(0, 1, 1 << 24, dtype=cp.float32), cp.zeros(1 << 24, cp.float32)
+    for frequency in range(1, 33):
+        total += cp.sin(time_s * np.float32(frequency))
+    return total
+
+
+_SINES = cp.ElementwiseKernel(
+    "float32 t, int32 most", "float32 total", "for (int f = 1; f <= most; ++f) total += sin(t * f)"
+)
+
+
+def summed_by_one_kernel() -> cp.ndarray:
+    time_s, total = cp.linspace(0, 1, 1 << 24, dtype=cp.float32), cp.zeros(1 << 24, cp.float32)
+    _SINES(time_s, 32, total)
+    return total
+
+
+def summed_over_arrays() -> cp.ndarray:
+    arrays, total = [cp.ones(1 << 24, cp.float32) for _ in range(8)], cp.zeros(1 << 24, cp.float32)
+    for array in arrays:
+        total += array
+    return total
+
+
 def weights_in_each_step() -> float:
     distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
     for _ in range(100):
@@ -300,6 +325,8 @@ PROGRAMS = (
     Program("R08", updated_on_one_line, updated_by_one_kernel),
     Program("R08", accumulated, accumulated_by_one_kernel),
     Program("", scaled_in_place),
+    Program("R08", summed_over_frequencies, summed_by_one_kernel),
+    Program("", summed_over_arrays),
     Program("R57", weights_in_each_step, weights_once),
     Program("R57", spectrum_in_each_step, spectrum_once),
     Program("", weights_of_the_step),

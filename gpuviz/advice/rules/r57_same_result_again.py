@@ -116,8 +116,8 @@ def _finding(
         rule="R57",
         title=f"{text_of(lines[0])}{others} compute{'' if more else 's'} the same values "
         f"{format_count(times)} times.",
-        reason=f"{function_names(recording, repeated.activity[again])} receive the same arguments "
-        "each time, and nothing changes what they read or their results. "
+        reason=f"The arguments of {function_names(recording, repeated.activity[again])} are the "
+        "same each time, and nothing changes what they read or their results. "
         f"{format_counted(len(work), 'launch', 'launches')} after the first of each take "
         f"{format_duration(int(schedule.duration[work].sum()))}.",
         change=f"Compute {'these' if more else 'this'} once, before the loop, and keep the result"

@@ -218,3 +218,16 @@ def test_what_the_recording_ends_with_may_be_used_later():
 
     assert (finding.rule, finding.certainty) == ("R09", "possible")
     assert finding.reason.endswith("if the program uses them later, they are no fault.")
+
+
+def test_a_wider_type_is_said_beside_a_kernel_for_the_whole_expression():
+    def program(cp):
+        image, other, scale = cp.random(32 * MI), cp.random(32 * MI), cp.random(256, "float64")
+        for _ in range(4):
+            result = image * scale + other
+            result.sum()
+
+    first = findings(of_arrays(program))[:3]
+
+    assert [each.rule for each in first] == ["R08", "R33"]
+    assert first[1].saved_bytes == 384 * MI
