@@ -72,8 +72,9 @@ if TYPE_CHECKING:
 # Findings at the start of the list, of as many rules if there are.
 _FIRST = 3
 # Rules that say what others cause, as pageable copies and waits keep streams apart, and those that
-# are easier to follow than a larger change: a conversion than a kernel for a whole expression.
-_BESIDE = ("R33", "R44")
+# are easier to follow than a larger change: a conversion, or a line before a loop, than a kernel
+# for a whole expression.
+_BESIDE = ("R33", "R44", "R57")
 
 
 def memory_rules() -> "tuple[MemoryRule, ...]":

@@ -1,6 +1,7 @@
 """Work that computes what the GPU has computed before, from arrays that are still the same."""
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.data.call_stacks import Frame
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _KERNEL, _COPY, _MEMSET = (_KINDS.index(each) for each in ("kernel", "memcpy", "memset"))
@@ -47,7 +49,6 @@ class RepeatedWork:
         call: For each work, its row of ``api_calls``, ascending.
         activity: For each, its row of ``activities``; -1 if unknown.
         value: For each, a number that is equal for the same values.
-        result: For each, the block that it writes first, an index of ``used.blocks``; -1 if none.
         is_again: Whether the program can leave each out, because it computes what has been
             computed before, at least four times in all. Nothing changes these results, and work
             that does something else each time reads them.
@@ -71,12 +72,10 @@ class RepeatedWork:
         self._copy_kind = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[known]
         self._stacks = stacks_of(tables, self.call)
         self._lines = line_numbers(device.recording, self._stacks)
-        written = np.flatnonzero(self._mode != READ)
-        self.result = np.full(len(self.call), -1)
-        self.result[self._work[written][::-1]] = self._block[written][::-1]
         self.value = self._values(order)
         self.is_again = np.zeros(len(self.call), bool)
         self.kept = self._block[:0]
+        self._busy: set[str] = set()
         self._find()
 
     def _values(self, order: "NDArray[Any]") -> "NDArray[Any]":
@@ -197,15 +196,26 @@ class RepeatedWork:
 
     def _can_leave_out(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
         """Return which work the program calls itself, or is on a line that does nothing else."""
-        schedule = self._device.schedule
+        schedule, recording = self._device.schedule, self._device.recording
         calls = schedule.call[schedule.call >= 0]
         others = np.setdiff1d(calls, self.call[repeats])
-        stacks = stacks_of(self._device.recording.tables, others)
-        numbers = line_numbers(self._device.recording, np.append(self._stacks, stacks))
-        of_work, of_others = np.split(numbers, [len(self._stacks)])
-        own = is_own(self._device.recording, self._stacks)
-        left: NDArray[Any] = own | ~np.isin(of_work, of_others)
+        stacks = np.unique(stacks_of(recording.tables, others)).tolist()
+        frames = (frame for stack in stacks for frame in recording.call_stacks.user_frames(stack))
+        self._busy = {frame.site for frame in frames}
+        distinct, place = np.unique(self._stacks, return_inverse=True)
+        alone = np.array([bool(self._lines_alone(stack)) for stack in distinct.tolist()], bool)
+        left: NDArray[Any] = is_own(recording, self._stacks) | alone[place]
         return left
+
+    def _lines_alone(self, stack: int) -> "list[Frame]":
+        """Return the program's lines on a call stack that cause nothing but repeated work."""
+        frames = self._device.recording.call_stacks.user_frames(stack)
+        return list(takewhile(lambda frame: frame.site not in self._busy, frames))
+
+    def line(self, stack: int) -> "Frame | None":
+        """Return the line of the program to move before the loop, by the call stack of work."""
+        alone = self._lines_alone(stack)
+        return alone[-1] if alone else self._device.recording.call_stacks.user_frame(stack)
 
     def groups(self, line: "NDArray[Any]") -> "NDArray[Any]":
         """Return a number for each line of the work to leave out, equal if results connect them.

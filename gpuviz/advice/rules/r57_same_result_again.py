@@ -78,15 +78,13 @@ def _lines(
 ) -> "tuple[list[Line], NDArray[Any]]":
     """Return the lines of some work, and the number of the line of each."""
     stacks = stacks_of(device.recording.tables, repeated.call[again])
-    blocks = device.place[repeated.result[again]]
-    _, first, place = np.unique(
-        np.stack([device.site[blocks], stacks]), axis=1, return_index=True, return_inverse=True
-    )
-    lines: dict[tuple[str, str], Line] = {}
+    distinct, place = np.unique(stacks, return_inverse=True)
+    lines: dict[str, Line] = {}
     found = []
-    for row in first.tolist():
-        site = device.line_of_use(int(blocks[row]), int(repeated.call[again[row]]))
-        lines.setdefault(site, Line(*site, "", int(stacks[row])))
+    for stack in distinct.tolist():
+        frame = repeated.line(stack)
+        site, source = (frame.site, frame.source) if frame else ("", "")
+        lines.setdefault(site, Line(site, source, "", stack))
         found.append(list(lines).index(site))
     return list(lines.values()), np.array(found, np.int64)[place.ravel()]
 

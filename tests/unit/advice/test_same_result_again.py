@@ -31,6 +31,18 @@ def over_lines(cp):
         state += weights
 
 
+def weights_of(cp, x):
+    squares = x * x
+    return cp.elementwise("exp", squares)
+
+
+def by_a_function(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        weights = weights_of(cp, x)
+        state += weights
+
+
 def for_each_batch(cp):
     state = cp.uploaded(SIZE)
     batches = [cp.uploaded(SIZE) for _ in range(3)]
@@ -126,7 +138,7 @@ def again(recording):
     return [each for each in findings(recording, small=True) if each.rule == "R57"]
 
 
-@pytest.mark.parametrize("program", [in_each_round, over_lines])
+@pytest.mark.parametrize("program", [in_each_round, over_lines, by_a_function])
 def test_what_computing_values_once_saves_is_predicted(program):
     (finding,) = again(of_arrays(program))
     saved = of_arrays(program).duration_ns - of_arrays(once).duration_ns
@@ -142,6 +154,12 @@ def test_a_line_is_named_with_the_memory_of_its_result():
         '`weights = cp.elementwise("exp", x * x)` computes the same values 20 times.'
     )
     assert finding.change == ("Compute this once, before the loop, and keep the result (64.0 MiB).")
+
+
+def test_the_line_that_calls_a_function_is_named_if_it_does_nothing_else():
+    (finding,) = again(of_arrays(by_a_function))
+
+    assert finding.title == "`weights = weights_of(cp, x)` computes the same values 20 times."
 
 
 def test_lines_that_pass_results_on_are_named_together():
@@ -162,6 +180,12 @@ def test_a_function_of_a_known_scalar_is_found_too():
     (finding,) = again(of_arrays(with_the_same_scalars))
 
     assert finding.title == "`state += x * 0.5` computes the same values 20 times."
+
+
+def test_one_line_before_the_loop_is_said_beside_a_kernel_for_the_whole_round():
+    first = findings(of_arrays(over_lines))[:2]
+
+    assert {each.rule for each in first} == {"R08", "R57"}
 
 
 @pytest.mark.parametrize(
