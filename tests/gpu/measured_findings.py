@@ -262,20 +262,27 @@ def weights_once() -> float:
     return float(state[0])
 
 
-def spectrum_in_each_step() -> float:
-    filtered, kernel = cp.ones((2048, 2048), cp.float32), cp.ones((2048, 2048), cp.float32)
+def distances_in_each_step() -> float:
+    x, y, state = cp.arange(4096.0), cp.arange(4096.0), cp.ones((4096, 4096))
     for _ in range(50):
-        spectrum = cp.fft.rfft2(kernel)
-        filtered = cp.fft.irfft2(cp.fft.rfft2(filtered) * spectrum) / 1e6
-    return float(filtered[0, 0])
+        distances = cp.hypot(x[:, None], y)
+        cp.minimum(state, distances, out=state)
+    return float(state[0, 0])
 
 
-def spectrum_once() -> float:
-    filtered, kernel = cp.ones((2048, 2048), cp.float32), cp.ones((2048, 2048), cp.float32)
-    spectrum = cp.fft.rfft2(kernel)
+def distances_once() -> float:
+    x, y, state = cp.arange(4096.0), cp.arange(4096.0), cp.ones((4096, 4096))
+    distances = cp.hypot(x[:, None], y)
     for _ in range(50):
-        filtered = cp.fft.irfft2(cp.fft.rfft2(filtered) * spectrum) / 1e6
-    return float(filtered[0, 0])
+        cp.minimum(state, distances, out=state)
+    return float(state[0, 0])
+
+
+def steps_of_other_strides() -> float:
+    x, state = cp.arange(1 << 26, dtype=cp.float32), cp.zeros(1 << 23, cp.float32)
+    for step in (1, 2, 3, 4, 5, 6, 7, 8):
+        state += cp.exp(-x[::step][: 1 << 23])
+    return float(state[0])
 
 
 def weights_of_the_step() -> float:
@@ -304,10 +311,10 @@ def noise_in_each_step() -> float:
 
 
 def same_work_for_a_benchmark() -> float:
-    x, total = cp.ones(1 << 24, cp.float32), 0.0
+    x = cp.ones(1 << 24, cp.float32)
     for _ in range(100):
-        total += float(cp.exp(-x * x).sum())
-    return total
+        total = cp.exp(-x * x).sum()
+    return float(total)
 
 
 PROGRAMS = (
@@ -328,7 +335,8 @@ PROGRAMS = (
     Program("R08", summed_over_frequencies, summed_by_one_kernel),
     Program("", summed_over_arrays),
     Program("R57", weights_in_each_step, weights_once),
-    Program("R57", spectrum_in_each_step, spectrum_once),
+    Program("R57", distances_in_each_step, distances_once),
+    Program("", steps_of_other_strides),
     Program("", weights_of_the_step),
     Program("", weights_that_change),
     Program("", noise_in_each_step),

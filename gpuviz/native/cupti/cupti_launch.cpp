@@ -28,6 +28,15 @@ std::uint64_t with_rest(std::uint64_t state, const device::ParameterPlace& place
     return record::mixed(record::mixed(state, parts[0]), parts[1]);
 }
 
+// The same after its aligned words that are no addresses of blocks.
+std::uint64_t with_numbers(std::uint64_t state, const device::ParameterPlace& place,
+                           const std::byte* value, const BlockTouches& blocks) {
+    device::for_each_word(place, value, [&](std::uint64_t word) {
+        state = blocks.may_be_block(word) ? state : record::mixed(state, word);
+    });
+    return state;
+}
+
 }  // namespace
 
 CuptiLaunchArguments::CuptiLaunchArguments() {
@@ -49,19 +58,24 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
     std::uint64_t content = 1;
     for (const Parameter& parameter : *layout) {
         const std::byte* const value = values.at(parameter.index, parameter.place);
-        content = with_rest(content, parameter.place, value);
+        if (parameter.element != 0) {
+            if (!find_in_array(parameter, value, blocks, touch, found)) {
+                content = with_numbers(content, parameter.place, value, blocks);
+            }
+            continue;
+        }
+        if (parameter.has_rest) {
+            content = with_rest(content, parameter.place, value);
+        }
         record::AccessMode mode = parameter.mode.first;
         device::for_each_word(parameter.place, value, [&](std::uint64_t word) {
-            const bool is_address = blocks.may_be_block(word);
-            content = record::mixed(content, is_address ? 0 : word);
-            if (is_address && parameter.element == 0) {
+            if (blocks.may_be_block(word)) {
                 found.push_back({touch.time_ns, word, touch.correlation, mode});
                 mode = parameter.mode.later;
+            } else {
+                content = record::mixed(content, word);
             }
         });
-        if (parameter.element != 0) {
-            find_in_array(parameter, value, blocks, touch, found);
-        }
     }
     if (found.size() > first) {
         found[first].content = std::max(content, std::uint64_t{1});
@@ -69,7 +83,8 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
     return true;
 }
 
-void CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::byte* value,
+// Returns whether the addresses that the array covers are known, which say what a kernel receives.
+bool CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::byte* value,
                                          const BlockTouches& blocks, BlockTouches::Touch touch,
                                          std::vector<BlockTouches::Touch>& found) {
     const ArraySpan span = span_of_array(value, parameter.place.size, parameter.element);
@@ -79,6 +94,7 @@ void CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::
         touch.bytes = span.bytes;
         found.push_back(touch);
     }
+    return span.bytes != 0;
 }
 
 void CuptiLaunchArguments::forget_functions() noexcept {
@@ -133,7 +149,9 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
         array_elements(reinterpret_cast<std::uint64_t>(function), name, sizes);
     std::vector<Parameter> parameters;
     for (std::size_t index = 0; index < places->size(); ++index) {
-        parameters.push_back({index, (*places)[index], modes[index], elements[index]});
+        const device::ParameterPlace& place = (*places)[index];
+        const bool has_rest = device::first_word(place) != 0 || place.size % 8 != 0;
+        parameters.push_back({index, place, modes[index], elements[index], has_rest});
     }
     return std::make_shared<const std::vector<Parameter>>(std::move(parameters));
 }
