@@ -792,6 +792,11 @@ def earliest_times(not_before: Annotated[NDArray[numpy.int64], dict(shape=(None,
     Return the earliest time of each moment, where each target is at least its lag after its source. Constraints are sorted by target, and sources precede targets; else ValueError.
     """
 
+def value_numbers(functions: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], blocks: dict[str, Any], accesses: dict[str, Any]) -> object:
+    """
+    Return a number for each work, equal for works that compute the same values: those of an equal function that read equal values. One of function 0 computes what no other does. `blocks` has the columns value and unseen; `accesses` work, block, place, access (bits: 1 reads, 2 writes, 4 writes all) and unseen, the number of works until then that may have written anything.
+    """
+
 class EventFollower:
     """Which blocks addresses were in, and marks of memory events."""
 
@@ -1341,9 +1346,9 @@ def cupy_malloc_pinned(make: Callable[[], PinnedAllocator]) -> Callable[[int], A
 class GpuKernel:
     """A kernel for a SimulatedGpu."""
 
-    def __init__(self, *, name: str, duration_ns: int, multiprocessors: int = 132, grid: tuple[int, int, int] = (1, 1, 1), block: tuple[int, int, int] = (1, 1, 1), registers: int = 0, static_shared_memory: int = 0, dynamic_shared_memory: int = 0, accesses: Sequence[tuple[int, int]] = []) -> None:
+    def __init__(self, *, name: str, duration_ns: int, multiprocessors: int = 132, grid: tuple[int, int, int] = (1, 1, 1), block: tuple[int, int, int] = (1, 1, 1), registers: int = 0, static_shared_memory: int = 0, dynamic_shared_memory: int = 0, accesses: Sequence[tuple[int, int]] = [], arguments: int = 0) -> None:
         """
-        `accesses` are pairs of an address and a mode, a number of DICTIONARIES.
+        `accesses` are pairs of an address and a mode, a number of DICTIONARIES; `arguments` is equal for equal other arguments, 0 if they are unknown.
         """
 
 class SimulatedGpu:

@@ -42,6 +42,7 @@ from tests.unit.advice import (
     test_reserved_memory,
     test_same_bytes_again,
     test_same_bytes_twice,
+    test_same_result_again,
     test_temporary_idleness,
     test_tiny_transfers,
     test_unhidden_transfer,
@@ -51,6 +52,7 @@ from tests.unit.advice import (
     test_wider_type,
     training,
 )
+from tests.unit.advice.arrays import of_arrays
 from tests.unit.advice.programs import recorded
 from tests.unit.advice.timed_programs import timed
 from tests.unit.analysis import test_leaks
@@ -149,6 +151,7 @@ OTHERS = {
     "R04": notebook,
     "R09": growing,
     "R29": uploading,
+    "R57": partial(of_arrays, test_same_result_again.in_each_round),
     **{name: partial(training.recorded, program) for name, program in TRAINING.items()},
 }
 

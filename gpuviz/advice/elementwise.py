@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.analysis.kernels import short_name
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
@@ -37,6 +38,7 @@ TYPES = tuple(_BYTES)
 # The threads of a block in CuPy's elementwise kernels, one for each element, unless there are fewer
 # elements.
 _BLOCK = 128
+_MOST_NAMES = 4
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 READ, WRITE, READ_WRITE = (_MODES.index(each) for each in ("read", "write", "read_write"))
 WRITES = (WRITE, READ_WRITE)
@@ -75,6 +77,19 @@ def function_of(kernel: str) -> Function | None:
     *inputs, output = match["types"].split("_")
     known = output in TYPES and all(each in TYPES or each in SCALARS for each in inputs)
     return Function(match["function"], tuple(inputs), output) if known else None
+
+
+def function_names(recording: "RecordingData", activities: "NDArray[Any]") -> str:
+    """Return the functions of some kernels for a sentence."""
+    tables = recording.tables
+    kernels = texts(tables, plain(tables["activities"]["name"])[activities])
+    functions = {kernel: function_of(kernel) for kernel in dict.fromkeys(kernels)}
+    named = [
+        short_name(kernel) if each is None else each.name for kernel, each in functions.items()
+    ]
+    names = list(dict.fromkeys(named))
+    more = " and others" if len(names) > _MOST_NAMES else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
 
 
 def type_bytes() -> "NDArray[Any]":

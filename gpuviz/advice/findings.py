@@ -48,6 +48,7 @@ from gpuviz.advice.rules import (
     r53_optimizer_memory,
     r54_hidden_synchronization,
     r56_staged_copies,
+    r57_same_result_again,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up
 from gpuviz.advice.schedule import Schedule
@@ -70,8 +71,10 @@ if TYPE_CHECKING:
 
 # Findings at the start of the list, of as many rules if there are.
 _FIRST = 3
-# Rules that say what others cause: pageable copies and waits keep streams apart.
-_EXPLAIN = ("R44",)
+# Rules that say what others cause, as pageable copies and waits keep streams apart, and those that
+# are easier to follow than a larger change: a conversion, or a line before a loop, than a kernel
+# for a whole expression.
+_BESIDE = ("R33", "R44", "R57")
 
 
 def memory_rules() -> "tuple[MemoryRule, ...]":
@@ -89,6 +92,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r49_grown_by_concatenation.find,
         r46_same_bytes_twice.find,
         r34_materialized_broadcast.find,
+        r57_same_result_again.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,
@@ -225,8 +229,8 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
 
 
 def _adds_something(finding: "Finding") -> bool:
-    """Return whether a finding saves something after those before it, or explains them."""
-    return finding.rule in _EXPLAIN or bool(finding.further_bytes or finding.further_ns)
+    """Return whether a finding saves something after those before it, or is worth saying beside."""
+    return finding.rule in _BESIDE or bool(finding.further_bytes or finding.further_ns)
 
 
 def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":

@@ -9,6 +9,7 @@ import numpy as np
 from gpuviz.advice.elementwise import READ, WRITE, type_bytes
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.rounds import Updates, consecutive
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
@@ -49,6 +50,7 @@ class Groups:
         temporary: The block that one kernel would not need, which each writes: an index of the
             device's blocks; -1 without one.
         round: The round of a loop within the line that each belongs to; 0 where there is none.
+        rounds: How many rounds of a loop its group does.
     """
 
     group: "NDArray[Any]"
@@ -59,6 +61,7 @@ class Groups:
     passed: "NDArray[Any]"
     temporary: "NDArray[Any]"
     round: "NDArray[Any]"
+    rounds: "NDArray[Any]"
 
     def of(self, rows: "NDArray[Any]") -> "Groups":
         """Return some rows."""
@@ -72,7 +75,8 @@ def fusible(device: "DeviceBlocks") -> Groups:
     that update an array with it too, and reductions, on the same line or a later one of the same
     function, and if the program frees it and no list keeps it: the array is not needed then.
     Launches that pass results to each other are a group, unless other work writes to what they read
-    meanwhile. A group with a reduction has no other result.
+    meanwhile. A group with a reduction has no other result. Consecutive rounds of a loop that
+    update one array are a group, too; see `gpuviz.advice.rounds`.
     """
     return _Fusion(device).groups()
 
@@ -109,14 +113,14 @@ class _Fusion:
     def groups(self) -> Groups:
         """Return the groups; see `fusible`."""
         source, target, size = self._passed_on()
-        label = _components(len(self._call), source, target)
+        label = components(len(self._call), source, target)
         kept = ~self._is_left_to_reductions(label, source, target)
         source, target, size = source[kept], target[kept], size[kept]
         # An array that is read after work in between is written in any case.
-        part = self._parts(_components(len(self._call), source, target), source, target)
+        part = self._parts(components(len(self._call), source, target), source, target)
         kept = ~np.isin(source, source[part[source] != part[target]])
         source, target, size = source[kept], target[kept], size[kept]
-        label = _components(len(self._call), source, target)
+        label = components(len(self._call), source, target)
         label[~self._work_between(label, source, target)[0][label]] = -1
         kept = label[source] >= 0
         source, target, size = source[kept], target[kept], size[kept]
@@ -125,12 +129,14 @@ class _Fusion:
         writers, first = np.unique(source, return_index=True)
         passed = np.bincount(target, size, minlength=count)
         passed[writers] += size[first]
+        rows = np.union1d(source, target)
+        rounds, kept_bytes = self._join_rounds(label, rows, source)
+        rows = np.union1d(rows, np.flatnonzero(rounds > 1))
         moved, again = self._moved(label)
-        passed = passed + again
+        passed = passed + again + kept_bytes
         temporary = np.full(count, -1)
         launches = self._device.elementwise
         temporary[writers] = self._device.place[launches.target[writers]]
-        rows = np.union1d(source, target)
         rows = rows[np.lexsort((self._times()[self._call[rows]], label[rows]))]
         is_elementwise = rows < len(launches)
         return Groups(
@@ -142,7 +148,51 @@ class _Fusion:
             passed[rows].astype(np.int64),
             temporary[rows],
             self._round[rows],
+            rounds[rows],
         )
+
+    def _join_rounds(
+        self, label: "NDArray[Any]", members: "NDArray[Any]", source: "NDArray[Any]"
+    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Join the groups of consecutive rounds that update one array; see `consecutive`.
+
+        Returns:
+            For each node, the number of rounds of its group, and the bytes of the updated array
+            that one kernel for all rounds would not read or write.
+        """
+        device, launches, count = self._device, self._device.elementwise, len(self._call)
+        rounds, kept_bytes = np.ones(count, np.int64), np.zeros(count, np.int64)
+        node = np.flatnonzero(launches.is_update & self._is_able[: len(launches)])
+        place = device.place[launches.target[node]]
+        node = node[device.is_seen[place] & ~device.is_shared[place]]
+        # A group with an update has no other result.
+        results = np.bincount(label[np.setdiff1d(members, source)], minlength=count)
+        is_result = np.isin(node, members) & ~np.isin(node, source)
+        node = node[np.where(is_result, results[label[node]] == 1, label[node] == node)]
+        group = np.full(count, -1)
+        group[members] = label[members]
+        group[node] = label[node]
+        reads = self._host_reads(self._call[node])
+        keys = np.stack([self._line[node], self._function[node], launches.function[node], reads])
+        equal = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+        updates = Updates(node, group, self._call, launches.target[node], equal)
+        first = consecutive(self._used, self._times(), updates)
+        together = np.bincount(first, minlength=len(node))[first]
+        joined = np.flatnonzero(together > 1)
+        # A number for each group of several rounds.
+        of_group = np.full(count, -1)
+        of_group[label[node[joined]]] = joined
+        mine = np.flatnonzero((group >= 0) & (of_group[group] >= 0))
+        update = of_group[group[mine]]
+        rounds[mine] = together[update]
+        self._round[mine] = update
+        label[mine] = label[node[first[update]]]
+        order = joined[np.lexsort((self._times()[self._call[node[joined]]], first[joined]))]
+        is_first = np.append(True, np.diff(first[order]) != 0)[: len(order)]
+        is_last = np.append(is_first[1:], True)[: len(order)]
+        size = self._used.blocks.requested[launches.target[node[order]]]
+        kept_bytes[node[order]] = size * (~is_first).astype(np.int64) + size * ~is_last
+        return rounds, kept_bytes
 
     def _is_left_to_reductions(
         self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
@@ -375,7 +425,7 @@ class _Fusion:
         return moved, np.bincount(launches.launch, again, minlength=len(self._call))
 
 
-def _components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
+def components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
     """Return for each of some nodes the least number of a node that pairs connect it with."""
     label = np.arange(count)
     while True:

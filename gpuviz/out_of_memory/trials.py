@@ -20,6 +20,8 @@ from gpuviz.errors import GpuvizError
 from gpuviz.out_of_memory.unused_arrays import longest_unused
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gpuviz.data.recording_data import RecordingData
     from gpuviz.out_of_memory.cached_memory import Obstacle
     from gpuviz.out_of_memory.failures import OutOfMemory
@@ -27,6 +29,15 @@ if TYPE_CHECKING:
 _EVENTS = "memory_events"
 _LIMIT = "memory_limit"
 _FRACTION = "per_process_memory_fraction"
+# What an allocator does by itself, and what it does only if it has no other memory.
+_BY_ALLOCATOR = (
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+)
+_RELEASES = ("segment_free", "segment_unmap", "oom", "empty_cache")
 _SPLITS = ("max_split_size_mb", "max_non_split_rounding_mb")
 # A trial repeats all operations before the failure, which takes time.
 MOST_EVENTS = 1_000_000
@@ -58,7 +69,8 @@ class Trials:
     """Replays of the program until a failed request, in which one circumstance differs.
 
     The device has the memory that the allocator had reserved and what was free. Only the
-    allocator's events matter, so work of other streams counts as finished.
+    allocator's events matter: frees that wait for other streams complete as recorded. If that could
+    be different, what changes the program from its start on is not tried.
 
     Args:
         failed: The failure.
@@ -181,6 +193,7 @@ class Trials:
         """Return whether it succeeds after some live blocks are freed."""
         failed = self._failed
         places = found.places or ((failed.pool, failed.stream),) * len(found.addresses)
+        used = self._used_by_streams
         rows = [
             {
                 "action": action,
@@ -193,7 +206,47 @@ class Trials:
             for (address, size), (pool, stream) in zip(found.addresses, places, strict=True)
             for action in ("free_requested", "free_completed")
         ]
-        return self._succeeds(before=rows)
+        at_once = self._succeeds(before=rows)
+        # Other streams may still use them, until the request waits for all streams.
+        late = [
+            row for row in rows if row["address"] not in used or row["action"] == "free_requested"
+        ]
+        return at_once and (late == rows or self._succeeds(before=late))
+
+    @cached_property
+    def _used_by_streams(self) -> set[int]:
+        """The addresses of blocks that other streams have used."""
+        is_use = self._is_own(("record_stream",))
+        addresses: list[int] = plain(self._moment.recording.tables[_EVENTS]["address"])[
+            : self._moment.row
+        ][is_use].tolist()
+        return set(addresses)
+
+    def _is_own(self, actions: tuple[str, ...]) -> "NDArray[Any]":
+        """Return which events before the failure are such actions on its device."""
+        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
+        is_action = np.isin(codes(events["action"], ACTIONS), list(map(ACTIONS.index, actions)))
+        own: NDArray[Any] = is_action & (plain(events["device"]) == self._failed.device)
+        return own
+
+    @cached_property
+    def _depends_on_waits(self) -> bool:
+        """Whether frees completed after a wait that the program would not have under others.
+
+        A request waits for all streams before it fails, and when a segment is released. The program
+        goes on later then, and other memory is free at its next requests than without the wait.
+        """
+        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
+        own = plain(events["device"]) == self._failed.device
+        events = events.filter(own)
+        actions = codes(events["action"], ACTIONS)
+        released = np.flatnonzero(np.isin(actions, list(map(ACTIONS.index, _RELEASES))))
+        if not len(released):
+            return False
+        # The wait comes before what is released, after what the program did before.
+        begin = _asked_end(events.slice(0, int(released[0])))
+        waited = (actions == ACTIONS.index("free_completed")) & ~_completes_at_once(events)
+        return bool(waited[begin:].any())
 
     @property
     def _own_capacity(self) -> int:
@@ -209,9 +262,7 @@ class Trials:
 
         A limit counts the memory that a request would map at once, unlike the memory of a device.
         """
-        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
-        is_limit = codes(events["action"], ACTIONS) == ACTIONS.index(_LIMIT)
-        return bool((is_limit & (plain(events["device"]) == self._failed.device)).any())
+        return bool(self._is_own((_LIMIT,)).any())
 
     def _inferred_limit(self) -> int | None:
         """Return what the allocator could reserve at most; None if the device limits it.
@@ -220,11 +271,9 @@ class Trials:
         """
         if self._failed.of_torch or self._moment.row > MOST_EVENTS:
             return None
-        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
-        is_limit = codes(events["action"], ACTIONS) == ACTIONS.index(_LIMIT)
-        is_limit &= plain(events["device"]) == self._failed.device
-        if is_limit.any():
-            return int(plain(events["size"])[is_limit][-1])
+        limits = np.flatnonzero(self._is_own((_LIMIT,)))
+        if len(limits):
+            return int(plain(self._moment.recording.tables[_EVENTS]["size"])[limits[-1]])
         replay = DeviceReplay(self._moment.recording, self._failed.device, None, None)
         return replay.operations.inferred_limit
 
@@ -237,7 +286,8 @@ class Trials:
         change: "Mapping[str, Any] | None" = None,
         is_limited: bool = True,
     ) -> bool:
-        if not self.reproduce_the_failure:
+        changes_all = items is not None or capacity is not None
+        if not self.reproduce_the_failure or (changes_all and self._depends_on_waits):
             return False
         replayed = self._replayed(
             self._own_capacity if capacity is None else capacity,
@@ -294,10 +344,14 @@ class Trials:
         last = events.slice(events.num_rows - 1).to_pylist()[0]
         rows = [{**last, **each} for each in before] + [{**last, **change}]
         added = pa.Table.from_pylist(rows, schema=schemas()[_EVENTS])
-        head = events.slice(0, events.num_rows - 1).select(added.schema.names)
+        # What the allocator does by itself before the request is a part of it.
+        first = max(_asked_end(events.slice(0, events.num_rows - 1)), initial)
+        head = events.select(added.schema.names).cast(added.schema)
+        parts = [head.slice(0, first), added.slice(0, len(before))]
+        parts += [head.slice(first, events.num_rows - 1 - first), added.slice(len(before))]
         named = ("streams", "pools", "stacks", "frames", "threads")
         tables = {name: recording.tables[name] for name in named}
-        tables[_EVENTS] = pa.concat_tables([head.cast(added.schema), added]).unify_dictionaries()
+        tables[_EVENTS] = pa.concat_tables(parts).unify_dictionaries()
         tables["devices"] = _device(device, capacity)
         if self._failed.of_torch:
             tables |= _as_gpuvizs(tables[_EVENTS], tables["pools"])
@@ -332,6 +386,22 @@ def _as_gpuvizs(events: "pa.Table", pools: "pa.Table") -> "dict[str, pa.Table]":
 def _device(device: int, capacity: int) -> "pa.Table":
     row = {"id": device, "name": "", "total_memory": capacity, "kind": "simulated", "uuid": ""}
     return pa.Table.from_pylist([row], schema=schemas()["devices"])
+
+
+def _completes_at_once(events: "pa.Table") -> "NDArray[Any]":
+    """Return which events of a device complete the free before them."""
+    actions, addresses = codes(events["action"], ACTIONS), plain(events["address"])
+    at_once: NDArray[Any] = actions == ACTIONS.index("free_completed")
+    at_once[:1] = False
+    at_once[1:] &= actions[:-1] == ACTIONS.index("free_requested")
+    at_once[1:] &= addresses[1:] == addresses[:-1]
+    return at_once
+
+
+def _asked_end(events: "pa.Table") -> int:
+    """Return the row after the last event of a device that an allocator did not cause by itself."""
+    own = np.isin(codes(events["action"], ACTIONS), list(map(ACTIONS.index, _BY_ALLOCATOR)))
+    return int(np.flatnonzero(~own | _completes_at_once(events)).max(initial=-1)) + 1
 
 
 def _succeeded(replayed: "RecordingData", earlier_failures: int) -> bool:

@@ -1,6 +1,7 @@
 """`SimulatedGPU`: a GPU in software, with an interface like CuPy's."""
 
 import gc
+import re
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _COPIES = DICTIONARIES["activities", "copy_kind"]
+# CuPy's elementwise functions are named after the types of their arguments; those without bits are
+# Python's scalars.
+_UFUNC = re.compile(r"cupy_\w+?__\w+$")
+_WITH_SCALAR = re.compile(r"cupy_\w+?__(\w+_)?(int|float|complex)_")
+_CONTENTS = (1 << 64) - 1
 _NS = 1e9
 _COUNTS = 1 << 32
 
@@ -209,6 +215,7 @@ class SimulatedGPU(NonCopyable):
         duration: float,
         reads: Iterable[SimulatedArray] = (),
         writes: Iterable[SimulatedArray] = (),
+        scalars: Iterable[float] | None = None,
         share: float = 1.0,
         grid: Sequence[int] = (132,),
         block: Sequence[int] = (256,),
@@ -222,6 +229,8 @@ class SimulatedGPU(NonCopyable):
             duration: Duration in seconds, 1e-9 to 1e9.
             reads: The arrays that it reads.
             writes: The arrays that it writes; an array may be in both.
+            scalars: The numbers that it receives. By default none, or unknown ones if it has the
+                name of a function of CuPy with a scalar, ``cupy_add__float32_float_float32``.
             share: The share of the GPU that it occupies, above 0 and at most 1. Kernels on
                 different streams run concurrently while their shares fit.
             grid: Up to three numbers of blocks.
@@ -244,7 +253,8 @@ class SimulatedGPU(NonCopyable):
             block=_dimensions("block", block),
             registers=_count("registers", registers),
             dynamic_shared_memory=_count("shared_memory", shared_memory),
-            accesses=_accesses(reads, writes),
+            accesses=_accesses(name, reads, writes),
+            arguments=_content(name, scalars),
         )
         self.current_stream.launch(kernel)
 
@@ -440,14 +450,28 @@ def _count(name: str, number: int) -> int:
 
 
 def _accesses(
+    name: str,
     reads: Iterable[SimulatedArray],
     writes: Iterable[SimulatedArray],
 ) -> list[tuple[int, int]]:
-    """Return the address and mode of each array, in the order of a kernel's arguments."""
+    """Return the address and mode of each argument that is an array, in their order.
+
+    Elementwise functions of CuPy receive an array that they update twice.
+    """
     read, written = ([array.ptr for array in arrays] for arrays in (reads, writes))
+    if _UFUNC.match(name):
+        both = [(address, "read") for address in read] + [(address, "write") for address in written]
+        return [(address, _MODES.index(mode)) for address, mode in both if address]
     modes = dict.fromkeys(read, "read")
     modes |= {address: "read_write" if address in modes else "write" for address in written}
     return [(address, _MODES.index(mode)) for address, mode in modes.items() if address]
+
+
+def _content(name: str, scalars: Iterable[float] | None) -> int:
+    """Return a number that is equal for equal scalars; 0 if they are unknown."""
+    if scalars is None and _WITH_SCALAR.match(name):
+        return 0
+    return hash(tuple(map(float, scalars or ()))) % _CONTENTS + 1
 
 
 def add_new_gpu_hook(hook: Callable[[SimulatedGPU], None]) -> None:

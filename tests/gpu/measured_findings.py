@@ -221,6 +221,102 @@ def scaled_in_place() -> None:
         x *= np.float32(1.0001)
 
 
+def summed_over_frequencies() -> cp.ndarray:
+    time_s, total = cp.linspace(0, 1, 1 << 24, dtype=cp.float32), cp.zeros(1 << 24, cp.float32)
+    for frequency in range(1, 33):
+        total += cp.sin(time_s * np.float32(frequency))
+    return total
+
+
+_SINES = cp.ElementwiseKernel(
+    "float32 t, int32 most", "float32 total", "for (int f = 1; f <= most; ++f) total += sin(t * f)"
+)
+
+
+def summed_by_one_kernel() -> cp.ndarray:
+    time_s, total = cp.linspace(0, 1, 1 << 24, dtype=cp.float32), cp.zeros(1 << 24, cp.float32)
+    _SINES(time_s, 32, total)
+    return total
+
+
+def summed_over_arrays() -> cp.ndarray:
+    arrays, total = [cp.ones(1 << 24, cp.float32) for _ in range(8)], cp.zeros(1 << 24, cp.float32)
+    for array in arrays:
+        total += array
+    return total
+
+
+def weights_in_each_step() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    for _ in range(100):
+        weights = cp.exp(-distances * distances)
+        state += weights
+    return float(state[0])
+
+
+def weights_once() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    weights = cp.exp(-distances * distances)
+    for _ in range(100):
+        state += weights
+    return float(state[0])
+
+
+def distances_in_each_step() -> float:
+    x, y, state = cp.arange(4096.0), cp.arange(4096.0), cp.ones((4096, 4096))
+    for _ in range(50):
+        distances = cp.hypot(x[:, None], y)
+        cp.minimum(state, distances, out=state)
+    return float(state[0, 0])
+
+
+def distances_once() -> float:
+    x, y, state = cp.arange(4096.0), cp.arange(4096.0), cp.ones((4096, 4096))
+    distances = cp.hypot(x[:, None], y)
+    for _ in range(50):
+        cp.minimum(state, distances, out=state)
+    return float(state[0, 0])
+
+
+def steps_of_other_strides() -> float:
+    x, state = cp.arange(1 << 26, dtype=cp.float32), cp.zeros(1 << 23, cp.float32)
+    for step in (1, 2, 3, 4, 5, 6, 7, 8):
+        state += cp.exp(-x[::step][: 1 << 23])
+    return float(state[0])
+
+
+def weights_of_the_step() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    for step in range(100):
+        weights = cp.exp(distances * np.float32(-step))
+        state += weights
+    return float(state[0])
+
+
+def weights_that_change() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    for _ in range(100):
+        weights = cp.exp(distances)
+        weights *= state
+        state += weights / weights
+    return float(state[0])
+
+
+def noise_in_each_step() -> float:
+    state = cp.ones(1 << 24, cp.float32)
+    for _ in range(100):
+        noise = cp.random.random(1 << 24, dtype=cp.float32)
+        state += noise
+    return float(state[0])
+
+
+def same_work_for_a_benchmark() -> float:
+    x = cp.ones(1 << 24, cp.float32)
+    for _ in range(100):
+        total = cp.exp(-x * x).sum()
+    return float(total)
+
+
 PROGRAMS = (
     Program("R18", scalars_in_a_loop, scalars_after_a_loop),
     Program("R18", items_of_small_arrays, items_after_a_loop),
@@ -236,6 +332,15 @@ PROGRAMS = (
     Program("R08", updated_on_one_line, updated_by_one_kernel),
     Program("R08", accumulated, accumulated_by_one_kernel),
     Program("", scaled_in_place),
+    Program("R08", summed_over_frequencies, summed_by_one_kernel),
+    Program("", summed_over_arrays),
+    Program("R57", weights_in_each_step, weights_once),
+    Program("R57", distances_in_each_step, distances_once),
+    Program("", steps_of_other_strides),
+    Program("", weights_of_the_step),
+    Program("", weights_that_change),
+    Program("", noise_in_each_step),
+    Program("", same_work_for_a_benchmark),
 )
 
 
@@ -287,7 +392,7 @@ def judged(program: Program) -> bool:
     texts = [f"{program.plain.__name__:24} {program.rule or '-':4} {1e3 * plain_s:8.2f}"]
     chosen = next((each for each in found[:FIRST] if each.rule == program.rule), None)
     if program.fixed is None:
-        is_right = not {"R18", "R29", "R41", "R46", "R54"} & set(first)
+        is_right = not {"R18", "R29", "R41", "R46", "R54", "R57"} & set(first)
         texts.append(f"ms, {first}")
     else:
         fixed_s, fixed_bytes = measured(program.fixed)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.elementwise import function_names
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.fused_code import fused_code
 from gpuviz.advice.fusion import Groups, fusible, operations_of
@@ -12,11 +13,8 @@ from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.columns import plain
-from gpuviz.data.strings import texts
-from gpuviz.quantities import format_bytes, format_counted, format_duration
+from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +26,9 @@ RULES = (
         "R08",
         "temporary arrays of an expression",
         "elementwise functions of one line, or of several in a function, pass arrays on that "
-        "nothing else uses, also to a reduction; the saving of time assumes one launch of a kernel"
-        " that takes as long as its remaining arrays at their highest rate, or as what they "
-        "compute beyond that",
+        "nothing else uses, also to a reduction, or at least four rounds of a loop update one array"
+        " from the same ones; the saving of time assumes one launch of a kernel that takes as long "
+        "as its remaining arrays at their highest rate, or as what they compute beyond that",
         "`cupy.fuse`, `ElementwiseKernel`: the finding has the code of short expressions",
     ),
 )
@@ -41,7 +39,6 @@ _SHORTEST_NS = 5_000
 # What a launch costs on the host, and what a GPU's memory moves in a ns; they only rank lines.
 _LAUNCH_NS = 10_000
 _BYTES_EACH_NS = 2_000
-_MOST_NAMES = 4
 _MOST_LINES = 8
 
 
@@ -111,21 +108,16 @@ def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
     work = np.searchsorted(schedule.rows, groups.activity)
     faster = _schedule_change(device, groups, work)
     lines = _lines(device, groups, schedule.duration[work])
-    size = format_bytes(int(device.size[blocks].sum()))
+    rounds = int(groups.rounds.max())
     launched = format_counted(len(work), "launch", "launches")
     total = format_duration(int(schedule.duration[work].sum()))
     kernels = len(np.unique(groups.group))
     return Finding(
         rule="R08",
-        title=f"{text_of(lines[0])} writes {size} to temporary arrays and reads them once."
-        if len(lines) == 1
-        else f"{text_of(lines[0])} and {format_counted(len(lines) - 1, 'line')} before it write "
-        f"{size} to temporary arrays.",
-        reason=f"{_names(device, groups)} take {total} in {launched}. "
-        f"{format_counted(len(blocks), 'array')} of them "
-        f"{'is' if len(blocks) == 1 else 'are'} only read by the next ones; "
-        f"{format_counted(kernels, 'launch', 'launches')} of one kernel would keep the elements in "
-        "registers.",
+        title=_title(lines, format_bytes(int(device.size[blocks].sum())), rounds),
+        reason=f"{function_names(device.recording, groups.activity)} take {total} in {launched}. "
+        f"{_passed(len(blocks), rounds)} {format_counted(kernels, 'launch', 'launches')} of one "
+        "kernel would keep the elements in registers.",
         change=_change(device, groups, lines),
         certainty="likely",
         device=device.device,
@@ -138,7 +130,30 @@ def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
     )
 
 
+def _title(lines: tuple[Line, ...], size: str, rounds: int) -> str:
+    more, s = len(lines) - 1, "" if len(lines) > 1 else "s"
+    others = f" and {format_counted(more, 'line')} before it" if more else ""
+    what = f"{text_of(lines[0])}{others}"
+    if rounds > 1:
+        return f"{what} update{s} the same array {format_count(rounds)} times in a row."
+    once = "" if more else " and reads them once"
+    return f"{what} write{s} {size} to temporary arrays{once}."
+
+
+def _passed(arrays: int, rounds: int) -> str:
+    """Return why one kernel is enough."""
+    if rounds > 1:
+        return "Each round reads the same arrays and what the round before has written;"
+    are = "is" if arrays == 1 else "are"
+    return f"{format_counted(arrays, 'array')} of them {are} only read by the next ones;"
+
+
 def _change(device: DeviceBlocks, groups: Groups, lines: tuple[Line, ...]) -> str:
+    if (groups.rounds > 1).any():
+        return (
+            "Make one kernel of all rounds: a `cupy.ElementwiseKernel` with a loop, or a kernel of "
+            "your own."
+        )
     what = "the expression" if len(lines) == 1 else "these lines"
     is_reduced = bool((groups.launch < 0).any())
     how = (
@@ -151,20 +166,6 @@ def _change(device: DeviceBlocks, groups: Groups, lines: tuple[Line, ...]) -> st
     if code and device.elementwise.is_update[groups.launch[groups.group == groups.group[0]]].any():
         example += " Its output is the array that it updates."
     return f"Make one kernel of {what}, with {how}.{example}"
-
-
-def _names(device: DeviceBlocks, groups: Groups) -> str:
-    """Return the functions of the launches for a sentence."""
-    tables = device.recording.tables
-    kernels = texts(tables, plain(tables["activities"]["name"])[groups.activity])
-    launches = device.elementwise
-    named = [
-        launches.name(launch) if launch >= 0 else short_name(kernel)
-        for launch, kernel in zip(groups.launch.tolist(), kernels, strict=True)
-    ]
-    names = list(dict.fromkeys(named))
-    more = " and others" if len(names) > _MOST_NAMES else ""
-    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
 
 
 def _lines(device: DeviceBlocks, groups: Groups, duration: "NDArray[Any]") -> tuple[Line, ...]:

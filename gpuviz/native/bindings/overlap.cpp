@@ -12,6 +12,7 @@
 #include "analysis/earliest_times.hpp"
 #include "analysis/event_times.hpp"
 #include "analysis/idle_gaps.hpp"
+#include "analysis/value_numbers.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
 #include "python/gil.hpp"
@@ -131,6 +132,23 @@ nb::object event_times_of(const Columns& activities, const Columns& calls,
     return to_numpy(std::move(times));
 }
 
+nb::object value_numbers_of(const Column<std::uint64_t>& functions, const Columns& blocks,
+                            const Columns& accesses) {
+    analysis::Contents contents;
+    ColumnViews block_views(blocks);
+    block_views.take("value", contents.value).take("unseen", contents.unseen);
+    analysis::Accesses rows;
+    ColumnViews views(accesses);
+    views.take("work", rows.work).take("block", rows.block).take("place", rows.place);
+    views.take("access", rows.access).take("unseen", rows.unseen);
+    std::vector<std::uint64_t> numbers;
+    {
+        const python::GilRelease unlocked;
+        numbers = analysis::value_numbers({functions.data(), functions.shape(0)}, contents, rows);
+    }
+    return to_numpy(std::move(numbers));
+}
+
 nb::object earliest_times_of(const Column<std::int64_t>& not_before,
                              const Column<std::uint32_t>& sources,
                              const Column<std::uint32_t>& targets,
@@ -172,6 +190,13 @@ void bind_overlap(nb::module_& m) {
           "Return the earliest time of each moment, where each target is at least its lag after "
           "its source. Constraints are sorted by target, and sources precede targets; else "
           "ValueError.");
+    m.def(
+        "value_numbers", &value_numbers_of, "functions"_a.noconvert(), "blocks"_a, "accesses"_a,
+        "Return a number for each work, equal for works that compute the same values: those of an "
+        "equal function that read equal values. One of function 0 computes what no other does. "
+        "`blocks` has the columns value and unseen; `accesses` work, block, place, access (bits: "
+        "1 reads, 2 writes, 4 writes all) and unseen, the number of works until then that may "
+        "have written anything.");
 }
 
 }  // namespace gpuviz::bindings

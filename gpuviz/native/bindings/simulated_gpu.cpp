@@ -79,7 +79,8 @@ std::vector<simulation::GpuAccess> to_native(const Accesses& accesses) {
 void make_kernel(GpuKernel* place, std::string name, std::int64_t duration_ns,
                  std::uint32_t multiprocessors, const Dimensions& grid, const Dimensions& block,
                  std::uint32_t registers, std::uint32_t static_shared_memory,
-                 std::uint32_t dynamic_shared_memory, const Accesses& accesses) {
+                 std::uint32_t dynamic_shared_memory, const Accesses& accesses,
+                 std::uint64_t arguments) {
     const auto [grid_x, grid_y, grid_z] = grid;
     const auto [block_x, block_y, block_z] = block;
     new (place) GpuKernel{.name = std::move(name),
@@ -95,7 +96,8 @@ void make_kernel(GpuKernel* place, std::string name, std::int64_t duration_ns,
                                             .registers = registers,
                                             .static_shared_memory = static_shared_memory,
                                             .dynamic_shared_memory = dynamic_shared_memory},
-                          .accesses = to_native(accesses)};
+                          .accesses = to_native(accesses),
+                          .arguments = arguments};
 }
 
 // Gives what the allocator does a time of its own, between the calls before and after it.
@@ -281,7 +283,10 @@ void bind_simulated_gpu(nb::module_& m) {
              "multiprocessors"_a = simulation::GpuSchedule::multiprocessors,
              "grid"_a = Dimensions{1, 1, 1}, "block"_a = Dimensions{1, 1, 1}, "registers"_a = 0,
              "static_shared_memory"_a = 0, "dynamic_shared_memory"_a = 0, "accesses"_a = Accesses{},
-             "`accesses` are pairs of an address and a mode, a number of DICTIONARIES.");
+             "arguments"_a = 0,
+             "`accesses` are pairs of an address and a mode, a number of DICTIONARIES; `arguments` "
+             "is "
+             "equal for equal other arguments, 0 if they are unknown.");
     nb::class_<SimulatedGpu> gpu(m, "SimulatedGpu",
                                  "A simulated GPU, at the level of CUDA's calls.");
     gpu.def(

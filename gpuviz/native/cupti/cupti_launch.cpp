@@ -1,16 +1,43 @@
 #include "cupti/cupti_launch.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "cupti/array_extents.hpp"
+#include "record/mixing.hpp"
 
 namespace gpuviz::cupti {
 
 using record::BlockTouches;
+
+namespace {
+
+// The state of a hash after the bytes of a parameter that are in no aligned word.
+std::uint64_t with_rest(std::uint64_t state, const device::ParameterPlace& place,
+                        const std::byte* value) noexcept {
+    const std::size_t before = std::min(device::first_word(place), place.size);
+    const std::size_t after = (place.size - before) % 8;
+    std::uint64_t parts[2] = {};
+    std::memcpy(&parts[0], value, before);
+    std::memcpy(&parts[1], value + place.size - after, after);
+    return record::mixed(record::mixed(state, parts[0]), parts[1]);
+}
+
+// The same after its aligned words that are no addresses of blocks.
+std::uint64_t with_numbers(std::uint64_t state, const device::ParameterPlace& place,
+                           const std::byte* value, const BlockTouches& blocks) {
+    device::for_each_word(place, value, [&](std::uint64_t word) {
+        state = blocks.may_be_block(word) ? state : record::mixed(state, word);
+    });
+    return state;
+}
+
+}  // namespace
 
 CuptiLaunchArguments::CuptiLaunchArguments() {
     static std::atomic<std::uint64_t> numbers{0};
@@ -27,24 +54,37 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
         ++unreadable_;
         return false;
     }
+    const std::size_t first = found.size();
+    std::uint64_t content = 1;
     for (const Parameter& parameter : *layout) {
         const std::byte* const value = values.at(parameter.index, parameter.place);
         if (parameter.element != 0) {
-            find_in_array(parameter, value, blocks, touch, found);
+            if (!find_in_array(parameter, value, blocks, touch, found)) {
+                content = with_numbers(content, parameter.place, value, blocks);
+            }
             continue;
+        }
+        if (parameter.has_rest) {
+            content = with_rest(content, parameter.place, value);
         }
         record::AccessMode mode = parameter.mode.first;
         device::for_each_word(parameter.place, value, [&](std::uint64_t word) {
             if (blocks.may_be_block(word)) {
                 found.push_back({touch.time_ns, word, touch.correlation, mode});
                 mode = parameter.mode.later;
+            } else {
+                content = record::mixed(content, word);
             }
         });
+    }
+    if (found.size() > first) {
+        found[first].content = std::max(content, std::uint64_t{1});
     }
     return true;
 }
 
-void CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::byte* value,
+// Returns whether the addresses that the array covers are known, which say what a kernel receives.
+bool CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::byte* value,
                                          const BlockTouches& blocks, BlockTouches::Touch touch,
                                          std::vector<BlockTouches::Touch>& found) {
     const ArraySpan span = span_of_array(value, parameter.place.size, parameter.element);
@@ -54,6 +94,7 @@ void CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::
         touch.bytes = span.bytes;
         found.push_back(touch);
     }
+    return span.bytes != 0;
 }
 
 void CuptiLaunchArguments::forget_functions() noexcept {
@@ -109,9 +150,8 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
     std::vector<Parameter> parameters;
     for (std::size_t index = 0; index < places->size(); ++index) {
         const device::ParameterPlace& place = (*places)[index];
-        if (elements[index] != 0 || device::has_words(place)) {
-            parameters.push_back({index, place, modes[index], elements[index]});
-        }
+        const bool has_rest = device::first_word(place) != 0 || place.size % 8 != 0;
+        parameters.push_back({index, place, modes[index], elements[index], has_rest});
     }
     return std::make_shared<const std::vector<Parameter>>(std::move(parameters));
 }

@@ -26,7 +26,8 @@ class CuptiLaunchArguments {
     CuptiLaunchArguments();
 
     // Appends an entry for each address in a launch's parameters, as a copy of `touch`. Exactly one
-    // of `parameters` and `extra` is not null. Returns whether the parameters could be read.
+    // of `parameters` and `extra` is not null. The first entry has the content of everything else
+    // in the parameters, but of arrays of CuPy without gaps. Returns whether they could be read.
     bool find(CUfunction function, const char* symbol, void* const* parameters, void* const* extra,
               const record::BlockTouches& blocks, const record::BlockTouches::Touch& touch,
               std::vector<record::BlockTouches::Touch>& found);
@@ -40,14 +41,14 @@ class CuptiLaunchArguments {
     [[nodiscard]] std::uint64_t unreadable() const noexcept { return unreadable_.load(); }
 
   private:
-    // A parameter with room for an address.
     struct Parameter {
         std::size_t index;
         device::ParameterPlace place;
         ParameterMode mode;
         std::uint32_t element;  // see array_elements()
+        bool has_rest;          // bytes in no aligned word
     };
-    static void find_in_array(const Parameter& parameter, const std::byte* value,
+    static bool find_in_array(const Parameter& parameter, const std::byte* value,
                               const record::BlockTouches& blocks, record::BlockTouches::Touch touch,
                               std::vector<record::BlockTouches::Touch>& found);
     using Parameters = std::shared_ptr<const std::vector<Parameter>>;

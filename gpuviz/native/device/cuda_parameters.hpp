@@ -58,9 +58,6 @@ class ParameterValues {
 [[nodiscard]] inline std::size_t first_word(const ParameterPlace& place) noexcept {
     return (8 - place.offset % 8) % 8;
 }
-[[nodiscard]] inline bool has_words(const ParameterPlace& place) noexcept {
-    return first_word(place) + 8 <= place.size;
-}
 // Calls `visit` with each aligned word of a parameter, so also with pointers inside structures.
 template <typename Visit>
 void for_each_word(const ParameterPlace& place, const std::byte* value, Visit&& visit) {

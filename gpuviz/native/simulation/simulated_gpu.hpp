@@ -27,6 +27,7 @@ struct GpuKernel {
     std::uint32_t multiprocessors;  // that it fills, 1 to GpuSchedule::multiprocessors
     record::LaunchConfigurationRow configuration{};
     std::vector<GpuAccess> accesses{};
+    std::uint64_t arguments = 0;  // equal for equal other arguments; 0: unknown
 };
 
 struct GpuCopy {

@@ -153,7 +153,7 @@ void SimulatedRecords::graph_call(const record::GraphCallRow& row) noexcept {
 }
 
 void SimulatedRecords::touch(std::span<const GpuAccess> accesses, std::uint32_t correlation,
-                             std::int64_t time_ns) {
+                             std::int64_t time_ns, std::uint64_t content) {
     record::BlockTouches* touches = is_recording() ? session_->touches() : nullptr;
     if (touches == nullptr) {
         return;
@@ -166,6 +166,9 @@ void SimulatedRecords::touch(std::span<const GpuAccess> accesses, std::uint32_t 
                              .correlation = correlation,
                              .mode = access.mode});
         }
+    }
+    if (!found.empty()) {
+        found.front().content = content;
     }
     touches->add(found);
 }

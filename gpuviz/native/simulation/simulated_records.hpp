@@ -64,8 +64,8 @@ class SimulatedRecords {
     void synchronization(record::SynchronizationRow row) noexcept;
     void graph_call(const record::GraphCallRow& row) noexcept;
     void memory_operation(record::MemoryOperationRow row) noexcept;
-    void touch(std::span<const GpuAccess> accesses, std::uint32_t correlation,
-               std::int64_t time_ns);
+    void touch(std::span<const GpuAccess> accesses, std::uint32_t correlation, std::int64_t time_ns,
+               std::uint64_t content = 0);
 
     // Ids of names and launches; 0 without a recording.
     [[nodiscard]] std::uint32_t name_id(std::string_view name) noexcept;

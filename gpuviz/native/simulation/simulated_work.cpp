@@ -117,7 +117,7 @@ ActivityRow SimulatedGpu::row_of(const Call& call, const GpuStream& stream,
 
 SimulatedGpu::Id SimulatedGpu::add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel,
                                           Id also_after) {
-    records_.touch(kernel.accesses, call.correlation, call.began_ns);
+    records_.touch(kernel.accesses, call.correlation, call.began_ns, kernel.arguments);
     return add(call, stream,
                {.engine = GpuWork::Engine::multiprocessors,
                 .duration_ns = kernel.duration_ns,
@@ -149,7 +149,7 @@ void SimulatedGpu::capture(std::uint32_t number, const GpuKernel& kernel, const 
     Graph& graph = at(captures_, number);
     graph.kernels.push_back(kernel);
     graph.recording = graph.recording == records_.recording() ? graph.recording : 0;
-    records_.touch(kernel.accesses, call.correlation, call.began_ns);
+    records_.touch(kernel.accesses, call.correlation, call.began_ns, kernel.arguments);
     records_.graph_call({.correlation = call.correlation,
                          .kind = GraphCallKind::kernel,
                          .name = records_.name_id(kernel.name),

@@ -33,7 +33,7 @@ rows = session.take_tables(flush=True)["launch_blocks"]
 found = [
     [int(row) for row in each]
     for part in rows
-    for each in zip(part["correlation"], part["address"], strict=True)
+    for each in zip(part["correlation"], part["address"], part["content"], strict=True)
 ]
 print(json.dumps([found, tracer.launches, tracer.unreadable_launches]))
 """
@@ -46,16 +46,41 @@ def libraries(tmp_path_factory):
     return [compile_fake("fake_cuda.cpp", folder / "libcuda.so.1"), compile_cupti(folder)]
 
 
-def test_launches_have_the_blocks_that_their_arguments_point_into(libraries):
-    first, second = 0x100000000, 0x200000000
-    launches = [
-        (first % 2**31, 0, 0, 0),  # only a small number
-        (0, first + 8, 0, 0),
-        (0, second, first, second + 4095),
-        (0, second + 4096, first - 1, 2**63),  # beside the blocks, and no address
-    ]
-    out = run([sys.executable, "-c", PROGRAM, *libraries, json.dumps(launches)])
-    blocks, seen, unreadable = json.loads(out)
+FIRST, SECOND = 0x100000000, 0x200000000
 
-    assert sorted(blocks) == [[2, first + 8], [3, first], [3, second], [3, second + 4095]]
-    assert (seen, unreadable) == (4, 0)
+
+def launched(libraries, launches):
+    """Return correlation, address and content of the rows, and the counts of launches."""
+    out = run([sys.executable, "-c", PROGRAM, *libraries, json.dumps(launches)])
+    rows, seen, unreadable = json.loads(out)
+    return sorted(rows), (seen, unreadable)
+
+
+def test_launches_have_the_blocks_that_their_arguments_point_into(libraries):
+    launches = [
+        (FIRST % 2**31, 0, 0, 0),  # only a small number
+        (0, FIRST + 8, 0, 0),
+        (0, SECOND, FIRST, SECOND + 4095),
+        (0, SECOND + 4096, FIRST - 1, 2**63),  # beside the blocks, and no address
+    ]
+    rows, counts = launched(libraries, launches)
+
+    blocks = [row[:2] for row in rows]
+    assert blocks == [[2, FIRST + 8], [3, FIRST], [3, SECOND], [3, SECOND + 4095]]
+    assert counts == (4, 0)
+
+
+def test_launches_have_equal_contents_if_all_but_their_blocks_is_equal(libraries):
+    launches = [
+        (5, FIRST, 9, 0),
+        (5, SECOND, 9, 0),  # another block
+        (6, FIRST, 9, 0),  # another number in the first parameter
+        (5, FIRST, 10, 0),  # another one in the structure
+        (5, FIRST, 9, SECOND),
+    ]
+    rows, _ = launched(libraries, launches)
+    first, other_block, other_number, other_word, *two = (row[2] for row in rows)
+
+    assert first == other_block
+    assert len({0, first, other_number, other_word}) == 4
+    assert sorted(each == 0 for each in two) == [False, True]

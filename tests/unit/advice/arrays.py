@@ -54,7 +54,7 @@ class Arrays:
             self.gpu.copy_to_host(copies.memory)
             self.gpu.current_stream.synchronize()
 
-    def kernel(self, name, reads, writes, duration=None):
+    def kernel(self, name, reads, writes, duration=None, scalars=()):
         arrays = [each.memory for each in (*reads, *writes)]
         size = max((each.size for each in (*reads, *writes)), default=1)
         self.launches()
@@ -62,6 +62,7 @@ class Arrays:
             name,
             reads=[each.memory for each in reads],
             writes=[each.memory for each in writes],
+            scalars=scalars,
             grid=(-(-size // 128),),
             block=(128,),
             duration=duration or _EMPTY_S + sum(each.nbytes for each in arrays) / _RATE,
@@ -75,7 +76,13 @@ class Arrays:
         kinds = [each.kind if isinstance(each, Array) else "float" for each in inputs]
         moved = sum(each.memory.nbytes for each in arrays) + size * _BYTES[result.kind]
         called = f"cupy_{name}__{'_'.join([*kinds, result.kind])}"
-        self.kernel(called, arrays, [result], _EMPTY_S + moved / _RATE)
+        scalars = [each for each in inputs if not isinstance(each, Array)]
+        self.kernel(called, arrays, [result], _EMPTY_S + moved / _RATE, scalars)
+        return result
+
+    def uploaded(self, size, kind="float32"):
+        result = self.empty(size, kind)
+        self.gpu.copy_to_device(result.memory)
         return result
 
     def random(self, size, kind="float32"):

@@ -64,16 +64,6 @@ def within(recording: Recording, filename: str, name: str = "library") -> Record
     return Recording({**recording.tables, **changed}, recording.manifest)
 
 
-def as_cupti(recording: Recording) -> Recording:
-    """Return the recording with what a kernel reads and writes in two rows, as on a real GPU."""
-    rows = []
-    for row in recording.tables["launch_blocks"].to_pylist():
-        is_both = row["mode"] == "read_write"
-        rows += [row | {"mode": mode} for mode in ("read", "write")] if is_both else [row]
-    changed = pa.Table.from_pylist(rows, schemas()["launch_blocks"])
-    return Recording({**recording.tables, "launch_blocks": changed}, recording.manifest)
-
-
 def without_frames(recording: Recording, function: str) -> Recording:
     """Return the recording as if a function had no frames, such as CuPy's in Cython."""
     frames, stacks = recording.tables["frames"], recording.tables["stacks"]

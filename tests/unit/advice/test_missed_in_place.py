@@ -70,6 +70,39 @@ def test_what_looks_alike_is_no_finding(program):
     assert found(program, "R07") == []
 
 
+def new_input_in_each_round(gpu, *, overwrites=False):
+    for _ in range(4):
+        differences = gpu.empty(32 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[differences])
+        squares = differences if overwrites else gpu.empty(32 * MIB)
+        gpu.launch(SQUARE, duration=1e-4, reads=[differences], writes=[squares])
+        del differences
+        gpu.launch("read", duration=1e-4, reads=[squares])
+        del squares
+
+
+def one_input_in_all_rounds(gpu):
+    """The last round could overwrite the input, but the rounds before could not."""
+    differences = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[differences])
+    for _ in range(4):
+        squares = gpu.empty(32 * MIB)
+        gpu.launch(SQUARE, duration=1e-4, reads=[differences], writes=[squares])
+        gpu.launch("read", duration=1e-4, reads=[squares])
+        del squares
+
+
+def test_an_input_that_the_rounds_of_a_loop_share_is_not_overwritten():
+    def overwrites(gpu):
+        new_input_in_each_round(gpu, overwrites=True)
+
+    (finding,) = found(new_input_in_each_round, "R07")
+
+    assert finding.saved_bytes == saved(new_input_in_each_round, overwrites) == 32 * MIB
+    assert found(overwrites, "R07") == []
+    assert found(one_input_in_all_rounds, "R07") == []
+
+
 def test_one_of_several_inputs_could_be_transposed():
     def program(gpu):
         left, right = gpu.empty(32 * MIB), gpu.empty(32 * MIB)

@@ -6,7 +6,7 @@ import pytest
 
 import gpuviz
 from gpuviz.advice.findings import findings
-from tests.unit.advice.programs import MIB, found, saved
+from tests.unit.advice.programs import MIB, found, recorded, saved, within
 
 
 def works(gpu, *, duration=20e-3):
@@ -139,6 +139,16 @@ def small_beside_the_peak(gpu):
 )
 def test_what_looks_alike_is_no_finding(program):
     assert found(program, "R05") == []
+
+
+@pytest.mark.parametrize(
+    ("function", "is_found"), [("_creation/basic.py", True), ("random/_generator.py", False)]
+)
+def test_the_state_of_a_library_stays_where_it_is(function, is_found):
+    """A generator has its state before and after the peak, as an array of `cupy.zeros` may be."""
+    made = within(recorded(keeps()), f"/python3.12/site-packages/cupy/{function}")
+
+    assert ("R05" in {each.rule for each in findings(made, small=True)}) == is_found
 
 
 def test_without_call_stacks_the_lines_are_unknown():

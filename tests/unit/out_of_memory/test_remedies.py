@@ -67,6 +67,11 @@ class Program:
             elif action == "use":
                 if number in arrays:
                     gpu.launch("use", duration=1e-5, reads=[arrays[number]])
+            elif action == "share":
+                if number in arrays:
+                    with streams[stream]:
+                        gpu.launch("share", duration=size * 1e-6, reads=[arrays[number]])
+                    gpu.record_stream(arrays[number], streams[stream])
             else:
                 is_changed = place == self.at
                 chosen = self.stream if is_changed and self.stream is not None else stream
@@ -80,8 +85,8 @@ class Program:
         return None
 
 
-def drawn(seed):
-    """Return a random program that probably fails."""
+def drawn(seed, *, shares=False):
+    """Return a random program that probably fails; other streams may delay its frees."""
     draw = random.Random(seed)
     memory = draw.choice([256, 512, 1000]) * MIB
     size = draw.choice(
@@ -99,6 +104,9 @@ def drawn(seed):
             continue
         stream = draw.randrange(3) if several else 0
         operations += [("alloc", place, size(place), stream), ("use", place, 0, 0)]
+        if shares and draw.random() < 0.4:
+            microseconds = draw.choice([10, 100, 1000, 5000])
+            operations.append(("share", place, microseconds, draw.randrange(1, 3)))
         live.append(place)
         operations.append(("use", draw.choice(live), 0, 0))
     limit = draw.choice([None, None, 0.5, 0.7])
@@ -148,11 +156,12 @@ def followed(program, text, failed, found):
     return change()
 
 
+@pytest.mark.parametrize("shares", [False, True])
 @pytest.mark.parametrize("first", range(0, 36, 12))
-def test_what_is_offered_lets_the_request_succeed(first):
+def test_what_is_offered_lets_the_request_succeed(first, shares):
     failures = with_remedy = 0
     for seed in range(first, first + 12):
-        program = drawn(seed)
+        program = drawn(seed, shares=shares)
         found = program.recorded()
         if found[0] is None:
             continue
@@ -165,7 +174,7 @@ def test_what_is_offered_lets_the_request_succeed(first):
             assert changed.fails_at() is None, text
 
     assert failures >= 8
-    assert with_remedy >= 0.9 * failures
+    assert with_remedy >= failures - 1
 
 
 @pytest.mark.parametrize("uses_old", [False, True])

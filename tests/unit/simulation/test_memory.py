@@ -40,6 +40,32 @@ def test_work_touches_the_blocks_that_it_reads_and_writes(recorded):
     }
 
 
+def test_a_function_of_cupy_receives_what_it_updates_twice(recorded):
+    def program(gpu):
+        x, y = gpu.empty(512), gpu.empty(512)
+        name = "cupy_add__float32_float32_float32"
+        gpu.launch(name, reads=[x, y], writes=[x], duration=1e-6)
+
+    rows = recorded(program).table("launch_blocks").to_pylist()
+
+    assert [row["mode"] for row in rows] == ["read", "read", "write"]
+    assert rows[0]["address"] == rows[2]["address"] != rows[1]["address"]
+
+
+def test_launches_with_equal_scalars_have_equal_contents(recorded):
+    unknown = "cupy_add__float32_float_float32"
+
+    def program(gpu):
+        x = gpu.empty(512)
+        for name, scalars in [("k", None), ("k", []), ("k", [1]), ("k", [1.0]), (unknown, None)]:
+            gpu.launch(name, reads=[x], scalars=scalars, duration=1e-6)
+
+    none, empty, one, same, unknown_one = recorded(program).table("launch_blocks")["content"]
+
+    assert none == empty != one == same
+    assert {none.as_py() > 0, one.as_py() > 0, unknown_one.as_py() > 0} == {True, False}
+
+
 def test_an_address_that_is_used_again_belongs_to_the_block_of_the_moment(recorded):
     addresses = []
 

@@ -1,0 +1,252 @@
+"""Work that computes what the GPU has computed before, from arrays that are still the same."""
+
+import re
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz import _core
+from gpuviz.advice.elementwise import READ, WRITE
+from gpuviz.advice.fusion import components
+from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.own_lines import is_own
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
+from gpuviz.data.strings import texts
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.data.call_stacks import Frame
+
+_KINDS = DICTIONARIES["activities", "kind"]
+_KERNEL, _COPY, _MEMSET = (_KINDS.index(each) for each in ("kernel", "memcpy", "memset"))
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(each) for each in ("host_to_device", "device_to_host"))
+# Kernels without an input that still compute the same each time: `arange`, `full`.
+_CONSTANT = re.compile(r"cupy_\w+__\w+$")
+# Fewer may be parts of a program that know nothing of each other.
+LEAST_ROUNDS = 4
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+_READS, _WRITES, _WRITES_ALL = 1, 2, 4  # as `value_numbers` takes them
+
+
+class RepeatedWork:
+    """The work of a device that computes the same values several times.
+
+    Two works compute the same if they have the same function, launch configuration and arguments
+    other than arrays, and read arrays with the same values: those that nothing has written since,
+    or that such works wrote.
+
+    Args:
+        device: The device's blocks.
+
+    Attributes:
+        call: For each work, its row of ``api_calls``, ascending.
+        activity: For each, its row of ``activities``; -1 if unknown.
+        value: For each, a number that is equal for the same values.
+        is_again: Whether the program can leave each out, because it computes what has been
+            computed before, at least four times in all. Nothing changes these results, and work
+            that does something else each time reads them.
+        kept: The blocks that the program has to keep instead.
+    """
+
+    def __init__(self, device: "DeviceBlocks") -> None:
+        self._device, self._used = device, device.used
+        used, tables = self._used, device.recording.tables
+        self._times = plain(tables["api_calls"]["time"])
+        order = np.lexsort((used.call, self._times[used.call]))
+        self._block, self._mode = used.block[order], used.mode[order]
+        self.call, first, self._work = np.unique(
+            used.call[order], return_index=True, return_inverse=True
+        )
+        self.activity = used.activity[order][first]
+        known = np.maximum(self.activity, 0)
+        self._kind = np.where(
+            self.activity >= 0, codes(tables["activities"]["kind"], _KINDS)[known], -1
+        )
+        self._copy_kind = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[known]
+        self._stacks = stacks_of(tables, self.call)
+        self._lines = line_numbers(device.recording, self._stacks)
+        self.value = self._values(order)
+        self.is_again = np.zeros(len(self.call), bool)
+        self.kept = self._block[:0]
+        self._busy: set[str] = set()
+        self._find()
+
+    def _values(self, order: "NDArray[Any]") -> "NDArray[Any]":
+        used, blocks = self._used, self._used.blocks
+        offset = used.address[order] - blocks.address[self._block]
+        is_all = used.at_begin[order] & (used.bytes[order] >= blocks.requested[self._block])
+        access = np.full(len(order), _READS | _WRITES, np.uint8)
+        access[self._mode == READ] = _READS
+        access[self._mode == WRITE] = np.where(
+            is_all[self._mode == WRITE], _WRITES | _WRITES_ALL, _WRITES
+        )
+        unseen = np.sort(self._times[self._unseen()])
+        is_initial = blocks.alloc < self._device.recording.manifest.initial_events
+        number = np.arange(1, len(blocks) + 1, dtype=np.uint64)
+        contents = {
+            "value": np.where(is_initial, _mixed(number, _GOLDEN), blocks.requested).astype(
+                np.uint64
+            ),
+            "unseen": np.searchsorted(unseen, blocks.begin).astype(np.uint32),
+        }
+        accesses = {
+            "work": self._work.astype(np.uint32),
+            "block": self._block.astype(np.uint32),
+            "place": _mixed(offset.astype(np.uint64), used.bytes[order].astype(np.uint64)),
+            "access": access,
+            "unseen": np.searchsorted(unseen, self._times[used.call[order]]).astype(np.uint32),
+        }
+        values: NDArray[Any] = np.asarray(
+            _core.value_numbers(self._functions(), contents, accesses)
+        )
+        return values
+
+    def _unseen(self) -> "NDArray[Any]":
+        """Return the calls that may have written anything, rows of ``api_calls``."""
+        tables = self._device.recording.tables
+        activities = tables["activities"]
+        kind = codes(activities["kind"], _KINDS)
+        to_host = codes(activities["copy_kind"], _COPY_KINDS) == _TO_HOST
+        writes = np.flatnonzero((kind == _MEMSET) | ((kind == _COPY) & ~to_host))
+        call = first_rows(
+            plain(tables["api_calls"]["correlation"]), plain(activities["correlation"])[writes]
+        )
+        hidden = call[(call >= 0) & ~np.isin(call, self.call)]
+        return np.union1d(self._used.opaque, hidden)
+
+    def _functions(self) -> "NDArray[Any]":
+        """Return a number for each work, equal for equal functions and arguments; 0 if unknown."""
+        tables = self._device.recording.tables
+        activities, touched = tables["activities"], tables["launch_blocks"]
+        known = np.maximum(self.activity, 0)
+        content = plain(touched["content"])
+        rows = np.flatnonzero(content)
+        correlation = plain(tables["api_calls"]["correlation"])[self.call]
+        found = first_rows(plain(touched["correlation"])[rows], correlation)
+        arguments = np.append(content[rows], np.uint64(0))[found]
+        is_kernel, is_copy = self._kind == _KERNEL, self._kind == _COPY
+        name = plain(activities["name"])[known]
+        launch = plain(activities["launch"])[known]
+        number = _mixed(name.astype(np.uint64), launch.astype(np.uint64) + _GOLDEN)
+        number = _mixed(number, arguments)
+        # A copy's content is that of the host's memory; a memset's value is that of its line.
+        what = np.where(self._kind == _MEMSET, self._lines, self._copy_kind).astype(np.uint64)
+        moved = _mixed(plain(activities["bytes"])[known].astype(np.uint64), what + _GOLDEN)
+        number = np.where(is_kernel, number, _mixed(moved, arguments))
+        reads = np.bincount(self._work[self._mode != WRITE], minlength=len(self.call)) > 0
+        distinct = np.unique(name[is_kernel])
+        constant = distinct[[bool(_CONSTANT.match(text)) for text in texts(tables, distinct)]]
+        is_known = is_kernel & (arguments != 0) & (reads | np.isin(name, constant))
+        is_known |= is_copy & ((self._copy_kind != _TO_DEVICE) | (arguments != 0))
+        is_known |= self._kind == _MEMSET
+        is_known &= (self.activity >= 0) & ~np.isin(self.call, self._used.opaque)
+        functions: NDArray[Any] = np.where(is_known, np.maximum(number, 1), 0).astype(np.uint64)
+        return functions
+
+    def _find(self) -> None:
+        repeats = self._unchanged_repeats()
+        is_written = self._mode != READ
+        readers = self._mode != WRITE
+        to_host = (self._kind == _COPY) & (self._copy_kind == _TO_HOST)
+        # What only the host reads, or nothing, is not said: a benchmark repeats its work.
+        others = readers & ~repeats[self._work] & ~to_host[self._work]
+        useful = self._of_blocks(others)
+        written = is_written & repeats[self._work]
+        needed = np.unique(self._block[written & useful[self._block]])
+        is_useful = np.zeros(len(self.call), bool)
+        while True:
+            more = repeats & self._of_works(written & useful[self._block])
+            if (more == is_useful).all():
+                break
+            is_useful = more
+            useful |= self._of_blocks(readers & is_useful[self._work])
+        is_useful &= self._can_leave_out(repeats)
+        _, first = np.unique(self.value, return_index=True)
+        self.is_again = is_useful.copy()
+        self.is_again[first] = False
+        made = self._of_blocks(written & is_useful[self._work] & ~self.is_again[self._work])
+        self.kept = needed[made[needed]]
+
+    def _unchanged_repeats(self) -> "NDArray[Any]":
+        """Return which work is repeated, if nothing else ever writes to its results."""
+        activities = self._device.recording.tables["activities"]
+        of_device = plain(activities["device"])[np.maximum(self.activity, 0)] == self._device.device
+        able = (self._kind == _KERNEL) | (self._kind == _MEMSET)
+        able |= (self._kind == _COPY) & ~np.isin(self._copy_kind, (_TO_DEVICE, _TO_HOST))
+        able &= of_device & (self._stacks != 0)
+        _, group, count = np.unique(self.value, return_inverse=True, return_counts=True)
+        repeats: NDArray[Any] = able & (count[group] >= LEAST_ROUNDS)
+        is_written = self._mode != READ
+        place = self._device.place[self._block]
+        unseen = is_written & ((place < 0) | ~self._device.is_seen[place])
+        repeats &= ~np.isin(group, group[self._of_works(unseen)])
+        while True:
+            changed = self._of_blocks(is_written & ~repeats[self._work])
+            bad = self._of_works(is_written & changed[self._block]) & repeats
+            if not bad.any():
+                return repeats
+            repeats &= ~np.isin(group, group[bad])
+
+    def _can_leave_out(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which work the program calls itself, or is on a line that does nothing else."""
+        schedule, recording = self._device.schedule, self._device.recording
+        calls = schedule.call[schedule.call >= 0]
+        others = np.setdiff1d(calls, self.call[repeats])
+        stacks = np.unique(stacks_of(recording.tables, others)).tolist()
+        frames = (frame for stack in stacks for frame in recording.call_stacks.user_frames(stack))
+        self._busy = {frame.site for frame in frames}
+        distinct, place = np.unique(self._stacks, return_inverse=True)
+        alone = np.array([bool(self._lines_alone(stack)) for stack in distinct.tolist()], bool)
+        left: NDArray[Any] = is_own(recording, self._stacks) | alone[place]
+        return left
+
+    def _lines_alone(self, stack: int) -> "list[Frame]":
+        """Return the program's lines on a call stack that cause nothing but repeated work."""
+        frames = self._device.recording.call_stacks.user_frames(stack)
+        return list(takewhile(lambda frame: frame.site not in self._busy, frames))
+
+    def line(self, stack: int) -> "Frame | None":
+        """Return the line of the program to move before the loop, by the call stack of work."""
+        alone = self._lines_alone(stack)
+        return alone[-1] if alone else self._device.recording.call_stacks.user_frame(stack)
+
+    def groups(self, line: "NDArray[Any]") -> "NDArray[Any]":
+        """Return a number for each line of the work to leave out, equal if results connect them.
+
+        Args:
+            line: The number of the line of each such work.
+        """
+        number = np.full(len(self.call), -1)
+        number[self.is_again] = line
+        of_touch = number[self._work]
+        wrote = np.full(len(self._used.blocks), -1)
+        writes = (of_touch >= 0) & (self._mode != READ)
+        wrote[self._block[writes]] = of_touch[writes]
+        reads = (of_touch >= 0) & (self._mode != WRITE) & (wrote[self._block] >= 0)
+        return components(int(line.max(initial=-1)) + 1, wrote[self._block[reads]], of_touch[reads])
+
+    def _of_blocks(self, touches: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which blocks some touches are of."""
+        found = np.zeros(len(self._used.blocks), bool)
+        found[self._block[touches]] = True
+        return found
+
+    def _of_works(self, touches: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which works some touches are of."""
+        found = np.zeros(len(self.call), bool)
+        found[self._work[touches]] = True
+        return found
+
+
+def _mixed(state: "NDArray[Any]", word: "NDArray[Any] | np.uint64") -> "NDArray[Any]":
+    """Return a hash of each pair of numbers."""
+    product = (state ^ word) * _GOLDEN
+    mixed: NDArray[Any] = product ^ (product >> np.uint64(32))
+    return mixed

@@ -1,0 +1,129 @@
+"""R57: work that computes the same values again and again."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.elementwise import function_names
+from gpuviz.advice.finding import Finding, Line
+from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.repeated_work import RepeatedWork
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.analysis.device_replay import total_memory
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.memory_changes import DeviceBlocks
+
+RULES = (
+    Rule(
+        "R57",
+        "the same values computed again",
+        "at least four times, kernels get the same arguments and read arrays that have not changed,"
+        " nothing changes their results, and work that is different each time reads these; the GPU "
+        "has room for them beside its peak; the saving is without this work but the first",
+        "compute them once, before the loop, and keep the array",
+    ),
+)
+
+# Each group of lines costs a replay of the schedule.
+_MOST_GROUPS = 8
+
+
+def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+    """Find what a loop computes in each round although it does not change.
+
+    Trigger: see `gpuviz.advice.repeated_work.RepeatedWork`. Lines that read each other's
+    results are one finding.
+
+    Saving: the recording's `Schedule`, replayed without this work but the first of each value, and
+    without its calls. The work could read what gpuviz does not see, such as a constant in the
+    device's memory: ``likely``.
+    """
+    repeated = RepeatedWork(device)
+    again = np.flatnonzero(repeated.is_again)
+    if not len(again):
+        return
+    total = total_memory(device.recording, device.device)
+    kept = int(device.used.blocks.size[repeated.kept].sum())
+    if total and device.peak.bytes + kept > total:
+        return
+    schedule = device.schedule
+    work = np.searchsorted(schedule.rows, repeated.activity[again])
+    known, line = _lines(device, repeated, again)
+    group = repeated.groups(line)[line]
+    spent = np.bincount(group, schedule.duration[work])
+    for each in np.argsort(-spent, kind="stable")[:_MOST_GROUPS].tolist():
+        chosen = group == each
+        if chosen.any():
+            by_line = np.bincount(line[chosen], schedule.duration[work[chosen]], len(known))
+            lines = tuple(
+                replace(known[row], amount=format_duration(int(by_line[row])))
+                for row in np.argsort(-by_line, kind="stable").tolist()
+                if by_line[row]
+            )
+            yield _finding(device, repeated, again[chosen], lines, kept)
+
+
+def _lines(
+    device: "DeviceBlocks", repeated: RepeatedWork, again: "NDArray[Any]"
+) -> "tuple[list[Line], NDArray[Any]]":
+    """Return the lines of some work, and the number of the line of each."""
+    stacks = stacks_of(device.recording.tables, repeated.call[again])
+    distinct, place = np.unique(stacks, return_inverse=True)
+    lines: dict[str, Line] = {}
+    found = []
+    for stack in distinct.tolist():
+        frame = repeated.line(stack)
+        site, source = (frame.site, frame.source) if frame else ("", "")
+        lines.setdefault(site, Line(site, source, "", stack))
+        found.append(list(lines).index(site))
+    return list(lines.values()), np.array(found, np.int64)[place.ravel()]
+
+
+def _finding(
+    device: "DeviceBlocks",
+    repeated: RepeatedWork,
+    again: "NDArray[Any]",
+    lines: tuple[Line, ...],
+    kept: int,
+) -> Finding:
+    recording, schedule = device.recording, device.schedule
+    calls = repeated.call[again]
+    work = np.searchsorted(schedule.rows, repeated.activity[again])
+    duration = schedule.duration.copy()
+    duration[work] = 0
+    is_gone = np.zeros(len(schedule.called), bool)
+    is_gone[calls] = True
+    gaps = is_gone & host_gaps(recording, device.device).is_short
+    change = ScheduleChange(
+        duration=duration, without_wait=is_gone, without_gap=gaps, instant=is_gone
+    )
+    times = 1 + int(np.unique(repeated.value[again], return_counts=True)[1].max())
+    more = len(lines) - 1
+    others = f" and {format_counted(more, 'more line')}" if more else ""
+    return Finding(
+        rule="R57",
+        title=f"{text_of(lines[0])}{others} compute{'' if more else 's'} the same values "
+        f"{format_count(times)} times.",
+        reason=f"The arguments of {function_names(recording, repeated.activity[again])} are the "
+        "same each time, and nothing changes what they read or their results. "
+        f"{format_counted(len(work), 'launch', 'launches')} after the first of each take "
+        f"{format_duration(int(schedule.duration[work].sum()))}.",
+        change=f"Compute {'these' if more else 'this'} once, before the loop, and keep the result"
+        f"{f' ({format_bytes(kept)})' if kept else ''}.",
+        certainty="likely",
+        device=device.device,
+        saved_ns=schedule.saved_alone(change),
+        lines=lines,
+        evidence=schedule.evidence(work),
+        schedule=change,
+    )

@@ -1,0 +1,219 @@
+"""R57: work that computes the same values in each round of a loop."""
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
+from tests.unit.advice.arrays import MI, of_arrays
+
+SIZE, ROUNDS = 16 * MI, 20
+
+
+def in_each_round(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        weights = cp.elementwise("exp", x * x)
+        state += weights
+
+
+def once(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    weights = cp.elementwise("exp", x * x)
+    for _ in range(ROUNDS):
+        state += weights
+
+
+def over_lines(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        squares = x * x
+        weights = cp.elementwise("exp", squares)
+        state += weights
+
+
+def weights_of(cp, x):
+    squares = x * x
+    return cp.elementwise("exp", squares)
+
+
+def by_a_function(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        weights = weights_of(cp, x)
+        state += weights
+
+
+def for_each_batch(cp):
+    state = cp.uploaded(SIZE)
+    batches = [cp.uploaded(SIZE) for _ in range(3)]
+    for _ in range(5):
+        for batch in batches:
+            scaled = cp.elementwise("sqrt", batch)
+            state += scaled
+
+
+def with_the_same_scalars(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        state += x * 0.5
+
+
+def changed_afterwards(cp):
+    """The update needs a new array in each round."""
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        weights = cp.elementwise("exp", x)
+        weights += state
+        state += weights
+
+
+def with_other_scalars(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for step in range(ROUNDS):
+        state += x * float(step)
+
+
+def with_unknown_scalars(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        product = cp.empty(SIZE)
+        cp.kernel("cupy_multiply__float32_float_float32", [x], [product], scalars=None)
+        state += product
+
+
+def of_what_changes(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        state += cp.elementwise("exp", x)
+        x += state
+
+
+def of_new_data(cp):
+    state = cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        x = cp.uploaded(SIZE)
+        state += cp.elementwise("exp", x)
+
+
+def of_random_numbers(cp):
+    state = cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        state += cp.random(SIZE)
+
+
+def of_each_part(cp):
+    """The kernel receives another part of the array in each round."""
+    x, state = cp.uploaded(4 * SIZE), cp.uploaded(SIZE)
+    for step in range(ROUNDS):
+        part = cp.empty(SIZE)
+        cp.kernel("gather", [x], [part], scalars=[step * SIZE])
+        state += part
+
+
+def benchmark(cp):
+    """Nothing that changes needs the results: the repetition is the purpose."""
+    x = cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        float(cp.elementwise("exp", x * x).sum())
+
+
+def zeros(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        total = cp.empty(SIZE)
+        cp.gpu.fill(total.memory)
+        total += state
+        state += x
+
+
+def after_unseen_work(cp):
+    """A kernel with pointers in the device's memory may have written anything."""
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        cp.kernel("by_pointers", [], [], 20e-6)
+        state += cp.elementwise("exp", x)
+
+
+def again(recording):
+    return [each for each in findings(recording, small=True) if each.rule == "R57"]
+
+
+@pytest.mark.parametrize("program", [in_each_round, over_lines, by_a_function])
+def test_what_computing_values_once_saves_is_predicted(program):
+    (finding,) = again(of_arrays(program))
+    saved = of_arrays(program).duration_ns - of_arrays(once).duration_ns
+
+    assert finding.saved_ns == pytest.approx(saved, rel=0.05)
+    assert again(of_arrays(once)) == []
+
+
+def test_a_line_is_named_with_the_memory_of_its_result():
+    (finding,) = again(of_arrays(in_each_round))
+
+    assert finding.title == (
+        '`weights = cp.elementwise("exp", x * x)` computes the same values 20 times.'
+    )
+    assert finding.change == ("Compute this once, before the loop, and keep the result (64.0 MiB).")
+
+
+def test_the_line_that_calls_a_function_is_named_if_it_does_nothing_else():
+    (finding,) = again(of_arrays(by_a_function))
+
+    assert finding.title == "`weights = weights_of(cp, x)` computes the same values 20 times."
+
+
+def test_lines_that_pass_results_on_are_named_together():
+    (finding,) = again(of_arrays(over_lines))
+
+    assert finding.title == "`squares = x * x` and 1 more line compute the same values 20 times."
+    assert "keep the result (64.0 MiB)" in finding.change
+
+
+def test_values_of_several_inputs_in_turn_are_found_too():
+    (finding,) = again(of_arrays(for_each_batch))
+
+    assert "computes the same values 5 times" in finding.title
+    assert "keep the result (192 MiB)" in finding.change
+
+
+def test_a_function_of_a_known_scalar_is_found_too():
+    (finding,) = again(of_arrays(with_the_same_scalars))
+
+    assert finding.title == "`state += x * 0.5` computes the same values 20 times."
+
+
+def test_one_line_before_the_loop_is_said_beside_a_kernel_for_the_whole_round():
+    first = findings(of_arrays(over_lines))[:2]
+
+    assert {each.rule for each in first} == {"R08", "R57"}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        changed_afterwards,
+        with_other_scalars,
+        with_unknown_scalars,
+        of_what_changes,
+        of_new_data,
+        of_random_numbers,
+        of_each_part,
+        benchmark,
+        zeros,
+        after_unseen_work,
+    ],
+)
+def test_what_looks_alike_is_no_finding(program):
+    assert again(of_arrays(program)) == []
+
+
+def test_results_that_the_gpu_has_no_room_for_are_computed_again():
+    recording = of_arrays(for_each_batch)
+    devices = recording.tables["devices"]
+    place = devices.schema.get_field_index("total_memory")
+    total = devices["total_memory"].take([0]).cast("int64")
+    small = devices.set_column(place, devices.schema.field(place), [[400 << 20]])
+    full = Recording({**recording.tables, "devices": small}, recording.manifest)
+
+    assert total[0].as_py() > recording.peak().bytes + 192 * MI
+    assert again(full) == []
