@@ -95,10 +95,9 @@ def pages(chromium: Browser) -> Iterator[list[Page]]:
 
 
 def is_ours(complaint: str) -> bool:
-    """Return whether a message is not JupyterLab's own, with two pages or when its server ends."""
-    # The comm with which a page requests widgets is also closed on the other page.
+    """Return whether a message is not JupyterLab's own when its server ends."""
     ended = "Failed to load resource: net::ERR_CONNECTION_RE"  # FUSED or SET
-    return not complaint.startswith(("Comm not found", "WebSocket connection to", ended))
+    return not complaint.startswith(("WebSocket connection to", ended))
 
 
 def card_of(page: Page, name: str):
