@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, WebSocketRoute
 
 from tests.browser.lab import (
     gpu_panel,
+    leave,
     open_notebook,
     prompt,
     run,
@@ -65,7 +66,8 @@ def name(folder: Path, pipe: Path) -> str:
 
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
-    with watched_page(chromium) as page:
+    # No message may be on its way through a test when the page is closed.
+    with watched_page(chromium, at_end=leave) as page:
         yield page
 
 
