@@ -204,7 +204,12 @@ class Dashboard(Timeline):
     def _has_changed(self) -> bool:
         recorder = self.recorder
         recording = recorder is not None and recorder.is_recording
-        return recorder is not self._shown or recording != self._was_recording
+        if recorder is not self._shown or recording != self._was_recording:
+            return True
+        if recorder is None or recording:
+            return False
+        # The last statistics follow when everything has been stored.
+        return recorder.statistics is not self._numbers_of
 
     def _does(self, request: dict[Any, Any]) -> bool:
         name, number = request.get("press"), request.get("release")

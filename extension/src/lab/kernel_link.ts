@@ -3,6 +3,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import type { JSONObject } from "@lumino/coreutils";
 import { Signal, type ISignal } from "@lumino/signaling";
 
+import { Inquiry, type Answer } from "./inquiry.ts";
 import { PanelComm } from "./panel_comm.ts";
 import {
   readPanelMessage,
@@ -10,16 +11,12 @@ import {
   type KernelState,
   type PanelRequest,
 } from "./panel_messages.ts";
+import { replyTo } from "./replies.ts";
 
-// An expression, so that it adds no name to the user's namespace; it imports nothing new.
-const OFFER =
-  "__import__('sys').modules.get('gpuviz') and " +
-  "__import__('gpuviz.notebook.panel', fromlist=['offer_panel']).offer_panel()";
-/** Time to wait for kernel_info; a busy kernel does not answer, and is queried nevertheless. */
-const INFO_MS = 3000;
-const SUBSHELL_MS = 2000;
 const SHOW_AGAIN_MS = 20_000;
-const ASK_AGAIN_MS = 3000;
+const CHECK_MS = 3000;
+/** Much longer than between two states of a shown panel. */
+const SILENCE_MS = 10_000;
 const LONGEST_HISTORY = 120;
 
 /**
@@ -43,6 +40,7 @@ export class KernelLink {
   readonly #connection: Kernel.IKernelConnection;
   readonly #words: TranslationBundle;
   readonly #comm: PanelComm;
+  readonly #inquiry: Inquiry;
   #status: LinkStatus = "waiting";
   #state: KernelState | undefined;
   #complaint = "";
@@ -50,6 +48,10 @@ export class KernelLink {
   #process = "";
   readonly #viewers = new Set<object>();
   #isShown = false;
+  /** When the latest state arrived, or when the kernel was told to send it. */
+  #heardAt = 0;
+  /** Whether the notebook runs a cell; undefined until the kernel reports one. */
+  #runsCell: boolean | undefined;
   readonly #repeating: number[] = [];
   #askAfter: string | undefined;
 
@@ -58,10 +60,11 @@ export class KernelLink {
     this.#connection = connection;
     this.#words = words;
     this.#comm = new PanelComm(connection);
+    this.#inquiry = new Inquiry(connection, (answer) => this.#settle(answer));
     connection.iopubMessage.connect(this.#hear, this);
     connection.statusChanged.connect(this.#follow, this);
     connection.connectionStatusChanged.connect(this.#notice, this);
-    void this.#meet();
+    void this.#inquiry.begin();
   }
 
   /** Emitted when anything below has changed. */
@@ -80,7 +83,7 @@ export class KernelLink {
 
   /** Whether the kernel runs a cell. */
   get isBusy(): boolean {
-    return this.#connection.status === "busy";
+    return this.#runsCell ?? this.#connection.status === "busy";
   }
 
   /** Why the kernel's gpuviz is `unfit`, in Python's words. */
@@ -111,13 +114,13 @@ export class KernelLink {
     return this.#comm.request(kind, options);
   }
 
-  /** Runs `%load_ext gpuviz`, after the running cell, unless gpuviz is already imported. */
+  /** Runs `%load_ext gpuviz`, unless gpuviz is already imported. */
   async load(): Promise<void> {
     if (this.#status === "present") {
       return;
     }
     const content = { code: "%load_ext gpuviz", silent: true, store_history: false };
-    const reply = await this.#connection.requestExecute(content).done;
+    const reply = await replyTo(this.#connection.requestExecute(content));
     if (reply.content.status === "error") {
       const { ename, evalue } = reply.content;
       throw new Error(
@@ -128,10 +131,11 @@ export class KernelLink {
           : `${ename}: ${evalue}`,
       );
     }
-    await this.#ask();
+    await this.#inquiry.begin();
   }
 
   dispose(): void {
+    this.#inquiry.end();
     this.#viewers.clear();
     this.#lookOrNot();
     this.#comm.close();
@@ -152,103 +156,35 @@ export class KernelLink {
     if (isShown) {
       this.#repeating.push(
         window.setInterval(() => this.#comm.look(true), SHOW_AGAIN_MS),
-        window.setInterval(() => this.#askWhileBusy(), ASK_AGAIN_MS),
+        window.setInterval(() => this.#check(), CHECK_MS),
       );
+      this.#heardAt = performance.now();
     }
     this.#comm.look(isShown);
   }
 
-  /** Requests a subshell unless the kernel lacks them, and looks for gpuviz. */
-  async #meet(): Promise<void> {
-    this.#comm.forget(this.#words.__("The connection to the kernel was lost."));
-    try {
-      const info = await within(INFO_MS, this.#connection.info);
-      if (info !== undefined && info.language_info.name !== "python") {
-        this.#become("foreign");
-        return;
-      }
-      if (info === undefined || this.#connection.supportsSubshells) {
-        await this.#getSubshell();
-      }
-      await this.#ask();
-    } catch {
-      // A kernel that ends or restarts no longer answers; the next one is connected separately.
+  /** A long-running cell may import gpuviz and start recording; a panel that sends nothing is lost. */
+  #check(): void {
+    const isDue =
+      (this.#status === "absent" && this.isBusy) || (this.#status === "present" && this.#isSilent);
+    const isAnswered = this.answersWhileBusy || !this.isBusy;
+    if (isDue && isAnswered && !this.#inquiry.isPending) {
+      void this.#inquiry.begin();
     }
   }
 
-  async #getSubshell(): Promise<void> {
-    const connection = this.#connection;
-    // JupyterLab supports subshells from 4.4 on.
-    if (!("requestCreateSubshell" in connection) || connection.subshellId) {
-      return;
-    }
-    // requestCreateSubshell() throws until the kernel reports its features; a busy one has not.
-    const { clientId: session, username } = connection;
-    const request = KernelMessage.createMessage({
-      msgType: "create_subshell_request",
-      channel: "control",
-      session,
-      username,
-      content: {},
-    } as KernelMessage.IOptions<KernelMessage.ICreateSubshellRequestMsg>);
-    const created = replyTo(connection.sendControlMessage(request, true)).then(({ content }) => {
-      connection.subshellId =
-        (content as KernelMessage.ICreateSubshellReplyMsg["content"]).subshell_id ?? null;
-      return true;
-    });
-    if ((await within(SUBSHELL_MS, created)) === undefined) {
-      created.then(() => this.#moveToSubshell()).catch(() => undefined); // the kernel may end first
-    }
+  get #isSilent(): boolean {
+    return this.#isShown && performance.now() - this.#heardAt > SILENCE_MS;
   }
 
-  /** Repeats over a late subshell what still waits for the running cell. */
-  async #moveToSubshell(): Promise<void> {
-    if (this.#comm.isOpen) {
-      this.#openComm();
-    } else {
-      await this.#ask();
+  #settle({ status, complaint }: Answer): void {
+    this.#complaint = complaint;
+    if (status === "present" && (!this.#comm.isOpen || this.#isSilent)) {
+      this.#comm.open();
+      this.#comm.look(this.#isShown);
+      this.#heardAt = performance.now();
     }
-  }
-
-  /** A long-running cell may import gpuviz and start recording. */
-  #askWhileBusy(): void {
-    if (this.#status === "absent" && this.isBusy && this.answersWhileBusy) {
-      void this.#ask();
-    }
-  }
-
-  /** Looks for gpuviz, and opens a comm if it is imported. */
-  async #ask(): Promise<void> {
-    const content = {
-      code: "",
-      silent: true,
-      store_history: false,
-      user_expressions: { gpuviz: OFFER },
-    };
-    const reply = await replyTo(this.#connection.requestExecute(content));
-    if (reply.content.status !== "ok") {
-      return;
-    }
-    const answer = reply.content.user_expressions["gpuviz"] as JSONObject | undefined;
-    if (answer?.["status"] === "error") {
-      this.#complaint = `${String(answer["ename"])}: ${String(answer["evalue"])}`;
-      this.#become("unfit");
-      return;
-    }
-    const text = (answer?.["data"] as JSONObject | undefined)?.["text/plain"];
-    if (text === undefined || text === "None") {
-      this.#become("absent");
-      return;
-    }
-    if (!this.#comm.isOpen) {
-      this.#openComm();
-    }
-    this.#become("present");
-  }
-
-  #openComm(): void {
-    this.#comm.open();
-    this.#comm.look(this.#isShown);
+    this.#become(status);
   }
 
   #hear(_: Kernel.IKernelConnection, message: KernelMessage.IIOPubMessage): void {
@@ -264,16 +200,29 @@ export class KernelLink {
       if (this.#status !== "present" && message.content.code.includes("gpuviz")) {
         this.#askAfter = parentOf(message);
       }
-    } else if (KernelMessage.isStatusMsg(message) && parentOf(message) === this.#askAfter) {
-      if (message.content.execution_state === "idle") {
-        this.#askAfter = undefined;
-        void this.#ask();
-      }
+    } else if (KernelMessage.isStatusMsg(message)) {
+      this.#followCell(message);
     }
+  }
+
+  /** Other requests also make the kernel's status idle, as on subshells while a cell runs. */
+  #followCell(message: KernelMessage.IStatusMsg): void {
+    const { msg_id, msg_type, session, subshell_id } =
+      message.parent_header as Partial<KernelMessage.IHeader>;
+    if (msg_type !== "execute_request" || subshell_id || session === this.#connection.clientId) {
+      return;
+    }
+    this.#runsCell = message.content.execution_state === "busy";
+    if (!this.#runsCell && msg_id === this.#askAfter) {
+      this.#askAfter = undefined;
+      void this.#inquiry.begin();
+    }
+    this.#changed.emit();
   }
 
   #take(state: KernelState): void {
     this.#state = state;
+    this.#heardAt = performance.now();
     this.history.push(state.devices.reduce((sum, { allocated }) => sum + allocated, 0));
     this.history.splice(0, this.history.length - LONGEST_HISTORY);
     this.#become("present");
@@ -281,19 +230,15 @@ export class KernelLink {
 
   /** Detects restarts by others, which are only visible as a new process. */
   #noticeProcess(message: KernelMessage.IIOPubMessage): void {
-    // These status messages are from the server, not from the kernel.
-    const isServers =
-      KernelMessage.isStatusMsg(message) &&
-      !["busy", "idle", "starting"].includes(message.content.execution_state);
     const { session } = message.header;
-    if (isServers || session === this.#process) {
+    // The server's own messages have the session of the connection.
+    if (session === this.#connection.clientId || session === this.#process) {
       return;
     }
     const isFirst = this.#process === "";
     this.#process = session;
     if (!isFirst) {
       this.#forget("waiting");
-      void this.#meet();
     }
   }
 
@@ -307,24 +252,40 @@ export class KernelLink {
   }
 
   #notice(_: Kernel.IKernelConnection, status: Kernel.ConnectionStatus): void {
-    if (status !== "connected") {
-      // Nothing is lost during the first connection.
-      if (this.#status === "present" || this.#status === "absent") {
-        this.#become("disconnected");
+    if (status === "connected") {
+      this.#runsCell = undefined;
+      if (this.#status === "disconnected") {
+        this.#become("waiting");
       }
-    } else if (this.#status === "disconnected") {
-      this.#become("waiting");
-      void this.#meet();
+      this.#inquiry.resume();
+    } else if (status === "disconnected" || !this.#inquiry.isRenewing) {
+      this.#lose(status);
     }
   }
 
-  #forget(status: LinkStatus): void {
-    // The subshell has ended with its kernel, so it cannot be deleted.
-    this.#connection.subshellId = null;
+  #lose(connection: Kernel.ConnectionStatus): void {
+    const isConnecting = this.#status === "waiting" && connection === "connecting";
+    if (!isConnecting && this.#status !== "foreign" && this.#status !== "dead") {
+      this.#comm.forget(this.#words.__("The connection to the kernel was lost."));
+      this.#become("disconnected");
+      if (!this.#inquiry.isPending) {
+        void this.#inquiry.begin();
+      }
+    }
+  }
+
+  #forget(status: "waiting" | "dead"): void {
+    this.#inquiry.subshell.forget();
     this.#comm.forget(this.#words.__("The kernel has ended."));
     this.#state = undefined;
+    this.#runsCell = undefined;
     this.history.length = 0;
     this.#become(status);
+    if (status === "dead") {
+      this.#inquiry.end();
+    } else {
+      void this.#inquiry.begin();
+    }
   }
 
   #become(status: LinkStatus): void {
@@ -335,21 +296,4 @@ export class KernelLink {
 
 function parentOf(message: KernelMessage.IIOPubMessage): string | undefined {
   return (message.parent_header as Partial<KernelMessage.IHeader>).msg_id;
-}
-
-/** A kernel's reply, even if the idle status after it is lost, as happens while connecting. */
-function replyTo<R>(future: {
-  readonly done: Promise<R>;
-  onReply: (message: R) => PromiseLike<void> | void;
-}): Promise<R> {
-  return new Promise((resolve, reject) => {
-    future.onReply = resolve;
-    future.done.then(resolve, reject);
-  });
-}
-
-/** The result of a promise, or undefined after a timeout. */
-function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  const late = new Promise<undefined>((resolve) => setTimeout(resolve, milliseconds, undefined));
-  return Promise.race([promise, late]);
 }

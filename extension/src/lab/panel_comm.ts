@@ -21,7 +21,9 @@ export class PanelComm {
     return this.#id !== "";
   }
 
+  /** Opens a comm instead of the one before, which the kernel may not know. */
   open(): void {
+    this.close();
     this.#id = UUID.uuid4();
     this.#send("comm_open", { comm_id: this.#id, target_name: PANEL_TARGET, data: {} });
   }

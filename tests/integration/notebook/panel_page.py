@@ -18,7 +18,7 @@ class Page:
     def __init__(self, kernel: Kernel) -> None:
         self._client = kernel.client
         self._viewer = uuid.uuid4().hex
-        self._comm = uuid.uuid4().hex
+        self._comm = ""
         self._subshell = self._on_control("create_subshell_request", {})["subshell_id"]
 
     def offer(self) -> str:
@@ -31,6 +31,8 @@ class Page:
                 return reply["content"]["user_expressions"]["gpuviz"]["data"]["text/plain"]
 
     def open(self) -> None:
+        """Open a comm, and use it from now on."""
+        self._comm = uuid.uuid4().hex
         content = {"comm_id": self._comm, "target_name": "gpuviz.notebook", "data": {}}
         self._send("comm_open", content)
 

@@ -59,6 +59,18 @@ def test_a_page_sees_memory_and_busy_share_once_a_second_while_a_cell_runs(kerne
     assert [name for name, _, _ in states[-1]["numbers"]] == ["Allocated", "Reserved", "GPU busy"]
 
 
+def test_a_page_that_asks_and_opens_again_gets_each_state_once(kernel):
+    kernel.run(SIMULATED)
+    page = Page(kernel)
+    for _ in range(2):
+        page.offer()
+        page.open()
+        page.ask("show")
+    times_ns = [page.next()["elapsedNs"] for _ in range(4)]
+
+    assert min(after - before for before, after in pairwise(times_ns)) > 800_000_000
+
+
 def test_a_page_that_hides_is_told_nothing_more_and_no_thread_stays(kernel):
     kernel.run(SIMULATED)
     page = Page(kernel)

@@ -15,6 +15,7 @@ from gpuviz.notebook.panel import Panel
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.quantities import format_duration
 from gpuviz.recorder.recorder import Recorder
+from tests.patience import PATIENCE_S, wait_until
 
 MIB = 1 << 20
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
@@ -94,6 +95,25 @@ def test_the_buttons_stop_clear_and_start_again(shell, dashboard):
     assert numbers(dashboard)["Allocated"][0] == "1.50 KiB"
 
 
+def test_the_last_numbers_are_shown_of_a_recorder_that_ends_slowly(shell, dashboard, monkeypatch):
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run(f"x = gpu.empty({3 * MIB})")
+    dashboard.refresh()
+    shell.run(f"y = gpu.empty({5 * MIB})")
+    recorder, may_end = Recorder.active(), threading.Event()
+    finish = recorder._finish
+    monkeypatch.setattr(recorder, "_finish", lambda *of: (may_end.wait(PATIENCE_S), finish(*of)))
+    ending = threading.Thread(target=recorder.stop)
+    ending.start()
+    wait_until(lambda: "Stop" not in enabled(dashboard))
+    meanwhile = numbers(dashboard)["Allocated"]
+    may_end.set()
+    ending.join()
+
+    wait_until(lambda: numbers(dashboard)["Allocated"] == ("8.00 MiB", "peak 8.00 MiB"))
+    assert meanwhile == ("3.00 MiB", "peak 3.00 MiB")
+
+
 def test_snapshot_and_report_write_files_and_say_which(shell, dashboard, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shell.run("%gpuviz start --simulated gpu")
@@ -164,13 +184,6 @@ gpu.launch("enlarge", duration=1e-4, reads=[flat], writes=[large])
 del image, flat, large
 gpu.synchronize()
 """
-
-
-def wait_until(has_happened):
-    until = time.monotonic() + 20
-    while not has_happened():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def test_findings_follow_each_cell(shell, dashboard):
