@@ -10,7 +10,13 @@ from gpuviz import _core
 from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import calls_of, durations, within
 from gpuviz.analysis.peer_copies import peer_copies
-from gpuviz.analysis.row_facts import accessed_blocks, memory_marks, names, repeated_calls
+from gpuviz.analysis.row_facts import (
+    accessed_blocks,
+    free_levels,
+    memory_marks,
+    names,
+    repeated_calls,
+)
 from gpuviz.analysis.sampled_work import TABLES as SAMPLED
 from gpuviz.analysis.sampled_work import sampled_work
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
@@ -153,7 +159,12 @@ def _of_rows(tables: "Tables", name: str) -> "Mapping[str, Any]":
         return {"call": repeated_calls(tables)}
     if name == "sampled_work":
         return {"text": sampled_work(tables)}
-    rule = {"names": names, "accessed_blocks": accessed_blocks, "memory_marks": memory_marks}
+    rule = {
+        "names": names,
+        "accessed_blocks": accessed_blocks,
+        "memory_marks": memory_marks,
+        "free_levels": free_levels,
+    }
     return rule[name](tables)
 
 

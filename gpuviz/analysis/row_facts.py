@@ -11,6 +11,7 @@ from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
 from gpuviz.data.codes import ACTIVITY_KINDS, FRAMEWORKS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.stream_handle import own_name
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -102,6 +103,11 @@ def memory_marks(tables: "Tables") -> "dict[str, NDArray[Any]]":
     follower = _core.EventFollower(np.zeros(0, np.uint64))
     follower.add(event_columns(tables["memory_events"]))
     return follower.take_marks(is_whole=True)
+
+
+def free_levels(tables: "Tables") -> "dict[str, NDArray[Any]]":
+    """Return the columns of ``free_levels``."""
+    return _core.FreeLevels().add(memory_columns(tables["memory_events"]))
 
 
 def event_columns(events: "pa.Table") -> "dict[str, NDArray[Any]]":
