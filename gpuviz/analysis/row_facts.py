@@ -8,6 +8,7 @@ from gpuviz import _core
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.analysis.sampled_work import sampled_work
 from gpuviz.data.codes import ACTIVITY_KINDS, FRAMEWORKS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
@@ -80,13 +81,13 @@ def pool_name(owner: int, segment_type: str, framework: str) -> str:
     return f"{library} {name} ({segment_type})".lstrip()
 
 
-def repeated_calls(tables: "Tables") -> "NDArray[Any]":
-    """Return the rows of calls whose correlation id an earlier row has."""
+def repeated_calls(tables: "Tables") -> "dict[str, NDArray[Any]]":
+    """Return the columns of ``repeated_calls``."""
     known = plain(tables["api_calls"]["correlation"])
     if (known[1:] > known[:-1]).all():
-        return np.zeros(0, np.int32)
+        return {"call": np.zeros(0, np.int32)}
     first = first_rows(known, known)
-    return np.flatnonzero((first >= 0) & (first != np.arange(len(known)))).astype(np.int32)
+    return {"call": np.flatnonzero((first >= 0) & (first != np.arange(len(known))))}
 
 
 def accessed_blocks(tables: "Tables") -> "dict[str, NDArray[Any]]":
@@ -122,3 +123,14 @@ def times_of_accesses(tables: "Tables") -> "NDArray[Any]":
     times = np.append(plain(tables["api_calls"]["time"]), np.iinfo(np.int64).min)
     found: NDArray[Any] = times[calls]
     return found
+
+
+# The columns of the tables in `gpuviz.data.derived.OF_ROWS`.
+ROW_FACTS = {
+    "names": names,
+    "repeated_calls": repeated_calls,
+    "accessed_blocks": accessed_blocks,
+    "memory_marks": memory_marks,
+    "free_levels": free_levels,
+    "sampled_work": sampled_work,
+}

@@ -285,7 +285,7 @@ class _HostTables:
     def newest_work(self) -> "pa.Table":
         """Return the table ``sampled_work`` of the rows since the last update."""
         samples = self._samples.table(schemas()["host_samples"]).slice(self._samples.known)
-        return table_of("sampled_work", {"text": sampled_work(self._named_by(samples))})
+        return table_of("sampled_work", sampled_work(self._named_by(samples)))
 
     def _named_by(self, samples: "pa.Table") -> "dict[str, pa.Table]":
         """Return samples with what they refer to."""
