@@ -30,7 +30,7 @@ import {
 import type { ShowWindow } from "./tables_view.ts";
 
 /** Shown for a file without derived tables. */
-const OLDER_FILE =
+export const OLDER_FILE =
   "This file lacks the tables that this version derives: `gpuviz convert OLD NEW` adds them.";
 const TOTAL_TIME = 1;
 
