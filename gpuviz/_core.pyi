@@ -767,6 +767,14 @@ class MemoryState:
     def anomalies(self) -> int:
         """Events that contradict those before them."""
 
+class FreeLevels:
+    """How free memory changes as events are added."""
+
+    def __init__(self) -> None: ...
+
+    def add(self, events: MemoryColumns) -> dict[str, Any]:
+        """Return the columns of `free_levels` that follow from further events."""
+
 def lifetimes(events: MemoryColumns, initial_events: int, device: int) -> dict[str, Any]:
     """
     Return the rows in which each block of a device begins to be active, its free is requested, and it ends, as columns in the order of allocation. `free` and `end` are the number of rows for blocks that are not freed; blocks that end within the initial events are left out.

@@ -1,5 +1,4 @@
 // Prints the time to sum up a selected span of a large recording, by table: node bench/sums.ts
-import { Action } from "../src/wire/codes.ts";
 import { seeded } from "../testing/seeded.ts";
 import { tableOf } from "../testing/table_of.ts";
 import { GrowingRecording } from "../src/model/growing_recording.ts";
@@ -35,7 +34,7 @@ recording.append(
     time: columnOf((row) => row * STEP_NS),
     action: slots.map((slot) => {
       taken[slot] = 1 - (taken[slot] ?? 0);
-      return taken[slot] === 1 ? Action.alloc : Action.free_completed;
+      return taken[slot] === 1 ? "alloc" : "free_completed";
     }),
     address: slots.map((slot) => 2 ** 40 + slot * 2 ** 17),
     size: columnOf(() => 2 ** 16),

@@ -10,9 +10,8 @@ from gpuviz import _core
 from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import calls_of, durations, within
 from gpuviz.analysis.peer_copies import peer_copies
-from gpuviz.analysis.row_facts import accessed_blocks, memory_marks, names, repeated_calls
+from gpuviz.analysis.row_facts import ROW_FACTS
 from gpuviz.analysis.sampled_work import TABLES as SAMPLED
-from gpuviz.analysis.sampled_work import sampled_work
 from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_synchronizations
 from gpuviz.analysis.unseen import FURTHER, is_whole, parts, unseen_spans
 from gpuviz.data.arrays import coded, empty, numbers
@@ -59,7 +58,7 @@ def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None)
         for each in (*SOURCES, *SAMPLED)
     }
     if name in OF_ROWS:
-        return table_of(name, _of_rows(known, name))
+        return table_of(name, ROW_FACTS[name](known))
     windows = known | {each: tables[each] for each in FURTHER if each in tables}
     if name == "idle_gaps":
         gaps = _idle_gaps(known, window) if is_whole(tables) else _seen_gaps(windows, window)
@@ -146,15 +145,6 @@ def touches(
 def with_own(kept: "Tables", tables: "Tables") -> "dict[str, pa.Table]":
     """Return derived tables of which those about single rows are computed from these tables."""
     return {**kept, **{name: derive(tables, name) for name in OF_ROWS}}
-
-
-def _of_rows(tables: "Tables", name: str) -> "Mapping[str, Any]":
-    if name == "repeated_calls":
-        return {"call": repeated_calls(tables)}
-    if name == "sampled_work":
-        return {"text": sampled_work(tables)}
-    rule = {"names": names, "accessed_blocks": accessed_blocks, "memory_marks": memory_marks}
-    return rule[name](tables)
 
 
 def table_of(name: str, columns: "Mapping[str, Any]") -> "pa.Table":

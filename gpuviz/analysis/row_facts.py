@@ -8,9 +8,11 @@ from gpuviz import _core
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.analysis.sampled_work import sampled_work
 from gpuviz.data.codes import ACTIVITY_KINDS, FRAMEWORKS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.stream_handle import own_name
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -79,13 +81,13 @@ def pool_name(owner: int, segment_type: str, framework: str) -> str:
     return f"{library} {name} ({segment_type})".lstrip()
 
 
-def repeated_calls(tables: "Tables") -> "NDArray[Any]":
-    """Return the rows of calls whose correlation id an earlier row has."""
+def repeated_calls(tables: "Tables") -> "dict[str, NDArray[Any]]":
+    """Return the columns of ``repeated_calls``."""
     known = plain(tables["api_calls"]["correlation"])
     if (known[1:] > known[:-1]).all():
-        return np.zeros(0, np.int32)
+        return {"call": np.zeros(0, np.int32)}
     first = first_rows(known, known)
-    return np.flatnonzero((first >= 0) & (first != np.arange(len(known)))).astype(np.int32)
+    return {"call": np.flatnonzero((first >= 0) & (first != np.arange(len(known))))}
 
 
 def accessed_blocks(tables: "Tables") -> "dict[str, NDArray[Any]]":
@@ -104,6 +106,11 @@ def memory_marks(tables: "Tables") -> "dict[str, NDArray[Any]]":
     return follower.take_marks(is_whole=True)
 
 
+def free_levels(tables: "Tables") -> "dict[str, NDArray[Any]]":
+    """Return the columns of ``free_levels``."""
+    return _core.FreeLevels().add(memory_columns(tables["memory_events"]))
+
+
 def event_columns(events: "pa.Table") -> "dict[str, NDArray[Any]]":
     """Return the columns of ``memory_events`` that the native core follows."""
     actions = codes(events["action"], DICTIONARIES["memory_events", "action"])
@@ -116,3 +123,14 @@ def times_of_accesses(tables: "Tables") -> "NDArray[Any]":
     times = np.append(plain(tables["api_calls"]["time"]), np.iinfo(np.int64).min)
     found: NDArray[Any] = times[calls]
     return found
+
+
+# The columns of the tables in `gpuviz.data.derived.OF_ROWS`.
+ROW_FACTS = {
+    "names": names,
+    "repeated_calls": repeated_calls,
+    "accessed_blocks": accessed_blocks,
+    "memory_marks": memory_marks,
+    "free_levels": free_levels,
+    "sampled_work": sampled_work,
+}

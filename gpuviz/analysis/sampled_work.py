@@ -105,12 +105,11 @@ def works_of(
     return [known[key] for key in keys]
 
 
-def sampled_work(tables: "Mapping[str, pa.Table]") -> list[str]:
-    """Return the text of each row of ``host_samples``, without marks around code."""
+def sampled_work(tables: "Mapping[str, pa.Table]") -> dict[str, list[str]]:
+    """Return the columns of ``sampled_work``; its texts have no marks around code."""
     rows = np.arange(tables["host_samples"].num_rows)
-    if not len(rows):
-        return []
-    return [work.text.replace("`", "") for work in works_of(tables, CallStacks(tables), rows)]
+    works = works_of(tables, CallStacks(tables), rows) if len(rows) else []
+    return {"text": [work.text.replace("`", "") for work in works]}
 
 
 def _work(call_stacks: CallStacks, kind: str, stack: int, holder: str) -> Work:

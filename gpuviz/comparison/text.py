@@ -18,9 +18,9 @@ _LEAST_FACTOR = 10
 NO_DIFFERENCE = "No difference."
 
 
-def diff_text(found: "Differences", most: int = _MOST_ROWS) -> str:
+def diff_text(found: "Differences") -> str:
     """Return the differences as lines of text, the first rows of each table."""
-    parts = [*found.notes, *_sections(found, most)]
+    parts = [*found.notes, *_sections(found)]
     return "\n".join(parts) if not found.is_empty else "\n".join([*found.notes, NO_DIFFERENCE])
 
 
@@ -52,7 +52,7 @@ def quantity_name(row: dict[str, Any], *, several: bool) -> str:
     return f"{QUANTITIES[row['name']][1]}{of}"
 
 
-def _sections(found: "Differences", most: int) -> "Iterator[str]":
+def _sections(found: "Differences") -> "Iterator[str]":
     sections = {
         "Costs more than before": [
             f"{each.title} ({each.certainty}) {each.reason}" for each in found.findings
@@ -69,7 +69,7 @@ def _sections(found: "Differences", most: int) -> "Iterator[str]":
     for heading, lines in sections.items():
         if lines:
             yield f"\n{heading}"
-            shown = lines if heading == "Totals" else lines[:most]
+            shown = lines if heading == "Totals" else lines[:_MOST_ROWS]
             yield from shown
             if len(lines) > len(shown):
                 yield f"... and {format_count(len(lines) - len(shown))} more"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 # Version of the schemas and rules; tables of another version are recomputed.
-DERIVED_VERSION = 5
+DERIVED_VERSION = 6
 
 _MARK = b"gpuviz_made_from"
 
@@ -42,14 +42,20 @@ SOURCES = {
         "correlation",
     ),
     "launch_blocks": ("correlation", "block"),
-    "memory_events": ("time", "action", "address", "size", "requested_size", "device"),
+    "memory_events": (
+        *("time", "action", "address", "size", "requested_size"),
+        *("device", "stream", "pool"),
+    ),
     "strings": ("id", "text"),
     "pools": ("id", "owner", "segment_type", "framework"),
     "streams": ("id", "device", "handle", "name"),
 }
 
 # Tables about single rows, which those of any part of a recording have anew.
-OF_ROWS = ("names", "repeated_calls", "accessed_blocks", "memory_marks", "sampled_work")
+OF_ROWS = (
+    *("names", "repeated_calls", "accessed_blocks", "memory_marks"),
+    *("free_levels", "sampled_work"),
+)
 
 # Tables that files of earlier versions lack. Each is empty if the table named here is.
 _LATER = {"unseen_spans": "unrecorded_spans", "sampled_work": "host_samples"}
@@ -129,6 +135,9 @@ def schemas() -> "dict[str, pa.Schema]":
       allocations that failed (``bytes`` were requested), snapshots, calls of ``empty_cache``
       (``bytes`` were released), and other releases of segments to the device (``memory_returned``),
       of which ``event`` is the first.
+    - ``free_levels``: the memory of a ``device`` after its ``event`` in ``memory_events``: bytes of
+      the ``largest`` free block, and active bytes ``outside`` known segments, which are not among
+      the reserved ones. A row is a change, or the last event; none come before the first segment.
     - ``sampled_work``: for each row of ``host_samples``, in this order, what the thread did: its
       line, and the library's function that this calls, what it waited for, or the collection.
     """
@@ -188,6 +197,7 @@ _COLUMNS = {
     "repeated_calls": {"call": "int32"},
     "accessed_blocks": {"device": "int16", "event": "int32"},
     "memory_marks": {"device": "int16", "event": "int32", "kind": "enum", "bytes": "int64"},
+    "free_levels": {"device": "int16", "event": "int32", "largest": "int64", "outside": "int64"},
     "sampled_work": {"text": "utf8"},
 }
 

@@ -231,9 +231,9 @@ class HostTrace(Trace):
         return self._first_time_ns
 
 
-def times_of(table: "pa.Table", column: str = "time") -> "NDArray[Any]":
-    """Return a column of times as int64, clipped to 36 years in case rows are damaged."""
-    clipped: NDArray[Any] = np.clip(plain(table[column]), -_LIMIT_NS, _LIMIT_NS)
+def times_of(table: "pa.Table") -> "NDArray[Any]":
+    """Return the times of rows as int64, clipped to 36 years in case rows are damaged."""
+    clipped: NDArray[Any] = np.clip(plain(table["time"]), -_LIMIT_NS, _LIMIT_NS)
     return clipped
 
 

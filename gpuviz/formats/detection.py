@@ -16,16 +16,23 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
+# Files by module of this package: whether its first bytes are those of one, and what it is.
+_FILES = {
+    "gpuviz": (gpuviz.is_archive, "a .gpuviz file"),
+    "html": (html.is_page, "an HTML report"),
+    "torch_snapshot": (torch_snapshot.is_pickle, "a torch memory snapshot (pickle)"),
+    "rmm_csv": (rmm_csv.is_log, "an RMM CSV log"),
+}
 # Modules of this package; each has `read(path)`.
-FORMATS = ("gpuviz", "part", "html", "torch_snapshot", "rmm_csv", "arrow_directory")
+FORMATS = (*_FILES, "part", "arrow_directory")
 # Formats whose `read` also accepts `progress`.
 _WITH_PROGRESS = ("torch_snapshot", "rmm_csv")
 # Its events take about as much memory as the lines that name them.
 _WITHOUT_LIMIT = ("rmm_csv",)
 _START_BYTES = 1024
 _EXPECTED = (
-    "expected a .gpuviz file, a .gpuviz.part folder, an HTML report, a torch memory snapshot "
-    "(pickle), an RMM CSV log, or a folder of Arrow or Parquet files"
+    f"expected {', '.join(words for _, words in _FILES.values())}, a .gpuviz.part folder, "
+    "or a folder of Arrow or Parquet files"
 )
 
 
@@ -67,14 +74,9 @@ def detect(path: "Path") -> str:
     check_regular(path)
     with path.open("rb") as file:
         start = file.read(_START_BYTES)
-    if gpuviz.is_archive(start):
-        return "gpuviz"
-    if torch_snapshot.is_pickle(start):
-        return "torch_snapshot"
-    if html.is_page(start):
-        return "html"
-    if rmm_csv.is_log(start):
-        return "rmm_csv"
+    for name, (is_one, _) in _FILES.items():
+        if is_one(start):
+            return name
     raise FormatError(str(path), "", f"not a gpuviz recording; {_EXPECTED}")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
-from gpuviz.analysis.classification import classify, derive, table_of
+from gpuviz.analysis.classification import derive, table_of
 from gpuviz.analysis.host_work import newest_host_work
 from gpuviz.analysis.row_facts import event_columns, times_of_accesses
 from gpuviz.analysis.sampled_work import sampled_work
@@ -16,6 +16,7 @@ from gpuviz.data.arrays import batch_of, empty
 from gpuviz.data.columns import codes, plain, rows_at
 from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.derived import schemas as derived_schemas
+from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.tables import DICTIONARIES, schemas
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class LiveClassification:
         self._others: dict[str, list[pa.RecordBatch]] = {}
         self._host = _HostTables()
         self._events = _core.EventFollower()
+        self._free_levels = _core.FreeLevels()
         self._has_news = False
         self._due_s = 0.0
         self.from_ns = _FIRST_NS
@@ -103,23 +105,30 @@ class LiveClassification:
         self._events = _core.EventFollower()
         self._events.add(event_columns(known["memory_events"]))
         self._events.take_marks(is_whole=False)
+        self._free_levels = _core.FreeLevels()
+        free_levels = self._free_levels.add(memory_columns(known["memory_events"]))
         self._tails = {name: _Tail(known[name]) for name in _TAILS}
         self._host = _HostTables()
         self._host.take_all(tables)
         self._has_news = False
         self.from_ns = _FIRST_NS
-        derived = self._numbered(self._classified(tables))
+        of_events = {"free_levels": table_of("free_levels", free_levels)}
+        derived = self._numbered(self._classified(tables, of_events))
         self._finish()
         return self._split(derived)
 
-    def _classified(self, tables: "Tables") -> "dict[str, pa.Table]":
-        derived, host = classify(tables), _HostTables()
+    def _classified(self, tables: "Tables", known: "Tables") -> "dict[str, pa.Table]":
+        host = _HostTables()
         host.take_all(tables)
+        derived = {
+            name: known[name] if name in known else derive(tables, name)
+            for name in derived_schemas()
+        }
         return derived | host.work(tables, derived["idle_gaps"])
 
     def whole(self, tables: "Tables") -> "dict[str, pa.Table]":
         """Return the derived tables of all rows; no row spans `from_ns`."""
-        return self._split(self._numbered(self._classified(tables)))
+        return self._split(self._numbered(self._classified(tables, {})))
 
     def is_due(self) -> bool:
         """Return whether new rows should be classified now; less often if that takes long."""
@@ -155,16 +164,18 @@ class LiveClassification:
     def _of_events(self, rows: "Tables") -> "dict[str, pa.Table]":
         """Return what the new memory events and the new accesses add to the derived tables."""
         self._events.add(event_columns(rows["memory_events"]))
+        levels = self._free_levels.add(memory_columns(rows["memory_events"]))
         blocks = self._events.blocks(plain(rows["launch_blocks"]["block"]), times_of_accesses(rows))
         marks = self._events.take_marks(is_whole=False)
         for name in _NEWEST:
             self._others[name].clear()
         if not self._has_all_rows():
-            for columns in (blocks, marks):
+            for columns in (blocks, marks, levels):
                 columns["event"] = np.full_like(columns["event"], -1)
         return {
             "accessed_blocks": table_of("accessed_blocks", blocks),
             "memory_marks": table_of("memory_marks", marks),
+            "free_levels": table_of("free_levels", levels),
         }
 
     def _numbered(
@@ -274,7 +285,7 @@ class _HostTables:
     def newest_work(self) -> "pa.Table":
         """Return the table ``sampled_work`` of the rows since the last update."""
         samples = self._samples.table(schemas()["host_samples"]).slice(self._samples.known)
-        return table_of("sampled_work", {"text": sampled_work(self._named_by(samples))})
+        return table_of("sampled_work", sampled_work(self._named_by(samples)))
 
     def _named_by(self, samples: "pa.Table") -> "dict[str, pa.Table]":
         """Return samples with what they refer to."""

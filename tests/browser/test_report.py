@@ -375,6 +375,18 @@ def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording,
     )
 
 
+def test_the_viewer_says_what_a_file_without_derived_tables_lacks(page, tmp_path):
+    page.goto(write_viewer(tmp_path / "viewer.html").as_uri())
+    page.get_by_label("Open:").set_input_files(TRAINING)
+    panel = open_tab(page, "fragmentation")
+    panel.locator("table").first.wait_for()
+
+    text = panel.inner_text()
+
+    assert "This file lacks the tables that this version derives" in text
+    assert "free bytes in segments" not in text
+
+
 def test_a_report_opens_after_a_long_warm_up(page, tmp_path):
     recording = gpuviz.load(TRAINING)
     open_report(page, recording, tmp_path)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from playwright.sync_api import Page
 
+from gpuviz.quantities import format_bytes
 from gpuviz.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_tab
@@ -226,6 +227,21 @@ def test_fragmentation_at_a_moment_is_that_of_the_recording(page, recorded, tmp_
     assert numbers(cells(page, "fragmentation"), 0) == Counter(pools)
     sizes = cells(page, "fragmentation", 1) if expected.free else []
     assert sum(int(row[2]) for row in sizes) == expected.free
+
+
+def test_free_memory_over_time_ends_as_that_of_the_recording(page, recorded, tmp_path):
+    open_tables(page, recorded, tmp_path)
+    chart = open_tab(page, "fragmentation").get_by_label(re.compile("^Free bytes in segments"))
+    expected = recorded.fragmentation("end", recorded.devices[0])
+
+    width = chart.bounding_box()["width"]
+    chart.hover(position={"x": width - 15, "y": 20})
+
+    shown = page.locator(".gpuviz-tooltip").inner_text().splitlines()
+    assert [line.partition(": ")[2] or line for line in shown] == [
+        f"{format_bytes(expected.free)} free in segments",
+        f"the largest free block has {format_bytes(expected.largest_free)}",
+    ]
 
 
 def test_tables_of_a_device_have_what_ran_on_it(page, tmp_path):

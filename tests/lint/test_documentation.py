@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 import gpuviz
+from gpuviz.commands.cli import commands
 from scripts import generate_reference
 from tests.documents import PAGES, ROOT, name_of
 
@@ -46,6 +47,12 @@ def test_the_index_lists_every_page():
 
     assert [str(each) for each in listed if f"({each})" not in index] == []
     assert [str(each) for each in listed if f"\n{each.with_suffix('')}\n" not in index] == []
+
+
+def test_every_verb_is_in_the_reference():
+    table = (ROOT / "docs" / "reference" / "command_line.md").read_text(encoding="utf-8")
+
+    assert [verb for verb in commands.commands if f"\n| `{verb}" not in table] == []
 
 
 def test_every_public_name_is_in_the_reference():

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuviz import allocators
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gpuviz"
 NATIVE = PACKAGE / "native"
@@ -325,6 +327,12 @@ def typing_modules(path: Path) -> set[str]:
 
 def imports_from(path: Path, libraries: set[str]) -> set[str]:
     return {name for name, _ in imports(path) if name.split(".")[0] in libraries}
+
+
+def test_every_library_with_an_allocator_is_among_the_client_libraries():
+    files = sorted(path.stem for path in (PACKAGE / "allocators").glob("[!_]*.py"))
+
+    assert files == sorted(CLIENTS) == sorted(allocators.__all__)
 
 
 @pytest.mark.parametrize("framework", CLIENTS)

@@ -2,10 +2,12 @@
 // agree.
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <vector>
 
 #include "check.hpp"
+#include "state/free_levels.hpp"
 #include "state/memory_state.hpp"
 
 namespace {
@@ -114,6 +116,14 @@ int main() {
         const auto levels = state.apply_with_levels(table.columns(), 100, 1000);
         CHECK_EQUAL(levels.time.size(), levels.largest_free.size());
         CHECK_EQUAL(state.anomalies() > 0, true);
+        gpuviz::state::FreeLevels followed;
+        std::map<std::int16_t, gpuviz::state::FreeLevel> last;
+        for (const auto& change : followed.add(table.columns())) last[change.device] = change;
+        for (const auto& [device, change] : last) {
+            const auto parts = state.devices().at(device).parts();
+            CHECK_EQUAL(change.largest, parts.largest_free);
+            CHECK_EQUAL(change.outside, parts.outside);
+        }
         for (const auto& [device, memory] : state.devices()) {
             check_segments_are_covered(memory);
             check_sums(memory);

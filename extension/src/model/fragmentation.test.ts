@@ -24,14 +24,7 @@ test("the parts of reserved memory add up to it after every event", () => {
 });
 
 test("sizes of free blocks are counted by powers of two", () => {
-  const blocks = [512, 1023, 1024, 4096].map((bytes) => ({
-    address: 0,
-    bytes,
-    stream: 1,
-    pool: 1,
-  }));
-
-  assert.deepEqual(sizeClasses(blocks), [
+  assert.deepEqual(sizeClasses([512, 1023, 1024, 4096]), [
     { fromBytes: 4096, count: 1, bytes: 4096 },
     { fromBytes: 1024, count: 1, bytes: 1024 },
     { fromBytes: 512, count: 2, bytes: 1535 },

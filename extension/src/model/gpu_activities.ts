@@ -2,6 +2,7 @@ import type { ArrowTable } from "../wire/arrow.ts";
 import { AccessedBlocks, Activities, LaunchBlocks } from "./activities.ts";
 import { BlockCategories } from "./block_categories.ts";
 import { DeviceMemory } from "./device_memory.ts";
+import { FreeChanges } from "./free_levels.ts";
 import { ApiCalls, HostWaits, Overheads, PeerCopies, StreamWaits } from "./host_calls.ts";
 import { HostSamples } from "./host_samples.ts";
 import { HostWork } from "./host_work.ts";
@@ -28,6 +29,7 @@ export class GpuActivities {
   readonly launchBlocks = new LaunchBlocks();
   readonly accessedBlocks = new AccessedBlocks();
   readonly memoryMarks = new MemoryMarks();
+  readonly freeChanges = new FreeChanges();
   readonly blockCategories = new BlockCategories();
   readonly names = new RecordedNames();
   readonly configurations = new LaunchConfigurations();
@@ -85,6 +87,7 @@ export class GpuActivities {
     launch_blocks: this.launchBlocks,
     accessed_blocks: this.accessedBlocks,
     memory_marks: this.memoryMarks,
+    free_levels: this.freeChanges,
     categories: this.blockCategories,
     names: this.names,
     repeated_calls: this.apiCalls.repeated,

@@ -271,7 +271,7 @@ export class GpuDescriptions {
     const { hostWaits } = this.#gpu;
     const stream = hostWaits.stream[row] ?? 0;
     return [
-      `Host waits for ${WAITED_FOR[hostWaits.kind[row] ?? 0] ?? "the GPU"}`,
+      `Host waits for ${hostWaits.waitedFor(row)}`,
       lasting(hostWaits, row),
       ...(stream === 0 ? [] : [`stream: ${this.#names.stream(stream)}`]),
       ...this.#site("called", hostWaits.stack[row] ?? 0),
@@ -332,9 +332,6 @@ export function idleLines(causes: IdleTimes, totalNs: number): string[] {
     return `${cause.replace("_", " ")}: ${formatDuration(causes[cause])} (${share} %), ${CAUSE_TEXTS[cause]}`;
   });
 }
-
-/** By kind of wait. */
-const WAITED_FOR = ["an event", "a stream", "the whole device"] as const;
 
 /** How long a row lasted and when it began, as `for 1.50 ms, at 2.000 s`. */
 function lasting({ fromNs, toNs }: Times, row: number): string {

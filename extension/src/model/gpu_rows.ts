@@ -1,4 +1,4 @@
-import { ActivityKind, COPY_KINDS, HOST_WAIT_KINDS } from "../wire/codes.ts";
+import { ActivityKind, COPY_KINDS } from "../wire/codes.ts";
 import type { DeviceContents } from "./device_contents.ts";
 import {
   groupRows,
@@ -54,7 +54,8 @@ export interface CopyRow extends GpuRow {
 
 /** A row as in `Recording.synchronizations("line")`. */
 export interface SynchronizationRow extends GpuRow {
-  readonly kind: string;
+  /** What the host waited for, in words. */
+  readonly waitedFor: string;
   readonly name: string;
   /** Undefined if it is unknown for all of them. */
   readonly waitingNs: number | undefined;
@@ -229,7 +230,7 @@ export function synchronizationRows(
     return {
       ...group,
       isPart: false,
-      kind: HOST_WAIT_KINDS[hostWaits.kind[group.typical] ?? 0] ?? "",
+      waitedFor: hostWaits.waitedFor(group.typical),
       name: strings.get(hostWaits.name[group.typical] ?? 0),
       ...callSitesOf(group, (row) => stacks.callSiteOf(stackOf(row))),
       waitingNs: known === 0 ? undefined : waiting,

@@ -48,6 +48,14 @@ export class ApiCalls extends rowsOf({
   }
 }
 
+const WAITED_FOR: Readonly<Record<(typeof HOST_WAIT_KINDS)[number], string>> = {
+  event_synchronize: "an event",
+  stream_synchronize: "a stream",
+  context_synchronize: "the device",
+  memcpy: "a copy",
+  pageable_memcpy: "a copy of pageable memory",
+};
+
 /** Each time in which the host was blocked, as `derived.py` classified it. */
 export class HostWaits extends rowsOf({
   fromNs: ["time", "number"],
@@ -66,6 +74,11 @@ export class HostWaits extends rowsOf({
   waitingNs: ["waiting_ns", "number"],
   transferNs: ["transfer_ns", "number"],
 }) {
+  /** What the host waited for, in words. */
+  waitedFor(row: number): string {
+    return WAITED_FOR[HOST_WAIT_KINDS[this.kind[row] ?? 0] ?? "context_synchronize"];
+  }
+
   /** Whether the host waited for a copy: all of a call. */
   isOfCopy(row: number): boolean {
     return (this.kind[row] ?? 0) >= HostWaitKind.memcpy;

@@ -6,7 +6,8 @@ import { eventsOf, randomProgram, type EventRow } from "../../testing/random_pro
 import { packBars } from "./bars.ts";
 import { isPendingAfter } from "./blocks.ts";
 import { DeviceTimeline } from "./device_timeline.ts";
-import { freeBytes, segmentsAfter } from "./moment.ts";
+import { fragmentationAfter } from "./fragmentation.ts";
+import { segmentsAfter } from "./moment.ts";
 
 interface State {
   readonly segments: ReadonlyMap<number, number>;
@@ -52,14 +53,9 @@ test("the segments and blocks at any moment equal a replay up to it", () => {
 test("the bars hold every byte of every segment once, in blocks and gaps", () => {
   const rows = randomProgram(5, 120);
   const events = eventsOf(rows);
-  const blocks = new DeviceTimeline(events).blocks;
-  const segments = segmentsAfter(
-    events,
-    new DeviceTimeline(events).segments,
-    blocks,
-    rows.length - 1,
-  );
-  const { pieces, widthBytes, rows: barRows } = packBars(segments, blocks);
+  const timeline = new DeviceTimeline(events);
+  const segments = timeline.segmentsAfter(rows.length - 1);
+  const { pieces, widthBytes, rows: barRows } = packBars(segments, timeline.blocks);
   const bytes = (isFree: boolean): number =>
     pieces
       .filter((piece) => (piece.block === undefined) === isFree)
@@ -67,7 +63,7 @@ test("the bars hold every byte of every segment once, in blocks and gaps", () =>
   const reserved = segments.reduce((sum, segment) => sum + segment.to - segment.from, 0);
 
   assert.equal(bytes(true) + bytes(false), reserved);
-  assert.equal(bytes(true), freeBytes(segments, blocks).total);
+  assert.equal(bytes(true), fragmentationAfter(timeline, rows.length - 1).free);
   assert.ok(pieces.every((piece) => piece.to <= widthBytes && piece.row < barRows));
 });
 

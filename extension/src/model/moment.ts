@@ -118,21 +118,28 @@ export function walkSegment(
   visitGap(segment.to);
 }
 
-/** The largest gap between blocks in bytes, and all gaps together. */
-export function freeBytes(
-  segments: readonly SegmentAtMoment[],
-  blocks: Blocks,
-): { readonly largest: number; readonly total: number } {
-  let largest = 0;
-  let total = 0;
+/** The bytes of each free block: a gap between blocks of a segment. */
+export function freeBlocks(segments: readonly SegmentAtMoment[], blocks: Blocks): number[] {
+  const sizes: number[] = [];
   for (const segment of segments) {
     walkSegment(segment, blocks, (from, to, block) => {
-      const bytes = block === undefined ? to - from : 0;
-      largest = Math.max(largest, bytes);
-      total += bytes;
+      if (block === undefined) {
+        sizes.push(to - from);
+      }
     });
   }
-  return { largest, total };
+  return sizes;
+}
+
+/** Free blocks together, in bytes. */
+export interface FreeSpace {
+  readonly free: number;
+  readonly largestFree: number;
+}
+
+export function freeSpace(sizes: readonly number[]): FreeSpace {
+  const free = sizes.reduce((sum, bytes) => sum + bytes, 0);
+  return { free, largestFree: sizes.reduce((most, bytes) => Math.max(most, bytes), 0) };
 }
 
 /** Whether a segment was reserved; strays hold one block of an allocator that does not tell. */

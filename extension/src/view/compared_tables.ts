@@ -19,7 +19,7 @@ import type { CallSite } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
-import { copyName, waitName } from "./gpu_tables.ts";
+import { copyName } from "./gpu_tables.ts";
 import { reveal } from "./selected_panel.ts";
 import { figuresOf, usedFigures } from "./source_view.ts";
 import { appendCallSite, colourKey } from "./table_columns.ts";
@@ -139,10 +139,10 @@ export function comparedParts(charts: Both<ChartContext>, found: Corresponding):
       none: "The host was never blocked.",
       rowsOf: (contents, window) => synchronizationRows(contents, window),
       keysOf: [
-        ({ callSite, kind, name }) => `${before(callSite.site)} ${kind} ${name}`,
-        ({ callSite, kind, name }) => `${after(callSite.site)} ${kind} ${name}`,
+        ({ callSite, waitedFor, name }) => `${before(callSite.site)} ${waitedFor} ${name}`,
+        ({ callSite, waitedFor, name }) => `${after(callSite.site)} ${waitedFor} ${name}`,
       ],
-      nameOf: waitName,
+      nameOf: ({ waitedFor }) => waitedFor,
       callSiteOf: ({ callSite }) => callSite,
       selectedOf: ({ longest }) => longest,
       amounts: () => [total("Time in which the host was blocked"), count("Waits")],

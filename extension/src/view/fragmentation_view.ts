@@ -11,6 +11,7 @@ import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { element } from "./dom.ts";
 import { freeView } from "./free_view.ts";
+import { OLDER_FILE } from "./gpu_tables.ts";
 import { bytesColumn, countColumn, shareColumn } from "./table_columns.ts";
 import type { ShowWindow } from "./tables_view.ts";
 
@@ -34,7 +35,11 @@ export function fragmentationView(
     scope.append(parent, element("p", "gpuviz-fragmentation__summary", UNKNOWN));
     return () => undefined;
   }
-  freeView(scope, parent, chart);
+  if (chart.gpu.lacksDerived) {
+    scope.append(parent, element("p", "gpuviz-section__hint", OLDER_FILE));
+  } else {
+    freeView(scope, parent, chart);
+  }
   const place = element("div", "gpuviz-fragmentation");
   scope.append(parent, place);
   const show = (shown: Scope): void => {

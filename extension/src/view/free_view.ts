@@ -1,7 +1,7 @@
 import { formatBytes, formatTime } from "../base/format.ts";
-import { nextTask } from "../base/next_task.ts";
 import type { Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
+import { countAtMost } from "../base/search.ts";
 import { columnExtremes, columnRows } from "../model/decimation.ts";
 import { FreeLevels } from "../model/free_levels.ts";
 import { drawByteAxis, scaleUp } from "./axes.ts";
@@ -12,8 +12,6 @@ import { fillBelow, strokeSteps } from "./step_lines.ts";
 import { timePlot } from "./time_plot.ts";
 
 const HEADROOM = 1.08;
-/** Events taken in before the page draws again. */
-const AT_ONCE = 20_000;
 const OPTIONS = {
   label: "Free bytes in segments and the largest free block over time.",
   heightPx: 118,
@@ -29,38 +27,29 @@ export function freeView(scope: Scope, parent: HTMLElement, chart: ChartContext)
     legendEntry("gpuviz-key--largest", "of them, the largest free block"),
   );
   scope.append(parent, legend);
-  let levels = new FreeLevels(chart.timeline);
-  let isReading = false;
-  let isShown = true;
+  let { contents } = chart;
+  let levels = new FreeLevels();
   const plot = timePlot(scope, parent, chart, OPTIONS, {
     draw: (drawing, time) => drawFree(drawing, time, chart, levels),
   });
-  const read = async (): Promise<void> => {
-    if (levels.timeline !== chart.timeline) {
-      levels = new FreeLevels(chart.timeline);
+  scope.follow(() => {
+    if (contents !== chart.contents) {
+      ({ contents } = chart);
+      levels = new FreeLevels();
     }
-    if (isReading) {
-      return;
-    }
-    isReading = true;
-    while (isShown && levels.extend(AT_ONCE)) {
-      plot.redraw();
-      await nextTask();
-    }
-    isReading = false;
+    levels.extend(chart.gpu.freeChanges, chart.device, chart.timeline);
     plot.redraw();
-  };
-  scope.follow(() => void read(), chart.revision);
-  scope.defer(() => {
-    isShown = false;
-  });
+  }, chart.revision);
   chart.tooltip.attach(scope, plot.host, () => {
     const { row, timeNs } = chart.selection.shownState(chart.timeline);
-    const [free, largest] = [levels.free, levels.largest].map(({ values }) => values[row] ?? 0);
-    return [
-      `${formatTime(timeNs, chart.selection.resolutionNs)}: ${formatBytes(free ?? 0)} free in segments`,
-      `the largest free block has ${formatBytes(largest ?? 0)}`,
-    ];
+    const [free, largest] = [levels.free.values[row], levels.largest.values[row]];
+    const time = formatTime(timeNs, chart.selection.resolutionNs);
+    return free === undefined || largest === undefined
+      ? [`${time}: not known yet`]
+      : [
+          `${time}: ${formatBytes(free)} free in segments`,
+          `the largest free block has ${formatBytes(largest)}`,
+        ];
   });
 }
 
@@ -72,21 +61,24 @@ function drawFree(
   levels: FreeLevels,
 ): void {
   const { context, area, theme, pixelRatio } = drawing;
-  const { timeNs, count } = timeline.events;
-  const bytes = scaleUp(area, Math.max(levels.free.largestIn(0, count), 1) * HEADROOM);
+  const { timeNs } = timeline.events;
+  const bytes = scaleUp(area, Math.max(levels.free.largestIn(0, levels.known), 1) * HEADROOM);
   drawByteAxis(drawing, bytes);
-  const ends = columnRows(timeNs, time.from, time.to, Math.round(area.width * pixelRatio));
+  const all = columnRows(timeNs, time.from, time.to, Math.round(area.width * pixelRatio));
+  const ends = all.subarray(0, Math.max(countAtMost(all, levels.known), 1));
+  const width = (area.width * (ends.length - 1)) / (all.length - 1);
+  const known = { ...drawing, area: { ...area, width } };
   const free = columnExtremes(levels.free, ends);
   const largest = columnExtremes(levels.largest, ends);
   saveAndClip(drawing);
   context.lineWidth = 1.5;
   context.fillStyle = theme.cached;
   context.strokeStyle = theme.reserved;
-  fillBelow(drawing, free.largest, bytes);
-  strokeSteps(drawing, free, bytes);
+  fillBelow(known, free.largest, bytes);
+  strokeSteps(known, free, bytes);
   context.fillStyle = theme.allocatedFill;
   context.strokeStyle = theme.allocated;
-  fillBelow(drawing, largest.largest, bytes);
-  strokeSteps(drawing, largest, bytes, free);
+  fillBelow(known, largest.largest, bytes);
+  strokeSteps(known, largest, bytes, free);
   context.restore();
 }

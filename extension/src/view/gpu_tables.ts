@@ -30,7 +30,7 @@ import {
 import type { ShowWindow } from "./tables_view.ts";
 
 /** Shown for a file without derived tables. */
-const OLDER_FILE =
+export const OLDER_FILE =
   "This file lacks the tables that this version derives: `gpuviz convert OLD NEW` adds them.";
 const TOTAL_TIME = 1;
 
@@ -109,9 +109,9 @@ export function synchronizationsTable(
       : chart.gpu.apiCalls.count + chart.gpu.hostWaits.count === 0
         ? "CUDA calls were not recorded, so it is unknown when the host was blocked."
         : "The host was never blocked.",
-    name: waitName,
+    name: ({ waitedFor }) => waitedFor,
     small: ({ name }) => name,
-    keyOf: ({ callSite, kind, name }) => `${callSite.site} ${kind} ${name}`,
+    keyOf: ({ callSite, waitedFor, name }) => `${callSite.site} ${waitedFor} ${name}`,
     rowsOf: synchronizationRows,
   });
 }
@@ -241,16 +241,4 @@ export function copyName({ copyKind, hostMemory }: CopyRow): string {
   const kind =
     copyKind === "" ? "unknown kind" : (HALF_NAMES[copyKind] ?? copyKind.replaceAll("_", " "));
   return hostMemory === "" ? kind : `${kind}, ${hostMemory}`;
-}
-
-const WAIT_NAMES: Readonly<Record<string, string>> = {
-  event_synchronize: "an event",
-  stream_synchronize: "a stream",
-  context_synchronize: "the device",
-  memcpy: "a copy",
-  pageable_memcpy: "a copy of pageable memory",
-};
-
-export function waitName({ kind }: SynchronizationRow): string {
-  return WAIT_NAMES[kind] ?? kind;
 }

@@ -2,7 +2,7 @@ import { ACTIONS } from "../wire/codes.ts";
 import { counted, formatBytes, formatTime } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
-import { freeBytes } from "../model/moment.ts";
+import { freeBlocks, freeSpace } from "../model/moment.ts";
 import { actionButton, element, legendEntry } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";
 
@@ -61,7 +61,7 @@ function describePinned({ host, timeline }: ChartContext, row: number): string {
 function describeMoment(timeline: DeviceTimeline, row: number, event: string): string {
   const { events, blocks, lines } = timeline;
   const shown = timeline.segmentsAfter(row);
-  const free = freeBytes(shown, blocks);
+  const { free, largestFree } = freeSpace(freeBlocks(shown, blocks));
   const name = row === timeline.peak ? "Peak of allocated memory" : "Moment";
   const time = formatTime(events.timeNs[row] ?? 0, timeline.endNs / 5000);
   const held = shown.reduce((sum, segment) => sum + segment.blocks.length, 0);
@@ -73,6 +73,6 @@ function describeMoment(timeline: DeviceTimeline, row: number, event: string): s
   return (
     `${when}: ${allocated} of ${formatBytes(lines.reserved.values[row] ?? 0)} reserved; ` +
     `${counted(held, "block")} in ${counted(shown.length, "segment")}; ` +
-    `${formatBytes(free.total)} free in segments, the largest piece ${formatBytes(free.largest)}.`
+    `${formatBytes(free)} free in segments, the largest piece ${formatBytes(largestFree)}.`
   );
 }

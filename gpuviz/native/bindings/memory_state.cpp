@@ -14,6 +14,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
 #include "python/gil.hpp"
+#include "state/free_levels.hpp"
 #include "state/lifetimes.hpp"
 
 namespace nb = nanobind;
@@ -45,6 +46,20 @@ Columns levels_dict(state::MemoryLevels levels) {
     columns["reserved"] = to_numpy(std::move(levels.reserved));
     columns["inactive_split"] = to_numpy(std::move(levels.inactive_split));
     columns["largest_free"] = to_numpy(std::move(levels.largest_free));
+    return columns;
+}
+
+Columns free_levels(state::FreeLevels& followed, const EventColumns& events) {
+    std::vector<state::FreeLevel> rows;
+    {
+        const python::GilRelease unlocked;
+        rows = followed.add(events.columns);
+    }
+    Columns columns;
+    columns["device"] = to_numpy(rows, [](const state::FreeLevel& r) { return r.device; });
+    columns["event"] = to_numpy(rows, [](const state::FreeLevel& r) { return r.event; });
+    columns["largest"] = to_numpy(rows, [](const state::FreeLevel& r) { return r.largest; });
+    columns["outside"] = to_numpy(rows, [](const state::FreeLevel& r) { return r.outside; });
     return columns;
 }
 
@@ -293,6 +308,11 @@ void bind_memory_state(nb::module_& m) {
             "Return the ordinals of the devices seen, ascending.")
         .def_prop_ro("anomalies", &state::MemoryState::anomalies,
                      "Events that contradict those before them.");
+
+    nb::class_<state::FreeLevels>(m, "FreeLevels", "How free memory changes as events are added.")
+        .def(nb::init<>())
+        .def("add", &free_levels, "events"_a,
+             "Return the columns of `free_levels` that follow from further events.");
 
     m.def("lifetimes", &lifetimes_of, "events"_a, "initial_events"_a, "device"_a,
           "Return the rows in which each block of a device begins to be active, its free is "

@@ -104,40 +104,31 @@ void DeviceMemory::apply(const DeviceEvent& event) {
     }
 }
 
-const DeviceMemory::FreeSizes& DeviceMemory::free_sizes() const {
+std::uint64_t DeviceMemory::largest_of(PoolKind kind) const {
     if (!counts_free_sizes_) {
-        for (const auto& [address, block] : blocks_) {
-            if (block.state == BlockState::inactive) ++free_sizes_[block.pool & 1][block.size];
-        }
         counts_free_sizes_ = true;
+        for (const auto& [address, block] : blocks_) {
+            if (block.state == BlockState::inactive) free_sizes_[block.pool & 1].add(block.size);
+        }
     }
-    return free_sizes_;
+    if (kind == PoolKind::small_pool) return free_sizes_[0].largest();
+    if (kind == PoolKind::large_pool) return free_sizes_[1].largest();
+    return std::max(free_sizes_[0].largest(), free_sizes_[1].largest());
 }
 
 std::int64_t DeviceMemory::largest_free(PoolKind kind) const {
     if (live_outside_ > 0 || (seen_outside_ && !seen_segment_)) return -1;
-    std::uint64_t largest = 0;
-    for (const PoolKind each : {PoolKind::small_pool, PoolKind::large_pool}) {
-        const auto& sizes = free_sizes()[each == PoolKind::large_pool ? 1 : 0];
-        if ((kind == PoolKind::all || kind == each) && !sizes.empty()) {
-            largest = std::max(largest, sizes.rbegin()->first);
-        }
-    }
-    return bytes(largest);
+    return bytes(largest_of(kind));
 }
 
 MemoryParts DeviceMemory::parts() const {
     const auto now = [&](Quantity quantity) { return totals_.of(quantity, PoolKind::all).current; };
-    std::uint64_t largest = 0;
-    for (const auto& sizes : free_sizes()) {
-        if (!sizes.empty()) largest = std::max(largest, sizes.rbegin()->first);
-    }
     const std::int64_t reserved = now(Quantity::reserved_bytes);
     return {
         .reserved = reserved,
         .free = reserved - (now(Quantity::active_bytes) - outside_bytes_),
         .inactive_split = now(Quantity::inactive_split_bytes),
-        .largest_free = bytes(largest),
+        .largest_free = bytes(largest_of(PoolKind::all)),
         .outside = outside_bytes_,
     };
 }
@@ -285,13 +276,6 @@ DeviceMemory::Merged DeviceMemory::merge(Blocks::iterator block) {
     }
     count_free_block(merged.block->second);
     return merged;
-}
-
-void DeviceMemory::uncount_free_block(const Block& block) {
-    if (!counts_free_sizes_) return;
-    auto& sizes = free_sizes_[block.pool & 1];
-    const auto size = sizes.find(block.size);
-    if (--size->second == 0) sizes.erase(size);
 }
 
 DeviceMemory::Blocks::iterator DeviceMemory::find_live(std::uint64_t address) {

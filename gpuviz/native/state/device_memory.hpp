@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "record/memory_event.hpp"
+#include "state/free_sizes.hpp"
 #include "state/memory_totals.hpp"
 
 namespace gpuviz::state {
@@ -131,20 +132,20 @@ class DeviceMemory {
     void add_inactive(std::uint64_t address, std::uint64_t size, const Segment& segment);
     Merged merge(Blocks::iterator block);
 
-    using FreeSizes = std::array<std::map<std::uint64_t, std::uint32_t>, 2>;
-
     void count_free_block(const Block& block) {
-        if (counts_free_sizes_) ++free_sizes_[block.pool & 1][block.size];
+        if (counts_free_sizes_) free_sizes_[block.pool & 1].add(block.size);
     }
-    void uncount_free_block(const Block& block);
-    [[nodiscard]] const FreeSizes& free_sizes() const;
+    void uncount_free_block(const Block& block) {
+        if (counts_free_sizes_) free_sizes_[block.pool & 1].remove(block.size);
+    }
+    // Bytes, in the pools of a kind.
+    [[nodiscard]] std::uint64_t largest_of(PoolKind kind) const;
 
     Blocks blocks_;
     Segments segments_;
     Blocks::iterator last_found_ = blocks_.end();
-    // The number of free blocks of each size, in small and in large pools; maintained from the
-    // first query on.
-    mutable FreeSizes free_sizes_;
+    // Of small and of large pools; maintained from the first query on.
+    mutable std::array<FreeSizes, 2> free_sizes_;
     mutable bool counts_free_sizes_ = false;
     MemoryTotals totals_;
     std::int64_t anomalies_ = 0;

@@ -64,14 +64,15 @@ std::optional<DeviceEvent> event_of(const MemoryColumns& events, std::size_t row
     };
 }
 
-bool MemoryState::apply_row(const MemoryColumns& events, std::size_t row) {
+const DeviceMemory* MemoryState::apply_row(const MemoryColumns& events, std::size_t row) {
     const auto event = event_of(events, row);
     if (!event) {
         ++anomalies_;
-        return false;
+        return nullptr;
     }
-    devices_[events.device[row]].apply(*event);
-    return true;
+    DeviceMemory& memory = devices_[events.device[row]];
+    memory.apply(*event);
+    return &memory;
 }
 
 void MemoryState::apply(const MemoryColumns& events, std::size_t first, std::size_t last,
@@ -88,9 +89,10 @@ MemoryLevels MemoryState::apply_with_levels(const MemoryColumns& events, std::si
     MemoryLevels table;
     reserve(table, last - std::min(first, last));
     for (std::size_t row = first; row < last; ++row) {
-        if (!apply_row(events, row)) continue;
+        const DeviceMemory* memory = apply_row(events, row);
+        if (memory == nullptr) continue;
         const std::int16_t device = events.device[row];
-        const Levels levels = levels_of(devices_[device]);
+        const Levels levels = levels_of(*memory);
         Levels& last_levels = before[device];
         if (levels == last_levels) continue;
         last_levels = levels;
@@ -124,7 +126,7 @@ std::optional<MemoryPeak> MemoryState::apply_up_to_peak(const MemoryColumns& eve
         const bool is_new = memory == state.devices_.end();
         const auto allocated = is_new ? 0 : bytes_of(memory->second, Quantity::allocated_bytes);
         const auto reserved = is_new ? 0 : bytes_of(memory->second, Quantity::reserved_bytes);
-        if (!state.apply_row(events, row)) return;
+        if (state.apply_row(events, row) == nullptr) return;
         const auto& after = is_new ? state.devices_.at(events.device[row]) : memory->second;
         now.allocated += bytes_of(after, Quantity::allocated_bytes) - allocated;
         now.reserved += bytes_of(after, Quantity::reserved_bytes) - reserved;

@@ -56,6 +56,8 @@ class MemoryState {
   public:
     static constexpr auto forever = std::numeric_limits<std::int64_t>::max();
 
+    // Returns the memory of the row's device; null if the row is invalid.
+    const DeviceMemory* apply_row(const MemoryColumns& events, std::size_t row);
     // Applies rows [first, last) whose time is at most until_ns.
     void apply(const MemoryColumns& events, std::size_t first, std::size_t last,
                std::int64_t until_ns = forever);
@@ -79,8 +81,6 @@ class MemoryState {
     [[nodiscard]] std::int64_t anomalies() const noexcept;
 
   private:
-    // False: the row is invalid.
-    bool apply_row(const MemoryColumns& events, std::size_t row);
     [[nodiscard]] std::size_t block_count() const noexcept;
 
     std::map<std::int16_t, DeviceMemory> devices_;

@@ -144,6 +144,28 @@ def test_levels_have_a_row_for_each_change_of_a_plain_account(rows, first):
 
 
 @EXAMPLES
+@given(rows=any_events())
+def test_free_levels_have_the_largest_free_block_of_a_plain_account_after_each_event(rows):
+    memories, expected = defaultdict(PlainMemory), defaultdict(list)
+    for row in rows:
+        memory, levels = memories[row["device"]], expected[row["device"]]
+        memory.apply(row)
+        is_known = bool(memory.segments) or bool(levels and levels[-1])
+        levels.append((memory.largest_gap(), memory.outside_bytes()) if is_known else None)
+
+    changes = recording_of(rows).derived["free_levels"].to_pylist()
+
+    for device, levels in expected.items():
+        own = [row for row in changes if row["device"] == device]
+        ends = [row["event"] for row in own[1:]] + [len(levels)] * bool(own)
+        found = [None] * (own[0]["event"] if own else len(levels))
+        for row, end in zip(own, ends, strict=True):
+            found += [(row["largest"], row["outside"])] * (end - row["event"])
+        assert found == levels
+        assert not own or own[-1]["event"] == len(levels) - 1
+
+
+@EXAMPLES
 @given(rows=consistent_events(), first=st.integers(0, 40))
 def test_statistics_are_those_of_a_plain_account_after_what_existed_before(rows, first):
     first = min(first, len(rows))

@@ -171,6 +171,17 @@ def test_row_numbers_are_unknown_once_the_oldest_rows_were_dropped():
     assert {row["activity"] for row in page.rows["idle_gaps"]} == {-1}
 
 
+def held(changes):
+    """Return the free levels of each device after each event; a change holds until the next."""
+    levels = defaultdict(list)
+    for row in changes:
+        known = levels[row["device"]]
+        last = known[-1] if known else None
+        known += [last] * (row["event"] - len(known))
+        known.append((row["largest"], row["outside"]))
+    return levels
+
+
 OF_EVENTS = ("memory_events", "launch_blocks", "api_calls", "activities", "pools", "streams")
 
 
@@ -200,6 +211,7 @@ def test_facts_about_events_are_added_as_the_events_come(recording, parts):
         tuple(row.values()) for row in page.rows["names"]
     }
     assert len(page.rows["accessed_blocks"]) == tables["launch_blocks"].num_rows
+    assert held(page.rows["free_levels"]) == held(whole["free_levels"])
 
 
 def test_without_new_rows_nothing_is_classified():

@@ -177,6 +177,14 @@ class PlainMemory:
         """Return the bytes of the largest free range; -1 if unknown."""
         if self.outside() or (self.seen_outside and not self.seen_segment):
             return -1
+        return self.largest_gap()
+
+    def outside_bytes(self) -> int:
+        """Return the bytes of the live blocks outside all segments."""
+        return sum(b.end - b.start for b in self.outside())
+
+    def largest_gap(self) -> int:
+        """Return the bytes of the largest free range in the known segments."""
         return max((end - start for s in self.segments for start, end in self.gaps(s)), default=0)
 
     def levels(self) -> tuple[int, ...]:
