@@ -74,7 +74,7 @@ def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
     )
     part = type(recording)(tables, manifest)
     renumbered = {name: _renumbered(name, cut_tables[name], chosen) for name in cut_tables}
-    derived.keep(part, with_own(renumbered, part.tables))
+    derived.keep(part, with_own(renumbered, part.tables, named=derived(recording)["names"]))
     return part
 
 

@@ -109,7 +109,7 @@ export const RangeKind = codesOf(RANGE_KINDS);
 export const HostState = codesOf(HOST_STATES);
 export const HostWaitKind = codesOf(HOST_WAIT_KINDS);
 
-export const DERIVED_VERSION = 5;
+export const DERIVED_VERSION = 6;
 export const BACKWARD_OF = "backward of ";
 export const NO_STACK = "(no call stack)";
 export const DEVICES_OPTION = "gpuvizDevices";
