@@ -238,7 +238,7 @@ def schemas() -> "dict[str, pa.Schema]":
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
       is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
       names that the line assigns to, empty if it does not or if ``source`` is empty. ``context`` is
-      the text of the lines around it, one below the other from line ``context_line``; empty if
+      the text of the function around it, one line below the other from ``context_line``; empty if
       unknown, and for installed files.
     - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
@@ -334,7 +334,7 @@ _COLUMNS = {
         "source": "text",
         "installed": "uint8",
         "assigned": "text",
-        "context": "utf8",
+        "context": "text",
         "context_line": "int32",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
