@@ -66,7 +66,7 @@ def names_of_streams(
     for numbers in alike.values():
         if len(numbers) > 1:
             for place, number in enumerate(numbers, 1):
-                named[number] += f" ({place} of {len(numbers)})"
+                named[number] += f" #{place}"
     return named
 
 

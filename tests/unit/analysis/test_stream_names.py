@@ -54,7 +54,7 @@ def held(gpu):
 
 
 HELD = [
-    *("copies", "first", "second", "workers (1 of 2)", "workers (2 of 2)"),
+    *("copies", "first", "second", "workers #1", "workers #2"),
     *("third", "fourth"),
 ]
 
@@ -80,7 +80,7 @@ def test_streams_of_one_name_are_numbered(gpu):
 
     found, _ = names(gpu, program)
 
-    assert found == ["stream (1 of 2)", "stream (2 of 2)", "copies (1 of 2)", "copies (2 of 2)"]
+    assert found == ["stream #1", "stream #2", "copies #1", "copies #2"]
 
 
 def test_a_stream_that_a_library_makes_is_not_called_by_its_result(gpu):

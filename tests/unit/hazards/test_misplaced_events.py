@@ -273,7 +273,7 @@ def test_streams_are_called_by_their_variables(in_loop):
 
     names = ("stream", "stream") if in_loop else ("copies", "compute")
     assert (hazard.first.variable, hazard.second.variable) == names
-    assert hazard.first.where == ("stream (1 of 2)" if in_loop else "stream copies")
+    assert hazard.first.where == ("stream #1" if in_loop else "stream copies")
     first, second = ("first_stream", "second_stream") if in_loop else names
     assert f"+ event = {first}.record()" in text
     assert f"+ {second}.wait_event(event)" in text
