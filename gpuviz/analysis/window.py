@@ -60,6 +60,9 @@ def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
     chosen = {name: touches(tables[name], (start, end)) for name in _INTERVALS}
     chosen |= {name: _moments(tables[name], start, end) for name in _MOMENTS}
     _choose_referenced(tables, cut_tables, chosen)
+    if end < recording.duration_ns:
+        # It is about the end of the recording.
+        tables["held_blocks"] = tables["held_blocks"].slice(0, 0)
     for name, rows in chosen.items():
         tables[name] = tables[name].filter(rows)
     manifest = replace(

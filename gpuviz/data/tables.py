@@ -191,6 +191,8 @@ def schemas() -> "dict[str, pa.Schema]":
       or a buffer of a module, the gradient or a state of a parameter, or memory that a library
       works in. ``address`` is that of its first element, and ``name`` that of the parameter, such
       as ``layer3.5.conv2.weight``; 0 if unknown. A row is about the block that was there then.
+    - ``held_blocks``: the ``holder`` that kept a large block alive when the recording ended, such
+      as ``cache[7]``; several are joined by `` and ``. Blocks with an unknown one have no row.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``host_samples``: what a thread that launches did from ``time`` to ``end``, between two of its
       CUDA calls, as long as the same was found each time: its ``stack`` and its ``state``. It was
@@ -338,6 +340,7 @@ _COLUMNS = {
         "context_line": "int32",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
+    "held_blocks": {"device": "int16", "address": "uint64", "holder": "utf8"},
     "clock_snapshots": {
         "time": "int64",
         "wall": "int64",

@@ -87,6 +87,7 @@ export class GpuActivities {
     memory_marks: this.memoryMarks,
     categories: this.blockCategories,
     names: this.names,
+    held_blocks: this.names,
     repeated_calls: this.apiCalls.repeated,
     launch_configurations: this.configurations,
     overheads: this.overheads,
