@@ -95,8 +95,8 @@ def test_a_block_that_is_handed_out_while_a_copy_reads_it_is_reported_with_all_l
         "   allocated in step (run.py:1)\n"
         "   freed in step (run.py:2)\n"
         "   fix: CuPy's pool hands pinned memory out again as soon as it is freed. Keep the array "
-        "until the default stream has done its work: synchronize the stream before the array is freed in "
-        "step (run.py:2). Or let the pool wait for copies: "
+        "until the default stream has done its work: synchronize the stream before the array is "
+        "freed in step (run.py:2). Or let the pool wait for copies: "
         "cupy.cuda.set_pinned_memory_allocator(gpuviz.malloc_pinned) while streams are recorded, "
         "or gpuviz run --record-stream auto."
     )
