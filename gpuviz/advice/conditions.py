@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Statements that branch on the value of an expression.
+# Lines before and after a line that are close to it.
+_CLOSE = 8
 _BRANCH = re.compile(r"\s*(while|if|elif|assert)\b(?P<condition>.*)")
 
 
@@ -20,14 +22,14 @@ def decides(recording: "RecordingData", stack: int) -> bool:
     row = frames["id"].index(number).as_py()
     if row < 0:
         return False
-    source, assigned, context = (
-        frames[name][row].as_py() for name in ("source", "assigned", "context")
-    )
+    columns = ("source", "assigned", "line", "context", "context_line")
+    source, assigned, line, context, first = (frames[name][row].as_py() for name in columns)
     if _BRANCH.match(source):
         return True
     names = [re.escape(name) for name in assigned.split(", ") if name]
     if not names:
         return False
     used = re.compile(rf"\b({'|'.join(names)})\b")
-    branches = (_BRANCH.match(line) for line in context.splitlines())
+    close = context.split("\n")[max(line - first - _CLOSE, 0) : line - first + _CLOSE + 1]
+    branches = map(_BRANCH.match, close)
     return any(each is not None and used.search(each["condition"]) for each in branches)

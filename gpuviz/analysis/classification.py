@@ -16,7 +16,7 @@ from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_sync
 from gpuviz.analysis.unseen import FURTHER, is_whole, parts, unseen_spans
 from gpuviz.data.arrays import coded, empty, numbers
 from gpuviz.data.arrays import texts as text_array
-from gpuviz.data.codes import CallKind
+from gpuviz.data.codes import NAMED_KINDS, CallKind
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.derived import NULLABLE, OF_ROWS, SOURCES, schemas
@@ -142,9 +142,27 @@ def touches(
     return chosen
 
 
-def with_own(kept: "Tables", tables: "Tables") -> "dict[str, pa.Table]":
-    """Return derived tables of which those about single rows are computed from these tables."""
-    return {**kept, **{name: derive(tables, name) for name in OF_ROWS}}
+def with_own(
+    kept: "Tables", tables: "Tables", *, named: "pa.Table | None" = None
+) -> "dict[str, pa.Table]":
+    """Return derived tables of which those about single rows are computed from these tables.
+
+    Args:
+        kept: The other derived tables.
+        tables: The tables.
+        named: The table ``names`` of the whole of which these are a part: what gave a stream its
+            name may not be in the part.
+    """
+    own = {name: derive(tables, name) for name in OF_ROWS}
+    if named is not None:
+        own["names"] = named.filter(np.isin(_named_ids(named), _named_ids(own["names"])))
+    return {**kept, **own}
+
+
+def _named_ids(names: "pa.Table") -> "NDArray[Any]":
+    kinds = codes(names["of"], NAMED_KINDS).astype(np.int64)
+    ids: NDArray[Any] = plain(names["id"]).astype(np.int64) * len(NAMED_KINDS) + kinds
+    return ids
 
 
 def table_of(name: str, columns: "Mapping[str, Any]") -> "pa.Table":

@@ -9,11 +9,11 @@ from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
 from gpuviz.analysis.sampled_work import sampled_work
+from gpuviz.analysis.stream_origins import names_of_streams, stream_origins
 from gpuviz.data.codes import ACTIVITY_KINDS, FRAMEWORKS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.memory_columns import memory_columns
-from gpuviz.data.stream_handle import own_name
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from gpuviz.analysis.stream_origins import StreamOrigin
+
     Tables = Mapping[str, pa.Table]
 
 _LIBRARIES = dict(
@@ -31,18 +33,21 @@ _LIBRARIES = dict(
 _EVENTS = ("time", "address", "size", "requested_size", "device")
 
 
-def names(tables: "Tables") -> "dict[str, Any]":
-    """Return the columns of ``names``."""
+def names(tables: "Tables", known: "Mapping[int, StreamOrigin] | None" = None) -> "dict[str, Any]":
+    """Return the columns of ``names``.
+
+    Args:
+        tables: The tables.
+        known: Where streams come from; found in the tables by default.
+    """
+    origins = stream_origins(tables) if known is None else known
     found = [
         *(("kernel", *each) for each in _kernel_names(tables)),
         *(
             ("pool", row.pop("id"), pool_name(**row))
             for row in _rows(tables, "pools", ("id", "owner", "segment_type", "framework"))
         ),
-        *(
-            ("stream", row["id"], row["name"] or own_name(row["id"], row["handle"]))
-            for row in _rows(tables, "streams", ("id", "handle", "name"))
-        ),
+        *(("stream", *each) for each in names_of_streams(tables["streams"], origins).items()),
     ]
     kinds, ids, shown = zip(*found, strict=True) if found else ((), (), ())
     return {"of": [NAMED_KINDS.index(kind) for kind in kinds], "id": list(ids), "name": shown}

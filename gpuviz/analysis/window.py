@@ -60,6 +60,9 @@ def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
     chosen = {name: touches(tables[name], (start, end)) for name in _INTERVALS}
     chosen |= {name: _moments(tables[name], start, end) for name in _MOMENTS}
     _choose_referenced(tables, cut_tables, chosen)
+    if end < recording.duration_ns:
+        # It is about the end of the recording.
+        tables["held_blocks"] = tables["held_blocks"].slice(0, 0)
     for name, rows in chosen.items():
         tables[name] = tables[name].filter(rows)
     manifest = replace(
@@ -74,7 +77,7 @@ def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
     )
     part = type(recording)(tables, manifest)
     renumbered = {name: _renumbered(name, cut_tables[name], chosen) for name in cut_tables}
-    derived.keep(part, with_own(renumbered, part.tables))
+    derived.keep(part, with_own(renumbered, part.tables, named=derived(recording)["names"]))
     return part
 
 

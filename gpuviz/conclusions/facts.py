@@ -1,5 +1,6 @@
 """What happened to the memory of a device, and what dominates it, whether or not a rule applies."""
 
+import re
 from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ _CATEGORIES = {
 }
 _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
+_INDEX = re.compile(r"\[[^\[\]]*\](?= in |$)")
 # Of the recording's length, on each side of a moment.
 _AROUND = 0.02
 # What follows from no rule, and needs no change of its own.
@@ -135,6 +137,22 @@ def _unused(recording: "RecordingData", device: int) -> "Iterator[Finding]":
         )
 
 
+def _held_by(recording: "RecordingData", device: int) -> str:
+    """Return what holds the largest blocks at the end; empty if unknown."""
+    rows = recording.tables["held_blocks"].to_pylist()
+    holders = [row["holder"] for row in rows if row["device"] == device]
+    alike: dict[str, list[str]] = {}
+    for each in holders:
+        alike.setdefault(_INDEX.sub("[…]", each), []).append(each)
+    named = [text if len(of) > 1 else of[0] for text, of in alike.items()]
+    more = len(named) - _MOST_LINES
+    *others, last = [f"`{each}`" for each in named[:_MOST_LINES]] or [""]
+    if more > 0:
+        others, last = [*others, last], f"{more} more"
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"The largest are held by {listed}." if listed else ""
+
+
 def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Finding]":
     summary = summarize(recording, device)
     if not summary.allocations_end:
@@ -147,7 +165,7 @@ def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Findi
         device=device,
         title=f"{blocks} ({format_bytes(summary.allocated_end)}) {were} still allocated at the "
         "end.",
-        reason="",
+        reason=_held_by(recording, device),
         lines=tuple(
             Line(
                 row["site"],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 # Version of the schemas and rules; tables of another version are recomputed.
-DERIVED_VERSION = 6
+DERIVED_VERSION = 7
 
 _MARK = b"gpuviz_made_from"
 

@@ -35,6 +35,7 @@ _SIZES = (
 _ORDINALS = (
     *(("devices", "id"), ("memory_events", "device")),
     *(("activities", "device"), ("device_memory", "device")),
+    ("held_blocks", "device"),
 )
 # Requests and limits of any size, which nothing adds up.
 _NOT_ADDED = tuple(ACTIONS.index(action) for action in ("oom", "memory_limit"))

@@ -193,6 +193,8 @@ def schemas() -> "dict[str, pa.Schema]":
       or a buffer of a module, the gradient or a state of a parameter, or memory that a library
       works in. ``address`` is that of its first element, and ``name`` that of the parameter, such
       as ``layer3.5.conv2.weight``; 0 if unknown. A row is about the block that was there then.
+    - ``held_blocks``: the ``holder`` that kept a large block alive when the recording ended, such
+      as ``cache[7]``; several are joined by `` and ``. Blocks with an unknown one have no row.
     - ``overheads``: time spent by CUPTI, lazy loading or compilation. ``thread`` may be 0.
     - ``host_samples``: what a thread that launches did from ``time`` to ``end``, between two of its
       CUDA calls, as long as the same was found each time: its ``stack`` and its ``state``. It was
@@ -240,7 +242,7 @@ def schemas() -> "dict[str, pa.Schema]":
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
       is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
       names that the line assigns to, empty if it does not or if ``source`` is empty. ``context`` is
-      the text of the lines around it, one below the other from line ``context_line``; empty if
+      the text of the function around it, one line below the other from ``context_line``; empty if
       unknown, and for installed files.
     - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
@@ -336,10 +338,11 @@ _COLUMNS = {
         "source": "text",
         "installed": "uint8",
         "assigned": "text",
-        "context": "utf8",
+        "context": "text",
         "context_line": "int32",
     },
     "device_memory": {"time": "int64", "device": "int16", "used": "int64"},
+    "held_blocks": {"device": "int16", "address": "uint64", "holder": "utf8"},
     "clock_snapshots": {
         "time": "int64",
         "wall": "int64",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.launches import durations
+from gpuviz.analysis.stream_names import stream_names
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -67,20 +68,6 @@ def add_activities(
             ],
         )
         trace.tables.append(table)
-
-
-def stream_names(recording: "RecordingData") -> dict[int, str]:
-    """Return a name for each stream's id, unique on its device."""
-    rows = recording.tables["streams"].select(["id", "device", "name"]).to_pylist()
-    named: dict[tuple[int, str], list[int]] = {}
-    for row in rows:
-        named.setdefault((row["device"], row["name"]), []).append(row["id"])
-    return {
-        number: titled if len(numbers) == 1 else f"{titled} (number {number})"
-        for (_, name), numbers in named.items()
-        for titled in [name if "stream" in name else f"stream {name}"]
-        for number in numbers
-    }
 
 
 def _stream_tracks(

@@ -208,7 +208,7 @@ def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
         "source": unknown,
         "installed": installed[places] if count else np.zeros(0, np.uint8),
         "assigned": unknown,
-        "context": pa.array([""] * count, pa.utf8()),
+        "context": unknown,
         "context_line": np.zeros(count, np.int32),
     }
     return pa.table(columns, schema=schemas()["frames"])

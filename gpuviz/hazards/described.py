@@ -1,11 +1,12 @@
 """The hazards of a recording with names, lines and the fix."""
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.calls import HALVES
 from gpuviz.analysis.processes import processes
+from gpuviz.analysis.stream_names import stream_names
+from gpuviz.analysis.stream_origins import stream_origins
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES
 from gpuviz.data.strings import texts
@@ -13,7 +14,6 @@ from gpuviz.hazards.fix import fix, fix_of_event, fix_of_host, fix_of_pinned
 from gpuviz.hazards.hazard import HOST, EventInLines, Hazard, HazardOperation, shown_stream
 from gpuviz.hazards.misplaced_events import event_name, event_uses
 from gpuviz.hazards.pinned import EVENTS_OF
-from gpuviz.hazards.stream_origins import StreamOrigin, stream_origins
 from gpuviz.hazards.workspaces import calling_routine, workspace
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # Rows of `streams` by id, with what their GPUs are called.
 _Streams = dict[int, dict[str, Any]]
-_NO_ORIGIN = StreamOrigin("", "")
 # What is not named by its activity.
 _BETWEEN = "memcpy PtoP"
 _OWN_NAMES = {
@@ -41,16 +40,13 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
         return ()
     streams = {row["id"]: row for row in recording.tables["streams"].to_pylist()}
     gpus = _gpus(recording)
-    origins = stream_origins(recording)
-    handles = Counter[tuple[int, str]]()
-    for number, stream in sorted(streams.items(), key=lambda each: each[1]["created"]):
-        handle = stream["device"], stream["name"]
-        handles[handle] += 1
-        if handles[handle] > 1 and stream["name"] and not stream["named"]:
-            # The driver gave it the handle of a destroyed stream.
-            stream["name"] += f" #{handles[handle]}"
+    origins = stream_origins(recording.tables)
+    names = stream_names(recording)
+    for number, stream in streams.items():
+        origin = None if stream["named"] else origins.get(number)
+        stream["name"] = names[number]
+        stream["variable"] = origin.variable if origin and origin.is_one else ""
         stream["gpu"] = gpus.get(stream["device"], "")
-        stream["origin"] = _NO_ORIGIN if stream["named"] else origins.get(number, _NO_ORIGIN)
     return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
 
 
@@ -180,7 +176,7 @@ def _operation(
             "named": 0,
             "device": row["device"],
             "gpu": "",
-            "origin": _NO_ORIGIN,
+            "variable": "",
         }
     return HazardOperation(
         name=name,
@@ -195,8 +191,7 @@ def _operation(
         activity=activity,
         event=event,
         is_before_site=row[f"{side}_operation"] == HOST_BEFORE_CALL,
-        variable=stream["origin"].variable,
-        made=stream["origin"].site,
+        variable=stream["variable"],
     )
 
 
@@ -210,15 +205,12 @@ def _name_in(recording: "RecordingData", table: str, row: int) -> str:
 def _where(streams: "_Streams", number: int, device: int) -> str:
     """Return a stream as text, as ``where`` of an operation."""
     stream = _stream(streams, number, device)
-    origin, is_named = stream["origin"], bool(stream["named"])
-    return shown_stream(
-        stream["name"], stream["gpu"], origin.variable, origin.site, is_named=is_named
-    )
+    return shown_stream(stream["name"], stream["gpu"], is_named=bool(stream["named"]))
 
 
 def _stream(streams: "_Streams", number: int, device: int) -> dict[str, Any]:
     """Return the row of a stream; of one without a row or a name, what is known."""
     unnamed = {"name": f"stream {number}", "named": 0}
-    nothing = {"device": device, "gpu": "", "origin": _NO_ORIGIN, **unnamed}
+    nothing = {"device": device, "gpu": "", "variable": "", **unnamed}
     known = streams.get(number, nothing)
     return known if known["name"] else known | unnamed

@@ -36,8 +36,7 @@ class HazardOperation:
         event: The row of ``memory_events`` of a free or an allocation, or -1.
         is_before_site: Whether it is an access of the host some time before ``site``.
         variable: The variable that the line which made the stream assigned it to, if the program
-            gave the stream no name; after ``one of`` if it holds several; empty if unknown.
-        made: The call site of that line; empty if unknown.
+            gave the stream no name; empty if unknown, or if it holds several.
     """
 
     name: str
@@ -53,7 +52,6 @@ class HazardOperation:
     event: int
     is_before_site: bool = False
     variable: str = ""
-    made: str = ""
 
     @property
     def is_of_host(self) -> bool:
@@ -63,7 +61,7 @@ class HazardOperation:
     @property
     def where(self) -> str:
         """The stream, and the GPU if the process has several."""
-        return shown_stream(self.stream, self.gpu, self.variable, self.made, is_named=self.is_named)
+        return shown_stream(self.stream, self.gpu, is_named=self.is_named)
 
     @property
     def short_name(self) -> str:
@@ -152,18 +150,14 @@ class Hazard:
     workspace: str = ""
 
 
-def shown_stream(
-    stream: str, gpu: str, variable: str = "", made: str = "", *, is_named: bool
-) -> str:
+def shown_stream(stream: str, gpu: str, *, is_named: bool) -> str:
     """Return a stream as text: a name of the program in quotes, else what the stream is.
 
-    The variable that holds it, or else the line that made it, and its GPU follow, if not empty.
+    Its GPU follows, if that is not empty.
     """
     shown = f'stream "{stream}"' if is_named else stream
     if shown == DEFAULT_STREAM:
         shown = f"the {shown}"
-    if variable:
-        shown = f"{shown} ({variable})"
-    elif made:
-        shown = f"{shown} made in {made}"
+    elif "stream" not in shown and stream != HOST:
+        shown = f"stream {shown}"
     return f"{shown} of {gpu}" if gpu else shown

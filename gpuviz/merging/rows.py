@@ -51,7 +51,7 @@ _UNTIMED = {
 }
 _ADDRESSES = {(_EVENTS, "address"), ("launch_blocks", "block"), ("launch_blocks", "address")}
 _ADDRESSES |= {("memory_operations", "address"), (_HOST_EVENTS, "address")}
-_ADDRESSES |= {("host_accesses", "address")}
+_ADDRESSES |= {("host_accesses", "address"), ("held_blocks", "address")}
 _ADDRESSES |= {("tensors", "address"), ("collectives", "source"), ("collectives", "destination")}
 # For `oom` the free memory of the device, for limits nothing.
 _NO_ADDRESS = [ACTIONS.index(name) for name in ("oom", "memory_limit", "empty_cache", "snapshot")]

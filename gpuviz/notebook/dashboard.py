@@ -69,6 +69,7 @@ class Dashboard(Timeline):
         held: What keeps memory alive as HTML, after the button Leaks.
         releases: Label and code of each button that lets go of it.
         findings: The findings as HTML.
+        sections: Device, name, title and HTML of the drawer's sections of a finished recording.
     """
 
     buttons: Any = traitlets.List().tag(sync=True)
@@ -77,6 +78,7 @@ class Dashboard(Timeline):
     held = traitlets.Unicode().tag(sync=True)
     releases: Any = traitlets.List().tag(sync=True)
     findings = traitlets.Unicode().tag(sync=True)
+    sections: Any = traitlets.List().tag(sync=True)
 
     def __init__(self, control: Control, recorder: "Recorder | Finished | None" = None) -> None:
         self._control = control
@@ -87,7 +89,11 @@ class Dashboard(Timeline):
         self._numbers_of: RecorderStatistics | None = None
         self._followed: Recorder | None = None
         self._end_following: Callable[[], None] = lambda: None
-        self._findings = Findings(self._recording, lambda text: self._set("findings", text))
+        self._findings = Findings(
+            self._recording,
+            lambda text: self._set("findings", text),
+            lambda found: self._set("sections", found),
+        )
         self._kept_alive = KeptAlive(
             lambda text: self._set("held", text), lambda offers: self._set("releases", offers)
         )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.conclusions.wording import unknown
+from gpuviz.notebook.drawer_sections import drawer_sections, is_short
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.present.conclusions_html import notebook_list
 from gpuviz.quantities import format_duration
@@ -28,12 +29,17 @@ class Findings:
     Args:
         recording: Returns the recording, or None.
         show: Takes the findings as HTML.
+        explain: Takes the sections of the drawer; none while the recording goes on.
     """
 
     def __init__(
-        self, recording: "Callable[[], Recording | None]", show: "Callable[[str], None]"
+        self,
+        recording: "Callable[[], Recording | None]",
+        show: "Callable[[str], None]",
+        explain: "Callable[[list[tuple[int, str, str, str]]], None]",
     ) -> None:
-        self._recording, self._show = recording, show
+        self._recording, self._show, self._explain = recording, show, explain
+        self._explained: Recording | None = None
         self._refresher = Refresher(self._tick)
         self._is_due = True
         self._has_computed = False
@@ -70,13 +76,20 @@ class Findings:
         self._is_due = False
         began = time.thread_time()
         recording = self._recording()
+        if recording is not self._explained:
+            self._explained = None
+            self._explain([])
         if recording is None or _is_empty(recording):
             self._show("")
             return
-        # To which a running cell adds.
+        # To which a running cell adds. What the drawer has is not above the charts, too.
         heading = f"Findings in the first {format_duration(recording.duration_ns)}:"
-        notes = [*_about_iterations(recording), *unknown(recording)]
+        has_sections = recording.manifest.complete and is_short(recording)
+        notes = [] if has_sections else [*_about_iterations(recording), *unknown(recording)]
         self._show(notebook_list(conclusions(recording), heading, notes, has_charts=True))
+        if has_sections and self._explained is None:
+            self._explain(drawer_sections(recording))
+            self._explained = recording
         took = time.thread_time() - began
         # The first time includes the imports.
         if self._has_computed and took > SHORT_S:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.analysis.stream_names import stream_names
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.figures.palette import ALLOCATED, COPIES, KERNEL, MEMSET
@@ -14,7 +15,6 @@ from gpuviz.quantities import format_bytes, format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.recording import Recording
@@ -181,7 +181,7 @@ def _lanes(
     )
     streams = plain(table["stream"])
     shapes = _shapes(kinds, codes(table["copy_kind"], _COPY_KINDS))
-    names = _stream_names(recording)
+    names = stream_names(recording)
     first, last = _columns(times, start, end), _columns(ends, start, end)
     return [
         (
@@ -233,11 +233,6 @@ def _lane(name: str, columns_of: "dict[str, NDArray[Any]]", top: int) -> "Iterat
         )
         part = shape.split()[0]
         yield f'<path class="{part}" fill="{colour}" d="{path}"/>'
-
-
-def _stream_names(recording: "Recording") -> dict[int, str]:
-    rows: pa.Table = recording.tables["streams"].select(["id", "name"])
-    return {row["id"]: row["name"] for row in rows.to_pylist()}
 
 
 def _text(x: int, y: int, text: str, *, anchor: str = "start") -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.allocator_settings import allocator_settings
 from gpuviz.analysis.pools import TORCH_OWNER
+from gpuviz.analysis.stream_names import stream_names
 from gpuviz.data.manifest import NOT_LIMITED, UNKNOWN
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class PoolNames:
     """Names of a recording's pools and streams, as a user knows them."""
 
     def __init__(self, recording: "RecordingData") -> None:
-        streams = recording.tables["streams"].to_pylist()
-        self._streams = {row["id"]: row["name"] for row in streams}
+        self._streams = stream_names(recording)
         self._is_observed = recording.manifest.allocator == "observe"
 
     def name(self, pool: int, stream: int) -> str:

@@ -23,8 +23,10 @@ _KERNEL_LAUNCHERS = ("ipykernel_launcher.py", "colab_kernel_launcher.py")
 # gpuviz's own commands run the user's program; the demo's workloads count as the user's.
 _COMMANDS = ("gpuviz", "commands")
 _DEMO_PROGRAMS = (*_COMMANDS, "workloads")
-# Lines recorded before and after each line of the user, and most characters of each.
+# Lines recorded before and after each line of the user, those of a long function recorded
+# together, and most characters of each.
 _AROUND = 8
+_TOGETHER = 200
 _LONGEST_LINE = 200
 # The file of torch.optim that changes no parameters, and the one that wraps each step.
 _SCHEDULERS = "lr_scheduler.py"
@@ -107,7 +109,7 @@ class _Code:
         source = linecache.getline(self.code.co_filename, line).strip()
         name = "<module>" if self.is_module else self.code.co_qualname
         installed = is_installed(self.filename)
-        first, context = (0, "") if installed else _context(self.code.co_filename, line)
+        first, context = (0, "") if installed else _context(self.code, line)
         return FrameRow(
             id=frame_id,
             name=as_unicode(name),
@@ -388,15 +390,29 @@ def _cell_of(filename: str) -> int:
     return int(terminal_cell[1]) if terminal_cell else 0
 
 
-def _context(filename: str, line: int) -> tuple[int, str]:
-    """Return the number of the first line around a line, and their text; 0 and "" if unknown."""
-    lines = linecache.getlines(filename)
+def _context(code: CodeType, line: int) -> tuple[int, str]:
+    """Return the number of the first line of a function around a line, and the lines' text.
+
+    It is the same for all lines of a function, or of a part of a long one. Unknown lines are 0 and
+    empty.
+    """
+    lines = linecache.getlines(code.co_filename)
     if not 1 <= line <= len(lines):
         return 0, ""
-    first = max(line - _AROUND, 1)
-    around = (text.rstrip() for text in lines[first - 1 : line + _AROUND])
+    begin, end = max(code.co_firstlineno, 1), _last_line(code)
+    begin += max(line - begin, 0) // _TOGETHER * _TOGETHER
+    first = max(begin - _AROUND, 1)
+    last = max(min(begin + _TOGETHER - 1, end), line) + _AROUND
+    around = (text.rstrip() for text in lines[first - 1 : last])
     shown = (f"{each[:_LONGEST_LINE]}…" if len(each) > _LONGEST_LINE else each for each in around)
     return first, "\n".join(shown)
+
+
+def _last_line(code: CodeType) -> int:
+    """Return the number of the last line of a function, of those within it too."""
+    inner = (_last_line(each) for each in code.co_consts if isinstance(each, CodeType))
+    own = (line for _, _, line in code.co_lines() if line is not None)
+    return max(*own, *inner, code.co_firstlineno, 1)
 
 
 def _line(code: CodeType, instruction: int) -> int:

@@ -10,8 +10,9 @@ import pyarrow as pa
 from gpuviz import _core
 from gpuviz.analysis.classification import derive, table_of
 from gpuviz.analysis.host_work import newest_host_work
-from gpuviz.analysis.row_facts import event_columns, times_of_accesses
+from gpuviz.analysis.row_facts import event_columns, names, times_of_accesses
 from gpuviz.analysis.sampled_work import sampled_work
+from gpuviz.analysis.stream_origins import calls_of_streams, stream_origins
 from gpuviz.data.arrays import batch_of, empty
 from gpuviz.data.columns import codes, plain, rows_at
 from gpuviz.data.derived import OF_ROWS, ROWS
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
+
+    from gpuviz.analysis.stream_origins import StreamOrigin
 
     Tables = Mapping[str, pa.Table]
 
@@ -69,6 +72,7 @@ class LiveClassification:
         self._free_levels = _core.FreeLevels()
         self._has_news = False
         self._due_s = 0.0
+        self._origins: dict[int, StreamOrigin] = {}
         self.from_ns = _FIRST_NS
 
     def take(self, table: str, batch: "pa.RecordBatch") -> None:
@@ -151,7 +155,7 @@ class LiveClassification:
         for name, column in _TIMES.items():
             times = plain(derived[name][column])
             new[name] = derived[name].filter((times >= self.from_ns) | (late[name] & (times > 0)))
-        new["names"] = derive(rows, "names")
+        new["names"] = table_of("names", names(rows, self._origins_of(rows)))
         if found["unseen_spans"].num_rows:
             new["unseen_spans"] = found["unseen_spans"]
         new |= self._of_events(rows)
@@ -160,6 +164,13 @@ class LiveClassification:
         took = time.thread_time() - began
         self._due_s = time.monotonic() + min(max(took / MOST_OF_TIME, SHORTEST_S), LONGEST_S)
         return self._split(new)
+
+    def _origins_of(self, rows: "Tables") -> "Mapping[int, StreamOrigin]":
+        """Return where the streams come from, also of those whose calls are no longer kept."""
+        ids = plain(rows["streams"]["id"])
+        new = rows["streams"].filter(~np.isin(ids, np.array([*self._origins], np.uint32)))
+        self._origins |= self._host.origins({**rows, "streams": new})
+        return self._origins
 
     def _of_events(self, rows: "Tables") -> "dict[str, pa.Table]":
         """Return what the new memory events and the new accesses add to the derived tables."""
@@ -266,6 +277,13 @@ class _HostTables:
             for batch in tables[name].to_batches() if name in tables else ():
                 self.take(name, batch)
 
+    def origins(self, rows: "Tables") -> "dict[int, StreamOrigin]":
+        """Return where the streams come from that known calls made."""
+        of_calls = calls_of_streams(rows)
+        stacks = self._with_ids("stacks", np.array([*of_calls.values()], np.uint32))
+        frames = self._with_ids("frames", _frames_of(stacks))
+        return stream_origins({**rows, "stacks": stacks, "frames": frames})
+
     def trim(self) -> None:
         """Keep the rows that the next update needs."""
         self._samples.trim(OVERLAP_ROWS)
@@ -290,13 +308,10 @@ class _HostTables:
     def _named_by(self, samples: "pa.Table") -> "dict[str, pa.Table]":
         """Return samples with what they refer to."""
         stacks = self._with_ids("stacks", plain(samples["stack"]))
-        frames = stacks["frames"].combine_chunks().flatten().to_numpy()
-        others = ("user_frame", "forward_frame")
-        used = np.concatenate([frames, *(plain(stacks[name]) for name in others)])
         return {
             "host_samples": samples,
             "stacks": stacks,
-            "frames": self._with_ids("frames", used),
+            "frames": self._with_ids("frames", _frames_of(stacks)),
             "threads": _joined(self._named["threads"], schemas()["threads"]),
         }
 
@@ -307,6 +322,12 @@ class _HostTables:
             for batch in self._named[table]
         )
         return _joined((batch for batch in chosen if batch.num_rows), schemas()[table])
+
+
+def _frames_of(stacks: "pa.Table") -> "NDArray[Any]":
+    frames = stacks["frames"].combine_chunks().flatten().to_numpy()
+    others = (plain(stacks[name]) for name in ("user_frame", "forward_frame"))
+    return np.concatenate([frames, *others])
 
 
 class _Tail:

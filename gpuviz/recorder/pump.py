@@ -9,7 +9,7 @@ from gpuviz.recorder.transfer import Transfer
 from gpuviz.recorder.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -150,6 +150,11 @@ class Pump:
         if not self._has_all_rows:
             self._drain(is_last=True)
         self._transfer.give_up()
+
+    def append_held(self, rows: "Sequence[Mapping[str, object]]") -> None:
+        """Store what holds the memory in use at the end; to be called on the thread."""
+        with self._noting("What holds memory could not be stored"):
+            self._transfer.append_held(rows)
 
     def close(self) -> None:
         """Drain nothing from now on, and end the thread; to be called on it."""

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 import weakref
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,7 @@ from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
 from gpuviz.hazards.verdict import verdict, without_verdict
 from gpuviz.messages import log
+from gpuviz.ownership.held_at_end import held_at_end
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.budget import BudgetTracing
 from gpuviz.recorder.ending import Ending
@@ -115,7 +117,10 @@ class Recorder:
             self._contents, lambda: self.elapsed_ns, LiveClassification(self._has_all_rows)
         )
         self._statistics = LiveStatistics()
-        self._steps = Ending(self._tracer.end, self._end_source, self._end_session)
+        self._steps = Ending(
+            self._tracer.end, self._end_source, self._end_session, self._find_holders
+        )
+        self._held: list[dict[str, object]] = []
         self._is_ended = False
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
@@ -267,6 +272,12 @@ class Recorder:
         if self._store.failure is not None:
             warnings.warn(self._store.failure, RuntimeWarning, stacklevel=3)
 
+    def _find_holders(self) -> None:
+        # At last, as looking at the allocators is itself recorded. The program may have memory in a
+        # form that nobody has seen yet.
+        with suppress(Exception):
+            self._held = held_at_end()
+
     def _end_source(self) -> None:
         self._notes = self._source.end()
 
@@ -279,6 +290,8 @@ class Recorder:
         if self._is_ended:
             return
         pump.drain_the_rest()
+        held, self._held = self._held, []
+        pump.append_held(held)
         self._device_links = pump.device_links()
         recording = store.finish(self._manifest(complete=True))
         self._duration_ns = recording.duration_ns

@@ -187,6 +187,10 @@ class Transfer:
         self._unrecorded = tuple(spans)
         self._statistics.take_unrecorded(self._unrecorded)
 
+    def append_held(self, rows: "Sequence[Mapping[str, Any]]") -> None:
+        """Store what holds the memory in use at the end."""
+        self._append("held_blocks", rows)
+
     def append_clocks(self, *, is_last: bool) -> None:
         """Store a snapshot of the clocks if one is due, and at the end."""
         if is_last or time.monotonic_ns() >= self._clocks_due_ns:

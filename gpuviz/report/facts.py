@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.analysis.device_links import device_link_lines
 from gpuviz.analysis.processes import device_names
+from gpuviz.analysis.stream_names import stream_names
 from gpuviz.conclusions.wording import what_recording_cost
 from gpuviz.data.columns import plain
 from gpuviz.quantities import (
@@ -91,8 +92,9 @@ def environment(recording: "Recording") -> dict[str, str]:
     manifest = recording.manifest
     rows = {name: table.num_rows for name, table in recording.tables.items() if table.num_rows}
     counts = ", ".join(f"{_words(name)}: {format_count(count)}" for name, count in rows.items())
+    names = stream_names(recording)
     handles = [
-        f"{row['name'] or 'unnamed'} ({row['kind'].replace('_', ' ')}, device {row['device']})"
+        f"{names[row['id']]} ({row['kind'].replace('_', ' ')}, device {row['device']})"
         for row in recording.table("streams").to_pylist()
     ]
     return {

@@ -129,7 +129,9 @@ def _fits(page: WrittenPage, largest: int) -> bool:
 
 def _without_launch_blocks(recording: "Recording") -> "Recording":
     reduced = _with_empty(recording, "launch_blocks")
-    derived.keep(reduced, with_own(recording.derived, reduced.tables))
+    derived.keep(
+        reduced, with_own(recording.derived, reduced.tables, named=recording.derived["names"])
+    )
     known_hazards.keep(reduced, affordable_hazards(recording))
     return reduced
 
@@ -138,7 +140,7 @@ def _without_calls(recording: "Recording") -> "Recording":
     reduced = _with_empty(recording, "api_calls")
     waits = _without_calls_of_waits(recording.derived["host_waits"])
     kept = {**recording.derived, "host_waits": waits}
-    derived.keep(reduced, with_own(kept, reduced.tables))
+    derived.keep(reduced, with_own(kept, reduced.tables, named=recording.derived["names"]))
     return _without_unused(reduced)
 
 
@@ -268,7 +270,9 @@ def _without_unused(recording: "Recording") -> "Recording":
     )
     tables["strings"] = _used(tables["strings"], *(tables[name][column] for name, column in names))
     reduced = type(recording)(tables, recording.manifest)
-    derived.keep(reduced, with_own(recording.derived, reduced.tables))
+    derived.keep(
+        reduced, with_own(recording.derived, reduced.tables, named=recording.derived["names"])
+    )
     return reduced
 
 

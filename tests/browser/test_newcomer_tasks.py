@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page
 
 import gpuviz
+from gpuviz.analysis.device_summary import summarize
 from gpuviz.quantities import format_bytes, format_duration, format_share
 from gpuviz.recording import Recording
 from tests.browser.test_newcomer import WORDS, Newcomer
@@ -131,6 +132,16 @@ def test_which_array_is_still_held(newcomer, opened, path):
         (variable, *_) = row["source"].split()
         assert f":{line} {variable}" in legend
         assert format_bytes(row["live_bytes"]) in legend
+
+
+def test_what_other_settings_of_the_allocator_save(newcomer, opened):
+    recording = opened(CUPY)
+
+    tab(newcomer, "what-if")
+
+    seen = newcomer.seen(newcomer.panel("what-if"))
+    reserved = format_bytes(summarize(recording, 0).reserved_peak)
+    assert re.search(rf"expandable_segments:True reserves \S+ MiB instead of {reserved}:", seen)
 
 
 def test_whether_two_streams_overlap_and_why_not(newcomer, opened):

@@ -126,6 +126,25 @@ def test_pointing_at_a_block_names_its_lines(page, recording, tmp_path):
     assert "free pending for 200 µs" in text
 
 
+def test_a_block_that_is_not_freed_and_a_stream_have_the_names_of_their_variables(page, tmp_path):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        batches = [gpu.empty(20 * MIB)]
+        copies = gpu.Stream(non_blocking=True)
+        with copies:
+            gpu.launch("fill", writes=batches, duration=1e-3)
+        gpu.synchronize()
+    open_report(page, recorder.recording, tmp_path)
+
+    page.mouse.click(*point(page, MAP, 0.9, 0.5))
+
+    function = "test_a_block_that_is_not_freed_and_a_stream_have_the_names_of_their_variables()"
+    selected = page.locator(".gpuviz-selected").inner_text()
+    assert f"held by\nbatches[0] in {function}" in selected
+    lanes = page.locator("[data-lane]").evaluate_all("all => all.map(e => e.dataset.lane)")
+    assert "copies" in lanes
+
+
 def test_a_click_moves_the_moment_and_a_double_click_does_not(page, recording, tmp_path):
     open_report(page, recording, tmp_path)
     moment = page.locator(".gpuviz-moment")

@@ -90,8 +90,15 @@ export class Descriptions {
 
   #lifetime(block: number): string[] {
     const { fromNs, toNs } = this.#timeline.lifeOf(block);
-    const isFreed = this.#timeline.blocks.freeCompleted[block] !== NO_EVENT;
-    return [`lived: ${formatDuration(toNs - fromNs)}${isFreed ? "" : " until the end, not freed"}`];
+    const { address, freeCompleted } = this.#timeline.blocks;
+    if (freeCompleted[block] !== NO_EVENT) {
+      return [`lived: ${formatDuration(toNs - fromNs)}`];
+    }
+    const holder = this.#names.holder(address[block] ?? 0);
+    return [
+      `lived: ${formatDuration(toNs - fromNs)} until the end, not freed`,
+      ...(holder === "" ? [] : [`held by: ${holder}`]),
+    ];
   }
 
   #freeLines(block: number): string[] {

@@ -90,6 +90,7 @@ export class GpuActivities {
     free_levels: this.freeChanges,
     categories: this.blockCategories,
     names: this.names,
+    held_blocks: this.names,
     repeated_calls: this.apiCalls.repeated,
     launch_configurations: this.configurations,
     overheads: this.overheads,

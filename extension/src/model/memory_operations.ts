@@ -43,7 +43,7 @@ export class MemoryOperations extends rowsOf({
     const kind = rows.map((row) => this.kindOf(row));
     const stack = new SpanStack();
     stack.append({ fromNs: times, toNs: times, kind, source: rows });
-    const lane = { title: "memory from CUDA", stream: undefined, stack };
+    const lane = { title: "CUDA memory", stream: undefined, stack };
     this.#lanes.set(device, { lane, count: this.count });
     return lane;
   }

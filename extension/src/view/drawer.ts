@@ -84,8 +84,8 @@ export class Drawer {
     scope.listen(this.#more, "change", () => this.open(this.#more.value));
     head.append(this.#tabs, this.#more, this.tools, maximize, toggle);
     const observer = new ResizeObserver(() => this.#fit());
-    observer.observe(head);
-    observer.observe(this.tools);
+    // What is beside the tabs takes some of their width, even if it has none.
+    observer.observe(this.#tabs);
     scope.defer(() => observer.disconnect());
     this.#pane.root.append(head, this.top, this.panels);
     scope.follow(() => {

@@ -76,7 +76,7 @@ function drawn(
         line.cells.map((cell, at) => filled(element(at === 0 ? "dt" : "dd", ""), cell)),
       );
     case "numbers":
-      return listOf("dl", "gpuviz-numbers", rows, ({ line }) => [number(line)]);
+      return listOf("dl", "gpuviz-number-list", rows, ({ line }) => [number(line)]);
     case "figures":
       return listOf("ul", "gpuviz-headline", rows, ({ line }) => [figure(scope, line, lead)]);
     case "items":

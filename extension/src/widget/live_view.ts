@@ -9,7 +9,7 @@ import { Pace } from "../view/pace.ts";
 import type { TimeRange } from "../view/time_window.ts";
 import { tablesView } from "../view/tables_view.ts";
 import { stateOf } from "./live_state.ts";
-import { dashboardParts } from "./dashboard_parts.ts";
+import { dashboardParts, drawerSections } from "./dashboard_parts.ts";
 import type { Session, WidgetModel } from "./session.ts";
 
 const STATE_EVERY_MS = 1000;
@@ -20,6 +20,7 @@ const PACE = { shortestMs: 95, rest: 6 };
 export class LiveView {
   readonly scope = new Scope();
   readonly #session: Session;
+  readonly #model: WidgetModel;
   readonly #frames = new Frames();
   readonly #state = element("span", "gpuviz-live__state");
   readonly #counts = element("span", "gpuviz-live__counts");
@@ -33,6 +34,7 @@ export class LiveView {
 
   constructor(root: HTMLElement, session: Session, model: WidgetModel) {
     this.#session = session;
+    this.#model = model;
     root.classList.add("gpuviz-theme", "gpuviz-widget", "gpuviz-host");
     keepKeys(root, this.scope);
     // What is above the charts takes nothing of their height.
@@ -105,6 +107,7 @@ export class LiveView {
       this.#view.scope.defer(this.#view.window.range.subscribe(() => this.#showFollow()));
       const { scope, drawer, chart } = this.#view;
       scope.use(tablesView(drawer, chart).scope);
+      drawerSections(this.#view, this.#model, device);
     } else {
       this.#view.update(contents);
     }

@@ -8,6 +8,7 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import durations
+from gpuviz.analysis.stream_names import stream_names
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
@@ -100,7 +101,6 @@ def _is_done(memory: "ReservedMemory", stream: int) -> bool:
 
 
 def _names(memory: "ReservedMemory", streams: list[int]) -> str:
-    table = memory.recording.tables["streams"].select(["id", "name"]).to_pylist()
-    known = {row["id"]: row["name"] for row in table}
+    known = stream_names(memory.recording)
     names = [f"`{known.get(each) or f'stream {each}'}`" for each in sorted(set(streams))]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -15,6 +15,7 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.analysis.stream_names import stream_names
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.tables import DICTIONARIES
@@ -280,8 +281,7 @@ def _finding(schedule: Schedule, streams: ApartStreams) -> Finding:
 
 
 def _names(recording: "RecordingData", streams: "Sequence[int]") -> str:
-    table = recording.tables["streams"].select(["id", "name"]).to_pylist()
-    known = {row["id"]: row["name"] for row in table}
+    known = stream_names(recording)
     names = [f"`{known.get(each) or f'stream {each}'}`" for each in streams]
     return f"The streams {', '.join(names[:-1])} and {names[-1]}"
 

@@ -42,7 +42,7 @@ def record() -> Recording:
     """Return the recording without what belongs to this machine, and with its conclusions."""
     gpu = gpuviz.SimulatedGPU(memory=256 * MIB, real_time=False)
     with gpuviz.record(device=gpu, hazards=True) as recorder:
-        program(gpu)
+        _kept = program(gpu)
     made = recorder.recording
     frames = made.tables["frames"]
     names = pa.array([Path(each).name for each in frames["filename"].to_pylist()])

@@ -3,6 +3,7 @@
 import pytest
 
 import gpuviz
+from gpuviz.data.stream_handle import stream_name
 from gpuviz.present.text import hazards_text
 from tests.unit.hazards.test_pinned import BYTES, HOST, Program
 
@@ -114,7 +115,7 @@ def test_only_the_copy_whose_memory_changed_is_reported(program):
 
     assert ("WAR", "certain", "pinned", True) in program.hazards()
     first, *others = (each for each in program.recording.hazards() if each.memory == "pinned")
-    assert (first.first.stream, others) == ("stream 2", [])
+    assert (first.first.stream, others) == (stream_name(2), [])
 
 
 def test_what_a_copy_to_the_memory_may_have_changed_is_not_the_hosts(program):
@@ -152,14 +153,14 @@ def test_the_report_has_both_lines_and_the_fix(program):
     assert hazards_text(program.recording, program.recording.hazards()) == (
         "1. WAR, certain: pinned memory overwritten by the host before the copy from it has ended "
         "(1.00 MiB, 1 pair, showed in this run)\n"
-        "   first  memcpy reads it on stream 1, step (run.py:3)\n"
+        "   first  memcpy reads it on the default stream, step (run.py:3)\n"
         "          line 3\n"
         "   second the host writes it before this call, step (run.py:9)\n"
         "          line 9\n"
         "   allocated in step (run.py:1)\n"
-        "   fix: Wait for the copy on stream 1 before the host writes the array: synchronize the "
-        "stream, or an event that was recorded after step (run.py:3). Or use another pinned array "
-        "until then."
+        "   fix: Wait for the copy on the default stream before the host writes the array: "
+        "synchronize the stream, or an event that was recorded after step (run.py:3). Or use "
+        "another pinned array until then."
     )
 
 
@@ -170,7 +171,7 @@ def test_a_change_is_suggested_where_the_line_of_the_access_is_known(program):
     assert program.hazards() == [("RAW", "certain", "pinned", True)]
     assert hazards_text(program.recording, program.recording.hazards()).splitlines()[-3:] == [
         "      @@ step (run.py:9)",
-        "      + first_stream.synchronize()",
+        "      + default_stream.synchronize()",
         "        line 9",
     ]
 

@@ -88,15 +88,15 @@ def test_a_block_that_is_handed_out_while_a_copy_reads_it_is_reported_with_all_l
     assert hazards_text(program.recording, program.recording.hazards()[:1]) == (
         "1. reuse, probable: pinned memory handed out again while a copy may still use it "
         "(1.00 MiB, 1 pair, showed in this run)\n"
-        "   first  memcpy uses it on stream 1, step (run.py:3)\n"
+        "   first  memcpy uses it on the default stream, step (run.py:3)\n"
         "          line 3\n"
         "   second the program gets it for another array, step (run.py:4)\n"
         "          line 4\n"
         "   allocated in step (run.py:1)\n"
         "   freed in step (run.py:2)\n"
         "   fix: CuPy's pool hands pinned memory out again as soon as it is freed. Keep the array "
-        "until stream 1 has done its work: synchronize the stream before the array is freed in "
-        "step (run.py:2). Or let the pool wait for copies: "
+        "until the default stream has done its work: synchronize the stream before the array is "
+        "freed in step (run.py:2). Or let the pool wait for copies: "
         "cupy.cuda.set_pinned_memory_allocator(gpuviz.malloc_pinned) while streams are recorded, "
         "or gpuviz run --record-stream auto."
     )

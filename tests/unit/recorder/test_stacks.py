@@ -174,10 +174,11 @@ def test_what_gpuviz_calls_of_packages_is_not_shown_and_what_the_user_decorated_
     assert shown(package, user.__code__, command) == ["loads", caller]
 
 
-def test_a_frame_of_the_user_has_the_lines_around_it_and_one_of_a_package_has_none(tmp_path):
+def test_a_frame_of_the_user_has_its_whole_function_and_one_of_a_package_has_none(tmp_path):
     program = tmp_path / "run.py"
     lines = [f"    step({number})" for number in range(30)]
-    program.write_text("\n".join(["def work():", *lines, f"    last = '{'x' * 300}'"]))
+    text = ["def work():", *lines, f"    last = '{'x' * 300}'", *("pass" for _ in range(20))]
+    program.write_text("\n".join(text))
     package = tmp_path / "site-packages" / "package.py"
     package.parent.mkdir()
     package.write_text("def work(): pass")
@@ -189,12 +190,30 @@ def test_a_frame_of_the_user_has_the_lines_around_it_and_one_of_a_package_has_no
     )
 
     first, last, installed = frames
-    assert first["context"].split("\n") == ["def work():", *lines[:10]]
-    assert (first["line"], first["context_line"]) == (3, 1)
-    assert last["context"].split("\n")[:-1] == lines[21:]
-    assert last["context"].endswith("x…")
-    assert (last["line"], last["context_line"]) == (31, 23)
+    *shown, longest = first["context"].split("\n")[:32]
+    assert shown == ["def work():", *lines]
+    assert longest.endswith("x…")
+    assert first["context"].split("\n")[32:] == ["pass"] * 8
+    assert last["context"] == first["context"]
+    assert [(each["line"], each["context_line"]) for each in (first, last)] == [(3, 1), (31, 1)]
     assert (installed["installed"], installed["context"], installed["context_line"]) == (1, "", 0)
+
+
+def test_lines_of_a_very_long_function_share_the_text_of_a_part_of_it(tmp_path):
+    program = tmp_path / "run.py"
+    lines = ["x = 1", "def work():", *(f"    step({number})" for number in range(600))]
+    program.write_text("\n".join(lines))
+    code = compile(program.read_text(), str(program), "exec").co_consts[1]
+    offsets = {line: start for start, _, line in code.co_lines()}
+    numbers = (3, 201, 202, 401, 602)
+
+    _, frames = FrameResolver().resolve([[(code, offsets[line]) for line in numbers]])
+
+    parts = [(each["context_line"], each["context"].split("\n")) for each in frames]
+    assert [(first, len(part)) for first, part in parts] == [
+        (1, 209), (1, 209), (194, 216), (194, 216), (594, 9)
+    ]  # fmt: skip
+    assert all(part == lines[first - 1 : first - 1 + len(part)] for first, part in parts)
 
 
 def test_a_line_that_its_file_does_not_have_has_no_lines_around_it(tmp_path):

@@ -54,7 +54,7 @@ def titles_of_text(text):
 
 def titles_of_dashboard(recording):
     shown = []
-    Findings(lambda: recording, shown.append).refresh_if_due()
+    Findings(lambda: recording, shown.append, lambda _: None).refresh_if_due()
     return titles(r'__saving">[^<]*</span>(.*?)</summary>', shown[-1])
 
 

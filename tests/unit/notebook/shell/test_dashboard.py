@@ -15,6 +15,7 @@ from gpuviz.notebook.panel import Panel
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.quantities import format_duration
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.report.sections import sections
 from tests.patience import PATIENCE_S, wait_until
 
 MIB = 1 << 20
@@ -215,13 +216,58 @@ def test_findings_of_a_finished_recording_are_shown(shell):
     dashboard.close()
 
 
-def test_the_iterations_stand_below_the_findings():
-    shown = []
-    found = Findings(lambda: gpuviz.load(RECORDINGS / "image_pipeline.gpuviz"), shown.append)
+def test_the_drawer_of_a_finished_recording_has_the_sections_of_its_report():
+    shown, explained = [], []
+    recording = gpuviz.load(RECORDINGS / "image_pipeline.gpuviz")
+    found = Findings(lambda: recording, shown.append, explained.append)
+
+    found.refresh_if_due()
+    found.request()
+    found.refresh_if_due()
+
+    before, rows = explained
+    assert before == []
+    texts = {name: (device, title, html) for device, name, title, html in rows}
+    assert {name: text[:2] for name, text in texts.items()} == {
+        section.name: (device, section.tab)
+        for device, of_device in sections(recording)
+        for section in of_device
+        if section.title
+    }
+    assert texts["findings"][2].count("</summary>") == 8
+    assert 'data-window="' in texts["findings"][2]
+    assert "expandable_segments:True reserves 208 MiB instead of" in texts["what-if"][2]
+    assert "24 iterations" in texts["iterations"][2]
+    assert "24 iterations" not in shown[0]
+
+
+def test_a_dashboard_has_sections_only_of_recordings_that_have_ended(shell):
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run(KEEPS)
+    dashboard = gpuviz.dashboard()
+    wait_until(lambda: "is still allocated at the peak" in dashboard.findings)
+    before = list(dashboard.sections)
+    shell.run("%gpuviz stop")
+    wait_until(lambda: dashboard.sections)
+    names = {name for _, name, _, _ in dashboard.sections}
+    shell.run("%gpuviz start --simulated gpu")
+    wait_until(lambda: not dashboard.sections)
+    dashboard.close()
+
+    assert before == []
+    assert {"findings", "what-if", "summary", "environment"} <= names
+
+
+def test_a_very_long_recording_has_its_notes_above_the_charts_instead(monkeypatch):
+    shown, explained = [], []
+    monkeypatch.setattr("gpuviz.notebook.drawer_sections.MOST_ROWS", 1000)
+    recording = gpuviz.load(RECORDINGS / "image_pipeline.gpuviz")
+    found = Findings(lambda: recording, shown.append, explained.append)
 
     found.refresh_if_due()
 
     assert "<div>24 iterations: the same lines launch work again and again. The median" in shown[0]
+    assert explained == [[]]
 
 
 def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
@@ -229,9 +275,10 @@ def test_slow_findings_wait_unless_the_recording_has_ended(monkeypatch):
     recording = SimpleNamespace(
         tables={"memory_events": [1], "activities": []},
         duration_ns=1,
+        manifest=SimpleNamespace(complete=False),
         iterations=lambda: SimpleNamespace(num_rows=0),
     )
-    shown = Findings(lambda: recording, lambda _: None)
+    shown = Findings(lambda: recording, lambda _: None, lambda _: None)
     monkeypatch.setattr("gpuviz.notebook.findings.conclusions", lambda _: computed.append(1) or ())
     monkeypatch.setattr("gpuviz.notebook.findings.unknown", lambda _: ())
     monkeypatch.setattr("gpuviz.notebook.findings.SHORT_S", -1.0)
