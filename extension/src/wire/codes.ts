@@ -17,7 +17,7 @@ export const ACTIONS = [
   "memory_limit",
 ] as const;
 
-export const FRAMEWORKS = ["", "cupy", "torch", "numba", "cuda_core", "rmm"] as const;
+export const FRAMEWORKS = ["", "cupy", "torch", "numba", "cuda_core", "rmm", "jax"] as const;
 
 export const ACTIVITY_KINDS = ["kernel", "memcpy", "memset", "graph", "range"] as const;
 

@@ -20,6 +20,9 @@ for address in (0x100000000, 0x200000000):
     _testing.push_event(
         session.sink(0), time_ns=1, address=address, size=4096, requested_size=4096
     )
+sampled = _core.LibraryObserver(_core.Framework.jax)
+sampled.set_session(session)
+sampled.allocated(0, 0x300000000, 4096, 0)
 tracer = _core.CuptiTracer(sys.argv[2], session, stacks=False)
 tracer.start()
 for int_, pointer, one, two in json.loads(sys.argv[3]):
@@ -53,9 +56,10 @@ def test_launches_have_the_blocks_that_their_arguments_point_into(libraries):
         (0, first + 8, 0, 0),
         (0, second, first, second + 4095),
         (0, second + 4096, first - 1, 2**63),  # beside the blocks, and no address
+        (0, 0x300000008, 0, 0),  # an array of JAX, which may have been another's meanwhile
     ]
     out = run([sys.executable, "-c", PROGRAM, *libraries, json.dumps(launches)])
     blocks, seen, unreadable = json.loads(out)
 
     assert sorted(blocks) == [[2, first + 8], [3, first], [3, second], [3, second + 4095]]
-    assert (seen, unreadable) == (4, 0)
+    assert (seen, unreadable) == (5, 0)

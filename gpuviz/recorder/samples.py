@@ -1,0 +1,42 @@
+"""Samples of an allocator that tells nobody of what it does."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from gpuviz.quantities import format_counted, format_duration
+
+# What samples may take.
+_MOST_OF_TIME = 0.01
+
+
+class Samples:
+    """Takes a sample as often as that takes at most a hundredth of the time.
+
+    Args:
+        take: Takes a sample; may raise an exception, since the device may have failed.
+    """
+
+    def __init__(self, take: Callable[[], object]) -> None:
+        self._take = take
+        self._count = 0
+        self._took_s = 0.0
+        self._due_s = 0.0
+
+    def take(self, *, is_due: bool = False) -> None:
+        """Take a sample, unless it is not due and would take more than its share of the time."""
+        if not is_due and time.monotonic() < self._due_s:
+            return
+        began = time.perf_counter()
+        with suppress(Exception):
+            self._take()
+            self._count += 1
+        took_s = time.perf_counter() - began
+        self._took_s += took_s
+        self._due_s = time.monotonic() + took_s / _MOST_OF_TIME
+
+    @property
+    def cost(self) -> str:
+        """How many there were, and how long they took, as a sentence."""
+        samples = format_counted(self._count, "sample")
+        return f"{samples} took {format_duration(round(1e9 * self._took_s))}."
