@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from gpuviz.commands.binary_run import binary_run, found_binary
 from gpuviz.commands.run_options import RunOptions
 from gpuviz.commands.startup import each_process
 from gpuviz.commands.startup import sitecustomize as startup
@@ -42,16 +43,26 @@ def default_output(program: tuple[str, ...], *, children: bool = False) -> Path:
 def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) -> NoReturn:
     """Replace this process by ``python PROGRAM``, or wait for it if ``fail`` to judge it.
 
+    A program that is no Python's is waited for too.
+
     Raises:
         GpuvizError: The recording or the report cannot be written.
     """
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
+    binary = found_binary(program[0])
     if options.children:
-        _run_each_process(program, options)
+        command = (binary, *program[1:]) if binary else (sys.executable, *program)
+        _run_each_process(command, options)
+    if binary and fail:
+        raise GpuvizError(
+            "--fail needs a program of Python: only of its memory there is a verdict."
+        )
     _check_output(options)
     if options.report:
         check_output(Path(options.report), force=options.force)
+    if binary:
+        binary_run((binary, *program[1:]), options)
     environment = dict(os.environ)
     if "PYTHONPATH" in environment:
         environment[startup.PYTHONPATH] = environment["PYTHONPATH"]
@@ -65,8 +76,8 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
     os.execve(sys.executable, [sys.executable, *program], environment)  # noqa: S606 - the program
 
 
-def _run_each_process(program: tuple[str, ...], options: RunOptions) -> NoReturn:
-    """Replace this process by ``python PROGRAM``, and record it and those that it starts."""
+def _run_each_process(command: tuple[str, ...], options: RunOptions) -> NoReturn:
+    """Replace this process by a command, and record each process of Python that it is or starts."""
     folder = Path(options.output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +85,7 @@ def _run_each_process(program: tuple[str, ...], options: RunOptions) -> NoReturn
         raise GpuvizError(f"{folder} is a file; --children needs a folder.") from None
     _check_writable(folder)
     environment = {each_process.FOLDER: str(folder), each_process.OPTIONS: options.to_json()}
-    os.execve(sys.executable, [sys.executable, *program], os.environ | environment)  # noqa: S606
+    os.execve(command[0], command, os.environ | environment)  # noqa: S606
 
 
 def _check_output(options: RunOptions) -> None:
