@@ -8,9 +8,10 @@ import re
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from math import prod
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -23,8 +24,9 @@ from gpuviz.recorder.samples import Samples
 ALLOCATOR = "JAX's allocator"
 _BACKENDS = "jax._src.xla_bridge"
 _PLATFORMS = ("cuda", "gpu")
-# No array is there: an address of CUDA has fewer bits.
-_NOT_IN_ARRAYS = 1 << 60
+# The made up addresses, which have more bits than any of CUDA's. Floating-point numbers hold them.
+_NOT_IN_ARRAYS, _ARRAYS = 1 << 60, 1 << 61
+_ALIGNMENT = 4096
 _EXHAUSTED = re.compile(
     r"RESOURCE_EXHAUSTED: Out of memory (?:while trying to allocate|allocating) "
     r"(\d+(?:\.\d+)?) ?(bytes|KiB|MiB|GiB|TiB|B)"
@@ -34,8 +36,8 @@ _UNITS = {"B": 0, "bytes": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 NOT_IN_ARRAYS = "temporary results, programs and constants"
 # Of an explanation.
 _MOST_LINES = 3
-# An array in the memory of a device: its ordinal, address and bytes.
-Place = tuple[int, int, int]
+# A part of an array in the memory of a device: its ordinal, a made up address and its bytes.
+Part = tuple[int, int, int]
 
 
 def is_in_use() -> bool:
@@ -115,27 +117,31 @@ class JaxMemory:
     def _sample(self) -> None:
         if self._session is None:
             return
-        found = self._arrays.places()
+        statistics = dict(_statistics())
+        in_use = {
+            device: each.get("bytes_in_use", 0) for device, each in statistics.items() if each
+        }
+        found = self._arrays.parts(in_use)
         blocks = {(device, address): size for (device, address, size), _ in found}
-        self._keep_peaks()
+        self._keep_peaks(statistics)
         for (device, address), size in list(self._blocks.items()):
             if address != _NOT_IN_ARRAYS and blocks.get((device, address)) != size:
                 self._free(device, address)
         # First, so that at no moment more is allocated than is in use.
-        for device, statistics in _statistics():
-            arrays = sum(size for (where, _), size in blocks.items() if where == device)
-            self._set_rest(device, statistics.get("bytes_in_use", 0) - arrays)
+        for device, used in in_use.items():
+            arrays = sum(size for (on, _), size in blocks.items() if on == device)
+            self._set_rest(device, used - arrays)
         for (device, address, size), array in found:
             if (device, address) not in self._blocks:
                 self._allocate(device, address, size, self._stack_of(array))
 
-    def _keep_peaks(self) -> None:
+    def _keep_peaks(self, statistics: dict[int, dict[str, int]]) -> None:
         """Push a level above all before that was reached since the last sample."""
-        for device, statistics in _statistics():
-            peak = statistics.get("peak_bytes_in_use", 0)
+        for device, each in statistics.items():
+            peak = each.get("peak_bytes_in_use", 0)
             if peak > self._peaks.get(device, 0):
                 self._peaks[device] = peak
-                if peak > statistics.get("bytes_in_use", 0):
+                if peak > each.get("bytes_in_use", 0):
                     rest = self._blocks.get((device, _NOT_IN_ARRAYS), 0)
                     arrays = sum(size for (on, _), size in self._blocks.items() if on == device)
                     self._set_rest(device, peak - arrays + rest)
@@ -185,14 +191,15 @@ class JaxMemory:
                 return ""
             self._samples.take(is_due=True)
             self._observer.out_of_memory(device, size)
-            arrays = [each for each in self._arrays.places() if each[0][0] == device]
+            in_use = {device: statistics.get("bytes_in_use", 0)} if statistics else {}
+            arrays = [each for each in self._arrays.parts(in_use) if each[0][0] == device]
         return _explanation(size, statistics, arrays)
 
 
-def _explanation(size: int, statistics: dict[str, int], arrays: list[tuple[Place, Any]]) -> str:
+def _explanation(size: int, statistics: dict[str, int], arrays: list[tuple[Part, Any]]) -> str:
     """Return what JAX had in use when a request failed, in sentences."""
     in_use, limit = statistics.get("bytes_in_use", 0), statistics.get("bytes_limit", 0)
-    of_arrays = sum(place[2] for place, _ in arrays)
+    of_arrays = sum(part[2] for part, _ in arrays)
     sentences = [f"{format_bytes(size)} were requested."]
     if limit:
         sentences.append(
@@ -204,9 +211,9 @@ def _explanation(size: int, statistics: dict[str, int], arrays: list[tuple[Place
     if largest:
         sentences.append(f"The largest free block was {format_bytes(largest)}.")
     lines: dict[str, int] = {}
-    for place, array in arrays:
+    for part, array in arrays:
         line = _line_of(array)
-        lines[line] = lines.get(line, 0) + place[2]
+        lines[line] = lines.get(line, 0) + part[2]
     most = sorted(lines.items(), key=lambda each: -each[1])[:_MOST_LINES]
     if most:
         made = ", ".join(f"{format_bytes(held)} at {line}" for line, held in most)
@@ -243,39 +250,52 @@ _CODE = _code(NOT_IN_ARRAYS, Path("<XLA>"))
 
 
 class _KnownArrays:
-    """The places of JAX's live arrays, each of which is asked for its own once."""
+    """The parts of JAX's live arrays on the devices of this process.
+
+    Where they are is not asked: while somebody refers to the memory of an array, the program cannot
+    donate it, and would fail. Each gets an address of its own.
+    """
 
     def __init__(self) -> None:
-        self._places: dict[int, tuple[weakref.ref[Any], tuple[Place, ...]]] = {}
+        self._parts: dict[int, tuple[weakref.ref[Any], tuple[Part, ...]]] = {}
+        self._next = _ARRAYS
 
-    def places(self) -> list[tuple[Place, Any]]:
-        """Return the places of all live arrays, each once, with an array that is there."""
-        known = self._places
-        self._places = {}
-        found: dict[tuple[int, int], tuple[Place, Any]] = {}
-        for client in _clients():
-            for array in client.live_arrays():
-                with suppress(Exception):  # it was deleted meanwhile
-                    if array.is_deleted():
-                        continue
-                    before = known.get(id(array))
-                    if before is None or before[0]() is not array:
-                        before = weakref.ref(array), tuple(_places_of(array))
-                    self._places[id(array)] = before
-                    for place in before[1]:
-                        found.setdefault(place[:2], (place, array))
-        return list(found.values())
+    def parts(self, in_use: dict[int, int]) -> list[tuple[Part, Any]]:
+        """Return the parts of all live arrays, the longest known first, with their arrays.
 
+        Arrays may share their memory, which they do not tell. So those that do not fit into the
+        bytes in use of their device, as far as these are known, are left out.
+        """
+        live = {id(each): each for client in _clients() for each in client.live_arrays()}
+        order = [*(each for each in self._parts if each in live), *live]
+        known, self._parts = self._parts, {}
+        room = dict(in_use)
+        found = []
+        for number in dict.fromkeys(order):
+            array = live[number]
+            before = known.get(number)
+            if before is None or before[0]() is not array:
+                before = weakref.ref(array), tuple(self._parts_of(array))
+            if array.is_deleted():
+                continue
+            self._parts[number] = before
+            for part in before[1]:
+                device, _, size = part
+                if room.get(device, size) >= size:
+                    found.append((part, array))
+                    if device in room:
+                        room[device] -= size
+        return found
 
-def _places_of(array: Any) -> Iterable[Place]:
-    """Yield where the parts of an array are, on the devices of this process."""
-    parts = [array] if array.sharding.num_devices == 1 else array._arrays  # noqa: SLF001
-    for part in parts:
-        (device,) = part.devices()
-        is_on_device = part.sharding.memory_kind in (None, "device")
-        if is_on_device and device.local_hardware_id is not None and part.nbytes:
-            size = part.on_device_size_in_bytes()
-            yield device.local_hardware_id, part.unsafe_buffer_pointer(), size
+    def _parts_of(self, array: Any) -> Iterator[Part]:
+        sharding = array.sharding
+        if sharding.memory_kind not in (None, "device"):
+            return
+        size = prod(sharding.shard_shape(array.shape)) * array.dtype.itemsize
+        for device in sharding.addressable_devices:
+            if size and device.local_hardware_id is not None:
+                yield device.local_hardware_id, self._next, size
+                self._next += -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 class _Failures:

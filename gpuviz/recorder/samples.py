@@ -11,7 +11,7 @@ _MOST_OF_TIME = 0.01
 
 
 class Samples:
-    """Takes a sample as often as that takes at most a hundredth of the time.
+    """Takes a sample as often as that takes at most a hundredth of the processor's time.
 
     Args:
         take: Takes a sample; may raise an exception, since the device may have failed.
@@ -27,11 +27,12 @@ class Samples:
         """Take a sample, unless it is not due and would take more than its share of the time."""
         if not is_due and time.monotonic() < self._due_s:
             return
-        began = time.perf_counter()
+        began = time.thread_time()
         with suppress(Exception):
             self._take()
             self._count += 1
-        took_s = time.perf_counter() - began
+        # Not what this thread waits for, such as others to give up the GIL.
+        took_s = time.thread_time() - began
         self._took_s += took_s
         self._due_s = time.monotonic() + took_s / _MOST_OF_TIME
 

@@ -14,7 +14,6 @@ from gpuviz.recorder.recorder import Recorder
 from tests.unit.recorder.simulated_source import SimulatedSource
 
 KIB = 1 << 10
-FIRST, SECOND = 0x7000_0000_0000, 0x7000_0001_0000
 REST = "temporary results, programs and constants"
 
 
@@ -35,35 +34,25 @@ class Traceback:
 
 
 class Array:
-    """An array on one device, or on several."""
+    """An array, of which each device has an equal part.
 
-    def __init__(self, client, address, size, *, kind="device", parts=()):
-        self.client = client
-        self.dtype, self.shape = SimpleNamespace(name="uint8"), (size,)
-        self.nbytes = size
-        self.sharding = SimpleNamespace(num_devices=len(parts) or 1, memory_kind=kind)
+    It has nothing that takes a reference to its memory, with which it could not be donated.
+    """
+
+    def __init__(self, client, size, *, kind="device", devices=None):
+        on = client.devices_of_this_process[:1] if devices is None else devices
+        self.dtype, self.shape = SimpleNamespace(name="uint8", itemsize=1), (size,)
+        self.sharding = SimpleNamespace(
+            memory_kind=kind,
+            addressable_devices=on,
+            shard_shape=lambda shape: (shape[0] // len(on),),
+        )
         self.traceback = Traceback()
-        self.device = client.devices_of_this_process[0]
-        self.asked = 0
         self.is_gone = False
-        self._arrays = list(parts)
-        self._address = address
         client.arrays.append(weakref.ref(self))
-
-    def devices(self):
-        return {self.device}
 
     def is_deleted(self):
         return self.is_gone
-
-    def on_device_size_in_bytes(self):
-        return self.nbytes
-
-    def unsafe_buffer_pointer(self):
-        self.asked += 1
-        if self.is_gone:
-            raise JaxRuntimeError("INVALID_ARGUMENT: it has been deleted")
-        return self._address
 
 
 class Device:
@@ -196,7 +185,7 @@ def test_arrays_are_blocks_with_their_type_and_line_and_the_rest_is_one_block(ja
         client = jax.use_gpu()
         client.devices_of_this_process[0].use(10 * KIB)
         recorded.memory.poll()
-        weights = Array(client, FIRST, 4 * KIB)
+        weights = Array(client, 4 * KIB)
         recorded.look()
         del weights
         recorded.look()
@@ -208,7 +197,7 @@ def test_arrays_are_blocks_with_their_type_and_line_and_the_rest_is_one_block(ja
         (REST, 10 * KIB),
     ]
     assert max(recorded.levels()) == 10 * KIB
-    assert recorded.lines()["weights = Array(client, FIRST, 4 * KIB)"] == 4 * KIB
+    assert recorded.lines()["weights = Array(client, 4 * KIB)"] == 4 * KIB
     assert recorded.levels()[-1] == 10 * KIB
     assert recorded.recording.tables["pools"]["framework"].to_pylist() == ["jax"]
 
@@ -218,7 +207,7 @@ def test_the_highest_level_between_two_samples_is_kept(jax):
     (device,) = client.devices_of_this_process
     device.use(5 * KIB, most=50 * KIB)
     with Recorded() as recorded:
-        kept = Array(client, FIRST, 2 * KIB)
+        kept = Array(client, 2 * KIB)
         device.use(7 * KIB, most=60 * KIB)
         recorded.look()
         device.use(7 * KIB, most=60 * KIB)
@@ -235,50 +224,59 @@ def test_the_highest_level_between_two_samples_is_kept(jax):
 def test_what_was_in_use_before_the_recording_is_its_initial_state(jax):
     client = jax.use_gpu()
     client.devices_of_this_process[0].use(9 * KIB)
-    before = Array(client, FIRST, 4 * KIB)
+    before = Array(client, 4 * KIB)
     with Recorded() as recorded:
         recorded.look()
-        assert before.asked == 1
+        before.is_gone = True
+        client.devices_of_this_process[0].use(5 * KIB)
 
     assert recorded.recording.manifest.initial_events == 2
-    assert recorded.levels() == [9 * KIB]
+    levels = recorded.levels()
+    assert (levels[0], max(levels), levels[-1]) == (9 * KIB, 9 * KIB, 5 * KIB)
 
 
-def test_an_array_in_place_of_another_is_another_block(jax):
+def test_an_array_that_shares_the_memory_of_another_is_left_out(jax):
     with Recorded() as recorded:
         client = jax.use_gpu()
-        first = Array(client, FIRST, 4 * KIB)
+        client.devices_of_this_process[0].use(4 * KIB)
+        first = Array(client, 4 * KIB)
         recorded.memory.poll()
+        shared = Array(client, 4 * KIB)
+        recorded.look()
         first.is_gone = True
-        second = Array(client, FIRST, 8 * KIB)
         recorded.look()
-        again = Array(client, FIRST, 8 * KIB)  # another name of the same memory
-        recorded.look()
-        assert second.shape == again.shape
+        assert shared.shape == first.shape
 
-    assert recorded.names() == [("uint8[4096]", 4 * KIB), ("uint8[8192]", 8 * KIB)]
+    assert recorded.names() == [("uint8[4096]", 4 * KIB), ("uint8[4096]", 4 * KIB)]
+    assert max(recorded.levels()) == 4 * KIB
+    assert recorded.levels()[-1] == 4 * KIB
 
 
 def test_parts_of_an_array_are_on_their_devices_and_the_hosts_memory_is_left_out(jax):
     with Recorded() as recorded:
         client = jax.use_gpu(Device(0), Device(1), Device(None))
-        parts = [Array(client, at, KIB) for at in (FIRST, SECOND)]
-        parts[1].device = client.devices_of_this_process[1]
-        whole = Array(client, 0, 2 * KIB, parts=parts)
-        on_host = Array(client, 0x1000, KIB, kind="pinned_host")
-        elsewhere = Array(client, 0x2000, KIB)
-        elsewhere.device = client.devices_of_this_process[2]
+        for device in client.devices_of_this_process:
+            device.use(9 * KIB)
+        first, second, elsewhere = client.devices_of_this_process
+        kept = [
+            Array(client, 2 * KIB, devices=[first, second]),
+            Array(client, KIB, kind="pinned_host"),
+            Array(client, KIB, devices=[elsewhere]),
+            Array(client, 0),
+        ]
         recorded.memory.poll()
-        assert whole.asked == on_host.asked == elsewhere.asked == 0
+        assert len(client.live_arrays()) == len(kept)
 
     events = recorded.recording.tables["memory_events"].to_pylist()
-    assert [(each["device"], each["address"]) for each in events] == [(0, FIRST), (1, SECOND)]
+    found = [(each["device"], each["size"]) for each in events]
+    assert sorted(found) == [(0, KIB), (0, 8 * KIB), (1, KIB), (1, 8 * KIB)]
+    assert len({each["address"] for each in events if each["size"] == KIB}) == 2
 
 
 def test_without_statistics_only_arrays_are_known(jax):
     with Recorded() as recorded:
         client = jax.use_gpu(WithoutStatistics(0))
-        kept = Array(client, FIRST, 4 * KIB)
+        kept = Array(client, 4 * KIB)
         recorded.memory.poll()
         del kept
 
@@ -287,8 +285,8 @@ def test_without_statistics_only_arrays_are_known(jax):
 
 def test_an_array_without_a_traceback_has_only_its_type(jax):
     with Recorded() as recorded:
-        client = jax.use_gpu()
-        kept = Array(client, FIRST, 4 * KIB)
+        client = jax.use_gpu(WithoutStatistics(0))
+        kept = Array(client, 4 * KIB)
         kept.traceback = None
         recorded.memory.poll()
 
@@ -300,7 +298,7 @@ def test_a_failed_request_is_recorded_and_explained(jax):
     with Recorded() as recorded:
         client = jax.use_gpu()
         client.devices_of_this_process[0].use(60 * KIB)
-        kept = Array(client, FIRST, 40 * KIB)
+        kept = Array(client, 40 * KIB)
         recorded.memory.poll()
         error = JaxRuntimeError(
             "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 16384 bytes."
@@ -354,8 +352,8 @@ def test_the_request_is_read_from_the_error(message, size):
 
 def test_an_allocator_that_fails_ends_no_program(jax, monkeypatch):
     with Recorded() as recorded:
-        client = jax.use_gpu()
-        kept = Array(client, FIRST, KIB)
+        client = jax.use_gpu(WithoutStatistics(0))
+        kept = Array(client, KIB)
         recorded.memory.poll()
 
         def fail():
