@@ -35,6 +35,8 @@ CPP = {
     "cupti": {"device", "record"},
     "nvtx": {"record"},
     "nccl": {"record"},
+    # Loaded into programs without Python, alone.
+    "injection": set[str](),
     "simulation": {"device", "record"},
     "replay": {"device", "record", "allocator"},
     "formats": {"record", "state", "allocator", "torch"},
@@ -100,6 +102,7 @@ PYTHON = (
     "recorder.calibration",
     "recorder.cupti",
     "recorder.prevention",
+    "recorder.samples",
     "recorder.stream_ranges",
     "recorder.ranges",
     "allocator.driver",

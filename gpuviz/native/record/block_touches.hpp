@@ -51,8 +51,8 @@ class BlockTouches {
     void resolve(ActivityLog& log);
 
   private:
-    // Blocks of JAX are known by samples. Others may have been at their addresses before and after,
-    // so that nothing may be said about what used them.
+    // Blocks of JAX are known by samples, and have addresses that are made up. What a launch receives
+    // is never one, even if it looks like it.
     [[nodiscard]] static bool is_sampled(const MemoryEvent& event) noexcept {
         return event.framework == Framework::jax;
     }
