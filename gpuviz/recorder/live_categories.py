@@ -35,8 +35,9 @@ class LiveCategories:
     def __init__(self, so_far: "Callable[[], RecordingData]") -> None:
         self._so_far = so_far
         self._updates = Samples(self._update)
-        self._changed: pa.Table = schemas()[_TABLE].empty_table()
-        self.known: pa.Table = schemas()[_TABLE].empty_table()
+        # Not `empty_table`, which imports pandas.
+        self.known: pa.Table = pa.Table.from_batches([], schemas()[_TABLE])
+        self._changed = self.known
 
     def changed(self) -> pa.Table:
         """Return the rows that were added or changed since the last call.
