@@ -145,7 +145,7 @@ def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **optio
 
     Arguments, output, tracebacks and exit code are the program's own. Recording starts at the
     first allocation of CuPy or Numba, when PyTorch or JAX first uses the GPU, or when Warp, PyCUDA
-    or cuda.core is imported. A compiled program, such as ./solver, is recorded without call stacks.
+    or cuda.core is imported.
     """
     from gpuviz.commands import run as command
     from gpuviz.commands.report import parse_size

@@ -1,4 +1,4 @@
-"""Programs that ``gpuviz run`` waits for, and whose exit code may say what a recording shows."""
+"""A program under ``gpuviz run --fail``, whose exit code says what its recording shows."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ from gpuviz.commands.startup import sitecustomize as startup
 from gpuviz.hazards.verdict import NO_VERDICT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from gpuviz.commands.run_options import RunOptions
 
@@ -29,29 +29,23 @@ def judged_run(
     with tempfile.TemporaryDirectory(prefix="gpuviz-run-") as folder:
         path = Path(folder, "verdict")
         judged = replace(options, verdict=str(path))
-        command = [sys.executable, *program]
-        code = exit_code(command, {**environment, startup.OPTIONS: judged.to_json()})
+        code = _run(program, {**environment, startup.OPTIONS: judged.to_json()})
         verdict = int(path.read_text(encoding="ascii")) if path.exists() else NO_VERDICT
-    end_with(code or verdict)
+    if code < 0:
+        _end_by(signal.Signals(-code))
+    sys.exit(code or verdict)
 
 
-def exit_code(command: "Sequence[str]", environment: "Mapping[str, str]") -> int:
-    """Return the exit code of a program, negative for a signal; signals are passed on to it."""
+def _run(program: tuple[str, ...], environment: "Mapping[str, str]") -> int:
+    """Return the exit code of the program, negative for a signal; signals are passed on to it."""
     child = subprocess.Popen(  # noqa: S603 - the program
-        command, env=environment, close_fds=False
+        [sys.executable, *program], env=environment, close_fds=False
     )
     for number in _FORWARDED:
         signal.signal(number, lambda sent, _: child.send_signal(sent))
     # The terminal sends it to both.
     signal.signal(signal.SIGINT, lambda *_: None)
     return child.wait()
-
-
-def end_with(code: int) -> NoReturn:
-    """End this process as a program with this exit code has ended."""
-    if code < 0:
-        _end_by(signal.Signals(-code))
-    sys.exit(code)
 
 
 def _end_by(number: signal.Signals) -> NoReturn:

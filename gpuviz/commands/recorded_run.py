@@ -54,16 +54,6 @@ def after_import(name: str, options: str, folder: str) -> None:
         run.await_simulated_gpu()
 
 
-def record_process(options: str) -> None:
-    """Record this process, which runs no Python of its own, from now on.
-
-    Args:
-        options: `RunOptions` as JSON.
-    """
-    _runs.append(RecordedRun(RunOptions.from_json(options)))
-    _runs[0].record_now()
-
-
 def finish() -> None:
     """Write the outputs at the end of the program, and print their paths."""
     try:
@@ -139,11 +129,6 @@ class RecordedRun:
         if module == "warp" and not hasattr(sys.modules[module], "kernel"):
             return
         if self._begins_later.isdisjoint(sys.modules) and self._has_driver():
-            self._record_library()
-
-    def record_now(self) -> None:
-        """Record from now on."""
-        if self._has_driver():
             self._record_library()
 
     def _install(self, install: "Callable[[], None]") -> None:

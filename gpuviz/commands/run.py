@@ -1,13 +1,13 @@
 """``gpuviz run``: runs a program like ``python`` and records it."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from gpuviz.commands.binary_run import binary_run, found_binary
 from gpuviz.commands.run_options import RunOptions
 from gpuviz.commands.startup import each_process
 from gpuviz.commands.startup import sitecustomize as startup
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".gpuviz"
 FOLDER_SUFFIX = ".recordings"
+_ELF = b"\x7fELF"
 
 
 def default_output(program: tuple[str, ...], *, children: bool = False) -> Path:
@@ -43,26 +44,23 @@ def default_output(program: tuple[str, ...], *, children: bool = False) -> Path:
 def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) -> NoReturn:
     """Replace this process by ``python PROGRAM``, or wait for it if ``fail`` to judge it.
 
-    A program that is no Python's is waited for too.
-
     Raises:
         GpuvizError: The recording or the report cannot be written.
     """
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
-    binary = found_binary(program[0])
+    binary = _found_binary(program[0])
     if options.children:
         command = (binary, *program[1:]) if binary else (sys.executable, *program)
         _run_each_process(command, options)
-    if binary and fail:
+    if binary:
         raise GpuvizError(
-            "--fail needs a program of Python: only of its memory there is a verdict."
+            f"{program[0]} is a compiled program, and only programs of Python can be recorded. If "
+            "it starts such programs, use --children."
         )
     _check_output(options)
     if options.report:
         check_output(Path(options.report), force=options.force)
-    if binary:
-        binary_run((binary, *program[1:]), options)
     environment = dict(os.environ)
     if "PYTHONPATH" in environment:
         environment[startup.PYTHONPATH] = environment["PYTHONPATH"]
@@ -74,6 +72,18 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
         judged_run(program, options, environment)
     environment[startup.OPTIONS] = options.to_json()
     os.execve(sys.executable, [sys.executable, *program], environment)  # noqa: S606 - the program
+
+
+def _found_binary(program: str) -> str:
+    """Return the path of a program that needs no interpreter; empty if it is another one."""
+    found = program if Path(program).is_file() else shutil.which(program)
+    if not found:
+        return ""
+    try:
+        with Path(found).open("rb") as file:
+            return str(Path(found).absolute()) if file.read(len(_ELF)) == _ELF else ""
+    except OSError:
+        return ""
 
 
 def _run_each_process(command: tuple[str, ...], options: RunOptions) -> NoReturn:

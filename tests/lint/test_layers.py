@@ -35,8 +35,6 @@ CPP = {
     "cupti": {"device", "record"},
     "nvtx": {"record"},
     "nccl": {"record"},
-    # Loaded into programs without Python, alone.
-    "injection": set[str](),
     "simulation": {"device", "record"},
     "replay": {"device", "record", "allocator"},
     "formats": {"record", "state", "allocator", "torch"},
