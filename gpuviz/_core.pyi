@@ -142,6 +142,8 @@ class Framework(enum.Enum):
 
     rmm = 5
 
+    jax = 6
+
 class MemoryEventSink:
     """Receives the events of an allocator."""
 
@@ -222,6 +224,11 @@ class Session:
     def add_tensors(self, device: int, category: int, tensors: Sequence[tuple[int, str]]) -> None:
         """
         Add rows of the table tensors: addresses and names, empty if unknown, of tensors that are of a category (a number of CATEGORIES) now.
+        """
+
+    def add_stack(self, codes: Sequence[types.CodeType], instructions: Sequence[int]) -> int:
+        """
+        The id of a stack given by its code objects, innermost first, and the byte offset of the instruction in each; 0 if this session has no stacks.
         """
 
     def watch_modules(self, code: types.CodeType | None, name_new: Callable[[], bool] | None) -> None:
@@ -1243,18 +1250,21 @@ class PinnedObserver:
     def abandon(self) -> None:
         """To be called in the child of a fork."""
 
-class RmmObserver:
-    """Records what a program's memory resources of RMM do."""
+class LibraryObserver:
+    """Records what a library allocates, as another one reports."""
 
-    def __init__(self) -> None: ...
+    def __init__(self, framework: Framework) -> None: ...
 
-    def allocated(self, device: int, address: int, size: int, stream: object) -> None:
+    def allocated(self, device: int, address: int, size: int, stream: object, stack: int | None = None) -> None:
         """
-        To be called after an allocation; `stream` is as for SharedPool.allocate.
+        To be called after an allocation; `stream` is as for SharedPool.allocate, and `stack` an id of Session.add_stack, unless it is the caller's.
         """
 
-    def freed(self, device: int, address: int) -> None:
+    def freed(self, device: int, address: int, stack: int | None = None) -> None:
         """To be called before a free."""
+
+    def out_of_memory(self, device: int, size: int) -> None:
+        """To be called after a request that failed."""
 
     def set_session(self, session: Session | None, stacks: bool = True) -> None:
         """
@@ -1267,7 +1277,12 @@ class RmmObserver:
     def abandon(self) -> None: ...
 
 def rmm_pool_owner() -> int:
-    """The `owner` of the pool of observed blocks."""
+    """The `owner` of the pool of blocks of RMM's memory resources."""
+
+def jax_pool_owner() -> int:
+    """
+    The `owner` of the pool of what JAX uses, the lowest of all that are no MemPool's.
+    """
 
 class CupyAllocator:
     def __init__(self, memory_module: object, runtime_module: object, stream_module: object, current_device: Callable[[], int], current_stream: Callable[[], int], open_device: Callable[[int], CachingAllocator], out_of_memory: Callable[[Any], Exception], context_device: int = 0) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.levels import memory_levels
-from gpuviz.analysis.pools import RMM_OWNER, allocator_beside, are_of
+from gpuviz.analysis.pools import WITHOUT_SEGMENTS, allocator_beside, are_of
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain, rows_at
@@ -164,7 +164,7 @@ def _changes(recording: "RecordingData") -> _Changes:
 def _recorded_addresses(recording: "RecordingData") -> "NDArray[Any]":
     events = recording.tables["memory_events"]
     recorded = np.isin(codes(events["action"], ACTIONS), _RECORDED)
-    recorded &= plain(events["pool"]) // 2 != RMM_OWNER
+    recorded &= ~np.isin(plain(events["pool"]) // 2, WITHOUT_SEGMENTS)
     found: NDArray[Any] = np.unique(plain(events["address"])[recorded])
     return found
 
@@ -200,7 +200,7 @@ def _levels_of_allocators(recording: "RecordingData") -> "list[pa.Table]":
     """Return ``memory_levels`` of each recorded allocator: torch's own is beside another one.
 
     One of them may not tell its segments, so that only the levels of each say what it has. RMM's
-    memory resources are left out: they allocate as libraries do.
+    memory resources and JAX are left out: they allocate as libraries do.
     """
     if not allocator_beside(recording.tables):
         return [memory_levels(recording)]

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 TORCH_OWNER = _core.torch_pool_owner()
 # The owner of the blocks of memory resources that the program has chosen for RMM.
 RMM_OWNER = _core.rmm_pool_owner()
+# The owner of what JAX uses of its arena.
+JAX_OWNER = _core.jax_pool_owner()
+# What observed libraries use; where they have it from is not known, or counts for themselves.
+WITHOUT_SEGMENTS = (RMM_OWNER, JAX_OWNER)
 
 
 def private_pools(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     """Return the ids of private pools, such as those of graphs."""
     pools = tables["pools"]
     ids: NDArray[Any] = plain(pools["id"])[
-        ~np.isin(plain(pools["owner"]), (0, TORCH_OWNER, RMM_OWNER))
+        ~np.isin(plain(pools["owner"]), (0, TORCH_OWNER, *WITHOUT_SEGMENTS))
     ]
     return ids
 
@@ -37,9 +41,9 @@ def is_torchs(pools: "NDArray[Any]") -> "NDArray[Any]":
 def are_of(pools: "NDArray[Any]", *, torch: bool) -> "NDArray[Any]":
     """Return whether pools, given by their ids, are torch's own, or those of the other allocator.
 
-    Blocks of RMM's memory resources are of neither.
+    Blocks of RMM's memory resources and of JAX are of neither.
     """
-    found: NDArray[Any] = is_torchs(pools) if torch else pools // 2 < RMM_OWNER
+    found: NDArray[Any] = is_torchs(pools) if torch else pools // 2 < min(WITHOUT_SEGMENTS)
     return found
 
 
@@ -48,4 +52,6 @@ def allocator_beside(tables: "Mapping[str, pa.Table]") -> str:
     owners = plain(tables["pools"]["owner"])
     if (owners >= TORCH_OWNER).any():
         return "PyTorch's allocator"
+    if (owners == JAX_OWNER).any():
+        return "JAX's allocator"
     return "RMM's memory resource" if (owners == RMM_OWNER).any() else ""

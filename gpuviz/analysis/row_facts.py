@@ -7,7 +7,7 @@ import numpy as np
 from gpuviz import _core
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import calls_of
-from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.analysis.pools import JAX_OWNER, RMM_OWNER, TORCH_OWNER
 from gpuviz.analysis.sampled_work import sampled_work
 from gpuviz.analysis.stream_origins import names_of_streams, stream_origins
 from gpuviz.data.codes import ACTIVITY_KINDS, FRAMEWORKS, NAMED_KINDS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
 
 _LIBRARIES = dict(
-    zip(FRAMEWORKS, ("", "CuPy", "PyTorch", "Numba", "cuda.core", "RMM"), strict=True)
+    zip(FRAMEWORKS, ("", "CuPy", "PyTorch", "Numba", "cuda.core", "RMM", "JAX"), strict=True)
 )
 _EVENTS = ("time", "address", "size", "requested_size", "device")
 
@@ -76,6 +76,8 @@ def pool_name(owner: int, segment_type: str, framework: str) -> str:
         name = "default"
     elif owner == RMM_OWNER:
         name, framework = "memory resource", framework or "rmm"
+    elif owner == JAX_OWNER:
+        name, framework = "arena", framework or "jax"
     elif owner == TORCH_OWNER:
         name, framework = "default", framework or "torch"
     elif owner > TORCH_OWNER:

@@ -1,6 +1,7 @@
 """``gpuviz run``: runs a program like ``python`` and records it."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".gpuviz"
 FOLDER_SUFFIX = ".recordings"
+_ELF = b"\x7fELF"
 
 
 def default_output(program: tuple[str, ...], *, children: bool = False) -> Path:
@@ -47,8 +49,15 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
     """
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
+    binary = _found_binary(program[0])
     if options.children:
-        _run_each_process(program, options)
+        command = (binary, *program[1:]) if binary else (sys.executable, *program)
+        _run_each_process(command, options)
+    if binary:
+        raise GpuvizError(
+            f"{program[0]} is a compiled program, and only programs of Python can be recorded. If "
+            "it starts such programs, use --children."
+        )
     _check_output(options)
     if options.report:
         check_output(Path(options.report), force=options.force)
@@ -65,8 +74,20 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
     os.execve(sys.executable, [sys.executable, *program], environment)  # noqa: S606 - the program
 
 
-def _run_each_process(program: tuple[str, ...], options: RunOptions) -> NoReturn:
-    """Replace this process by ``python PROGRAM``, and record it and those that it starts."""
+def _found_binary(program: str) -> str:
+    """Return the path of a program that needs no interpreter; empty if it is another one."""
+    found = program if Path(program).is_file() else shutil.which(program)
+    if not found:
+        return ""
+    try:
+        with Path(found).open("rb") as file:
+            return str(Path(found).absolute()) if file.read(len(_ELF)) == _ELF else ""
+    except OSError:
+        return ""
+
+
+def _run_each_process(command: tuple[str, ...], options: RunOptions) -> NoReturn:
+    """Replace this process by a command, and record each process of Python that it is or starts."""
     folder = Path(options.output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +95,7 @@ def _run_each_process(program: tuple[str, ...], options: RunOptions) -> NoReturn
         raise GpuvizError(f"{folder} is a file; --children needs a folder.") from None
     _check_writable(folder)
     environment = {each_process.FOLDER: str(folder), each_process.OPTIONS: options.to_json()}
-    os.execve(sys.executable, [sys.executable, *program], os.environ | environment)  # noqa: S606
+    os.execve(command[0], command, os.environ | environment)  # noqa: S606
 
 
 def _check_output(options: RunOptions) -> None:

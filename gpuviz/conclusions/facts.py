@@ -82,20 +82,22 @@ def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Findi
     is_ours = plain(events["device"]) == device
     rows = np.flatnonzero(is_ours & (codes(events["action"], ACTIONS) == ACTIONS.index("oom")))
     first = first_failure(recording, device)
+    size, time_ns = (plain(events[name])[rows[0]] for name in ("requested_size", "time"))
     sites_of = map(recording.call_stacks.call_site, plain(events["stack"])[rows].tolist())
-    free = first.device_free
+    free = None if first is None else first.device_free
     on_device = "" if free is None else f", when {format_bytes(free)} of the device were free"
+    verdict = "" if first is None else f" {first.summary}"
     return _said(
         kind="failure",
         device=device,
         title=f"{format_counted(count, 'allocation')} failed: out of memory.",
-        reason=f"The first requested {format_bytes(first.size)} at "
-        f"{format_duration(first.time_ns)}{on_device}. {first.summary}",
+        reason=f"The first requested {format_bytes(size)} at "
+        f"{format_duration(time_ns)}{on_device}.{verdict}",
         lines=tuple(
             Line(site, source, format_counted(times, "time"))
             for (site, source), times in Counter(sites_of).most_common(_MOST_LINES)
         ),
-        evidence=Evidence("memory_events", tuple(rows.tolist()), around(recording, first.time_ns)),
+        evidence=Evidence("memory_events", tuple(rows.tolist()), around(recording, int(time_ns))),
     )
 
 

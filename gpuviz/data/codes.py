@@ -23,7 +23,7 @@ ACTIONS = (
 )
 
 # The libraries that own memory; empty: unknown.
-FRAMEWORKS = ("", "cupy", "torch", "numba", "cuda_core", "rmm")
+FRAMEWORKS = ("", "cupy", "torch", "numba", "cuda_core", "rmm", "jax")
 
 ACTIVITY_KINDS = ("kernel", "memcpy", "memset", "graph", "range")
 

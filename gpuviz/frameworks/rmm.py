@@ -17,7 +17,7 @@ class _Process:
 
     ours: dict[int, Any] = {}  # noqa: RUF012 - one for the process
     previous: dict[int, Any] = {}  # noqa: RUF012
-    observer: _core.RmmObserver | None = None
+    observer: _core.LibraryObserver | None = None
     observed: dict[int, "_Observed"] = {}  # noqa: RUF012 - during a recording, by device
     in_use: "dict[_Observed, Any]" = {}  # noqa: RUF012 - resources of blocks that are alive
     session: _core.Session | None = None
@@ -197,9 +197,9 @@ def observed_devices() -> list[int]:
     return [] if _Process.observer is None else _Process.observer.devices()
 
 
-def _observer() -> _core.RmmObserver:
+def _observer() -> _core.LibraryObserver:
     if _Process.observer is None:
-        _Process.observer = _core.RmmObserver()
+        _Process.observer = _core.LibraryObserver(_core.Framework.rmm)
         _Process.observer.set_session(_Process.session, _Process.stacks)
         os.register_at_fork(after_in_child=_Process.observer.abandon)
     return _Process.observer

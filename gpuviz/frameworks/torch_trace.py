@@ -6,35 +6,26 @@ import os
 import re
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.failure_report import FailureReport, explanation_of
 from gpuviz.data.manifest import NOT_LIMITED
 from gpuviz.frameworks.cupy import total_memory
-from gpuviz.frameworks.driver_devices import device_rows, used_bytes
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 from gpuviz.frameworks.torch_backward import watch_backward
 from gpuviz.frameworks.torch_modules import ModuleNames
 from gpuviz.frameworks.torch_tensors import TensorCategories, workspace_sizes
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from gpuviz.messages import log
-from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from gpuviz.recorder.source import Source
+from gpuviz.recorder.samples import Samples
 
 _NATIVE = "native"
 _IN_USE = "active_awaiting_free"
-# What samples of torch's memory may take, where no tracker can be attached.
-_MOST_OF_TIME = 0.01
 # A comma outside the brackets of a list.
 _SEPARATOR = re.compile(r",(?![^\[]*\])")
 
@@ -75,7 +66,7 @@ class TorchTrace:
         self._stacks = stacks
         self._session: _core.Session | None = None
         self._is_awaited = True
-        self._samples: _Samples | None = None
+        self._samples: Samples | None = None
         self._lender: _core.StackLender | None = None
         self._modules: ModuleNames | None = None
         self._tensors: TensorCategories | None = None
@@ -174,7 +165,8 @@ class TorchTrace:
         _process.observer.set_session(self._session, stacks=self._stacks)
         _process.observer.describe(*_state(torch.cuda.memory_snapshot()))
         if not _process.is_attached:
-            self._samples = _Samples(torch, _process.observer, _process.unavailable)
+            observer, read = _process.observer, torch.cuda.memory_snapshot
+            self._samples = Samples(lambda: observer.update(*_state(read())))
         return ""
 
     @staticmethod
@@ -196,7 +188,11 @@ class TorchTrace:
             if _process.recording is self:
                 self.sample(is_due=True)
                 if self._samples is not None:
-                    self._note = self._samples.note
+                    self._note = (
+                        f"PyTorch's memory was sampled, because {_process.unavailable}. "
+                        f"{self._samples.cost} What was allocated and freed between two of them is "
+                        "missing, and call stacks are unknown."
+                    )
                 if _process.observer is not None:
                     _process.observer.set_session(None)
                 # Last, so that an end that was interrupted can be repeated.
@@ -207,46 +203,6 @@ class TorchTrace:
         """Return the devices that torch has used."""
         observer = _process.observer
         return [] if observer is None or _process.recording is not self else observer.devices()
-
-
-class _Samples:
-    """What torch's allocator holds, read again and again where no tracker can be attached.
-
-    Args:
-        torch: The module.
-        observer: It gets each sample.
-        reason: Why there is no tracker.
-    """
-
-    def __init__(self, torch: ModuleType, observer: _core.TorchObserver, reason: str) -> None:
-        self._read = torch.cuda.memory_snapshot
-        self._observer = observer
-        self._reason = reason
-        self._count = 0
-        self._took_s = 0.0
-        self._due_s = 0.0
-
-    def take(self, *, is_due: bool) -> None:
-        """Take a sample, unless it is not due and would take more than its share of the time."""
-        if not is_due and time.monotonic() < self._due_s:
-            return
-        began = time.perf_counter()
-        with suppress(Exception):  # the device has failed
-            self._observer.update(*_state(self._read()))
-            self._count += 1
-        took_s = time.perf_counter() - began
-        self._took_s += took_s
-        self._due_s = time.monotonic() + took_s / _MOST_OF_TIME
-
-    @property
-    def note(self) -> str:
-        """What is missing and why, and the cost, as sentences for the user."""
-        samples = format_counted(self._count, "sample")
-        return (
-            f"PyTorch's memory was sampled, because {self._reason}. "
-            f"{samples} took {format_duration(round(1e9 * self._took_s))}. What was allocated and "
-            "freed between two of them is missing, and call stacks are unknown."
-        )
 
 
 def _not_recorded(error: Exception) -> str:
@@ -329,77 +285,3 @@ def _explain_failure(device: int, segment_size: int, allowed: int, free: int) ->
         explanation = explanation_of(report)
         if explanation:
             log(logging.WARNING, explanation)
-
-
-class WithTorch:
-    """A source of CuPy's events, and with it the trace of torch's allocator."""
-
-    def __init__(self, source: "Source", *, stacks: bool) -> None:
-        self._source = source
-        self._torch = TorchTrace(stacks=stacks)
-        self._used: list[int] = []
-
-    @property
-    def allocator(self) -> str:
-        """That of CuPy's events; this and the rest as in `Source`."""
-        return self._source.allocator
-
-    @property
-    def allocator_name(self) -> str:
-        """The name of CuPy's allocator."""
-        return self._source.allocator_name
-
-    @property
-    def framework(self) -> str:
-        """The framework of CuPy's events."""
-        return self._source.framework
-
-    @property
-    def memory(self) -> str:
-        """The kind of CuPy's memory."""
-        return self._source.memory
-
-    def tables(self) -> "dict[str, pa.Table]":
-        """Return the tables known before the recording."""
-        return self._source.tables()
-
-    def describe(self, session: _core.Session) -> None:
-        """Push what both allocators hold; torch's is recorded from here on."""
-        self._source.describe(session)
-        self._torch.begin(session)
-
-    def begin(self, session: _core.Session) -> None:
-        """Start sending CuPy's events."""
-        self._source.begin(session)
-
-    def devices(self, active: Iterable[int], /) -> list[dict[str, Any]]:
-        """Return the devices that either has used, and those with work."""
-        known = self._source.devices(active)
-        return [*known, *device_rows(self._others([row["id"] for row in known]))]
-
-    def _others(self, known: list[int]) -> list[int]:
-        self._used = self._torch.devices() or self._used
-        return [device for device in self._used if device not in known]
-
-    def sample(self) -> list[tuple[int, int]]:
-        """Return the used bytes of these devices."""
-        self._torch.poll()
-        known = self._source.sample()
-        return [*known, *used_bytes(self._others([device for device, _ in known]))]
-
-    def now_ns(self) -> int | None:
-        """Return the time on the clock of the events."""
-        return self._source.now_ns()
-
-    def end(self) -> tuple[str, ...]:
-        """Stop both."""
-        try:
-            self._others([])
-            notes = self._torch.end()
-        finally:
-            notes_of_source = self._source.end()
-        return (*notes_of_source, *notes)
-
-    def manifest_fields(self) -> Mapping[str, Any]:
-        """Return settings, versions and statistics of CuPy's allocator."""
-        return self._source.manifest_fields()

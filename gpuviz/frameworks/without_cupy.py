@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.allocator.driver import cuda_driver
 from gpuviz.allocator.memory import caching_allocators, get_allocator_settings
 from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.frameworks import jax_memory
 from gpuviz.frameworks.numba_compilation import watch_numba_compilations
 from gpuviz.frameworks.process_memory import ProcessMemory
 from gpuviz.recorder.cupti import CuptiTracing
@@ -49,14 +50,17 @@ class OtherLibraries(ProcessMemory):
 
     @property
     def allocator(self) -> str:
-        """``observe`` beside torch, whose allocator serves most of the memory then."""
-        return "observe" if self._only_observe or "torch" in sys.modules else "caching"
+        """``observe`` beside torch or JAX, whose allocator serves most of the memory then."""
+        others = "torch" in sys.modules or jax_memory.is_in_use()
+        return "observe" if self._only_observe or others else "caching"
 
     @property
     def allocator_name(self) -> str:
-        """The name of torch's allocator, else of gpuviz's; empty if neither serves."""
+        """The name of torch's or JAX's allocator, else of gpuviz's; empty if none serves."""
         if "torch" in sys.modules:
             return TORCH_ALLOCATOR
+        if jax_memory.is_in_use():
+            return jax_memory.ALLOCATOR
         return "" if self._only_observe else "gpuviz caching allocator"
 
     def manifest_fields(self) -> Mapping[str, Any]:

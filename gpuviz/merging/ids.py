@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.analysis.pools import TORCH_OWNER, WITHOUT_SEGMENTS
 from gpuviz.data.columns import distinct, plain
 
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ class Pools:
         owners = {row["owner"] for row in known.values()}
         numbers = {}
         for old in sorted({each // 2 for each in ids} | owners):
-            # torch's own pools stay those of torch, and RMM's stays RMM's.
+            # torch's own pools stay those of torch, and so does what is RMM's or JAX's.
             default = TORCH_OWNER if old >= TORCH_OWNER else 0
-            is_shared = old == RMM_OWNER or (
+            is_shared = old in WITHOUT_SEGMENTS or (
                 old == default
                 and all(self._rows.get(row["id"], row) == row for row in of_owner.get(old, ()))
             )

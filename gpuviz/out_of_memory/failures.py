@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.initial_state import initial_state
-from gpuviz.analysis.pools import TORCH_OWNER
+from gpuviz.analysis.pools import TORCH_OWNER, WITHOUT_SEGMENTS
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
@@ -121,11 +121,11 @@ def last_failure(recording: "RecordingData") -> OutOfMemory:
     return _failures_at(recording, failed_rows(recording)[-1:])[0]
 
 
-def first_failure(recording: "RecordingData", device: int) -> OutOfMemory:
-    """Return the first request that failed on a device; there must be one."""
+def first_failure(recording: "RecordingData", device: int) -> OutOfMemory | None:
+    """Return the first request that failed on a device, if there is a verdict on any."""
     devices = plain(recording.tables["memory_events"]["device"])
     rows = [row for row in failed_rows(recording) if devices[row] == device]
-    return _failures_at(recording, rows[:1])[0]
+    return next(iter(_failures_at(recording, rows[:1])), None)
 
 
 def _failures_at(recording: "RecordingData", rows: list[int]) -> tuple[OutOfMemory, ...]:
@@ -140,9 +140,13 @@ def _failures_at(recording: "RecordingData", rows: list[int]) -> tuple[OutOfMemo
 
 
 def failed_rows(recording: "RecordingData") -> list[int]:
-    """Return the rows of ``memory_events`` that are failed requests, ascending."""
-    actions = codes(recording.tables["memory_events"]["action"], ACTIONS)
-    rows = np.flatnonzero(actions == ACTIONS.index("oom"))
+    """Return the rows of ``memory_events`` that are failed requests, ascending.
+
+    Those of allocators whose segments are not recorded are left out: there is no verdict on them.
+    """
+    events = recording.tables["memory_events"]
+    failed = codes(events["action"], ACTIONS) == ACTIONS.index("oom")
+    rows = np.flatnonzero(failed & ~np.isin(plain(events["pool"]) // 2, WITHOUT_SEGMENTS))
     return [row for row in rows.tolist() if row >= recording.manifest.initial_events]
 
 

@@ -110,6 +110,12 @@ class Feed:
                 else:
                     self._forget()
 
+    def take_concluded(self, name: str, table: "pa.Table") -> None:
+        """Add rows that follow from those stored so far."""
+        with self.lock:
+            if self._listeners and not self._is_torn:
+                self._pending += ((name, batch) for batch in table.to_batches())
+
     def publish(self) -> None:
         """Send all rows since the last call to all listeners, in one message.
 

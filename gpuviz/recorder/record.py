@@ -183,7 +183,7 @@ def _source(
             )
         return device.source(prevention)
     from gpuviz.frameworks import cupy
-    from gpuviz.frameworks.torch_trace import WithTorch
+    from gpuviz.frameworks.other_allocators import WithOtherAllocators
     from gpuviz.frameworks.without_cupy import OtherLibraries, is_without_cupy
 
     if is_without_cupy():
@@ -194,7 +194,7 @@ def _source(
         source = cupy.CachingSource(stacks=stacks, prevention=prevention)
     else:
         source = cupy.ObservingSource(stacks=stacks)
-    return WithTorch(source, stacks=stacks)
+    return WithOtherAllocators(source, stacks=stacks)
 
 
 def _check_has_cupy(prevention: Prevention) -> None:

@@ -27,6 +27,7 @@ from gpuviz.recorder.ending import Ending
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.feed import Feed, Listener
 from gpuviz.recorder.host_ranges import HostRanges
+from gpuviz.recorder.live_categories import LiveCategories
 from gpuviz.recorder.live_classification import LiveClassification
 from gpuviz.recorder.live_statistics import LiveStatistics
 from gpuviz.recorder.post_mortem import MOST_BYTES, PostMortem
@@ -116,6 +117,7 @@ class Recorder:
         self._feed = Feed(
             self._contents, lambda: self.elapsed_ns, LiveClassification(self._has_all_rows)
         )
+        self._categories = LiveCategories(self._so_far)
         self._statistics = LiveStatistics()
         self._steps = Ending(
             self._tracer.end, self._end_source, self._end_session, self._find_holders
@@ -178,7 +180,7 @@ class Recorder:
             self._feed,
             self._statistics,
             before_drain=self._before_drain,
-            before_publish=self._read_statistics_if_due,
+            before_publish=self._before_publish,
             unrecorded_spans=self._unrecorded_spans,
         )
         try:
@@ -371,9 +373,12 @@ class Recorder:
         return self._drained()
 
     def _drained(self, most_bytes: int | None = None) -> Recording:
-        assert self._store is not None  # noqa: S101
         assert self._pump is not None  # noqa: S101
         self._pump.drain()
+        return self._so_far(most_bytes)
+
+    def _so_far(self, most_bytes: int | None = MOST_BYTES) -> Recording:
+        assert self._store is not None  # noqa: S101
         return self._store.so_far(self._manifest(complete=False), most_bytes)
 
     @property
@@ -436,6 +441,11 @@ class Recorder:
         """
         return self._statistics.follow(listener)
 
+    def _before_publish(self) -> None:
+        self._read_statistics_if_due()
+        if self._feed.listeners and self.is_recording:
+            self._feed.take_concluded("categories", self._categories.changed())
+
     def _read_statistics_if_due(self) -> None:
         time_ns = self.elapsed_ns
         if self._statistics.is_due(time_ns):
@@ -455,6 +465,7 @@ class Recorder:
             rows = {**recording.tables, **recording.derived, **for_views(recording)}
             return rows, recording.manifest.initial_events
         tables, initial_events = self._store.contents()
+        tables = {**tables, "categories": self._categories.known}
         return tables, self._initial_events if initial_events is None else initial_events
 
     def _has_all_rows(self) -> bool:

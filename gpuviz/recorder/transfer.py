@@ -4,7 +4,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
+from gpuviz.analysis.pools import JAX_OWNER, RMM_OWNER, TORCH_OWNER
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.columns import distinct
 from gpuviz.data.stream_handle import stream_row
@@ -270,11 +270,13 @@ class Transfer:
         self._keep(table, batch(table, chunk), chunk)
 
     def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
-        own = [pool for pool in ids if pool // 2 < RMM_OWNER]
+        own = [pool for pool in ids if pool // 2 < JAX_OWNER]
+        of_jax = [pool for pool in ids if pool // 2 == JAX_OWNER]
         of_rmm = [pool for pool in ids if pool // 2 == RMM_OWNER]
         of_torch = [pool for pool in ids if pool // 2 >= TORCH_OWNER]
         return [
             *pool_rows(own, self._source.framework, self._source.memory),
+            *pool_rows(of_jax, "jax", "device"),
             *pool_rows(of_rmm, "rmm"),
             *pool_rows(of_torch, "torch", "device"),
         ]

@@ -102,6 +102,7 @@ PYTHON = (
     "recorder.calibration",
     "recorder.cupti",
     "recorder.prevention",
+    "recorder.samples",
     "recorder.stream_ranges",
     "recorder.ranges",
     "allocator.driver",

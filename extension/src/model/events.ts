@@ -1,7 +1,7 @@
 import type { Wholes } from "../base/growing.ts";
 
 /** What a reader calls the libraries that own memory. */
-const FRAMEWORK_NAMES = ["", "CuPy", "PyTorch", "Numba", "cuda.core", "RMM"];
+const FRAMEWORK_NAMES = ["", "CuPy", "PyTorch", "Numba", "cuda.core", "RMM", "JAX"];
 
 export const nameFramework = (code: number): string => FRAMEWORK_NAMES[code] || "unknown";
 

@@ -17,7 +17,7 @@ export const ACTIONS = [
   "memory_limit",
 ] as const;
 
-export const FRAMEWORKS = ["", "cupy", "torch", "numba", "cuda_core", "rmm"] as const;
+export const FRAMEWORKS = ["", "cupy", "torch", "numba", "cuda_core", "rmm", "jax"] as const;
 
 export const ACTIVITY_KINDS = ["kernel", "memcpy", "memset", "graph", "range"] as const;
 
@@ -109,7 +109,7 @@ export const RangeKind = codesOf(RANGE_KINDS);
 export const HostState = codesOf(HOST_STATES);
 export const HostWaitKind = codesOf(HOST_WAIT_KINDS);
 
-export const DERIVED_VERSION = 6;
+export const DERIVED_VERSION = 7;
 export const BACKWARD_OF = "backward of ";
 export const NO_STACK = "(no call stack)";
 export const DEVICES_OPTION = "gpuvizDevices";

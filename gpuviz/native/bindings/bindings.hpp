@@ -26,7 +26,7 @@ void bind_replay(nanobind::module_& m);
 void bind_shared_pool(nanobind::module_& m);
 void bind_lent_stack(nanobind::module_& m);
 void bind_pinned_observer(nanobind::module_& m);
-void bind_rmm_observer(nanobind::module_& m);
+void bind_library_observer(nanobind::module_& m);
 void bind_cupy_allocator(nanobind::module_& m);
 void bind_cupy_observer(nanobind::module_& m);
 void bind_simulated_gpu(nanobind::module_& m);

@@ -25,7 +25,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_shared_pool(m);
     gpuviz::bindings::bind_lent_stack(m);
     gpuviz::bindings::bind_pinned_observer(m);
-    gpuviz::bindings::bind_rmm_observer(m);
+    gpuviz::bindings::bind_library_observer(m);
     gpuviz::bindings::bind_cupy_allocator(m);
     gpuviz::bindings::bind_cupy_observer(m);
     gpuviz::bindings::bind_pinned_allocator(m);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -162,6 +163,17 @@ void add_tensors(Session& session, int device, int category,
                             .category = record::Category(category),
                             .name = name.empty() ? 0 : log.strings.intern(name)});
     }
+}
+
+std::uint32_t add_stack(Session& session, const std::vector<nb::object>& codes,
+                        const std::vector<std::int64_t>& instructions) {
+    const std::size_t count = std::min(codes.size(), instructions.size());
+    std::vector<record::StackFrame> frames;
+    frames.reserve(count);
+    for (std::size_t at = 0; at < count; ++at) {
+        frames.push_back({reinterpret_cast<std::uint64_t>(codes[at].ptr()), instructions[at]});
+    }
+    return session.add_stack(frames);
 }
 
 void watch_modules(Session& session, const nb::object& code, const nb::object& name_new) {
@@ -328,6 +340,11 @@ void bind_record(nb::module_& m) {
             "add_tensors", &add_tensors, "device"_a, "category"_a, "tensors"_a,
             "Add rows of the table tensors: addresses and names, empty if unknown, of tensors that "
             "are of a category (a number of CATEGORIES) now.")
+        .def("add_stack", &add_stack, "codes"_a, "instructions"_a,
+             nb::sig("def add_stack(self, codes: collections.abc.Sequence[types.CodeType], "
+                     "instructions: collections.abc.Sequence[int]) -> int"),
+             "The id of a stack given by its code objects, innermost first, and the byte offset of "
+             "the instruction in each; 0 if this session has no stacks.")
         .def("watch_modules", &watch_modules, "code"_a.none(), "name_new"_a.none(),
              nb::sig("def watch_modules(self, code: types.CodeType | None, "
                      "name_new: typing.Callable[[], bool] | None) -> None"),

@@ -11,7 +11,8 @@ void bind_sink(nanobind::module_& m) {
         .value("torch", Framework::torch)
         .value("numba", Framework::numba)
         .value("cuda_core", Framework::cuda_core)
-        .value("rmm", Framework::rmm);
+        .value("rmm", Framework::rmm)
+        .value("jax", Framework::jax);
     nanobind::class_<record::MemoryEventSink>(m, "MemoryEventSink",
                                               "Receives the events of an allocator.");
 }

@@ -40,6 +40,8 @@ class PythonStackWalker final : public record::StackWalker {
     [[nodiscard]] std::uint32_t capture(record::StackTable& table) noexcept override;
     [[nodiscard]] std::uint32_t capture_without_waiting(
         record::StackTable& table) noexcept override;
+    std::uint32_t add(record::StackTable& table,
+                      std::span<const record::StackFrame> frames) noexcept override;
     void own_running(record::StackTable& table) noexcept override;
     [[nodiscard]] const void* first_local_of(const void* frame) const noexcept override;
     // "frames": reads CPython's internal frames. "attributes": walks frame objects, which is
@@ -71,9 +73,6 @@ class PythonStackWalker final : public record::StackWalker {
     // `is_new` becomes true if a module has no number yet.
     [[nodiscard]] std::span<record::StackFrame> read(const void* thread, record::StackTable& table,
                                                      Buffer& buffer, bool& is_new) const noexcept;
-    // Adds a stack, and owns its code. Requires the GIL.
-    std::uint32_t add(record::StackTable& table,
-                      std::span<const record::StackFrame> frames) noexcept;
     void own(std::span<const record::StackFrame> frames) noexcept;
     // Whether it owns the code of all frames, else remembers what the others look like. Of the
     // thread that observes.

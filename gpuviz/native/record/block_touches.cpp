@@ -37,6 +37,9 @@ void BlockTouches::begin() {
 
 void BlockTouches::collect(std::span<const MemoryEvent> events) {
     for (const MemoryEvent& event : events) {
+        if (is_sampled(event)) {
+            continue;
+        }
         if (event.action == Action::alloc) {
             changes_.push_back({event.time_ns, event.address, event.size});
         } else if (event.completed || event.action == Action::free_completed) {

@@ -40,7 +40,7 @@ class BlockTouches {
         const bool is_memory = event.action == Action::alloc ||
                                event.action == Action::segment_alloc ||
                                event.action == Action::segment_map;
-        if (is_memory) {
+        if (is_memory && !is_sampled(event)) {
             filter_.add(event.address, event.size);
         }
     }
@@ -51,6 +51,12 @@ class BlockTouches {
     void resolve(ActivityLog& log);
 
   private:
+    // Blocks of JAX are known by samples, and have addresses that are made up. What a launch receives
+    // is never one, even if it looks like it.
+    [[nodiscard]] static bool is_sampled(const MemoryEvent& event) noexcept {
+        return event.framework == Framework::jax;
+    }
+
     struct Change {
         std::int64_t time_ns;
         std::uint64_t address;

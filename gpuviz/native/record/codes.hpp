@@ -38,7 +38,7 @@ inline constexpr auto action_names = std::to_array<std::string_view>({
     "memory_limit",
 });
 
-enum class Framework : std::int8_t { none, cupy, torch, numba, cuda_core, rmm };
+enum class Framework : std::int8_t { none, cupy, torch, numba, cuda_core, rmm, jax };
 
 enum class ActivityKind : std::int8_t { kernel, memcpy, memset, graph, range };
 

@@ -10,9 +10,10 @@ namespace gpuviz::record {
 inline constexpr std::size_t action_count = action_names.size();
 
 // The numbers, in MemoryEvent::pool, of pools beside that of the recorded allocator: torch's own,
-// which those of its private pools follow, and the blocks of RMM's memory resources.
+// which those of its private pools follow, the blocks of RMM's memory resources, and what JAX uses.
 inline constexpr std::uint32_t torch_owner = std::uint32_t{1} << 20;
 inline constexpr std::uint32_t rmm_owner = torch_owner - 1;
+inline constexpr std::uint32_t jax_owner = torch_owner - 2;
 
 // A row of the table `memory_events`.
 //

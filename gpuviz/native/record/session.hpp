@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -115,6 +116,10 @@ class Session {
     [[nodiscard]] std::uint32_t capture_stack_without_waiting() noexcept {
         const std::uint32_t own = walker_ ? walker_->capture_without_waiting(stacks_) : 0;
         return forward_stacks_.marked(stacks_, own != 0 ? own : lent_stack_.get());
+    }
+    // See StackWalker::add().
+    [[nodiscard]] std::uint32_t add_stack(std::span<const StackFrame> frames) noexcept {
+        return walker_ ? walker_->add(stacks_, frames) : 0;
     }
     [[nodiscard]] LentStack& lent_stack() noexcept { return lent_stack_; }
     [[nodiscard]] ForwardStacks& forward_stacks() noexcept { return forward_stacks_; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "record/stack_table.hpp"
 
@@ -21,6 +22,8 @@ class StackWalker {
     // the GIL may wait for. A new stack is unowned unless the caller holds the GIL; most are owned
     // as soon as the caller runs Python code or captures again.
     [[nodiscard]] virtual std::uint32_t capture_without_waiting(StackTable& table) noexcept = 0;
+    // The id of a stack that somebody else has captured; 0: unknown. Requires the GIL.
+    virtual std::uint32_t add(StackTable&, std::span<const StackFrame>) noexcept { return 0; }
     // Owns the unowned stacks that their threads are still in. Requires the GIL.
     virtual void own_running(StackTable& table) noexcept = 0;
     // The object in the first local variable of a frame object that runs; null if there is none or

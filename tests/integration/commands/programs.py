@@ -6,6 +6,8 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
+from tests.native.compilation import compile_cupti
+
 GPUVIZ = Path(sysconfig.get_path("scripts"), "gpuviz")
 # The interpreter's path in the installed script, which some messages contain. If the path contains
 # a space, the script's first line starts a shell, the second one Python.
@@ -28,6 +30,16 @@ parts = "**/*.gpuviz.part"
 while not any(gpuviz.load(part).peak().bytes for part in glob(parts, recursive=True)):
     time.sleep(0.01)
 """
+_IMITATED_DRIVER = Path(__file__).parents[2] / "imitated_driver.c"
+
+
+def imitated_cuda(folder):
+    """Compile a driver and a CUPTI that need no GPU in a folder, and return it."""
+    compile_cupti(folder)
+    driver = folder / "libcuda.so.1"
+    compile_c = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{driver.name}", "-o", driver]
+    subprocess.run([*compile_c, _IMITATED_DRIVER], check=True)
+    return folder
 
 
 def run(command, folder, *, text="", environment=None):
@@ -42,6 +54,11 @@ def run(command, folder, *, text="", environment=None):
         timeout=120,
         check=False,
     )
+
+
+def names(folder):
+    """Return the names of the recordings in a folder, and of those that are not complete."""
+    return sorted(path.name for path in folder.iterdir() if ".gpuviz" in path.name)
 
 
 def outcome(done):

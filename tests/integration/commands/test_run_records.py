@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 from itertools import cycle
-from pathlib import Path
 
 import pytest
 
@@ -16,13 +15,12 @@ from tests.integration.commands.programs import (
     PYTHON,
     SIMULATED,
     UNTIL_WRITTEN,
+    imitated_cuda,
+    names,
     outcome,
     run,
     said,
 )
-from tests.native.compilation import compile_cupti
-
-IMITATED_DRIVER = Path(__file__).parents[2] / "imitated_driver.c"
 
 WITH_CUPY = (
     "nothing was recorded: the program allocated nothing with CuPy"
@@ -43,10 +41,6 @@ def requested(path):
     sizes = recording.table("memory_events")["requested_size"].to_pylist()
     actions = recording.table("memory_events")["action"].to_pylist()
     return [size for size, action in zip(sizes, actions, strict=True) if action == "alloc"]
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir() if ".gpuviz" in path.name)
 
 
 def test_a_program_is_recorded_beside_where_it_runs(folder):
@@ -338,12 +332,7 @@ LIBRARY = "import ctypes\nkernel, launch = None, ctypes.CDLL('libcupti.so.13').f
 @pytest.fixture(scope="module")
 def imitations(tmp_path_factory):
     """A folder with a driver and a CUPTI that need no GPU."""
-    folder = tmp_path_factory.mktemp("imitations")
-    compile_cupti(folder)
-    driver = folder / "libcuda.so.1"
-    compile_c = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{driver.name}", "-o", driver]
-    subprocess.run([*compile_c, IMITATED_DRIVER], check=True)
-    return folder
+    return imitated_cuda(tmp_path_factory.mktemp("imitations"))
 
 
 @pytest.mark.parametrize(

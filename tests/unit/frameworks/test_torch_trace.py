@@ -11,6 +11,7 @@ import pytest
 from gpuviz import _core
 from gpuviz.frameworks import torch_trace as observed
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
+from gpuviz.recorder import samples
 from tests.faults import Fault
 from tests.unit.frameworks import fake_torch
 from tests.unit.frameworks.torch_trace import Entry, rows_of
@@ -211,7 +212,8 @@ def test_an_allocator_that_accepts_no_tracker_is_noted(torch):
 
 
 def test_without_a_tracker_what_torch_holds_is_sampled(untraced, monkeypatch):
-    monkeypatch.setattr(observed, "_MOST_OF_TIME", 1e9)
+    monkeypatch.setattr(samples, "_MOST_OF_TIME", 1e9)
+    monkeypatch.setattr(samples, "_MOST_IN_ALL", 1e9)
     untraced.is_initialized, untraced.state = True, [STATE]
     recorded = Recorded()
     more = {**STATE, "address": BLOCK, "blocks": [{**STATE["blocks"][1], "size": 2 * MIB}]}
@@ -231,8 +233,9 @@ def test_without_a_tracker_what_torch_holds_is_sampled(untraced, monkeypatch):
 
 def test_samples_take_a_hundredth_of_the_time(untraced, monkeypatch):
     clock = SimpleNamespace(now=0.0)
-    seconds = SimpleNamespace(monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
-    monkeypatch.setattr(observed, "time", seconds)
+    names = ("monotonic", "perf_counter", "thread_time")
+    seconds = SimpleNamespace(**dict.fromkeys(names, lambda: clock.now))
+    monkeypatch.setattr(samples, "time", seconds)
 
     def read():
         clock.now += 0.02
