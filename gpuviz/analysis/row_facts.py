@@ -18,7 +18,7 @@ from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -133,7 +133,7 @@ def times_of_accesses(tables: "Tables") -> "NDArray[Any]":
 
 
 # The columns of the tables in `gpuviz.data.derived.OF_ROWS`.
-ROW_FACTS = {
+ROW_FACTS: "dict[str, Callable[[Tables], Mapping[str, Any]]]" = {
     "names": names,
     "repeated_calls": repeated_calls,
     "accessed_blocks": accessed_blocks,

@@ -129,7 +129,7 @@ export class Inquiry {
     }
     const reply = await replyTo(connection.requestExecute(OFFER_REQUEST));
     if (reply.content.status === "ok") {
-      this.#settle(answerIn(reply.content));
+      this.#settle(readAnswer(reply.content));
     } else if (reply.content.status === "error") {
       this.subshell.forget(); // the request itself cannot fail, so the kernel knows no such subshell
     }
@@ -143,7 +143,7 @@ export class Inquiry {
   }
 }
 
-function answerIn(reply: KernelMessage.IExecuteReply): Answer {
+function readAnswer(reply: KernelMessage.IExecuteReply): Answer {
   const offered = reply.user_expressions["gpuviz"] as JSONObject | undefined;
   if (offered?.["status"] === "error") {
     const complaint = `${String(offered["ename"])}: ${String(offered["evalue"])}`;
