@@ -203,7 +203,11 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
     threads, times = plain(table["thread"]), plain(table["time"])
     launched = plain(recording.tables["activities"]["correlation"])[found.activity]
     launching = calls_of(recording.tables, launched)
-    totals = np.zeros((len(calls), len(found.works)), np.int64)
+    # The data loader works and waits: to the program both are one.
+    works = list({(work.site, work.text): work for work in reversed(found.works)}.values())
+    place_of = {(work.site, work.text): place for place, work in enumerate(works)}
+    of_work = np.array([place_of[work.site, work.text] for work in found.works], np.int64)
+    totals = np.zeros((len(calls), len(works)), np.int64)
     for thread in np.unique(threads[calls]).tolist():
         own = np.flatnonzero(threads[calls] == thread)
         own = own[np.argsort(times[calls[own]], kind="stable")]
@@ -212,10 +216,10 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
         gap, piece, begin, end = overlaps(
             ends - gaps.length[calls[own]], ends, found.begin[pieces], found.end[pieces]
         )
-        np.add.at(totals, (own[gap], found.work[pieces[piece]]), end - begin)
+        np.add.at(totals, (own[gap], of_work[found.work[pieces[piece]]]), end - begin)
     places = []
     most = totals.argmax(axis=1) if totals.size else np.zeros(0, int)
-    for number, work in enumerate(found.works):
+    for number, work in enumerate(works):
         own = totals[:, number]
         chosen = np.flatnonzero((own >= LONG_NS) | ((most == number) & (own > 0)))
         rows, sampled = calls[chosen], totals[chosen, number]

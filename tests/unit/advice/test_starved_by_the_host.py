@@ -278,8 +278,8 @@ def test_the_line_that_was_sampled_is_blamed(state, what, advice):
     assert [line.source for line in finding.lines] == ["numpy.sort(values)"]
 
 
-@pytest.mark.parametrize("state", ["working", "waiting"])
-def test_a_data_loader_is_blamed_with_the_line_of_its_loop(state):
+@pytest.mark.parametrize("states", [("working",), ("waiting",), ("working", "waiting")])
+def test_a_data_loader_is_blamed_with_the_line_of_its_loop(states):
     unknown = {"cell": 0, "installed": 0, "assigned": "", "context": "", "context_line": 0}
     loader = {"id": 1001, "name": "_next_data", "line": 9, "source": "", **unknown}
     loader["filename"] = "/env/lib/python3.12/site-packages/torch/utils/data/dataloader.py"
@@ -287,7 +287,15 @@ def test_a_data_loader_is_blamed_with_the_line_of_its_loop(state):
     loop["source"] = "for x, y in loader:"
     called_by = [loader | {"installed": 1}, loop]
 
-    recording = with_samples(timed(computes_between_chunks), state=state, called_by=called_by)
+    recording = with_samples(timed(computes_between_chunks), called_by=called_by)
+    parts = []
+    for row in recording.tables["host_samples"].to_pylist():
+        length = (row["end"] - row["time"]) // len(states)
+        for number, state in enumerate(states):
+            begin = row["time"] + number * length
+            parts.append(row | {"time": begin, "end": begin + length, "state": state})
+    samples = {"host_samples": pa.Table.from_pylist(parts, schemas()["host_samples"])}
+    recording = Recording(recording.tables | samples, recording.manifest)
     (finding,) = [each for each in findings(recording) if each.rule == "R43"]
 
     assert finding.title.endswith(
