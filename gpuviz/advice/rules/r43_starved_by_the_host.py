@@ -101,10 +101,10 @@ class _Place:
         """What the host does, after "while the host"."""
         if self.work is None:
             return f"works {self._between}"
-        if self.work.kind == "collection":
-            return f"does {self.work.text}"
-        is_progressive = self.work.is_wait or self.work.loads
-        return f"is {self.work.text}" if is_progressive else f"runs {self.work.text}"
+        if self.work.loads or self.work.is_wait:
+            return f"is {self.work.text}"
+        verb = "does" if self.work.kind == "collection" else "runs"
+        return f"{verb} {self.work.text}"
 
     @property
     def advice(self) -> str:

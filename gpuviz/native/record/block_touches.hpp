@@ -51,8 +51,8 @@ class BlockTouches {
     void resolve(ActivityLog& log);
 
   private:
-    // Blocks of JAX are known by samples, and have addresses that are made up. What a launch receives
-    // is never one, even if it looks like it.
+    // Blocks of JAX are known by samples, and have addresses that are made up. What a launch
+    // receives is never one, even if it looks like it.
     [[nodiscard]] static bool is_sampled(const MemoryEvent& event) noexcept {
         return event.framework == Framework::jax;
     }
