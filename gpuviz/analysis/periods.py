@@ -27,6 +27,8 @@ _LEAST_REPEATED = 8
 _FEWEST_RUNS = 3
 # Of the elements that occur equally often, so many are tried as the first of a repetition.
 _MOST_TRIED = 8
+# In each round of a loop, another one within it has at least so many.
+_FEWEST_WITHIN = 2
 # Elements of a loop occur about as often as its first one.
 _AS_OFTEN = 0.8
 
@@ -95,7 +97,8 @@ def _is_better(around: Repeats, edges: "NDArray[Any]", found: Repeats | None) ->
     if found is None or found.length == 1:
         return True
     covered = int(edges[around.end] - edges[around.starts[0]])
-    return len(around.starts) > len(found.starts) and covered >= _AS_OFTEN * _covered(found)
+    is_within = len(around.starts) >= _FEWEST_WITHIN * len(found.starts)
+    return is_within and covered >= _AS_OFTEN * _covered(found)
 
 
 def repeats_around(elements: "NDArray[Any]", inner: Repeats, *, fewest: int) -> Repeats | None:

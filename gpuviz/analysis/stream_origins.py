@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import distinct, plain
+from gpuviz.data.first_rows import first_rows
 from gpuviz.data.stream_handle import own_name
 from gpuviz.data.strings import texts
 
@@ -140,9 +141,9 @@ def calls_of_streams(tables: "Tables") -> dict[int, int]:
         return {}
     calls = tables["api_calls"]
     names = plain(calls["name"])
-    distinct = np.unique(names)
-    is_creation = [bool(_CREATION.match(text)) for text in texts(tables, distinct)]
-    rows = np.flatnonzero(np.isin(names, distinct[is_creation]))
+    known = distinct(names)
+    is_creation = [bool(_CREATION.match(text)) for text in texts(tables, known)]
+    rows = np.flatnonzero(first_rows(known[is_creation], names) >= 0)
     rows = rows[np.argsort(plain(calls["time"])[rows], kind="stable")]
     begins, ends, stacks = (plain(calls[name])[rows] for name in ("time", "end", "stack"))
     ended = np.maximum.accumulate(ends)
@@ -161,5 +162,6 @@ def _rows_of_program(streams: "pa.Table") -> list[dict[str, Any]]:
 
 
 def _by_id(table: "pa.Table", ids: "NDArray[Any]") -> dict[int, dict[str, Any]]:
-    rows = table.take(np.flatnonzero(np.isin(plain(table["id"]), ids))).to_pylist()
-    return {row["id"]: row for row in rows}
+    rows = first_rows(plain(table["id"]), distinct(ids))
+    found = (table.slice(row, 1).to_pylist()[0] for row in rows[rows >= 0].tolist())
+    return {row["id"]: row for row in found}

@@ -1,5 +1,6 @@
 """What holds the memory that is in use when a recording ends."""
 
+import gc
 import re
 from collections import Counter
 
@@ -8,6 +9,8 @@ from gpuviz.ownership.holders import DEFAULT_AT_LEAST, holders
 from gpuviz.ownership.live_memory import live_memory
 
 _MOST_BLOCKS = 200
+# Among more, the search takes seconds.
+_MOST_OBJECTS = 1_000_000
 _MOST_NAMED = 3
 # A variable of a function, and what leads from it to the block.
 _LOCAL = re.compile(r"^local `(\w+)` of (?:the running )?(.+?\(\))(.*)$")
@@ -17,10 +20,13 @@ def held_at_end() -> list[dict[str, object]]:
     """Return rows of the table ``held_blocks`` about the largest blocks in use.
 
     What has a holder that no Python object shows is left out, and so are addresses in use on
-    several simulated GPUs. Without a large block nothing is searched.
+    several simulated GPUs. Without a large block, and among more than a million objects of Python,
+    nothing is searched.
     """
     blocks = live_memory().blocks
     if not any(size >= DEFAULT_AT_LEAST for size, _ in blocks.values()):
+        return []
+    if len(gc.get_objects()) > _MOST_OBJECTS:
         return []
     used = Counter(address for _, address in blocks)
     return [

@@ -20,7 +20,6 @@ from gpuviz.data.manifest import Manifest
 from gpuviz.errors import RecorderError
 from gpuviz.hazards.verdict import verdict, without_verdict
 from gpuviz.messages import log
-from gpuviz.ownership.held_at_end import held_at_end
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.budget import BudgetTracing
 from gpuviz.recorder.ending import Ending
@@ -123,6 +122,7 @@ class Recorder:
             self._tracer.end, self._end_source, self._end_session, self._find_holders
         )
         self._held: list[dict[str, object]] = []
+        self._held_at_end: Callable[[], list[dict[str, object]]] = list
         self._is_ended = False
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
@@ -160,8 +160,11 @@ class Recorder:
                 Recorder._ending._end()  # noqa: SLF001
             if Recorder._active is not None:
                 raise RecorderError("Another recorder is active in this process; stop it first")
+            # Creating classes while Python exits would forget an interrupt.
+            from gpuviz.ownership.held_at_end import held_at_end
+
+            self._held_at_end = held_at_end
             if self._is_asked:
-                # Creating classes while Python exits would forget an interrupt.
                 import numpy.ma  # noqa: F401
             # Other work of the machine makes some measurements longer.
             measured = (self._session.measure_event_cost_ns() for _ in range(_MEASUREMENTS))
@@ -278,7 +281,7 @@ class Recorder:
         # At last, as looking at the allocators is itself recorded. The program may have memory in a
         # form that nobody has seen yet.
         with suppress(Exception):
-            self._held = held_at_end()
+            self._held = self._held_at_end()
 
     def _end_source(self) -> None:
         self._notes = self._source.end()

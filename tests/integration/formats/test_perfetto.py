@@ -92,7 +92,7 @@ def test_perfetto_shows_each_device_as_a_process_and_each_stream_as_a_track(tmp_
         "on slice.track_id = process_track.id join process using (upid) order by 2",
     )
 
-    assert tracks == [("GPU 0", "my stream"), ("GPU 0", "stream B"), ("GPU 1", "stream C")]
+    assert tracks == [("GPU 0", "B"), ("GPU 1", "C"), ("GPU 0", "my stream")]
 
 
 def test_perfetto_shows_each_process_of_a_merged_recording_with_its_threads_and_devices(tmp_path):

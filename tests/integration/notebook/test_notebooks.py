@@ -190,7 +190,7 @@ def test_nothing_of_a_recording_is_in_the_saved_state_of_the_widgets(saved, name
     state = saved(name).notebook.metadata.widgets[STATE]["state"]
     [timeline] = [model["state"] for model in state.values() if "_esm" in model["state"]]
     known = {"_anywidget_id", "_css", "_esm", "layout", "tabbable", "tooltip"}
-    known |= {"buttons", "message", "numbers", "held", "releases", "findings"}
+    known |= {"buttons", "message", "numbers", "held", "releases", "findings", "sections"}
 
     assert len(json.dumps(state)) <= LARGEST_STATE
     assert [model for model in state.values() if model.get("buffers")] == []

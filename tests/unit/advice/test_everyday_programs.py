@@ -120,7 +120,7 @@ def streams_one_after_the_other(cp, *, keeps):
 
 FAULTS = {
     outputs_in_a_list: "R09",
-    states_of_one_line: "R45",
+    states_of_one_line: "R09",
     caught_exceptions: "R09",
     samples_joined_each_time: "R49",
     float64_by_a_small_array: "R33",

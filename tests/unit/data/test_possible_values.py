@@ -127,7 +127,7 @@ def test_an_analysis_that_lacks_a_stream_names_file_and_table(tmp_path, analyse)
 
 
 def test_an_unknown_library_is_unknown():
-    words = pa.array(["jax"] * single().tables["memory_events"].num_rows)
+    words = pa.array(["tensorflow"] * single().tables["memory_events"].num_rows)
     field = schemas()["memory_events"].field("framework")
     events = (
         single()
