@@ -320,8 +320,8 @@ class _Failures:
             return
         original, explain = self._original, self._explain
 
-        def initialize(error: BaseException, *arguments: Any) -> None:
-            original(error, *arguments)
+        def initialize(error: BaseException, *arguments: Any, **named: Any) -> None:
+            original(error, *arguments, **named)
             with suppress(Exception):
                 size = failed_request(str(arguments[0]))
                 added = explain(size) if size else ""

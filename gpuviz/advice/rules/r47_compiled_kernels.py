@@ -32,15 +32,62 @@ RULES = (
 
 # A kernel is compiled for each combination of types and dimensions of its arguments.
 _FEWEST_AGAIN = 8
-_AS_ARGUMENTS = (
-    "If values are written into its source, pass them as arguments instead, so that it is compiled "
-    "once. Arguments of other types or dimensions need a kernel each."
-)
-_NEW_FOR_XLA = "the shapes or types of its arguments, or the values of its static ones,"
-_FEW_SHAPES = (
-    "Pass arrays of one shape, or of a few: pad the last batch, or arrays whose length varies. Do "
-    "not mark arguments as static whose values change."
-)
+# Of each compiler: what it compiles, one and several, why, and how to keep the result.
+_KEPT = {
+    "CuPy": (
+        "module of kernels",
+        "modules of kernels",
+        "They were not in CuPy's cache on the disk. A run that finds them there only loads them.",
+        (
+            "Measure a second run. If every run compiles them, as in a new container, keep the folder "
+            "of CUPY_CACHE_DIR (~/.cupy/kernel_cache) between runs."
+        ),
+    ),
+    "Numba": (
+        "kernel",
+        "kernels",
+        (
+            "Numba compiles a kernel for each combination of types of its arguments, in each process "
+            "again unless it keeps the kernel on the disk. A run that finds it there only loads it."
+        ),
+        "Pass `cache=True` to `numba.cuda.jit`, and measure a second run.",
+    ),
+    "XLA": (
+        "function",
+        "functions",
+        (
+            "XLA compiles a function for each combination of shapes and types of its arguments, and "
+            "each operation outside of `jax.jit` by itself; in each process again, unless JAX keeps "
+            "what it made on the disk."
+        ),
+        (
+            'Keep it: `jax.config.update("jax_compilation_cache_dir", "FOLDER")` before the first '
+            "computation, and measure a second run. Put what runs once per program, such as the "
+            "creation of parameters, into one function under `jax.jit`."
+        ),
+    ),
+}
+# Of those whose results have names of the program: why they compile again, and what to change.
+_AGAIN = {
+    "CuPy": (
+        "Each time, its source, or the types or dimensions of its arguments, were new.",
+        (
+            "If values are written into its source, pass them as arguments instead, so that it is "
+            "compiled once. Arguments of other types or dimensions need a kernel each."
+        ),
+    ),
+    "XLA": (
+        (
+            "XLA compiles a function for new shapes or types of its arguments, for other values of "
+            "static ones, and whenever `jax.jit` gets a new function, such as a lambda."
+        ),
+        (
+            "Pass arrays of one shape, or of a few: pad the last batch, or arrays whose length varies. Do "
+            "not mark arguments as static whose values change, and call `jax.jit` once, before the "
+            "loop."
+        ),
+    ),
+}
 # Kernels that CuPy writes; their sources differ in nothing else.
 _OF_CUPY = "cupy"
 
@@ -50,8 +97,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
     Trigger: CuPy's compiler, Numba's, or XLA's for JAX, ran for at least 1 % of the recording. A
     name of the program's own kernels for CuPy that was compiled at least eight times is a finding
-    of its own: it is ``possible`` that values are written into its source. So is a function that
-    XLA compiled so often, each time for arguments of other shapes or types.
+    of its own: it is ``possible`` that values are written into its source. So is a name of
+    functions that XLA compiled so often: they may be one function, for other shapes or types.
 
     Saving: the recording's `Schedule`, replayed without the gaps in which the compiler ran, and at
     most its time: all of it, or all but the first time of a name. What precedes the first CUDA call
@@ -68,74 +115,33 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     numbers = numbers.ravel()
     compiler = np.array(table["compiler"].to_pylist())
     own = [not each.startswith(_OF_CUPY) for each in table["kernels"].to_pylist()]
-    again = (counts[numbers] >= _FEWEST_AGAIN) & np.array(own) & (compiler != "Numba")
+    again = (counts[numbers] >= _FEWEST_AGAIN) & np.array(own) & np.isin(compiler, [*_AGAIN])
     time_ns = plain(table["compile_ns"])
     for number in np.unique(numbers[again]).tolist():
         rows = np.flatnonzero(numbers == number)
         if time_ns[rows[1:]].sum() >= schedule.relevant_ns:
             yield _compiled_again(schedule, table, rows)
-    for compiled_once, rows in (
-        (_compiled_by_cupy, np.flatnonzero(~again & (compiler == "CuPy"))),
-        (_compiled_by_numba, np.flatnonzero(compiler == "Numba")),
-        (_compiled_by_xla, np.flatnonzero(~again & (compiler == "XLA"))),
-    ):
+    for name in _KEPT:
+        rows = np.flatnonzero(~again & (compiler == name))
         if len(rows) and time_ns[rows].sum() >= schedule.relevant_ns:
-            yield compiled_once(schedule, table, rows)
+            yield _compiled_once(schedule, table, rows, name)
 
 
 def _compiled_again(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
     time_ns = plain(table["compile_ns"])[rows]
     name = table["kernels"][int(rows[0])].as_py()
     title = f"`{name}` was compiled {len(rows)} times: {_spent(schedule, int(time_ns.sum()))}."
-    is_xlas = table["compiler"][int(rows[0])].as_py() == "XLA"
-    what = _NEW_FOR_XLA if is_xlas else "its source, or the types or dimensions of its arguments,"
-    reason = (
-        f"Each time, {what} were new. Compiling it once takes {format_duration(int(time_ns[0]))}."
-    )
-    change = _FEW_SHAPES if is_xlas else _AS_ARGUMENTS
+    why, change = _AGAIN[table["compiler"][int(rows[0])].as_py()]
+    reason = f"{why} Compiling it once takes {format_duration(int(time_ns[0]))}."
     return _finding(schedule, table, rows[1:], "possible", (title, reason, change))
 
 
-def _compiled_by_cupy(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
-    modules = format_counted(len(rows), "module of kernels", "modules of kernels")
+def _compiled_once(
+    schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]", compiler: str
+) -> Finding:
+    one, several, reason, change = _KEPT[compiler]
     spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
-    title = f"CuPy compiled {modules}: {spent}."
-    reason = (
-        "They were not in CuPy's cache on the disk. A run that finds them there only loads them."
-    )
-    change = (
-        "Measure a second run. If every run compiles them, as in a new container, keep the folder "
-        "of CUPY_CACHE_DIR (~/.cupy/kernel_cache) between runs."
-    )
-    return _finding(schedule, table, rows, "likely", (title, reason, change))
-
-
-def _compiled_by_numba(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
-    kernels = format_counted(len(rows), "kernel")
-    spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
-    title = f"Numba compiled {kernels}: {spent}."
-    reason = (
-        "Numba compiles a kernel for each combination of types of its arguments, in each process "
-        "again unless it keeps the kernel on the disk. A run that finds it there only loads it."
-    )
-    change = "Pass `cache=True` to `numba.cuda.jit`, and measure a second run."
-    return _finding(schedule, table, rows, "likely", (title, reason, change))
-
-
-def _compiled_by_xla(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
-    functions = format_counted(len(rows), "function")
-    spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
-    title = f"XLA compiled {functions}: {spent}."
-    reason = (
-        "XLA compiles a function for each combination of shapes and types of its arguments, and "
-        "each operation outside of `jax.jit` by itself; in each process again, unless JAX keeps "
-        "what it made on the disk."
-    )
-    change = (
-        'Keep it: `jax.config.update("jax_compilation_cache_dir", "FOLDER")` before the first '
-        "computation, and measure a second run. Put what runs once per program, such as the "
-        "creation of parameters, into one function under `jax.jit`."
-    )
+    title = f"{compiler} compiled {format_counted(len(rows), one, several)}: {spent}."
     return _finding(schedule, table, rows, "likely", (title, reason, change))
 
 

@@ -1,5 +1,7 @@
 """Programs of JAX: compilations, and iterations of one line that runs what was compiled."""
 
+import random
+
 import pytest
 
 from gpuviz.advice.findings import findings
@@ -48,16 +50,21 @@ def test_each_run_of_a_compiled_function_is_an_iteration():
     assert jax(with_ranges=False).iterations().num_rows == 0
 
 
-def test_a_loop_of_a_library_has_the_order_of_its_call_stacks():
+def called(libraries):
+    """Return the recording of a program whose one line runs functions of a library."""
     timeline = Timeline()
-    for number in range(1, 61):
-        library = ("attention", "norm", "head")[number % 3]
+    for number, library in enumerate(libraries, 1):
         timeline.call(100 * number, 100 * number + 10, line=5, library=library, correlation=number)
         timeline.kernel(100 * number + 20, 100 * number + 60, f"{number}", correlation=number)
+    return timeline.recording(duration_ns=100 * (len(libraries) + 1))
 
-    found = timeline.recording(duration_ns=7000).iterations()
 
-    assert found.num_rows == 20
+def test_a_loop_of_a_library_has_the_order_of_its_call_stacks():
+    libraries = ("attention", "norm", "head") * 20
+
+    assert called(libraries).iterations().num_rows == 20
+    # Without an order there is no loop.
+    assert called(random.Random(1).choices(libraries, k=60)).iterations().num_rows == 0
 
 
 def test_a_compilation_has_the_name_of_the_function_and_the_line_that_waits_for_it():
