@@ -1,6 +1,6 @@
 """R47: the program waits while CuPy, Numba or XLA compiles its kernels."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,60 +32,64 @@ RULES = (
 
 # A kernel is compiled for each combination of types and dimensions of its arguments.
 _FEWEST_AGAIN = 8
-# Of each compiler: what it compiles, one and several, why, and how to keep the result.
-_KEPT = {
-    "CuPy": (
-        "module of kernels",
-        "modules of kernels",
-        "They were not in CuPy's cache on the disk. A run that finds them there only loads them.",
-        (
-            "Measure a second run. If every run compiles them, as in a new container, keep the folder "
-            "of CUPY_CACHE_DIR (~/.cupy/kernel_cache) between runs."
-        ),
+
+
+class _Compiler(NamedTuple):
+    """What a compiler compiles, why it does, and how to keep the result."""
+
+    one: str
+    several: str
+    why: str
+    keep: str
+
+
+class _Again(NamedTuple):
+    """Why a compiler compiles a name again, and what to change."""
+
+    why: str
+    change: str
+
+
+_ONCE = {
+    "CuPy": _Compiler(
+        one="module of kernels",
+        several="modules of kernels",
+        why="They were not in CuPy's cache on the disk. A run that finds them there only loads "
+        "them.",
+        keep="Measure a second run. If every run compiles them, as in a new container, keep the "
+        "folder of CUPY_CACHE_DIR (~/.cupy/kernel_cache) between runs.",
     ),
-    "Numba": (
-        "kernel",
-        "kernels",
-        (
-            "Numba compiles a kernel for each combination of types of its arguments, in each process "
-            "again unless it keeps the kernel on the disk. A run that finds it there only loads it."
-        ),
-        "Pass `cache=True` to `numba.cuda.jit`, and measure a second run.",
+    "Numba": _Compiler(
+        one="kernel",
+        several="kernels",
+        why="Numba compiles a kernel for each combination of types of its arguments, in each "
+        "process again unless it keeps the kernel on the disk. A run that finds it there only "
+        "loads it.",
+        keep="Pass `cache=True` to `numba.cuda.jit`, and measure a second run.",
     ),
-    "XLA": (
-        "function",
-        "functions",
-        (
-            "XLA compiles a function for each combination of shapes and types of its arguments, and "
-            "each operation outside of `jax.jit` by itself; in each process again, unless JAX keeps "
-            "what it made on the disk."
-        ),
-        (
-            'Keep it: `jax.config.update("jax_compilation_cache_dir", "FOLDER")` before the first '
-            "computation, and measure a second run. Put what runs once per program, such as the "
-            "creation of parameters, into one function under `jax.jit`."
-        ),
+    "XLA": _Compiler(
+        one="function",
+        several="functions",
+        why="XLA compiles a function for each combination of shapes and types of its arguments, "
+        "and each operation outside of `jax.jit` by itself; in each process again, unless JAX "
+        "keeps what it made on the disk.",
+        keep='Keep it: `jax.config.update("jax_compilation_cache_dir", "FOLDER")` before the first '
+        "computation, and measure a second run. Put what runs once per program, such as the "
+        "creation of parameters, into one function under `jax.jit`.",
     ),
 }
-# Of those whose results have names of the program: why they compile again, and what to change.
 _AGAIN = {
-    "CuPy": (
-        "Each time, its source, or the types or dimensions of its arguments, were new.",
-        (
-            "If values are written into its source, pass them as arguments instead, so that it is "
-            "compiled once. Arguments of other types or dimensions need a kernel each."
-        ),
+    "CuPy": _Again(
+        why="Each time, its source, or the types or dimensions of its arguments, were new.",
+        change="If values are written into its source, pass them as arguments instead, so that it "
+        "is compiled once. Arguments of other types or dimensions need a kernel each.",
     ),
-    "XLA": (
-        (
-            "XLA compiles a function for new shapes or types of its arguments, for other values of "
-            "static ones, and whenever `jax.jit` gets a new function, such as a lambda."
-        ),
-        (
-            "Pass arrays of one shape, or of a few: pad the last batch, or arrays whose length varies. Do "
-            "not mark arguments as static whose values change, and call `jax.jit` once, before the "
-            "loop."
-        ),
+    "XLA": _Again(
+        why="XLA compiles a function for new shapes or types of its arguments, for other values of "
+        "static ones, and whenever `jax.jit` gets a new function, such as a lambda.",
+        change="Pass arrays of one shape, or of a few: pad the last batch, or arrays whose length "
+        "varies. Do not mark arguments as static whose values change, and call `jax.jit` once, "
+        "before the loop.",
     ),
 }
 # Kernels that CuPy writes; their sources differ in nothing else.
@@ -121,7 +125,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         rows = np.flatnonzero(numbers == number)
         if time_ns[rows[1:]].sum() >= schedule.relevant_ns:
             yield _compiled_again(schedule, table, rows)
-    for name in _KEPT:
+    for name in _ONCE:
         rows = np.flatnonzero(~again & (compiler == name))
         if len(rows) and time_ns[rows].sum() >= schedule.relevant_ns:
             yield _compiled_once(schedule, table, rows, name)
@@ -131,18 +135,18 @@ def _compiled_again(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]")
     time_ns = plain(table["compile_ns"])[rows]
     name = table["kernels"][int(rows[0])].as_py()
     title = f"`{name}` was compiled {len(rows)} times: {_spent(schedule, int(time_ns.sum()))}."
-    why, change = _AGAIN[table["compiler"][int(rows[0])].as_py()]
-    reason = f"{why} Compiling it once takes {format_duration(int(time_ns[0]))}."
-    return _finding(schedule, table, rows[1:], "possible", (title, reason, change))
+    known = _AGAIN[table["compiler"][int(rows[0])].as_py()]
+    reason = f"{known.why} Compiling it once takes {format_duration(int(time_ns[0]))}."
+    return _finding(schedule, table, rows[1:], "possible", (title, reason, known.change))
 
 
 def _compiled_once(
     schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]", compiler: str
 ) -> Finding:
-    one, several, reason, change = _KEPT[compiler]
+    known = _ONCE[compiler]
     spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
-    title = f"{compiler} compiled {format_counted(len(rows), one, several)}: {spent}."
-    return _finding(schedule, table, rows, "likely", (title, reason, change))
+    title = f"{compiler} compiled {format_counted(len(rows), known.one, known.several)}: {spent}."
+    return _finding(schedule, table, rows, "likely", (title, known.why, known.keep))
 
 
 def _spent(schedule: Schedule, time_ns: int) -> str:
