@@ -55,8 +55,8 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
         _run_each_process(command, options)
     if binary:
         raise GpuvizError(
-            f"{program[0]} is a compiled program, and only programs of Python can be recorded. If "
-            "it starts such programs, use --children."
+            f"{program[0]} is a compiled program, and only Python programs can be recorded. If it "
+            "starts Python processes, use --children."
         )
     _check_output(options)
     if options.report:
@@ -75,8 +75,8 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
 
 
 def _found_binary(program: str) -> str:
-    """Return the path of a program that needs no interpreter; empty if it is another one."""
-    found = program if Path(program).is_file() else shutil.which(program)
+    """Return the absolute path of a compiled (ELF) program; empty for any other."""
+    found = program if Path(program).exists() else shutil.which(program)
     if not found:
         return ""
     try:
@@ -87,7 +87,7 @@ def _found_binary(program: str) -> str:
 
 
 def _run_each_process(command: tuple[str, ...], options: RunOptions) -> NoReturn:
-    """Replace this process by a command, and record each process of Python that it is or starts."""
+    """Replace this process by a command, and record it and its children if they run Python."""
     folder = Path(options.output)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ JAX takes an arena from the driver and tells nobody what it does with it. It can
 live arrays, with the line that made each, and for the bytes in use, with their highest level.
 """
 
+import os
 import re
 import sys
 import threading
@@ -24,8 +25,8 @@ from gpuviz.recorder.samples import Samples
 ALLOCATOR = "JAX's allocator"
 _BACKENDS = "jax._src.xla_bridge"
 _PLATFORMS = ("cuda", "gpu")
-# The made up addresses, which have more bits than any of CUDA's. Floating-point numbers hold them.
-_NOT_IN_ARRAYS, _ARRAYS = 1 << 60, 1 << 61
+# Made-up addresses: above all of CUDA's, and exact as floating-point numbers.
+_REST_ADDRESS, _FIRST_ARRAY_ADDRESS = 1 << 60, 1 << 61
 _ALIGNMENT = 4096
 _EXHAUSTED = re.compile(
     r"RESOURCE_EXHAUSTED: Out of memory (?:while trying to allocate|allocating) "
@@ -80,24 +81,28 @@ class JaxMemory:
         """Push what JAX has in use, and record what it uses from now on."""
         self._session = session
         self._observer.set_session(session, stacks=self._stacks)
-        for device, statistics in _statistics():
-            self._peaks[device] = statistics.get("peak_bytes_in_use", 0)
+        with suppress(Exception):  # the device may have failed
+            for device, statistics in _statistics():
+                self._peaks[device] = statistics.get("peak_bytes_in_use", 0)
         self.poll()
 
     def poll(self) -> None:
         """Take a sample if it is time for one, as soon as JAX uses a GPU; called repeatedly."""
-        if not self._has_used and is_in_use():
-            self._has_used = True
-            self._folder = Path(str(sys.modules["jax"].__file__)).parent
-            self._failures.begin()
-        if self._has_used:
-            with self._lock:
+        with self._lock:
+            if self._session is None:
+                return
+            if not self._has_used and is_in_use():
+                self._has_used = True
+                self._folder = Path(str(sys.modules["jax"].__file__)).parent
+                self._failures.begin()
+            if self._has_used:
                 self._samples.take()
 
     def end(self) -> tuple[str, ...]:
         """Stop recording, and return messages for the user, in sentences."""
-        self._failures.end()
         with self._lock:
+            self.poll()
+            self._failures.end()
             if self._has_used and self._session is not None:
                 self._samples.take(is_due=True)
             self._session = None
@@ -105,8 +110,8 @@ class JaxMemory:
         if not self._has_used:
             return ()
         note = (
-            f"JAX's memory was sampled: {self._samples.cost} When an array was allocated and freed "
-            "is known to a sample only, and arrays that came and went in between are missing."
+            f"JAX's memory was sampled: {self._samples.cost} Arrays appear and disappear at the "
+            "times of samples, and arrays that existed only between two samples are missing."
         )
         return (note,)
 
@@ -125,7 +130,7 @@ class JaxMemory:
         blocks = {(device, address): size for (device, address, size), _ in found}
         self._keep_peaks(statistics)
         for (device, address), size in list(self._blocks.items()):
-            if address != _NOT_IN_ARRAYS and blocks.get((device, address)) != size:
+            if address != _REST_ADDRESS and blocks.get((device, address)) != size:
                 self._free(device, address)
         # First, so that at no moment more is allocated than is in use.
         for device, used in in_use.items():
@@ -142,17 +147,17 @@ class JaxMemory:
             if peak > self._peaks.get(device, 0):
                 self._peaks[device] = peak
                 if peak > each.get("bytes_in_use", 0):
-                    rest = self._blocks.get((device, _NOT_IN_ARRAYS), 0)
+                    rest = self._blocks.get((device, _REST_ADDRESS), 0)
                     arrays = sum(size for (on, _), size in self._blocks.items() if on == device)
                     self._set_rest(device, peak - arrays + rest)
 
     def _set_rest(self, device: int, rest: int) -> None:
         """Let the block of what is in no array have this size."""
         rest = max(rest, 0)
-        if rest != self._blocks.get((device, _NOT_IN_ARRAYS), 0):
-            self._free(device, _NOT_IN_ARRAYS)
+        if rest != self._blocks.get((device, _REST_ADDRESS), 0):
+            self._free(device, _REST_ADDRESS)
             if rest:
-                self._allocate(device, _NOT_IN_ARRAYS, rest, self._stack([_CODE], [0]))
+                self._allocate(device, _REST_ADDRESS, rest, self._stack([_CODE], [0]))
 
     def _allocate(self, device: int, address: int, size: int, stack: int) -> None:
         self._observer.allocated(device, address, size, 0, stack)
@@ -177,10 +182,13 @@ class JaxMemory:
 
     def _explain(self, size: int) -> str:
         """Record a request that failed, and return what is known about it."""
+        devices = list(_statistics())
+        # The free memory of a single device may have been enough, but in pieces.
         short = [
             (device, statistics)
-            for device, statistics in _statistics()
-            if statistics.get("bytes_limit", 0) - statistics.get("bytes_in_use", 0) < size
+            for device, statistics in devices
+            if len(devices) == 1
+            or statistics.get("bytes_limit", 0) - statistics.get("bytes_in_use", 0) < size
         ]
         # Otherwise it is not known which of several devices had too little.
         if len(short) != 1:
@@ -217,7 +225,7 @@ def _explanation(size: int, statistics: dict[str, int], arrays: list[tuple[Part,
     most = sorted(lines.items(), key=lambda each: -each[1])[:_MOST_LINES]
     if most:
         made = ", ".join(f"{format_bytes(held)} at {line}" for line, held in most)
-        sentences.append(f"Most of the arrays were made at these lines: {made}.")
+        sentences.append(f"The lines whose arrays held the most: {made}.")
     return " ".join(sentences)
 
 
@@ -258,7 +266,7 @@ class _KnownArrays:
 
     def __init__(self) -> None:
         self._parts: dict[int, tuple[weakref.ref[Any], tuple[Part, ...]]] = {}
-        self._next = _ARRAYS
+        self._next = _FIRST_ARRAY_ADDRESS
 
     def parts(self, in_use: dict[int, int]) -> list[tuple[Part, Any]]:
         """Return the parts of all live arrays, the longest known first, with their arrays.
@@ -318,12 +326,13 @@ class _Failures:
         self._original = vars(self._kind).get("__init__") if self._kind is not None else None
         if self._original is None:
             return
-        original, explain = self._original, self._explain
+        original, explain, process = self._original, self._explain, os.getpid()
 
         def initialize(error: BaseException, *arguments: Any, **named: Any) -> None:
             original(error, *arguments, **named)
             with suppress(Exception):
-                size = failed_request(str(arguments[0]))
+                # In the child of a fork, a missing thread may hold the lock.
+                size = failed_request(str(arguments[0])) if os.getpid() == process else 0
                 added = explain(size) if size else ""
                 if added:
                     error.add_note(f"gpuviz: {added}")

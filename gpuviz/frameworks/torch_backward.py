@@ -61,7 +61,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 def _find_nodes(torch: ModuleType, library: ctypes.CDLL, lender: _core.StackLender) -> None:
     """Let the lender read nodes, if some of them contain what torch says of them."""
-    with suppress(AttributeError):
+    with suppress(Exception):  # a thread would print it to the program's stderr
         found = _found_nodes(torch, library)
         if found is not None:
             lender.set_autograd(**found)

@@ -82,7 +82,8 @@ class Findings:
         if recording is None or _is_empty(recording):
             self._show("")
             return
-        # To which a running cell adds. What the drawer has is not above the charts, too.
+        # A running cell adds to the recording, so the heading says how much was read. The notes
+        # are left out if the drawer shows them.
         heading = f"Findings in the first {format_duration(recording.duration_ns)}:"
         has_sections = recording.manifest.complete and is_short(recording)
         notes = [] if has_sections else [*_about_iterations(recording), *unknown(recording)]

@@ -278,10 +278,11 @@ class Recorder:
             warnings.warn(self._store.failure, RuntimeWarning, stacklevel=3)
 
     def _find_holders(self) -> None:
-        # At last, as looking at the allocators is itself recorded. The program may have memory in a
-        # form that nobody has seen yet.
+        # Last, because searching the allocators would itself be recorded. An interrupted search is
+        # given up, and one that fails must not fail the program.
+        search, self._held_at_end = self._held_at_end, list
         with suppress(Exception):
-            self._held = self._held_at_end()
+            self._held = search()
 
     def _end_source(self) -> None:
         self._notes = self._source.end()

@@ -1,4 +1,4 @@
-"""Samples of an allocator that tells nobody of what it does."""
+"""Repeated samples that take a bounded share of the time."""
 
 import time
 from collections.abc import Callable
@@ -13,10 +13,10 @@ _MOST_IN_ALL = 0.1
 
 
 class Samples:
-    """Takes a sample as often as that takes at most a hundredth of a processor.
+    """Takes samples, in at most a hundredth of a processor's time and a tenth of the elapsed time.
 
     Args:
-        take: Takes a sample; may raise an exception, since the device may have failed.
+        take: Takes a sample. An exception is ignored, and the sample not counted.
     """
 
     def __init__(self, take: Callable[[], object]) -> None:

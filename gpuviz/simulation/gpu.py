@@ -456,7 +456,7 @@ def _accesses(
 ) -> list[tuple[int, int]]:
     """Return the address and mode of each argument that is an array, in their order.
 
-    Elementwise functions of CuPy receive an array that they update twice.
+    CuPy passes an array that an elementwise function updates as two arguments.
     """
     read, written = ([array.ptr for array in arrays] for arrays in (reads, writes))
     if _UFUNC.match(name):
