@@ -17,7 +17,7 @@ const OFFER_REQUEST = {
 /** Time to wait for kernel_info; a busy kernel does not answer, and is queried nevertheless. */
 const INFO_MS = 3000;
 const SUBSHELL_MS = 2000;
-/** Doubled with each inquiry; after the first, longer than both together. */
+/** Doubled with each inquiry; after the first, longer than INFO_MS and SUBSHELL_MS together. */
 const FIRST_ANSWER_MS = 3000;
 const LONGEST_ANSWER_MS = 60_000;
 /** Inquiries on a connection, before it is replaced. */
@@ -63,7 +63,7 @@ export class Inquiry {
     return this.#isRenewing;
   }
 
-  /** Asks now, and again until there is an answer; resolves then. */
+  /** Asks now, and again until there is an answer; resolves then, or when this ends. */
   begin(): Promise<void> {
     this.#asked = 0;
     this.#repeat();
@@ -73,6 +73,8 @@ export class Inquiry {
   end(): void {
     clearTimeout(this.#timer);
     this.#asked = undefined;
+    this.#answered.resolve();
+    this.#answered = new PromiseDelegate();
   }
 
   /** Asks on a connection that has just been established. */
@@ -137,8 +139,6 @@ export class Inquiry {
 
   #settle(answer: Answer): void {
     this.end();
-    this.#answered.resolve();
-    this.#answered = new PromiseDelegate();
     this.#take(answer);
   }
 }

@@ -88,7 +88,7 @@ function joinMapped(
 }
 
 /** Whether two ranges, given the events that reserved them, are of one expandable segment. */
-export function isSameExpandable(events: MemoryEvents, left: number, right: number): boolean {
+function isSameExpandable(events: MemoryEvents, left: number, right: number): boolean {
   return (
     events.action[left] === Action.segment_map &&
     events.action[right] === Action.segment_map &&
