@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
-# Statements that branch on the value of an expression.
 # Lines before and after a line that are close to it.
 _CLOSE = 8
+# Statements that branch on the value of an expression.
 _BRANCH = re.compile(r"\s*(while|if|elif|assert)\b(?P<condition>.*)")
 
 

@@ -136,15 +136,18 @@ class RepeatedWork:
         launch = plain(activities["launch"])[known]
         number = _mixed(name.astype(np.uint64), launch.astype(np.uint64) + _GOLDEN)
         number = _mixed(number, arguments)
-        # A copy's content is that of the host's memory; a memset's value is that of its line.
+        # A memset's value is that of its line.
         what = np.where(self._kind == _MEMSET, self._lines, self._copy_kind).astype(np.uint64)
         moved = _mixed(plain(activities["bytes"])[known].astype(np.uint64), what + _GOLDEN)
         number = np.where(is_kernel, number, _mixed(moved, arguments))
-        reads = np.bincount(self._work[self._mode != WRITE], minlength=len(self.call)) > 0
+        # A block that nothing has used before has no contents to read.
+        is_read = (self._mode != WRITE) & (self._used.first[self._block] != self.call[self._work])
+        reads = np.bincount(self._work[is_read], minlength=len(self.call)) > 0
         distinct = np.unique(name[is_kernel])
         constant = distinct[[bool(_CONSTANT.match(text)) for text in texts(tables, distinct)]]
         is_known = is_kernel & (arguments != 0) & (reads | np.isin(name, constant))
-        is_known |= is_copy & ((self._copy_kind != _TO_DEVICE) | (arguments != 0))
+        # What is known of the host's memory are samples, which can be equal where the rest differs.
+        is_known |= is_copy & (self._copy_kind != _TO_DEVICE)
         is_known |= self._kind == _MEMSET
         is_known &= (self.activity >= 0) & ~np.isin(self.call, self._used.opaque)
         functions: NDArray[Any] = np.where(is_known, np.maximum(number, 1), 0).astype(np.uint64)
@@ -231,6 +234,12 @@ class RepeatedWork:
         wrote[self._block[writes]] = of_touch[writes]
         reads = (of_touch >= 0) & (self._mode != WRITE) & (wrote[self._block] >= 0)
         return components(int(line.max(initial=-1)) + 1, wrote[self._block[reads]], of_touch[reads])
+
+    def kept_bytes(self, again: "NDArray[Any]") -> int:
+        """Return the bytes of the blocks to keep instead of some work to leave out."""
+        of_value = np.isin(self.value, self.value[again]) & ~self.is_again
+        made = self._of_blocks((self._mode != READ) & of_value[self._work])
+        return int(self._used.blocks.size[self.kept[made[self.kept]]].sum())
 
     def _of_blocks(self, touches: "NDArray[Any]") -> "NDArray[Any]":
         """Return which blocks some touches are of."""

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
 
 # Values of assignments: a call that returns a stream, or a display of several.
-_STREAM = re.compile(r"=\s*[\w.]*[Ss]tream\(")
-_DISPLAY = re.compile(r"=\s*(\[|\{|\(|list\(|tuple\(|dict\().*[Ss]tream\(")
+# Not arguments of a call; a walrus may be in parentheses.
+_STREAM = re.compile(r"(?:^[^(=]*|:)=\s*[\w.]*[Ss]tream\(")
+_DISPLAY = re.compile(r"(?:^[^(=]*|:)=\s*(\[|\{|\(|list\(|tuple\(|dict\().*[Ss]tream\(")
 _CREATION = re.compile(r"cu(da)?StreamCreate")
 # torch makes all streams of its pool when the program asks for the first one.
 _POOL = re.compile(r"[\\/]torch[\\/]cuda[\\/]")
@@ -112,9 +113,13 @@ def _assignment(lines: "Sequence[Mapping[str, Any]]") -> tuple[Any, ...]:
     source = line["source"] or ""
     for caller in lines[1:]:
         function = line["name"].rpartition(".")[2]
-        if not source.startswith("return ") or f"{function}(" not in (caller["source"] or ""):
+        value = f"= {source.removeprefix('return ')}"
+        is_one, is_display = _STREAM.search(value), _DISPLAY.search(value)
+        is_returned = source.startswith("return ") and (is_one or is_display)
+        if not is_returned or f"{function}(" not in (caller["source"] or ""):
             break
-        line, source = caller, caller["source"].replace(f"{function}(", "Stream(")
+        made = "Stream(" if is_one else "[Stream("
+        line, source = caller, caller["source"].replace(f"{function}(", made)
     return line["assigned"] or "", source, line["filename"], line["line"], line["cell"]
 
 

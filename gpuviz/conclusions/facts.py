@@ -83,6 +83,8 @@ def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Findi
     rows = np.flatnonzero(is_ours & (codes(events["action"], ACTIONS) == ACTIONS.index("oom")))
     first = first_failure(recording, device)
     size, time_ns = (plain(events[name])[rows[0]] for name in ("requested_size", "time"))
+    if first is not None and first.time_ns != time_ns:
+        first = None
     sites_of = map(recording.call_stacks.call_site, plain(events["stack"])[rows].tolist())
     free = None if first is None else first.device_free
     on_device = "" if free is None else f", when {format_bytes(free)} of the device were free"
@@ -140,7 +142,7 @@ def _unused(recording: "RecordingData", device: int) -> "Iterator[Finding]":
 
 
 def _held_by(recording: "RecordingData", device: int) -> str:
-    """Return what holds the largest blocks at the end; empty if unknown."""
+    """Return a sentence about what holds large blocks at the end; empty if unknown."""
     rows = recording.tables["held_blocks"].to_pylist()
     holders = [row["holder"] for row in rows if row["device"] == device]
     alike: dict[str, list[str]] = {}
@@ -152,7 +154,7 @@ def _held_by(recording: "RecordingData", device: int) -> str:
     if more > 0:
         others, last = [*others, last], f"{more} more"
     listed = f"{', '.join(others)} and {last}" if others else last
-    return f"The largest are held by {listed}." if listed else ""
+    return f"Known holders of large blocks: {listed}." if listed else ""
 
 
 def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Finding]":

@@ -177,7 +177,7 @@ def schemas() -> "dict[str, pa.Schema]":
       ``address`` of an array of CuPy is its lowest, also if its strides are negative. ``content``
       is a number that is equal for copies from the host with equal bytes at 64 places of the
       source. In the first row of a launch, it is equal for kernels whose arguments are equal but
-      for the addresses of blocks and the order of the elements in them. It is 0 if unknown, and
+      for the addresses of blocks. It is 0 if unknown, and
       for all other work.
     - ``graph_calls``: a call that a stream capture recorded instead of running it, or a launch of
       a graph (kind ``launch``). ``capture`` numbers the captures; of a launch it is 0 unless all

@@ -59,8 +59,8 @@ def redact(recording: "Recording") -> "Recording":
     tables["devices"] = _redacted_devices(tables["devices"])
     tables["pools"] = _redacted_pools(tables["pools"])
     tables["processes"] = _redacted_processes(tables["processes"])
-    # The uptime could identify the host.
     tables["held_blocks"] = known["held_blocks"].empty_table()
+    # The uptime could identify the host.
     tables["clock_snapshots"] = known["clock_snapshots"].empty_table()
     for name, column in DICTIONARIES:
         tables[name] = _with_known_words(tables[name], name, column)

@@ -32,8 +32,8 @@ RULES = (
         "a kernel on few multiprocessors",
         "its blocks, with those of its launches that run at the same time, are at most half as "
         "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
-        "least 10 µs and 5 % of the busy time and half of what its calls launch, and no other "
-        "kernel runs",
+        "least 10 µs, 5 % of the busy time, and half of the time of the kernels that its call "
+        "stacks launch, and no other kernel runs",
         "another layout or function",
     ),
 )
@@ -72,8 +72,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     those of these launches that run at the same time have so few blocks together. A block runs on
     one multiprocessor, so the others are idle. If the number of multiprocessors is unknown, only a
     single block counts. Kernels that take less than half of the time of all kernels of their call
-    stacks do not count: they prepare the work of a library's routine. Nor do NCCL's, which take few
-    blocks on purpose, and mostly wait for other GPUs.
+    stacks do not count: they mostly prepare the work of a library's routine. Nor do NCCL's, which
+    take few blocks on purpose, and mostly wait for other GPUs.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors

@@ -71,8 +71,8 @@ _ONCE = {
         one="function",
         several="functions",
         why="XLA compiles a function for each combination of shapes and types of its arguments, "
-        "and each operation outside of `jax.jit` by itself; in each process again, unless JAX "
-        "keeps what it made on the disk.",
+        "and each operation outside of `jax.jit` by itself; every process does so again, "
+        "unless JAX's compilation cache is enabled.",
         keep='Keep it: `jax.config.update("jax_compilation_cache_dir", "FOLDER")` before the first '
         "computation, and measure a second run. Put what runs once per program, such as the "
         "creation of parameters, into one function under `jax.jit`.",

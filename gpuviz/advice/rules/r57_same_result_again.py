@@ -29,7 +29,7 @@ RULES = (
         "the same values computed again",
         "at least four times, kernels get the same arguments and read arrays that have not changed,"
         " nothing changes their results, and work that is different each time reads these; the GPU "
-        "has room for them beside its peak; the saving is without this work but the first",
+        "has room for them beside its peak; the saving leaves out all of this work but the first",
         "compute them once, before the loop, and keep the array",
     ),
 )
@@ -70,7 +70,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
                 for row in np.argsort(-by_line, kind="stable").tolist()
                 if by_line[row]
             )
-            yield _finding(device, repeated, again[chosen], lines, kept)
+            own = repeated.kept_bytes(again[chosen])
+            yield _finding(device, repeated, again[chosen], lines, own)
 
 
 def _lines(

@@ -59,9 +59,8 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
     for (const Parameter& parameter : *layout) {
         const std::byte* const value = values.at(parameter.index, parameter.place);
         if (parameter.element != 0) {
-            if (!find_in_array(parameter, value, blocks, touch, found)) {
-                content = with_numbers(content, parameter.place, value, blocks);
-            }
+            find_in_array(parameter, value, blocks, touch, found);
+            content = with_numbers(content, parameter.place, value, blocks);
             continue;
         }
         if (parameter.has_rest) {
@@ -83,8 +82,7 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
     return true;
 }
 
-// Returns whether the addresses that the array covers are known, which say what a kernel receives.
-bool CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::byte* value,
+void CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::byte* value,
                                          const BlockTouches& blocks, BlockTouches::Touch touch,
                                          std::vector<BlockTouches::Touch>& found) {
     const ArraySpan span = span_of_array(value, parameter.place.size, parameter.element);
@@ -94,7 +92,6 @@ bool CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::
         touch.bytes = span.bytes;
         found.push_back(touch);
     }
-    return span.bytes != 0;
 }
 
 void CuptiLaunchArguments::forget_functions() noexcept {

@@ -48,7 +48,7 @@ class CuptiLaunchArguments {
         std::uint32_t element;  // see array_elements()
         bool has_rest;          // bytes in no aligned word
     };
-    static bool find_in_array(const Parameter& parameter, const std::byte* value,
+    static void find_in_array(const Parameter& parameter, const std::byte* value,
                               const record::BlockTouches& blocks, record::BlockTouches::Touch touch,
                               std::vector<record::BlockTouches::Touch>& found);
     using Parameters = std::shared_ptr<const std::vector<Parameter>>;

@@ -62,7 +62,7 @@ def test_the_fact_about_the_end_names_the_holders(recording):
     (fact,) = [each for each in other_facts(recording) if "at the end" in each.title]
 
     assert fact.reason == (
-        "The largest are held by `model.weights[…] in recording()` and `cache['last']`."
+        "Known holders of large blocks: `model.weights[…] in recording()` and `cache['last']`."
     )
 
 
