@@ -134,6 +134,24 @@ def after_unseen_work(cp):
         state += cp.elementwise("exp", x)
 
 
+def of_what_is_not_seen(cp):
+    """The kernel reads what an unseen one has written into memory that no kernel names."""
+    state = cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        result = cp.empty(SIZE)
+        cp.kernel("splitKreduce", [result], [result])
+        state += result
+
+
+def two_lines(cp):
+    x, state, other = cp.uploaded(SIZE), cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        weights = cp.elementwise("exp", x)
+        state += weights
+        roots = cp.elementwise("sqrt", x)
+        other += roots
+
+
 def again(recording):
     return [each for each in findings(recording, small=True) if each.rule == "R57"]
 
@@ -154,6 +172,13 @@ def test_a_line_is_named_with_the_memory_of_its_result():
         '`weights = cp.elementwise("exp", x * x)` computes the same values 20 times.'
     )
     assert finding.change == ("Compute this once, before the loop, and keep the result (64.0 MiB).")
+
+
+def test_each_line_is_named_with_the_memory_of_its_own_result():
+    found = again(of_arrays(two_lines))
+
+    assert len(found) == 2
+    assert all("keep the result (64.0 MiB)" in each.change for each in found)
 
 
 def test_the_line_that_calls_a_function_is_named_if_it_does_nothing_else():
@@ -201,6 +226,7 @@ def test_one_line_before_the_loop_is_said_beside_a_kernel_for_the_whole_round():
         benchmark,
         zeros,
         after_unseen_work,
+        of_what_is_not_seen,
     ],
 )
 def test_what_looks_alike_is_no_finding(program):

@@ -83,6 +83,23 @@ def test_streams_of_one_name_are_numbered(gpu):
     assert found == ["stream #1", "stream #2", "copies #1", "copies #2"]
 
 
+def test_a_stream_is_not_called_after_an_object_that_it_is_an_argument_of(gpu):
+    def consumed(*, stream):
+        return [stream]
+
+    def run():
+        return consumed(stream=gpu.Stream())
+
+    def program(gpu):
+        session = consumed(stream=gpu.Stream())
+        result = run()
+        return session, result
+
+    found, _ = names(gpu, program)
+
+    assert not any(each.startswith(("session", "result")) for each in found)
+
+
 def test_a_stream_that_a_library_makes_is_not_called_by_its_result(gpu):
     def program(gpu):
         load = partial(gpu.Stream)
