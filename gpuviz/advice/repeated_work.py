@@ -14,6 +14,7 @@ from gpuviz.advice.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.mixing import GOLDEN, mixed
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
@@ -30,8 +31,7 @@ _TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(each) for each in ("host_to_device", "
 # Kernels without an input that still compute the same each time: `arange`, `full`.
 _CONSTANT = re.compile(r"cupy_\w+__\w+$")
 # Fewer may be parts of a program that know nothing of each other.
-LEAST_ROUNDS = 4
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+_LEAST_ROUNDS = 4
 _READS, _WRITES, _WRITES_ALL = 1, 2, 4  # as `value_numbers` takes them
 
 
@@ -91,7 +91,7 @@ class RepeatedWork:
         is_initial = blocks.alloc < self._device.recording.manifest.initial_events
         number = np.arange(1, len(blocks) + 1, dtype=np.uint64)
         contents = {
-            "value": np.where(is_initial, _mixed(number, _GOLDEN), blocks.requested).astype(
+            "value": np.where(is_initial, mixed(number, GOLDEN), blocks.requested).astype(
                 np.uint64
             ),
             "unseen": np.searchsorted(unseen, blocks.begin).astype(np.uint32),
@@ -99,7 +99,7 @@ class RepeatedWork:
         accesses = {
             "work": self._work.astype(np.uint32),
             "block": self._block.astype(np.uint32),
-            "place": _mixed(offset.astype(np.uint64), used.bytes[order].astype(np.uint64)),
+            "place": mixed(offset.astype(np.uint64), used.bytes[order].astype(np.uint64)),
             "access": access,
             "unseen": np.searchsorted(unseen, self._times[used.call[order]]).astype(np.uint32),
         }
@@ -134,12 +134,12 @@ class RepeatedWork:
         is_kernel, is_copy = self._kind == _KERNEL, self._kind == _COPY
         name = plain(activities["name"])[known]
         launch = plain(activities["launch"])[known]
-        number = _mixed(name.astype(np.uint64), launch.astype(np.uint64) + _GOLDEN)
-        number = _mixed(number, arguments)
+        number = mixed(name.astype(np.uint64), launch.astype(np.uint64) + GOLDEN)
+        number = mixed(number, arguments)
         # A memset's value is that of its line.
         what = np.where(self._kind == _MEMSET, self._lines, self._copy_kind).astype(np.uint64)
-        moved = _mixed(plain(activities["bytes"])[known].astype(np.uint64), what + _GOLDEN)
-        number = np.where(is_kernel, number, _mixed(moved, arguments))
+        moved = mixed(plain(activities["bytes"])[known].astype(np.uint64), what + GOLDEN)
+        number = np.where(is_kernel, number, mixed(moved, arguments))
         # A block that nothing has used before has no contents to read.
         is_read = (self._mode != WRITE) & (self._used.first[self._block] != self.call[self._work])
         reads = np.bincount(self._work[is_read], minlength=len(self.call)) > 0
@@ -185,7 +185,7 @@ class RepeatedWork:
         able |= (self._kind == _COPY) & ~np.isin(self._copy_kind, (_TO_DEVICE, _TO_HOST))
         able &= of_device & (self._stacks != 0)
         _, group, count = np.unique(self.value, return_inverse=True, return_counts=True)
-        repeats: NDArray[Any] = able & (count[group] >= LEAST_ROUNDS)
+        repeats: NDArray[Any] = able & (count[group] >= _LEAST_ROUNDS)
         is_written = self._mode != READ
         place = self._device.place[self._block]
         unseen = is_written & ((place < 0) | ~self._device.is_seen[place])
@@ -252,10 +252,3 @@ class RepeatedWork:
         found = np.zeros(len(self.call), bool)
         found[self._work[touches]] = True
         return found
-
-
-def _mixed(state: "NDArray[Any]", word: "NDArray[Any] | np.uint64") -> "NDArray[Any]":
-    """Return a hash of each pair of numbers."""
-    product = (state ^ word) * _GOLDEN
-    mixed: NDArray[Any] = product ^ (product >> np.uint64(32))
-    return mixed

@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.elementwise import WRITE
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.mixing import GOLDEN, mixed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,10 +15,9 @@ if TYPE_CHECKING:
     from gpuviz.analysis.touches import Touches
 
 # Fewer are not worth a loop in a kernel.
-LEAST_ROUNDS = 4
+_LEAST_ROUNDS = 4
 # Of the bytes of the updated array: what each round may read anew.
 _SMALL = 1 / 16
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,7 +52,7 @@ def consecutive(used: "Touches", times: "NDArray[Any]", updates: Updates) -> "ND
         updates: The updates.
     """
     count = len(updates.node)
-    if count < LEAST_ROUNDS:
+    if count < _LEAST_ROUNDS:
         return np.arange(count)
     calls = np.unique(used.call)
     calls = calls[np.argsort(times[calls], kind="stable")]
@@ -81,8 +81,8 @@ def consecutive(used: "Touches", times: "NDArray[Any]", updates: Updates) -> "ND
     is_large = requested[used.block] > _SMALL * requested[updates.target[touched]]
     reads = (touched >= 0) & (used.mode != WRITE) & is_large & ~np.isin(keys, written)
     inputs = np.zeros(count, np.uint64)
-    hashed = (used.address[reads].astype(np.uint64) ^ used.block[reads].astype(np.uint64)) * _GOLDEN
-    np.add.at(inputs, touched[reads], hashed ^ (hashed >> np.uint64(32)))
+    of_address = mixed(used.address[reads].astype(np.uint64), GOLDEN)
+    np.add.at(inputs, touched[reads], mixed(of_address, used.block[reads].astype(np.uint64)))
     first = np.arange(count)
     order = np.argsort(own, kind="stable")
     before, after = order[:-1], order[1:]
@@ -93,5 +93,5 @@ def consecutive(used: "Touches", times: "NDArray[Any]", updates: Updates) -> "ND
     starts = np.append(True, ~joins)
     first[order] = order[np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))]
     rounds = np.bincount(first, minlength=count)[first]
-    found: NDArray[Any] = np.where(rounds >= LEAST_ROUNDS, first, np.arange(count))
+    found: NDArray[Any] = np.where(rounds >= _LEAST_ROUNDS, first, np.arange(count))
     return found

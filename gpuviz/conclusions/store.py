@@ -32,7 +32,7 @@ _MOST_CHEAP_ROWS = 10_000
 # Memory events; replays of more would take a noticeable part of writing a report.
 _MOST_REPLAYED = 200_000
 # Memory events; the categories of more blocks would be a noticeable part of a report.
-_MOST_CATEGORIZED = 500_000
+MOST_CATEGORIZED = 500_000
 
 
 @Once
@@ -162,7 +162,7 @@ def of_training(recording: "RecordingData") -> "dict[str, pa.Table]":
     with suppress(Exception):
         if is_training(recording):
             found["phases"] = phase_rows(recording)
-            if recording.tables["memory_events"].num_rows <= _MOST_CATEGORIZED:
+            if recording.tables["memory_events"].num_rows <= MOST_CATEGORIZED:
                 found["categories"] = category_rows(recording)
     return found
 

@@ -1,6 +1,7 @@
 """The allocators of PyTorch and JAX, recorded beside the source of a recording."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuviz import _core
@@ -98,13 +99,16 @@ class WithOtherAllocators:
     def end(self) -> tuple[str, ...]:
         """Stop all."""
         notes: list[str] = []
-        try:
+
+        def end(each: "Source | OtherAllocator") -> None:
+            notes.extend(each.end())
+
+        # One that fails leaves no other switched on.
+        with ExitStack() as ends:
+            for each in (self._source, *self._allocators):
+                ends.callback(end, each)
             self._others([])
-            for allocator in self._allocators:
-                notes += allocator.end()
-        finally:
-            notes_of_source = self._source.end()
-        return (*notes_of_source, *notes)
+        return tuple(notes)
 
     def manifest_fields(self) -> Mapping[str, Any]:
         """Return settings, versions and statistics of the source's allocator."""

@@ -89,6 +89,7 @@ class _Code:
     is_runner: bool
     is_torch: bool
     is_optimizer: bool
+    last_line: int  # 0 of installed code, whose lines are not kept
 
     def row(self, frame_id: int, instruction: int) -> FrameRow:
         if self.code is None:
@@ -109,7 +110,7 @@ class _Code:
         source = linecache.getline(self.code.co_filename, line).strip()
         name = "<module>" if self.is_module else self.code.co_qualname
         installed = is_installed(self.filename)
-        first, context = (0, "") if installed else _context(self.code, line)
+        first, context = (0, "") if installed else _context(self.code, line, self.last_line)
         return FrameRow(
             id=frame_id,
             name=as_unicode(name),
@@ -135,6 +136,7 @@ _LEFT_OUT = _Code(
     is_runner=False,
     is_torch=False,
     is_optimizer=False,
+    last_line=0,
 )
 
 
@@ -341,9 +343,10 @@ def _within_gpuviz(codes: Sequence[_Code]) -> int:
 def _describe(code: CodeType, cell: int) -> _Code:
     filename = code.co_filename
     is_gpuviz = _within(filename, "gpuviz") and not _has_folders(filename, _DEMO_PROGRAMS)
+    shown = f"In [{cell}]" if cell else filename
     return _Code(
         code=code,
-        filename=f"In [{cell}]" if cell else filename,
+        filename=shown,
         cell=cell,
         is_module=_is_module(code),
         is_gpuviz=is_gpuviz,
@@ -355,6 +358,7 @@ def _describe(code: CodeType, cell: int) -> _Code:
         or filename == _RUNPY_FILENAME
         or PurePath(filename).name in _KERNEL_LAUNCHERS
         or any(_within(filename, name) for name in _RUNNERS),
+        last_line=0 if is_installed(shown) else _last_line(code),
     )
 
 
@@ -390,7 +394,7 @@ def _cell_of(filename: str) -> int:
     return int(terminal_cell[1]) if terminal_cell else 0
 
 
-def _context(code: CodeType, line: int) -> tuple[int, str]:
+def _context(code: CodeType, line: int, last_line: int) -> tuple[int, str]:
     """Return the number of the first line of a function around a line, and the lines' text.
 
     It is the same for all lines of a function, or of a part of a long one. Unknown lines are 0 and
@@ -399,7 +403,7 @@ def _context(code: CodeType, line: int) -> tuple[int, str]:
     lines = linecache.getlines(code.co_filename)
     if not 1 <= line <= len(lines):
         return 0, ""
-    begin, end = max(code.co_firstlineno, 1), _last_line(code)
+    begin, end = max(code.co_firstlineno, 1), last_line
     begin += max(line - begin, 0) // _TOGETHER * _TOGETHER
     first = max(begin - _AROUND, 1)
     last = max(min(begin + _TOGETHER - 1, end), line) + _AROUND

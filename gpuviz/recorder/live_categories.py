@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.conclusions.store import of_training
+from gpuviz.analysis.categories import category_rows, is_training
+from gpuviz.conclusions.store import MOST_CATEGORIZED
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.first_rows import first_rows
@@ -50,9 +51,11 @@ class LiveCategories:
         return self._changed
 
     def _update(self) -> None:
-        found = of_training(self._so_far()).get(_TABLE)
-        if found is None:
+        recording = self._so_far()
+        events = recording.tables["memory_events"].num_rows
+        if events > MOST_CATEGORIZED or not is_training(recording):
             return
+        found = category_rows(recording)
         before, after = _keys(self.known), _keys(found)
         place = first_rows(before, after)
         categories = np.append(_categories(self.known), "")
