@@ -105,8 +105,9 @@ class WithOtherAllocators:
 
         # One that fails leaves no other switched on.
         with ExitStack() as ends:
-            for each in (self._source, *self._allocators):
-                ends.callback(end, each)
+            ends.callback(end, self._source)
+            for allocator in self._allocators:
+                ends.callback(end, allocator)
             self._others([])
         return tuple(notes)
 
