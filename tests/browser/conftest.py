@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from gpuviz.recording import Recording
+from tests.browser.lab import running_lab
 from tests.patience import PATIENCE_S
 from tests.unit.report.recordings import make_recording
 
@@ -46,6 +47,25 @@ def chromium() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a module's JupyterLab."""
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture(scope="module")
+def lab(folder: Path) -> Iterator[str]:
+    """Yield the address of a JupyterLab that serves the folder."""
+    with running_lab(folder) as url:
+        yield url
+
+
+@pytest.fixture
+def end(tmp_path: Path) -> Path:
+    """Return the path of a file whose existence ends the program."""
+    return tmp_path / "end"
 
 
 @pytest.fixture

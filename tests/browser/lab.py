@@ -169,6 +169,17 @@ def gpu_panel(page: Page) -> Locator:
     return page.locator("#gpuviz-panel .gpuviz-card").first
 
 
+def card_of(page: Page, name: str) -> Locator:
+    """Open the side panel, and return the card of a notebook's kernel."""
+    gpu_panel(page)
+    return page.locator("#gpuviz-panel .gpuviz-card").filter(has_text=name)
+
+
+def kernels_of(page: Page, lab: str) -> list[str]:
+    """Return the ids of the running kernels."""
+    return [kernel["id"] for kernel in page.request.get(f"{lab}/api/kernels").json()]
+
+
 def listed_file(page: Page, name: str) -> Locator:
     """Return a file of the file browser; `name` may be the beginning of its name."""
     return page.locator(f".jp-DirListing-item[title^='Name: {name}']")

@@ -54,12 +54,6 @@ while not Path("END").exists():
 ]
 
 
-@pytest.fixture
-def end(tmp_path: Path) -> Path:
-    """Return the path of a file whose existence ends the program."""
-    return tmp_path / "end"
-
-
 @pytest.fixture(params=[LAB, NOTEBOOK], ids=["lab", "notebook"])
 def notebook(
     chromium: Browser, tmp_path: Path, end: Path, request: pytest.FixtureRequest

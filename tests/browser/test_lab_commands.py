@@ -12,7 +12,6 @@ from tests.browser.lab import (
     open_notebook,
     palette,
     run,
-    running_lab,
     saved_on_server,
     watched_page,
     write_notebook,
@@ -42,17 +41,6 @@ MENUS = {
     ],
     "Settings": ["GPU Settings…"],
 }
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("commands")
-
-
-@pytest.fixture(scope="module")
-def lab(folder: Path) -> Iterator[str]:
-    with running_lab(folder) as url:
-        yield url
 
 
 @pytest.fixture

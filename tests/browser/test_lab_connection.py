@@ -8,13 +8,13 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, WebSocketRoute
 
 from tests.browser.lab import (
-    gpu_panel,
+    card_of,
+    kernels_of,
     leave,
     open_notebook,
     prompt,
     run,
     run_cell,
-    running_lab,
     until,
     wait_until_run,
     watched_page,
@@ -34,17 +34,6 @@ LONGEST_WAIT_MS = 3000
 # A panel without a message for as long asks again.
 LONGEST_SILENCE_MS = 15_000
 Filter = Callable[[WebSocketRoute, bytes], bool]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("connection")
-
-
-@pytest.fixture(scope="module")
-def lab(folder: Path) -> Iterator[str]:
-    with running_lab(folder) as url:
-        yield url
 
 
 @pytest.fixture
@@ -80,7 +69,7 @@ def route(page: Page, lab: str, is_sent: Filter, is_received: Filter = passes_al
 
     A page also connects to the kernels of earlier tests.
     """
-    others = [kernel["id"] for kernel in page.request.get(f"{lab}/api/kernels").json()]
+    others = kernels_of(page, lab)
 
     def connect(socket: WebSocketRoute) -> None:
         server = socket.connect_to_server()
@@ -107,8 +96,7 @@ def bytes_of(message: bytes | str) -> bytes:
 
 def shown_card(page: Page, lab: str, name: str) -> Locator:
     open_notebook(page, lab, name)
-    gpu_panel(page)
-    return page.locator("#gpuviz-panel .gpuviz-card").filter(has_text=name)
+    return card_of(page, name)
 
 
 def losing_the_first(lost: bytes, dropped: list[bytes]) -> Filter:

@@ -34,11 +34,6 @@ CELLS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("devices")
-
-
-@pytest.fixture(scope="module")
 def module(folder: Path) -> FakeDevices:
     modules = folder / "modules"
     modules.mkdir()

@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Page, WebSocket
 import gpuviz
 from tests.browser.lab import (
     add_kernel,
-    gpu_panel,
+    card_of,
     holding,
+    kernels_of,
     leave,
     listed_file,
     open_notebook,
@@ -74,17 +75,6 @@ LONGEST_WAIT_MS = 3000
 SHORTEST_NS = 800_000_000
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture(scope="module")
-def lab(folder: Path) -> Iterator[str]:
-    with running_lab(folder) as url:
-        yield url
-
-
 @pytest.fixture
 def name(folder: Path, request: pytest.FixtureRequest) -> str:
     """Return the name of a notebook that only this test opens."""
@@ -109,11 +99,6 @@ def is_ours(complaint: str) -> bool:
     return not complaint.startswith(("WebSocket connection to", ended))
 
 
-def card_of(page: Page, name: str):
-    gpu_panel(page)
-    return page.locator("#gpuviz-panel .gpuviz-card").filter(has_text=name)
-
-
 def interrupt(page: Page) -> None:
     page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=interrupt]").first.click()
 
@@ -127,7 +112,7 @@ def follow_news(page: Page, lab: str) -> list[int]:
     """
     times: list[int] = []
     heard: list[WebSocket] = []
-    others = [kernel["id"] for kernel in page.request.get(f"{lab}/api/kernels").json()]
+    others = kernels_of(page, lab)
 
     def follow(socket: WebSocket) -> None:
         if not any(other in socket.url for other in others):

@@ -15,7 +15,6 @@ from tests.browser.lab import (
     prompt,
     run,
     run_cell,
-    running_lab,
     until,
     watched_page,
     write_notebook,
@@ -39,17 +38,6 @@ while True:
     "%gpuviz status",
     "model = {'w': gpu.empty(3 << 20)}\ngpu.empty(2 << 20)",
 ]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("panel")
-
-
-@pytest.fixture(scope="module")
-def lab(folder: Path) -> Iterator[str]:
-    with running_lab(folder) as url:
-        yield url
 
 
 @pytest.fixture

@@ -67,12 +67,6 @@ def write_as_of(path: Path, derived_version: int) -> None:
                 written.writestr(name, content)
 
 
-@pytest.fixture(scope="module")
-def lab(folder: Path) -> Iterator[str]:
-    with running_lab(folder) as url:
-        yield url
-
-
 @pytest.fixture
 def page(chromium: Browser, lab: str) -> Iterator[Page]:
     """Yield JupyterLab's page; a warning or an error in its console fails the test."""

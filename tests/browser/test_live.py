@@ -16,7 +16,6 @@ from tests.browser.lab import (
     prompt,
     run,
     run_cell,
-    running_lab,
     until,
     wait_until_run,
     watched_page,
@@ -94,17 +93,6 @@ COLUMNS = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("notebooks")
-
-
-@pytest.fixture(scope="module")
-def lab(folder: Path) -> Iterator[str]:
-    with running_lab(folder) as url:
-        yield url
-
-
 @pytest.fixture
 def notebook(
     chromium: Browser, lab: str, folder: Path, end: Path, request: pytest.FixtureRequest
@@ -116,12 +104,6 @@ def notebook(
         open_notebook(page, lab, name)
         yield page
     end.touch()
-
-
-@pytest.fixture
-def end(tmp_path: Path) -> Path:
-    """Return the path of a file whose existence ends the program."""
-    return tmp_path / "end"
 
 
 def counts(page: Page, view: int = 0) -> tuple[int, int]:

@@ -41,12 +41,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def lab(folder: Path) -> Iterator[str]:
-    with running_lab(folder) as url:
-        yield url
-
-
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
     """Yield a page; an error in the browser's console fails the test."""
