@@ -1646,6 +1646,18 @@ def find_holders(types: list[Any], numpy_array: type | None, skipped: list[Any],
     `types` has tuples of a class and the descriptors of its address and size, subclasses first; `names` has tuples of a dict, its tier in ascending order, and whether it copies references of a running frame. With `wanted`, only owners of these addresses are looked for. `hidden` has references that objects do not show: the objects, by how much the references to each are more than Python counts, and pairs of positions of a holder and what it holds. Return the owners (object, address, size, paths, dominators, whether a cycle keeps it), the labels of paths, and the number of objects visited.
     """
 
+def object_types() -> list[tuple[type, int]]:
+    """
+    Return the types of the objects that the garbage collector knows, each with how many there are.
+    """
+
+def objects_of(types: list[type]) -> list[Any]:
+    """
+    Return the objects of exactly these types that the garbage collector knows.
+
+    `gc.get_objects` refers to all objects: meanwhile, `tuple` fails with SystemError in other threads.
+    """
+
 def fields_of(object: object) -> dict[Any, Any] | None:
     """
     Return the __dict__ of an object without running its code; None if it has none.

@@ -1,6 +1,5 @@
 """Declares how CuPy's kernels use their parameters, which their names do not say."""
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -21,6 +20,9 @@ from gpuviz.frameworks.kernel_sources import (
 
 _NUMBERS = {mode: number for number, mode in enumerate(DICTIONARIES["launch_blocks", "mode"])}
 _COMPILE = "_compile_module_with_cache"
+_SIMPLE_REDUCTION = "_SimpleReductionKernel"
+# A metaclass of the program may define another one.
+_name_of = type.__dict__["__name__"].__get__
 # Kernels of CuPy whose use is known from what they are; their sources may say less.
 _reductions: set[str] = set()
 # Kernels of which array elements were declared.
@@ -35,7 +37,8 @@ def watch_kernels(cupy: ModuleType) -> None:
     if compile_module is None:
         return
 
-    for each in gc.get_objects():
+    types = [each for each, _ in _core.object_types() if _is_kernel(cupy, each)]
+    for each in _core.objects_of(types):
         with suppress(Exception):
             _declare_object(cupy, each)
     setattr(compiler, _COMPILE, _core.followed(compile_module, _declare_compiled))
@@ -70,6 +73,11 @@ def _declare(name: str, *modes: str) -> None:
     _core.declare_kernel_modes(name, [_NUMBERS[mode] for mode in modes])
 
 
+def _is_kernel(cupy: ModuleType, kind: type) -> bool:
+    kinds = (cupy.RawKernel, cupy.RawModule, cupy.ElementwiseKernel, cupy.ReductionKernel)
+    return any(kind is each for each in kinds) or _name_of(kind) == _SIMPLE_REDUCTION
+
+
 def _declare_object(cupy: ModuleType, found: Any) -> None:
     """Declare the kernel of an object, if it is one."""
     kind = type(found)
@@ -86,7 +94,7 @@ def _declare_object(cupy: ModuleType, found: Any) -> None:
         _declare(found.name, *_of_parameters([*found.in_params, *found.out_params], modes))
         if len(found.in_params) == len(outputs) == 1:
             _declare_passes(found.name)
-    elif kind.__name__ == "_SimpleReductionKernel":
+    elif _name_of(kind) == _SIMPLE_REDUCTION:
         # One input and one output.
         _declare(found.name, READ, WRITE)
         _reductions.add(found.name)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from gpuviz import _core
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
 
 GRAPH_OF_AUTOGRAD = "graph of autograd"
@@ -84,15 +85,10 @@ def hidden_references(sizes: Mapping[int, int]) -> HiddenReferences:
 def _tensors_and_storages(torch: ModuleType) -> Iterator[tuple[Any, bool]]:
     """Yield the tensors and storages of this process, and whether it is a tensor."""
     of_tensors, of_storages = torch._C.TensorBase, torch._C.StorageBase  # noqa: SLF001
-    known: dict[type, bool | None] = {}
-    for each in gc.get_objects():
-        kind = type(each)
-        if kind not in known:
-            is_either = issubclass(kind, (of_tensors, of_storages))
-            known[kind] = issubclass(kind, of_tensors) if is_either else None
-        is_tensor = known[kind]
-        if is_tensor is not None:
-            yield each, is_tensor
+    either = (of_tensors, of_storages)
+    types = [each for each, _ in _core.object_types() if issubclass(each, either)]
+    for each in _core.objects_of(types):
+        yield each, issubclass(type(each), of_tensors)
 
 
 class _Search:

@@ -1,9 +1,9 @@
 """What holds the memory that is in use when a recording ends."""
 
-import gc
 import re
 from collections import Counter
 
+from gpuviz import _core
 from gpuviz.ownership.held_memory import HeldBlock
 from gpuviz.ownership.holders import DEFAULT_AT_LEAST, holders
 from gpuviz.ownership.live_memory import live_memory
@@ -26,7 +26,7 @@ def held_at_end() -> list[dict[str, object]]:
     blocks = live_memory().blocks
     if not any(size >= DEFAULT_AT_LEAST for size, _ in blocks.values()):
         return []
-    if len(gc.get_objects()) > _MOST_OBJECTS:
+    if sum(count for _, count in _core.object_types()) > _MOST_OBJECTS:
         return []
     used = Counter(address for _, address in blocks)
     return [

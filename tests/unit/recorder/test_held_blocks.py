@@ -1,11 +1,13 @@
 """What holds the memory that is in use when a recording ends."""
 
 import sys
+import threading
 
 import pytest
 
 import gpuviz
 from gpuviz.conclusions.facts import other_facts
+from gpuviz.ownership.held_at_end import held_at_end
 
 MIB = 1 << 20
 
@@ -97,3 +99,40 @@ def test_a_block_with_a_hidden_holder_has_no_row(gpu, tmp_path):
     assert held(gpuviz.load(tmp_path / "run.gpuviz")) == [
         "kept in test_a_block_with_a_hidden_holder_has_no_row()"
     ]
+
+
+@pytest.fixture
+def frequent_switches():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("frequent_switches")
+def test_other_threads_make_tuples_while_the_end_is_searched(gpu):
+    stop, failures = threading.Event(), []
+
+    def churn():
+        try:
+            while not stop.is_set():
+                tuple(each for each in range(1000))
+        except SystemError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=churn) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        with gpuviz.record(device=gpu) as recorder:
+            kept = gpu.empty(4 * MIB)
+        for _ in range(20):
+            held_at_end()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+    assert kept.nbytes == 4 * MIB
+    assert held(recorder.recording)
+    assert failures == []
