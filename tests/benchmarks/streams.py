@@ -25,15 +25,20 @@ KERNELS = 10  # CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
 
 
 @contextmanager
-def bare_cupti(*kinds: int, everything: bool = False):
-    """CUPTI records these kinds, or those that gpuviz records, and drops its buffers unread."""
+def bare_cupti(*kinds: int, everything: bool = False, callbacks: bool = False):
+    """CUPTI records these kinds, or those that gpuviz records, and drops its buffers unread.
+
+    With ``callbacks`` it also calls a function that does nothing around the calls that gpuviz
+    follows.
+    """
     import cupy
 
     from gpuviz import _testing
     from gpuviz.recorder.cupti_library import find_cupti
 
     major = cupy.cuda.runtime.runtimeGetVersion() // 1000
-    tool = _testing.BareCupti(str(find_cupti(major)), None if everything else list(kinds))
+    wanted = None if everything else list(kinds)
+    tool = _testing.BareCupti(str(find_cupti(major)), wanted, callbacks)
     tool.start()
     try:
         yield

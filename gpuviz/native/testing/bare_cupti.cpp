@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cupti/cupti_buffers.hpp"
+#include "cupti/cupti_calls.hpp"
 
 namespace gpuviz::testing {
 namespace {
@@ -36,8 +37,11 @@ void CUPTIAPI ignored(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*
 
 }  // namespace
 
-BareCupti::BareCupti(const std::string& library, std::optional<std::vector<int>> kinds)
-    : library_(cupti::CuptiLibrary::open(library)), wanted_(std::move(kinds)) {}
+BareCupti::BareCupti(const std::string& library, std::optional<std::vector<int>> kinds,
+                     bool callbacks)
+    : library_(cupti::CuptiLibrary::open(library)),
+      wanted_(std::move(kinds)),
+      callbacks_(callbacks) {}
 
 BareCupti::~BareCupti() { stop(); }
 
@@ -53,6 +57,15 @@ void BareCupti::start() {
     }
     if (library_->enable_allocation_source != nullptr) {
         library_->enable_allocation_source(1);
+    }
+    if (callbacks_) {
+        const std::vector<cupti::CuptiCall> calls = cupti::driver_calls(*library_);
+        for (std::size_t id = 1; id < calls.size(); ++id) {
+            if (calls[id].is_traced || calls[id].is_about_waits()) {
+                library_->enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API,
+                                          CUpti_CallbackId(id));
+            }
+        }
     }
 }
 

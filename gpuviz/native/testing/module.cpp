@@ -229,8 +229,8 @@ NB_MODULE(_testing, m) {
           "Parse made-up records of kernels and copies into a session; returns ns a record.");
     nb::class_<gpuviz::testing::BareCupti>(m, "BareCupti",
                                            "CUPTI that records, and nobody who reads it.")
-        .def(nb::init<const std::string&, std::optional<std::vector<int>>>(), "library"_a,
-             "kinds"_a = nb::none())
+        .def(nb::init<const std::string&, std::optional<std::vector<int>>, bool>(), "library"_a,
+             "kinds"_a = nb::none(), "callbacks"_a = false)
         .def("start", &gpuviz::testing::BareCupti::start, nb::call_guard<nb::gil_scoped_release>())
         .def("stop", &gpuviz::testing::BareCupti::stop, nb::call_guard<nb::gil_scoped_release>());
     m.def("copy_pinned", &copy_pinned, "session"_a, nb::kw_only(), "stream"_a, "address"_a,
