@@ -285,10 +285,15 @@ class Session:
     def bytes(self) -> int:
         """Bytes held by rings, columns that were not taken yet, and stacks."""
 
-    def measure_event_cost_ns(self) -> float:
+    @property
+    def memory_events_ns(self) -> int:
         """
-        Return the estimated cost of one event, in ns, on the thread that causes it.
+        Time that events of memory, also of the host's, took in the threads that caused them; an estimate.
         """
+
+    @property
+    def host_memory_events(self) -> int:
+        """Events of host memory stored in columns."""
 
     @property
     def collector_cpu_ns(self) -> int: ...
@@ -332,18 +337,19 @@ def followed(first: object, then: object) -> object:
     """
 
 class CalibrationCalls:
-    """
-    Calls of the driver of each kind of `Manifest.costs`, to measure how long they take.
-    """
+    """Calls of the driver of several kinds, to measure how long they take."""
 
     def __init__(self) -> None:
         """
         Raise RuntimeError if this thread has no CUDA context, or if the driver refuses.
         """
 
-    def measure(self, bytes_between: int, calls: int) -> list[int]:
+    def make(self, kind: int) -> None:
+        """Make one call of a kind, by its position in what measure() returns."""
+
+    def measure(self, calls: int) -> list[int]:
         """
-        Return the median time in ns of a call of each kind: a launch, a memset, an event record, a wait of a stream for an event, a synchronization. Before each, the processor reads so many bytes.
+        Return the median time in ns of a call of each kind, of so many in a row: a launch, a copy to the device, one to the host that waits, an event record, a query, a wait of a stream for an event, a synchronization.
         """
 
 class CuptiTracer:
@@ -383,6 +389,10 @@ class CuptiTracer:
     @property
     def calls(self) -> int:
         """Rows of `api_calls`."""
+
+    @property
+    def other_calls(self) -> int:
+        """Calls that were followed without one."""
 
     @property
     def own_ns(self) -> int:

@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 _KINDS = {
     "cuLaunch": "launch",
     "cuGraphLaunch": "launch",
+    "cuMemcpyDtoH": "read_back",
     "cuMemcpy": "copy",
     "cuMemset": "copy",
     "cuEventRecord": "event_record",
     "cuStreamWaitEvent": "stream_wait",
 }
 _OTHER = "synchronize"
+# What older files lack.
+_SIMILAR = {"read_back": "copy"}
+_CALLS_WITHOUT_ROW = "other_calls"
 _EVENT = "memory_event"
 _DURATION = "launch_duration"
+_MOST_SCALE = 2.0
 _OVERHEADS = DICTIONARIES["overheads", "kind"]
 # What CUPTI does for itself; loading code and waiting for room in a queue are the program's.
 _OF_CUPTI = [
@@ -49,8 +54,8 @@ _SAMPLED_NS = 1_000_000
 def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
     """Return what CUPTI cost in each call of ``api_calls``, in ns.
 
-    It was measured with calls that take turns with little else. A program uses the processor's
-    caches for more, so that its launches take longer, and CUPTI by as much.
+    Where the program's launches take longer than they did when costs were measured, as on a busy
+    machine, so does CUPTI; up to twice as long, because launches also wait for a full queue.
 
     Args:
         trace: The recording's calls.
@@ -64,7 +69,7 @@ def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
     launches = (trace.returned - trace.called)[is_launch]
     costs = trace.recording.manifest.costs
     low, high = (_scale(launches, costs, end) for end in (0, 1))
-    known = [costs.get(kind, (0, 0)) for kind in kinds]
+    known = [costs.get(kind, costs.get(_SIMILAR.get(kind, kind), (0, 0))) for kind in kinds]
     of_names = [round((1 - part) * low * each[0] + part * high * each[1]) for each in known]
     of_calls: NDArray[Any] = np.array(of_names, np.int64)[names]
     return of_calls
@@ -74,24 +79,18 @@ def _scale(launches: "NDArray[Any]", costs: "Mapping[str, Any]", end: int) -> fl
     """Return how many times as long launches take as when the costs were measured."""
     if _DURATION not in costs or not len(launches):
         return 1.0
-    return float(np.median(launches)) / max(int(costs[_DURATION][end]), 1)
+    scale = float(np.median(launches)) / max(int(costs[_DURATION][end]), 1)
+    return min(max(scale, 1 / _MOST_SCALE), _MOST_SCALE)
 
 
 def _kind(call: str) -> str:
     return next((kind for start, kind in _KINDS.items() if call.startswith(start)), _OTHER)
 
 
-def _of_event(recording: "RecordingData", own: "NDArray[Any]", part: float) -> int:
-    """Return what recording an event of an allocator costs, in ns.
-
-    At least what it does in the processor's caches, and at most what a call costs, of which the
-    same and more is recorded.
-    """
-    if _EVENT not in recording.manifest.costs:
-        return 0
-    high = int(np.median(own)) if len(own) else 0
-    low = min(int(recording.manifest.costs[_EVENT][0]), high)
-    return round(low + part * (high - low))
+def _within(costs: "Mapping[str, Any]", kind: str, part: float) -> int:
+    """Return a cost in ns of what has no kind of calls."""
+    low, high = map(int, costs.get(kind, (0, 0)))
+    return round((1 - part) * low + part * high)
 
 
 def _of_tracer(recording: "RecordingData") -> "_Spans":
@@ -143,7 +142,9 @@ class HostCosts:
         self.tracing = tracing_costs(trace, part)
         self.inside = np.minimum(self.tracing, (trace.returned - trace.called) * 2 // 3)
         after = plain(recording.tables["api_calls"]["own_cost"]).astype(np.int64)
-        event = _of_event(recording, after, part)
+        known = recording.manifest.costs
+        event = _within(known, _EVENT, part)
+        self.tracing += _within(known, _CALLS_WITHOUT_ROW, part)
         times, threads = [trace.returned, trace.returned + 1], [trace.thread, trace.thread]
         costs = [self.inside, after + self.tracing - self.inside]
         for name in ("memory_events", "host_memory_events"):

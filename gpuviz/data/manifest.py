@@ -56,9 +56,11 @@ class Manifest:
         own_cost_ns: Overhead of the recording.
         costs: What recording one call costs the program beside what ``api_calls`` has as
             ``own_cost``, as a low and a high number of ns by kind: ``launch``, ``copy``,
-            ``event_record``, ``stream_wait``, ``synchronize`` (and all other calls), and
-            ``memory_event``; ``launch_duration`` is how long a recorded launch took when both were
-            measured. Empty if unknown.
+            ``read_back`` (a copy to the host), ``event_record``, ``stream_wait``, ``synchronize``
+            (and all others), and ``other_calls`` (calls without a row, for each one with a row);
+            ``memory_event`` is that of a row of both tables of memory events, and
+            ``launch_duration`` how long a recorded launch took when the costs were measured. Empty
+            if unknown.
         memory_stats: The live allocator's final statistics, by device.
         failures: What the allocator reported about the first failed requests, by
             ``device:time``: bytes by name, -1 if unlimited or unknown.

@@ -1,23 +1,34 @@
 """What recording a CUDA call costs on this machine, measured with calls of gpuviz's own."""
 
+import json
 import logging
+import re
+import time
+from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gpuviz import _core
 from gpuviz.messages import log
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
 Costs = dict[str, tuple[int, int]]
 
 # In the order of `CalibrationCalls`.
-KINDS = ("launch", "copy", "event_record", "stream_wait", "synchronize")
-# What a program reads between two calls: nothing, so that the code of CUDA and CUPTI stays in the
-# processor's caches, or as much as they hold.
-_BYTES_BETWEEN = (0, 1 << 20)
-_CALLS, _ROUNDS = 40, 4
+# Has no row in ``api_calls``, and so none of what gpuviz took.
+QUERY = "event_query"
+KINDS = ("launch", "copy", "read_back", "event_record", QUERY, "stream_wait", "synchronize")
+_ROUNDS = 5
+_CALLS_IN_A_ROW, _CALLS_BETWEEN_WORK = 20, 20
+_TEXT = json.dumps({"shape": [1024, 1024], "name": "layer " * 8, "scale": 0.5})
+_WORD = re.compile(r"(\w+)\s")
 
 _known: dict[str, Costs] = {}
 
@@ -41,49 +52,102 @@ def tracing_costs(library: str) -> "Mapping[str, tuple[int, int]]":
 
 
 def known_costs(library: str) -> "Mapping[str, tuple[int, int]]":
-    """Return what `tracing_costs` has measured in this process, without how long a launch takes."""
-    return {kind: cost for kind, cost in _known.get(library, {}).items() if kind in KINDS}
+    """Return what `tracing_costs` has measured in this process."""
+    return _known.get(library, {})
 
 
 def measured_costs(library: str) -> Costs:
     """Measure what CUPTI costs a call of each kind, and how long a launch takes with it.
 
+    The least is that of calls that follow each other. A program does other things between its
+    calls, whose code evicts that of CUDA and CUPTI from the processor's caches, so that recording
+    costs more: in the middle of the interval is what it costs when Python works in between.
+
+    Recorded and unrecorded calls take turns, because other work of the machine makes both slower.
+
     Raises:
         RuntimeError: This thread has no CUDA context, or CUDA or CUPTI refuses.
     """
     calls = _core.CalibrationCalls()
-    before = _times(calls)
-    session = _core.Session(stack_depth=0, launch_blocks=False)
-    session.start()
-    try:
-        tracer = _core.CuptiTracer(library, session, stacks=False)
-        tracer.start()
+    _measured(calls)  # what comes first takes longer
+    plain, traced = [_measured(calls)], []
+    own: list[int] = []
+    launches: list[int] = []
+    for _ in range(_ROUNDS):
+        session = _core.Session(stack_depth=0, launch_blocks=False)
+        session.start()
         try:
-            traced = _times(calls)
+            traced.append(_traced(calls, session, library))
         finally:
-            tracer.stop()
+            session.stop()
+        rows = session.take_tables(flush=True)["api_calls"]
+        begin, end, cost = (_column(rows, name) for name in ("time", "end", "own_cost"))
+        began, ended = (each - session.start_ns for each in traced[-1].launched)
+        own += cost.tolist()
+        launches += (end - begin)[(begin >= began) & (end <= ended)].tolist()
+        plain.append(_measured(calls))
+    without = [(before.times + after.times) / 2 for before, after in pairwise(plain)]
+    differences = [each.times - other for each, other in zip(traced, without, strict=True)]
+    own_ns = median(own) if own else 0
+    costs = {}
+    for number, kind in enumerate(KINDS):
+        in_a_row, between = np.median(differences, axis=0)[:, number]
+        costs[kind] = _interval(in_a_row, between, 0 if kind == QUERY else own_ns)
+    return costs | {"launch_duration": (round(median(launches or [0])),) * 2}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Measured:
+    """How long calls take.
+
+    Attributes:
+        times: The time of a call of each kind, of calls in a row, and of calls with work in
+            between, which it includes; shape (2, kinds), in ns.
+        launched: When the launches with work in between began and ended.
+    """
+
+    times: "NDArray[Any]"
+    launched: tuple[int, int]
+
+
+def _traced(calls: _core.CalibrationCalls, session: _core.Session, library: str) -> _Measured:
+    tracer = _core.CuptiTracer(library, session, stacks=False)
+    tracer.start()
+    try:
+        return _measured(calls)
     finally:
-        session.stop()
-    # Other work of the machine makes some calls longer.
-    plain = {kind: [*map(min, before[kind], after)] for kind, after in _times(calls).items()}
-    own = _own_ns(session)
-    more = {
-        kind: [a - b - own for a, b in zip(traced[kind], plain[kind], strict=True)]
-        for kind in KINDS
-    }
-    more["launch_duration"] = [each - own for each in traced["launch"]]
-    return {kind: (max(min(each), 0), max(*each, 0)) for kind, each in more.items()}
+        tracer.stop()
 
 
-def _own_ns(session: _core.Session) -> int:
-    """Return what gpuviz took after a call, which recordings have for each call."""
-    chunks = session.take_tables(flush=True)["api_calls"]
-    costs = [each for chunk in chunks for each in chunk["own_cost"].tolist()]
-    return int(median(costs)) if costs else 0
+def _measured(calls: _core.CalibrationCalls) -> _Measured:
+    in_a_row = calls.measure(_CALLS_IN_A_ROW)
+    began_ns = time.monotonic_ns()
+    first = _between_work(calls, 0)
+    ended_ns = time.monotonic_ns()
+    between = [first, *(_between_work(calls, number) for number in range(1, len(KINDS)))]
+    return _Measured(np.array([in_a_row, between]), (began_ns, ended_ns))
 
 
-def _times(calls: _core.CalibrationCalls) -> dict[str, list[int]]:
-    """Return the least median time of each kind of call, for each of `_BYTES_BETWEEN`."""
-    by_size = [[calls.measure(each, _CALLS) for _ in range(_ROUNDS)] for each in _BYTES_BETWEEN]
-    least = [[min(kind) for kind in zip(*rounds, strict=True)] for rounds in by_size]
-    return {kind: [*values] for kind, values in zip(KINDS, zip(*least, strict=True), strict=True)}
+def _between_work(calls: _core.CalibrationCalls, kind: int) -> float:
+    """Return the time of work as programs in Python do it, with a call of a kind after it."""
+    times = []
+    for _ in range(_CALLS_BETWEEN_WORK):
+        began = time.perf_counter_ns()
+        shape = json.loads(_TEXT)
+        _WORD.sub("-", shape["name"])
+        sorted(f"{number:.3f} {shape['scale']}" for number in shape["shape"])
+        calls.make(kind)
+        times.append(time.perf_counter_ns() - began)
+    return median(times)
+
+
+def _column(rows: "Iterable[Mapping[str, NDArray[Any]]]", name: str) -> "NDArray[Any]":
+    columns = [each[name] for each in rows]
+    return np.concatenate(columns).astype(np.int64) if columns else np.zeros(0, np.int64)
+
+
+def _interval(in_a_row: float, between: float, own: float) -> tuple[int, int]:
+    """Return the costs of calls in a row and, in the middle, of calls with work in between."""
+    middle = max(round(between - own), 0)
+    low = min(max(round(in_a_row - own), 0), middle)
+    return low, 2 * middle - low

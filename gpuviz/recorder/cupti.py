@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.messages import log
-from gpuviz.recorder.calibration import known_costs, tracing_costs
+from gpuviz.recorder.calibration import QUERY, known_costs, tracing_costs
 from gpuviz.recorder.cupti_library import find_cupti, loaded_libraries
 
 if TYPE_CHECKING:
@@ -67,7 +67,15 @@ class CuptiTracing:
         if self._tracer is not None:
             self._tracer.stop()
             if self._tracer.launches >= _FEWEST_LAUNCHES:
-                self.costs = tracing_costs(self._library)
+                self.costs = self._measured(self._tracer)
+
+    def _measured(self, tracer: _core.CuptiTracer) -> "Mapping[str, tuple[int, int]]":
+        costs = dict(tracing_costs(self._library))
+        if QUERY in costs:
+            share = tracer.other_calls / max(tracer.calls, 1)
+            low, high = costs.pop(QUERY)
+            costs["other_calls"] = (round(share * low), round(share * high))
+        return costs
 
     def pause(self) -> int:
         """Detach from the process; return from when on no call is recorded."""
@@ -89,8 +97,8 @@ class CuptiTracing:
         """What recording has cost so far: attaching, detaching, and each recorded call."""
         if self._tracer is None:
             return 0
-        most = max((most for _, most in known_costs(self._library).values()), default=0)
-        of_calls = self._tracer.calls * (most or _MOST_NS_PER_CALL)
+        _, most = known_costs(self._library).get("launch", (0, _MOST_NS_PER_CALL))
+        of_calls = self._tracer.calls * most
         return self._tracer.attach_ns + self._tracer.own_ns + of_calls
 
     def flush(self) -> None:

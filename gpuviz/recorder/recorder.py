@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_EVENTS = 10_000_000
 STACK_DEPTH = 128
-_MEASUREMENTS = 5
 _ABANDONED = "This process is a fork of the recording one; use the recorder there"
 
 
@@ -110,7 +109,6 @@ class Recorder:
         self._session = self._new_session()
         self._ranges = HostRanges(self._session, self._tracer)
         self._post_mortem = PostMortem(partial(self._drained, MOST_BYTES), path)
-        self._event_cost_ns = 0.0
         self._store: Store | None = None
         self._pump: Pump | None = None
         self._feed = Feed(
@@ -166,9 +164,6 @@ class Recorder:
             self._held_at_end = held_at_end
             if self._is_asked:
                 import numpy.ma  # noqa: F401
-            # Other work of the machine makes some measurements longer.
-            measured = (self._session.measure_event_cost_ns() for _ in range(_MEASUREMENTS))
-            self._event_cost_ns = min(measured)
             self._begin()
             log(logging.INFO, f"Recording started: {self._path or 'in memory'}")
 
@@ -503,15 +498,15 @@ class Recorder:
 
     def _own_cost_ns(self) -> int:
         pump_ns = 0 if self._pump is None else self._pump.cpu_ns
-        in_program_ns = int(self._event_cost_ns * self._session.events)
-        in_program_ns += self._session.comparison_ns
+        in_program_ns = self._session.memory_events_ns + self._session.comparison_ns
         own_threads_ns = self._session.collector_cpu_ns + self._session.sampler_cpu_ns
         return in_program_ns + own_threads_ns + pump_ns
 
     def _costs(self) -> dict[str, list[int]]:
         costs = {kind: list(interval) for kind, interval in self._tracer.costs.items()}
         if costs:
-            costs["memory_event"] = [round(self._event_cost_ns)] * 2
+            events = self._session.events + self._session.host_memory_events
+            costs["memory_event"] = [round(self._session.memory_events_ns / max(events, 1))] * 2
         return costs
 
     def _urgent_notes(self) -> tuple[str, ...]:

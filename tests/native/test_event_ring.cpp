@@ -24,7 +24,8 @@ std::uint64_t sum(const gpuviz::record::ActionCounts& counts) {
 }
 
 void a_producer_and_a_consumer_share_it_without_a_lock(std::size_t capacity, std::uint64_t count) {
-    gpuviz::record::EventRing ring(capacity);
+    gpuviz::record::SampledCost cost;
+    gpuviz::record::EventRing ring(capacity, cost);
     std::thread producer([&] {
         for (std::uint64_t number = 1; number <= count; ++number) {
             ring.push(numbered(number));
@@ -51,7 +52,8 @@ void a_producer_and_a_consumer_share_it_without_a_lock(std::size_t capacity, std
 
 void events_of_several_allocators_are_in_the_order_of_their_times() {
     constexpr std::uint64_t count = 20'000;
-    gpuviz::record::EventRing ring(std::size_t{1} << 17);
+    gpuviz::record::SampledCost cost;
+    gpuviz::record::EventRing ring(std::size_t{1} << 17, cost);
     const auto produce = [&](std::uint32_t thread) {
         for (std::uint64_t number = 1; number <= count; ++number) {
             gpuviz::record::MemoryEvent event = numbered(number);
@@ -79,7 +81,8 @@ void events_of_several_allocators_are_in_the_order_of_their_times() {
 }
 
 void a_consumer_may_take_less_than_it_is_offered() {
-    gpuviz::record::EventRing ring(4);
+    gpuviz::record::SampledCost cost;
+    gpuviz::record::EventRing ring(4, cost);
     for (std::uint64_t number = 1; number <= 3; ++number) {
         ring.push(numbered(number));
     }

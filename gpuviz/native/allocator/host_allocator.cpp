@@ -217,6 +217,7 @@ void HostAllocator::reset_accumulated_stats() {
 
 void HostAllocator::trace(Action action, const HostBlock& block, std::uint64_t requested_size) {
     if (log_ != nullptr && !log_->is_abandoned()) {
+        const record::SampledCost::Call call(log_->memory_cost);
         write(action, block, requested_size, log_->since_start(clock_()), site_);
     }
 }

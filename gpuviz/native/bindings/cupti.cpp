@@ -78,13 +78,21 @@ void bind_cupti(nb::module_& m) {
           "returns the result, without a frame of Python.");
     nb::class_<cupti::CalibrationCalls>(
         m, "CalibrationCalls",
-        "Calls of the driver of each kind of `Manifest.costs`, to measure how long they take.")
+        "Calls of the driver of several kinds, to measure how long they take.")
         .def(nb::init<>(), unlocked,
              "Raise RuntimeError if this thread has no CUDA context, or if the driver refuses.")
-        .def("measure", &cupti::CalibrationCalls::measure, "bytes_between"_a, "calls"_a, unlocked,
-             "Return the median time in ns of a call of each kind: a launch, a memset, an event "
-             "record, a wait of a stream for an event, a synchronization. Before each, the "
-             "processor reads so many bytes.");
+        .def(
+            "make",
+            [](const cupti::CalibrationCalls& calls, int kind) {
+                calls.make(cupti::CalibrationCalls::Kind(kind));
+            },
+            "kind"_a, unlocked,
+            "Make one call of a kind, by its position in what measure() returns.")
+        .def(
+            "measure", &cupti::CalibrationCalls::measure, "calls"_a, unlocked,
+            "Return the median time in ns of a call of each kind, of so many in a row: a launch, a "
+            "copy to the device, one to the host that waits, an event record, a query, a wait of "
+            "a stream for an event, a synchronization.");
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),
@@ -103,6 +111,8 @@ void bind_cupti(nb::module_& m) {
         .def_prop_ro("launches", &CuptiTracer::launches, "Launches seen by callbacks.")
         .def_prop_ro("records", &CuptiTracer::records, "Records delivered by CUPTI.")
         .def_prop_ro("calls", &CuptiTracer::calls, "Rows of `api_calls`.")
+        .def_prop_ro("other_calls", &CuptiTracer::other_calls,
+                     "Calls that were followed without one.")
         .def_prop_ro("own_ns", &CuptiTracer::own_ns, "How long gpuviz worked in these calls.")
         .def_prop_ro("attach_ns", &CuptiTracer::attach_ns,
                      "How long CUPTI attached and detached, in ns.")

@@ -6,7 +6,6 @@
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
 #include "record/session.hpp"
-#include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -47,7 +46,7 @@ record::CallSite call_site(nb::handle self) {
         return {};
     }
     auto& session = nb::cast<record::Session&>(held);
-    return {session.capture_stack(), record::current_thread_id(), session.current_range()};
+    return session.call_site(true);
 }
 
 void empty_cache(nb::handle_t<HostAllocator> self) {

@@ -238,8 +238,15 @@ void bind_counters(nb::class_<Session>& session) {
                      "Events lost, by action (see ACTIONS).")
         .def_prop_ro("bytes", &Session::bytes,
                      "Bytes held by rings, columns that were not taken yet, and stacks.")
-        .def("measure_event_cost_ns", &Session::measure_event_cost_ns,
-             "Return the estimated cost of one event, in ns, on the thread that causes it.")
+        .def_prop_ro(
+            "memory_events_ns",
+            [](const Session& session) { return session.log().memory_cost.ns(); },
+            "Time that events of memory, also of the host's, took in the threads that caused them; "
+            "an estimate.")
+        .def_prop_ro(
+            "host_memory_events",
+            [](const Session& session) { return session.log().host_memory_events.rows(); },
+            "Events of host memory stored in columns.")
         .def_prop_ro("collector_cpu_ns", &Session::collector_cpu_ns)
         .def_prop_ro(
             "comparison_ns",

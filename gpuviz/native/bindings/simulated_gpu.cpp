@@ -47,9 +47,7 @@ CallSite call_site(SimulatedGpu& gpu) {
     if (session == nullptr) {
         return {.thread = record::current_thread_id()};
     }
-    return {.stack = session->capture_stack(),
-            .thread = record::current_thread_id(),
-            .range = session->current_range()};
+    return session->call_site(true);
 }
 
 // Makes a call of the GPU without the GIL, with the caller's stack.

@@ -3,7 +3,6 @@
 #include <stdexcept>
 
 #include "record/observed_call.hpp"
-#include "record/thread_id.hpp"
 
 namespace gpuviz::clients {
 
@@ -91,8 +90,7 @@ record::CallSite LibraryObserver::call_site(std::optional<std::uint32_t> stack) 
     if (stack) {
         return {.stack = *stack, .framework = framework_};
     }
-    return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
-            session_->current_range(), framework_};
+    return session_->call_site(stacks_, framework_);
 }
 
 }  // namespace gpuviz::clients

@@ -3,7 +3,6 @@
 #include "record/clock.hpp"
 #include "record/page_guard.hpp"
 #include "record/pinned_copies.hpp"
-#include "record/thread_id.hpp"
 
 namespace gpuviz::clients {
 
@@ -18,7 +17,7 @@ void PinnedObserver::allocated(std::uint64_t address, std::uint64_t size,
         blocks_.insert_or_assign(address, Block{size, requested_size}).first->second;
     if (session_ != nullptr) {
         const std::int64_t now = record::now_ns();
-        write(Action::alloc, address, block, now, call_site());
+        write(Action::alloc, address, block, now, session_->call_site(stacks_));
     }
 }
 
@@ -29,7 +28,7 @@ void PinnedObserver::freed(std::uint64_t address) {
     }
     if (session_ != nullptr) {
         const std::int64_t now = record::now_ns();
-        const record::CallSite site = call_site();
+        const record::CallSite site = session_->call_site(stacks_);
         if (record::PageGuard* const guard = session_->page_guard()) {
             guard->lift(address, found->second.size);
         }
@@ -57,6 +56,7 @@ void PinnedObserver::set_session(record::Session* session, bool stacks) {
 void PinnedObserver::write(Action action, std::uint64_t address, const Block& block,
                            std::int64_t time, const record::CallSite& site) {
     record::ActivityLog& log = session_->log();
+    const record::SampledCost::Call call(log.memory_cost);
     if (record::PinnedCopies* const copies = session_->pinned_copies()) {
         if (action == Action::alloc) {
             copies->added(address, block.size);
@@ -75,11 +75,6 @@ void PinnedObserver::write(Action action, std::uint64_t address, const Block& bl
                                    .stack = site.stack,
                                    .thread = site.thread,
                                    .range = site.range});
-}
-
-record::CallSite PinnedObserver::call_site() const noexcept {
-    return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
-            session_->current_range()};
 }
 
 }  // namespace gpuviz::clients

@@ -31,7 +31,6 @@ class PinnedObserver {
 
     void write(record::Action action, std::uint64_t address, const Block& block, std::int64_t time,
                const record::CallSite& site);
-    [[nodiscard]] record::CallSite call_site() const noexcept;
 
     record::Session* session_ = nullptr;
     bool stacks_ = true;

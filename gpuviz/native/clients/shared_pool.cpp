@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "record/thread_id.hpp"
 
 namespace gpuviz::clients {
 
@@ -25,10 +24,7 @@ class SharedPool::Call {
         pool.recorded_calls_.fetch_add(1);
         is_counted_ = true;
         if (record::Session* const session = pool.session_.load()) {
-            site_ = {.stack = pool.stacks_.load() ? session->capture_stack() : 0,
-                     .thread = record::current_thread_id(),
-                     .range = session->current_range(),
-                     .framework = framework};
+            site_ = session->call_site(pool.stacks_.load(), framework);
         }
     }
     Call(const Call&) = delete;

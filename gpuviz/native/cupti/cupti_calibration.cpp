@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "record/clock.hpp"
 
@@ -26,7 +29,9 @@ namespace gpuviz::cupti {
     X(record_event, cuEventRecord, "cuEventRecord")             \
     X(allocate, cuMemAlloc, "cuMemAlloc_v2")                    \
     X(free, cuMemFree, "cuMemFree_v2")                          \
-    X(fill, cuMemsetD8Async, "cuMemsetD8Async")                 \
+    X(copy, cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")          \
+    X(read_back, cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")     \
+    X(query_event, cuEventQuery, "cuEventQuery")                \
     X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode")
 
 struct CalibrationCalls::Driver {
@@ -109,6 +114,7 @@ void CalibrationCalls::create() {
     check(driver_.create_stream(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(driver_.create_event(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     check(driver_.allocate(&memory_, kBytes), "cuMemAlloc");
+    make(event_record);
 }
 
 void CalibrationCalls::release() noexcept {
@@ -127,45 +133,52 @@ void CalibrationCalls::release() noexcept {
     }
 }
 
-std::array<std::int64_t, CalibrationCalls::kinds> CalibrationCalls::measure(
-    std::size_t bytes_between, int calls) {
+void CalibrationCalls::make(Kind kind) const {
     const OutsideCaptures outside(driver_.exchange_capture_mode);
-    read_between_.resize(bytes_between / sizeof(std::uint64_t));
+    check(call(kind), "a call");
+}
+
+std::array<std::int64_t, CalibrationCalls::kinds> CalibrationCalls::measure(int calls) const {
+    const OutsideCaptures outside(driver_.exchange_capture_mode);
     std::array<std::int64_t, kinds> medians{};
     std::vector<std::int64_t> times(static_cast<std::size_t>(std::max(calls, 1)));
-    check(driver_.record_event(event_, stream_), "cuEventRecord");
     for (std::size_t kind = 0; kind < kinds; ++kind) {
-        check(call(Kind(kind)), "a call");  // the first one prepares the driver
+        make(Kind(kind));  // the first one prepares the driver
         for (std::size_t number = 0; number < times.size(); ++number) {
             if (number % kCallsBetweenWaits == 0) {
-                check(driver_.synchronize(stream_), "cuStreamSynchronize");
-            }
-            for (std::size_t word = 0; word < read_between_.size(); word += 8) {
-                sum_ += read_between_[word];  // a cache line
+                make(synchronize);
             }
             const std::int64_t began_ns = record::now_ns();
-            check(call(Kind(kind)), "a call");
+            const CUresult result = call(Kind(kind));
             times[number] = record::now_ns() - began_ns;
+            check(result, "a call");
         }
         const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
         std::nth_element(times.begin(), middle, times.end());
         medians[kind] = *middle;
     }
-    check(driver_.synchronize(stream_), "cuStreamSynchronize");
+    make(synchronize);
     return medians;
 }
 
-CUresult CalibrationCalls::call(Kind kind) {
+CUresult CalibrationCalls::call(Kind kind) const {
+    std::array<std::byte, kBytes> host{};
     switch (kind) {
         case launch: {
-            std::uint64_t argument = sum_;
+            std::uint64_t argument = 0;
             void* parameters[] = {&argument};
             return driver_.launch(kernel_, 1, 1, 1, 1, 1, 1, 0, stream_, parameters, nullptr);
         }
-        case copy:
-            return driver_.fill(memory_, 0, kBytes, stream_);
+        case copy:  // the driver keeps what it copies later
+            return driver_.copy(memory_, host.data(), host.size(), stream_);
+        case read_back:
+            return driver_.read_back(host.data(), memory_, host.size(), stream_);
         case event_record:
             return driver_.record_event(event_, stream_);
+        case event_query: {
+            const CUresult result = driver_.query_event(event_);
+            return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+        }
         case stream_wait:
             return driver_.wait_event(stream_, event_, 0);
         case synchronize:

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace gpuviz::cupti {
 
@@ -15,9 +14,17 @@ namespace gpuviz::cupti {
 // in the current context of the calling thread, which all calls must come from.
 class CalibrationCalls {
   public:
-    // The kinds of `Manifest.costs`, in order.
-    enum Kind : std::uint8_t { launch, copy, event_record, stream_wait, synchronize };
-    static constexpr std::size_t kinds = 5;
+    // `read_back` is a copy to the host that waits.
+    enum Kind : std::uint8_t {
+        launch,
+        copy,
+        read_back,
+        event_record,
+        event_query,
+        stream_wait,
+        synchronize
+    };
+    static constexpr std::size_t kinds = 7;
 
     // Throws std::runtime_error if there is no current context, or if the driver refuses.
     CalibrationCalls();
@@ -25,16 +32,17 @@ class CalibrationCalls {
     CalibrationCalls& operator=(const CalibrationCalls&) = delete;
     ~CalibrationCalls();
 
-    // The median time of a call of each kind in ns. Before each, the processor reads so many bytes,
-    // as the program that calls does.
-    [[nodiscard]] std::array<std::int64_t, kinds> measure(std::size_t bytes_between, int calls);
+    // Makes one call, and waits for none that was made before.
+    void make(Kind kind) const;
+    // The median time in ns of a call of each kind, of so many that follow each other.
+    [[nodiscard]] std::array<std::int64_t, kinds> measure(int calls) const;
 
   private:
     struct Driver;
 
     void create();
     void release() noexcept;
-    CUresult call(Kind kind);
+    CUresult call(Kind kind) const;
     void check(CUresult result, const char* name) const;
 
     const Driver& driver_;
@@ -43,8 +51,6 @@ class CalibrationCalls {
     CUstream stream_ = nullptr;
     CUevent event_ = nullptr;
     CUdeviceptr memory_ = 0;
-    std::vector<std::uint64_t> read_between_;
-    std::uint64_t sum_ = 0;  // of what was read, so that reading is not optimized away
 };
 
 }  // namespace gpuviz::cupti

@@ -116,6 +116,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
     thread_local std::vector<BlockTouches::Touch> touches;
     touches.clear();
     if (!is_recorded(call)) {
+        other_calls_.fetch_add(1, std::memory_order_relaxed);
         if (is_followed(call)) {
             follow_exit(call, data, touches, 0);
         }

@@ -66,6 +66,8 @@ class CuptiTracer {
     [[nodiscard]] std::uint64_t records() const noexcept { return buffers_.records(); }
     // The calls with a row in `api_calls`, and how long gpuviz worked in them, in ns.
     [[nodiscard]] std::uint64_t calls() const noexcept { return recorded_calls_.load(); }
+    // The calls that were followed and have no row.
+    [[nodiscard]] std::uint64_t other_calls() const noexcept { return other_calls_.load(); }
     [[nodiscard]] std::int64_t own_ns() const noexcept { return own_ns_.load(); }
     // How long CUPTI attached and detached, in ns.
     [[nodiscard]] std::int64_t attach_ns() const noexcept { return attach_ns_.load(); }
@@ -158,6 +160,7 @@ class CuptiTracer {
     std::atomic<std::uint64_t> launches_{0};
     std::atomic<std::uint64_t> recorded_calls_{0};
     std::atomic<std::int64_t> own_ns_{0};
+    std::atomic<std::uint64_t> other_calls_{0};
     std::atomic<std::uint32_t> last_call_{0};  // the highest correlation id
     std::atomic<std::uint32_t> last_work_{0};  // of calls that enqueue work
 

@@ -5,7 +5,6 @@
 
 #include "python/allocator_values.hpp"
 #include "python/gil.hpp"
-#include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 
@@ -42,8 +41,7 @@ CallSite CupyAllocator::call_site() const noexcept {
     if (session_ == nullptr) {
         return {.framework = record::Framework::cupy};
     }
-    return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
-            session_->current_range(), record::Framework::cupy};
+    return session_->call_site(stacks_, record::Framework::cupy);
 }
 
 PyObject* CupyAllocator::malloc(PyObject* size) noexcept {

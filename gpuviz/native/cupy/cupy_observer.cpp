@@ -6,7 +6,6 @@
 #include <string>
 
 #include "record/observed_call.hpp"
-#include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 
@@ -47,8 +46,7 @@ record::CallSite CupyObserver::call_site() const noexcept {
     if (session_ == nullptr) {
         return {.framework = record::Framework::cupy};
     }
-    return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
-            session_->current_range(), record::Framework::cupy};
+    return session_->call_site(stacks_, record::Framework::cupy);
 }
 
 PyObject* CupyObserver::malloc(PyObject* size) noexcept {

@@ -10,7 +10,6 @@
 #include "allocator/caching_allocator.hpp"
 #include "cupy/object_fields.hpp"
 #include "python/gil.hpp"
-#include "record/thread_id.hpp"
 
 namespace nb = nanobind;
 
@@ -105,8 +104,7 @@ CallSite PinnedAllocator::call_site() const noexcept {
     if (session_ == nullptr) {
         return {};
     }
-    return {stacks_ ? session_->capture_stack() : 0, record::current_thread_id(),
-            session_->current_range()};
+    return session_->call_site(stacks_);
 }
 
 PyObject* PinnedAllocator::malloc(PyObject* size) noexcept {

@@ -8,6 +8,7 @@
 
 #include "record/activity_rows.hpp"
 #include "record/column_log.hpp"
+#include "record/sampled_cost.hpp"
 #include "record/stream_table.hpp"
 #include "record/string_table.hpp"
 
@@ -33,6 +34,8 @@ class ActivityLog {
     ColumnLog<RangeRow> ranges;
     StringTable strings;
     StreamTable streams;
+    // Of memory events, those of sinks included.
+    SampledCost memory_cost;
 
     // Time zero, on the clock of clock.hpp.
     void start(std::int64_t start_ns) noexcept { start_ns_ = start_ns; }

@@ -9,6 +9,7 @@
 namespace gpuviz::record {
 
 void EventRing::push(const MemoryEvent& event) noexcept {
+    const SampledCost::Call call(cost_);
     if (!lock()) {
         drop(event);
         return;

@@ -8,6 +8,7 @@
 #include "record/block_touches.hpp"
 #include "record/memory_event.hpp"
 #include "record/ring.hpp"
+#include "record/sampled_cost.hpp"
 
 namespace gpuviz::record {
 
@@ -25,8 +26,8 @@ using ActionCounts = std::array<std::uint64_t, action_count>;
 class EventRing final : public MemoryEventSink {
   public:
     // `touches` may be null.
-    explicit EventRing(std::size_t capacity, BlockTouches* touches = nullptr)
-        : ring_(capacity), touches_(touches) {}
+    EventRing(std::size_t capacity, SampledCost& cost, BlockTouches* touches = nullptr)
+        : ring_(capacity), cost_(cost), touches_(touches) {}
 
     void push(const MemoryEvent& event) noexcept override;
 
@@ -51,6 +52,7 @@ class EventRing final : public MemoryEventSink {
     void drop(const MemoryEvent& event) noexcept;
 
     Ring<MemoryEvent> ring_;
+    SampledCost& cost_;
     BlockTouches* touches_;
     std::atomic<bool> is_locked_{false};
     std::int64_t last_ns_ = 0;  // of the last event

@@ -52,7 +52,8 @@ EventRing& Session::sink(int device) {
     std::atomic<EventRing*>& place = rings_[std::size_t(device)];
     EventRing* ring = place.load(std::memory_order_acquire);
     if (ring == nullptr) {
-        auto made = std::make_unique<EventRing>(options_.ring_capacity, touches_.get());
+        auto made =
+            std::make_unique<EventRing>(options_.ring_capacity, log_->memory_cost, touches_.get());
         if (place.compare_exchange_strong(ring, made.get(), std::memory_order_acq_rel)) {
             ring = made.release();
         }
@@ -143,21 +144,6 @@ std::size_t Session::bytes() const {
     }
     const std::lock_guard lock(shared_->mutex);
     return total + shared_->collector.bytes();
-}
-
-double Session::measure_event_cost_ns() const {
-    constexpr std::size_t calls = 128;
-    EventRing ring(calls);
-    StackTable stacks(calls);
-    const std::int64_t began_ns = now_ns();
-    for (std::size_t call = 0; call < calls; ++call) {
-        MemoryEvent event{};
-        event.time_ns = now_ns();
-        event.stack = walker_ ? walker_->capture(stacks) : 0;
-        event.thread = current_thread_id();
-        ring.push(event);
-    }
-    return double(now_ns() - began_ns) / (double(calls) * 3 / 2);
 }
 
 void Session::abandon_after_fork() noexcept {

@@ -25,6 +25,7 @@
 #include "record/stack_table.hpp"
 #include "record/stack_walker.hpp"
 #include "record/stream_calls.hpp"
+#include "record/thread_id.hpp"
 
 namespace gpuviz::record {
 
@@ -44,7 +45,7 @@ struct SessionOptions {
 // One recording: a ring for each device, the collector thread that drains them into columns, and
 // the call stacks. Used once; another recording needs another session.
 //
-// Thread-safe; measure_event_cost_ns(), stacks() and bytes() require the GIL. The collector never
+// Thread-safe; stacks() and bytes() require the GIL. The collector never
 // calls Python, so stop() and the destructor may wait for it anywhere. Rows are in order within a
 // device, but not across devices.
 class Session {
@@ -112,6 +113,14 @@ class Session {
         const std::uint32_t own = walker_ ? walker_->capture(stacks_) : 0;
         return forward_stacks_.marked(stacks_, own != 0 ? own : lent_stack_.get());
     }
+    // Where the calling thread is, for the events of its call.
+    [[nodiscard]] CallSite call_site(bool stacks, Framework framework = Framework::none) noexcept {
+        const SampledCost::Call call(log_->memory_cost);
+        return {.stack = stacks ? capture_stack() : 0,
+                .thread = current_thread_id(),
+                .range = current_range(),
+                .framework = framework};
+    }
     // See StackWalker::capture_without_waiting().
     [[nodiscard]] std::uint32_t capture_stack_without_waiting() noexcept {
         const std::uint32_t own = walker_ ? walker_->capture_without_waiting(stacks_) : 0;
@@ -142,9 +151,6 @@ class Session {
     // The number of events in columns.
     [[nodiscard]] std::uint64_t events() const noexcept { return events_.load(); }
     [[nodiscard]] ActionCounts dropped() const noexcept;
-    // The mean cost of an event for its thread, measured by calls from here, where an allocation
-    // has one event and a free two. Takes well under a millisecond.
-    [[nodiscard]] double measure_event_cost_ns() const;
     // Memory in use: rings, columns not yet taken, stacks.
     [[nodiscard]] std::size_t bytes() const;
     // CPU time of the collector thread, as of its last drain.

@@ -15,8 +15,12 @@ using record::MemoryEvent;
 
 void TorchObserver::trace(void* self, const TraceEntry* entry) noexcept {
     auto& observer = *static_cast<TorchObserver*>(self);
-    if (observer.is_recording_.load(std::memory_order_relaxed)) {
-        const std::lock_guard lock(*observer.mutex_);
+    if (!observer.is_recording_.load(std::memory_order_relaxed)) {
+        return;
+    }
+    const std::lock_guard lock(*observer.mutex_);
+    if (observer.session_ != nullptr) {
+        const record::SampledCost::Call call(observer.session_->log().memory_cost);
         observer.take(*entry);
     }
 }
@@ -51,7 +55,7 @@ void TorchObserver::push(const MemoryEvent& event) noexcept {
 }
 
 void TorchObserver::take(const TraceEntry& entry) noexcept {
-    if (session_ == nullptr || entry.device < 0 || entry.device >= record::Session::max_devices) {
+    if (entry.device < 0 || entry.device >= record::Session::max_devices) {
         return;
     }
     MemoryEvent event = new_event(static_cast<Action>(entry.action), entry.device);

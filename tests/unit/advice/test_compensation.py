@@ -315,14 +315,39 @@ def test_a_program_whose_launches_take_twice_as_long_as_measured_has_twice_the_c
     assert differences(compensated, expected) == dict.fromkeys(times(expected), 0)
 
 
-def test_an_event_of_an_allocator_costs_at_most_what_a_call_does():
-    recording = costly(STEP, ALL_KNOWN | {"memory_event": (100, 100)})
+def test_launches_that_waited_for_a_full_queue_say_little_of_the_cost():
+    """They take a thousand times as long as when the costs were measured; twice is believed."""
+    costs = ALL_KNOWN | {"launch": (100, 100), "launch_duration": (1, 1)}
 
-    own_ns = recording.recording_cost().own_ns
+    cost = costly(LAUNCH_BOUND, costs).recording_cost()
+
+    launches = sum(kind == "launch" for kind, *_ in [*FIRST, *LAUNCH_BOUND])
+    assert cost.tracing_ns == launches * 200
+
+
+def test_events_of_allocators_and_calls_without_a_row_cost_what_was_measured():
+    recording = costly(STEP, ALL_KNOWN | {"memory_event": (100, 100), "other_calls": (10, 30)})
+
+    cost, known = recording.recording_cost(), costly(STEP, ALL_KNOWN).recording_cost()
 
     calls, events = (recording.tables[each].num_rows for each in ("api_calls", "memory_events"))
     assert events > 0
-    assert own_ns == calls * OWN_NS + events * (100 + OWN_NS) // 2
+    assert cost.own_ns == known.own_ns + events * 100
+    assert cost.tracing_ns == known.tracing_ns + calls * 20
+
+
+def test_a_copy_to_the_host_costs_what_was_measured_of_it():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        gpu.launch("kernel", duration=1e-6)
+        gpu.copy_to_host(gpu.empty(4096))
+        gpu.synchronize()
+
+    costs = dict.fromkeys(("launch", "synchronize"), (0, 0)) | {"copy": (300, 300)}
+    older = as_costly(recorder.recording, costs).recording_cost()
+    newer = as_costly(recorder.recording, costs | {"read_back": (900, 900)}).recording_cost()
+
+    assert (older.tracing_ns, newer.tracing_ns) == (300, 900)
 
 
 def test_the_headline_and_the_savings_are_those_of_the_program_that_was_not_recorded():

@@ -51,6 +51,20 @@ def test_columns_hold_what_was_pushed_in_the_types_of_the_table():
     session.stop()
 
 
+def test_what_events_cost_is_measured_now_and_then():
+    session = _core.Session()
+    session.start()
+    assert session.memory_events_ns == 0
+
+    for number in range(17):
+        _testing.push_event(session.sink(0), time_ns=session.start_ns + number)
+
+    # One of 17 was timed, and stands for all of them.
+    assert session.memory_events_ns > 0
+    assert session.memory_events_ns % 17 == 0
+    session.stop()
+
+
 @examples(10)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=60))
 def test_stream_ids_count_each_pair_of_device_and_handle_once(pushes):
