@@ -99,13 +99,15 @@ void TorchObserver::take(const TraceEntry& entry) noexcept {
 
 void TorchObserver::allocated(Device& device, const TraceEntry& entry, MemoryEvent& event) {
     const auto home = home_at(device.homes, entry.address);
+    const auto next = device.lives.upper_bound(entry.address);
     event.requested_size = entry.size;
     event.size = allocator::round_size(std::max<std::uint64_t>(entry.size, 1), divisions_);
     if (home != device.homes.end()) {
         event.pool = home->second.pool;
-        event.size = size_in(device, *home, entry.address, event.size);
+        const std::uint64_t until = next == device.lives.end() ? ~std::uint64_t{0} : next->first;
+        event.size = size_between(entry.address, until, *home, event.size);
     }
-    device.lives.insert_or_assign(entry.address, Live{event.size, entry.size, event.pool});
+    device.lives.insert_or_assign(next, entry.address, Live{event.size, entry.size, event.pool});
     note_workspace(event);
 }
 
@@ -149,26 +151,27 @@ bool TorchObserver::unmapped(Device& device, MemoryEvent& event) {
 }
 
 bool TorchObserver::freed(Device& device, MemoryEvent& event) {
-    const auto live = device.lives.find(event.address);
+    const bool is_same =
+        device.requested != device.lives.end() && device.requested->first == event.address;
+    const auto live = is_same ? device.requested : device.lives.find(event.address);
     if (live == device.lives.end()) {
         return false;  // it was freed before the state was known
     }
+    device.requested = live;
     event.size = live->second.size;
     event.requested_size = live->second.requested_size;
     event.pool = live->second.pool;
     if (event.action == Action::free_completed) {
         device.lives.erase(live);
+        device.requested = device.lives.end();
     }
     return true;
 }
 
 // By torch's rule for splitting the free block at the address, which ends at the next live one.
-std::uint64_t TorchObserver::size_in(const Device& device, const Homes::value_type& home,
-                                     std::uint64_t address, std::uint64_t size) const {
-    const auto next = device.lives.upper_bound(address);
-    const std::uint64_t home_end = home.first + home.second.size;
-    const std::uint64_t end =
-        next == device.lives.end() ? home_end : std::min(home_end, next->first);
+std::uint64_t TorchObserver::size_between(std::uint64_t address, std::uint64_t next,
+                                          const Homes::value_type& home, std::uint64_t size) const {
+    const std::uint64_t end = std::min(home.first + home.second.size, next);
     const bool finely = home.second.is_expandable || home.second.pool % 2 == 0;
     return block_size(end - address, size, finely, max_split_size_);
 }
@@ -240,6 +243,7 @@ void TorchObserver::remove_blocks(const std::vector<Block>& remaining) {
         known.emplace(std::pair{each.device, each.address}, &each);
     }
     for (auto& [number, device] : devices_) {
+        device.requested = device.lives.end();
         for (auto live = device.lives.begin(); live != device.lives.end();) {
             const auto found = known.find({number, live->first});
             const bool stays = found != known.end() && found->second->size == live->second.size &&

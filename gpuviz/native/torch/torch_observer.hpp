@@ -99,9 +99,12 @@ class TorchObserver {
         bool is_pending = false;  // known from update() only
     };
     using Homes = std::map<std::uint64_t, Home>;
+    using Lives = std::map<std::uint64_t, Live>;
     struct Device {
         Homes homes;
-        std::map<std::uint64_t, Live> lives;
+        Lives lives;
+        // The block whose free was requested last: most frees are completed directly after it.
+        Lives::iterator requested = lives.end();
     };
 
     void take(const TraceEntry& entry) noexcept;
@@ -119,8 +122,9 @@ class TorchObserver {
     [[nodiscard]] static bool freed(Device& device, record::MemoryEvent& event);
     static void mapped(Device& device, const record::MemoryEvent& event);
     [[nodiscard]] static bool unmapped(Device& device, record::MemoryEvent& event);
-    [[nodiscard]] std::uint64_t size_in(const Device& device, const Homes::value_type& home,
-                                        std::uint64_t address, std::uint64_t size) const;
+    [[nodiscard]] std::uint64_t size_between(std::uint64_t address, std::uint64_t next,
+                                             const Homes::value_type& home,
+                                             std::uint64_t size) const;
     [[nodiscard]] std::uint32_t owner_of(const Pool& pool);
     [[nodiscard]] record::MemoryEvent new_event(record::Action action, int device) const noexcept;
     void push(const record::MemoryEvent& event) noexcept;
