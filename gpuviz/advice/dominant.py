@@ -68,9 +68,11 @@ def dominant(recording: "RecordingData") -> tuple[Fact, ...]:
 def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     activities = recording.tables["activities"]
     kinds = codes(activities["kind"], _KINDS)
-    rows = np.flatnonzero(
-        (plain(activities["device"]) == device) & (kinds != _KINDS.index("range"))
-    )
+    steady = steady_state(recording, device)
+    if steady is None:
+        return
+    chosen = (plain(activities["device"]) == device) & (kinds != _KINDS.index("range"))
+    rows = np.flatnonzero(chosen & (plain(activities["time"]) >= steady.from_ns))
     calls = calls_of(recording.tables, plain(activities["correlation"])[rows])
     stacks = stacks_of(recording.tables, calls)
     spent = durations(activities, recording.bounds)[rows]
@@ -79,8 +81,8 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
         return
     stack, most = found
     lanes = (each for each in whole_overlap(recording).devices if each.device == device)
-    lane, steady = next(lanes, None), steady_state(recording, device)
-    limit = "" if lane is None or steady is None else f" {_limit(recording, lane, steady)}"
+    lane = next(lanes, None)
+    limit = "" if lane is None else f" {_limit(recording, lane, steady)}"
     line = line_of(recording, stack, format_duration(most))
     yield Fact(
         f"{_subject(recording, line)} takes {format_duration(most)} of the GPU's work, "

@@ -108,6 +108,8 @@ def training_peak(recording: "RecordingData", device: int) -> "Iterator[Finding]
     if not is_training(recording):
         return
     summary = summarize(recording, device)
+    if not summary.allocated_peak:
+        return
     moment = summary.allocated_peak_ns
     sizes = category_bytes(recording, device, moment)
     unknown = sizes.pop("", 0)

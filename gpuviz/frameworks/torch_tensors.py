@@ -133,11 +133,25 @@ class TensorCategories:
 
     def _send(self, category: int, tensors: Iterable[tuple[Any, str]]) -> None:
         by_device: dict[int, list[tuple[int, str]]] = {}
-        for tensor, name in tensors:
-            if getattr(tensor, "is_cuda", False):
-                by_device.setdefault(tensor.get_device(), []).append((tensor.data_ptr(), name))
+        for whole, name in tensors:
+            for tensor in _parts(whole):
+                if getattr(tensor, "is_cuda", False):
+                    by_device.setdefault(tensor.get_device(), []).append((tensor.data_ptr(), name))
         for device, found in by_device.items():
             self._session.add_tensors(device, category, found)
+
+
+def _parts(tensor: Any) -> Iterator[Any]:
+    """Yield the tensors that have the memory of one: its parts, if it wraps others.
+
+    As a ``DTensor`` does with the part of a parameter that is on this device.
+    """
+    flatten = getattr(type(tensor), "__tensor_flatten__", None)
+    if flatten is None:
+        yield tensor
+        return
+    for name in flatten(tensor)[0]:
+        yield from _parts(getattr(tensor, name))
 
 
 def _has_closure(arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:

@@ -1,12 +1,13 @@
-"""Programs that use two GPUs: ``python -m tests.gpu.parallel_programs FOLDER`` records them.
+"""Programs that use two GPUs: ``python -m tests.gpu.parallel_programs FOLDER [TRAINING ...]``.
 
 Data-parallel training whose all-reduces run beside the backward pass or after it, or wait for a
-late rank, and a model that is split over two GPUs. The recordings name neither host nor folders.
+late rank, or whose parameters are sharded, and a model that is split over two GPUs. The recordings
+name neither host nor folders.
 """
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,18 +26,23 @@ PARTS = 8
 TURNS = 20
 RELAYED = 16 << 20  # elements of 4 bytes
 PART_ROWS = 4096
-# Every way to train: the size of a bucket in MB, and how late rank 1 is.
-TRAININGS = {
+# Every way to train: the size of a bucket in MB, or None for sharded parameters, and how late
+# rank 1 is.
+TRAININGS: dict[str, tuple[int | None, float]] = {
     "hidden": (LAYER_MB, 0.0),
     "exposed": (WHOLE_MODEL_MB, 0.0),
     "late_rank": (LAYER_MB, LATE_S),
+    "sharded": (None, 0.0),
 }
 
 
-def train(rank: int, ranks: str, observer: str, bucket_mb: int, late_s: float, _: Any) -> None:
+def train(
+    rank: int, ranks: str, observer: str, bucket_mb: int | None, late_s: float, _: Any
+) -> None:
     """Train a model of equal layers on two ranks."""
     import torch
     import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
     from torch.nn.parallel import DistributedDataParallel
 
     class Model(torch.nn.Module):
@@ -56,9 +62,14 @@ def train(rank: int, ranks: str, observer: str, bucket_mb: int, late_s: float, _
     start.mkdir(exist_ok=True)
     with observed(rank, str(start), observer):
         dist.init_process_group("nccl", device_id=torch.device("cuda", 0))
-    model = DistributedDataParallel(
-        Model().cuda(), bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True
-    )
+    model: Any = Model().cuda()
+    if bucket_mb is None:
+        for part in (*model.layers, model):
+            fully_shard(part)
+    else:
+        model = DistributedDataParallel(
+            model, bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True
+        )
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     batch = torch.randn(1024, WIDTH, device="cuda")
 
@@ -187,8 +198,9 @@ def _record_copies(folder: Path) -> None:
             print(f"{name}, {way}: {took:.2f} ms, recorded {recorded_ms:.2f} ms, {advice}")
 
 
-def _record_trainings(folder: Path) -> None:
-    for name, options in TRAININGS.items():
+def _record_trainings(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        options = TRAININGS[name]
         with TemporaryDirectory() as temporary:
             ranks = Path(temporary) / "ranks"
             took = {}
@@ -201,13 +213,15 @@ def _record_trainings(folder: Path) -> None:
         print(f"training, {name}: {took} a step", flush=True)
 
 
-def main(folder: Path) -> int:
-    """Record all of them."""
+def main(folder: Path, trainings: Iterable[str]) -> int:
+    """Record all of them, or only some trainings."""
     folder.mkdir(parents=True, exist_ok=True)
-    _record_copies(folder)
-    _record_trainings(folder)
+    chosen = [*trainings]
+    if not chosen:
+        _record_copies(folder)
+    _record_trainings(folder, chosen or TRAININGS)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

@@ -12,8 +12,10 @@ import pyarrow as pa
 from gpuviz.recording import Recording
 
 _CHECKOUT = Path(__file__).parents[2]
+# What is behind them tells code of libraries from that of the program.
+_LIBRARIES = r"/.*(?=/(?:site-packages/|dist-packages/|lib/python))"
 FOLDERS = re.compile(
-    rf"^(?:/.*/site-packages|{re.escape(str(_CHECKOUT))}|{tempfile.gettempdir()}/[^/]*|/.*(?=/lib/python))/"
+    rf"^(?:{_LIBRARIES}|(?:{re.escape(str(_CHECKOUT))}|{tempfile.gettempdir()}/[^/]*)/)"
 )
 # What processes of one host have in common.
 _HOST = {"host": "", "host_hash": "", "boot_id": "host", "program": ()}

@@ -13,6 +13,7 @@ from gpuviz.analysis.collectives import UNKNOWN, known_collectives
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.analysis.processes import processes
+from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
 
@@ -29,8 +30,8 @@ RULES = (
         "R48",
         "a rank that is always late",
         "in a merged recording, the same rank comes last to two thirds of the collectives of a "
-        "communicator, and to at least five, not counting the first; only by more than the error "
-        "between the clocks",
+        "communicator, and to at least five, not counting the first and those before the "
+        "iterations become regular; only by more than the error between the clocks",
         "depends on what its GPU does meanwhile: less work for this rank, or what its host does "
         "before",
     ),
@@ -61,9 +62,10 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
     """Find ranks of a merged recording that come last to most collectives of a communicator.
 
     Trigger: of the collectives whose ranks were all recorded, with the start of each kernel, and
-    not counting the first of each communicator, to which the ranks come from their starts, the same
-    rank is last in two thirds and in at least five. A rank is last only if it is later than all
-    others by more than the error between the clocks.
+    not counting the first of each communicator, to which the ranks come from their starts, and
+    those before the iterations of all ranks are regular, for which code is loaded and compiled, the
+    same rank is last in two thirds and in at least five. A rank is last only if it is later than
+    all others by more than the error between the clocks.
 
     Saving: how much later it came than the rank before it, in all of these. It is an upper bound:
     where collectives run while the ranks compute, a late one may delay nothing. ``possible``,
@@ -74,8 +76,9 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
         if row["clock"] == "gpu" and not row["missing"] and row["ranks"] > 1:
             by_communicator[row["communicator"]].append(row)
     by_name = {each.name: each for each in processes(recording)}
+    regular_ns = max((each.from_ns for each in steady_states(recording)), default=0)
     for rows in by_communicator.values():
-        known = rows[1:]
+        known = [row for row in rows[1:] if row["time"] >= regular_ns]
         by_process: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for row in known:
             if row["last_rank"] != UNKNOWN:
@@ -97,10 +100,11 @@ def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -
     share = format_share(1 - busy if why == "idle" else busy)
     longest = late[int(np.argmax(late_ns))]
     others = late[0]["ranks"] - 1
+    name = "" if process.name == f"rank {rank}" else f" ({process.name})"
     return Finding(
         rule="R48",
         title=(
-            f"Rank {rank} ({process.name}) comes last to {format_count(len(late))} of "
+            f"Rank {rank}{name} comes last to {format_count(len(late))} of "
             f"{format_counted(count, 'collective')}, {format_duration(saved_ns)} after the rank "
             "before it in all."
         ),

@@ -108,10 +108,10 @@ class Session {
     // it after waiting for a call in progress. It must not throw, and may only append rows.
     void set_drain_hook(std::function<void()> hook);
 
-    // The stack of the calling thread; of a thread without one, that of the thread it works for.
+    // The stack of the calling thread, behind which is that of the thread it works for.
     [[nodiscard]] std::uint32_t capture_stack() noexcept {
         const std::uint32_t own = walker_ ? walker_->capture(stacks_) : 0;
-        return forward_stacks_.marked(stacks_, own != 0 ? own : lent_stack_.get());
+        return forward_stacks_.marked(stacks_, lent_stack_.behind(own, stacks_));
     }
     // Where the calling thread is, for the events of its call.
     [[nodiscard]] CallSite call_site(bool stacks, Framework framework = Framework::none) noexcept {
@@ -124,7 +124,7 @@ class Session {
     // See StackWalker::capture_without_waiting().
     [[nodiscard]] std::uint32_t capture_stack_without_waiting() noexcept {
         const std::uint32_t own = walker_ ? walker_->capture_without_waiting(stacks_) : 0;
-        return forward_stacks_.marked(stacks_, own != 0 ? own : lent_stack_.get());
+        return forward_stacks_.marked(stacks_, lent_stack_.behind(own, stacks_));
     }
     // See StackWalker::add().
     [[nodiscard]] std::uint32_t add_stack(std::span<const StackFrame> frames) noexcept {

@@ -205,6 +205,9 @@ NB_MODULE(_testing, m) {
         "session"_a, "with_gil"_a,
         "The stack's id, as an allocator of another framework captures it under its lock.");
     m.def("current_graph", [] { return reinterpret_cast<std::uintptr_t>(&current_graph); });
+    m.def(
+        "work_on_graph", [](std::int32_t graph) { graph_of_thread = graph; }, "graph"_a,
+        "The calling thread works on a graph from now on; -1 for none.");
     m.def("capture_elsewhere", &capture_elsewhere, "session"_a, "graph"_a, "without_waiting"_a,
           "The stack's id in a thread without Python, which works on a graph; -1 for none.");
     m.def(

@@ -62,6 +62,22 @@ def test_the_first_fact_says_what_limits_the_program(program, limit):
     assert limit in dominant(recorded(program))[0].text
 
 
+def prepares(gpu):
+    state = gpu.empty(32 * MIB)
+    gpu.launch("initialize", duration=90e-3, writes=[state])
+    for _ in range(20):
+        gpu.launch("forward", duration=3e-3, reads=[state], writes=[state])
+        gpu.launch("backward", duration=1e-3, reads=[state])
+        gpu.work_on_host(1e-3)
+
+
+def test_work_before_the_iterations_dominates_nothing():
+    fact = dominant(recorded(prepares))[0]
+
+    assert fact.text.startswith('`gpu.launch("forward", duration=3e-3, reads=[state]')
+    assert "takes 60.0 ms of the GPU's work, 75 %" in fact.text
+
+
 def with_bytes(recording, *, known=True):
     """Return the recording as if each kernel was known to access all bytes of its arrays."""
     touched, events = recording.tables["launch_blocks"], recording.tables["memory_events"]

@@ -24,6 +24,24 @@ class Tensor:
         return self.device
 
 
+class Distributed:
+    """A tensor of which each device has a part, as DTensor is one: without memory of its own."""
+
+    is_cuda = True
+
+    def __init__(self, part):
+        self.part, self.grad = part, None
+
+    def data_ptr(self):
+        return 0
+
+    def get_device(self):
+        return 0
+
+    def __tensor_flatten__(self):
+        return ["part"], None
+
+
 class Model:
     """A model with named parameters and buffers."""
 
@@ -114,6 +132,24 @@ def test_a_model_names_its_parameters_and_buffers(session, tensors):
         ("parameter", 1, 0x1000, "Net.layer.weight"),
         ("parameter", 0, 0x2000, "norm.mean"),
     ]
+
+
+def test_a_tensor_of_several_devices_is_its_part_on_this_one(session, tensors, hooks):
+    weight = Distributed(Tensor(0x1000, device=1))
+    weight.grad = Distributed(Tensor(0x2000, device=1))
+    tensors.take_model(model := Model({"weight": weight}, {}), "")
+    optimizer = SimpleNamespace(param_groups=[{"params": [weight]}], state={})
+
+    hooks.step(optimizer, momentum=Distributed(Distributed(Tensor(0x3000, device=1))))
+
+    assert dict.fromkeys(rows_of(session)) == dict.fromkeys(
+        [
+            ("parameter", 1, 0x1000, "weight"),
+            ("gradient", 1, 0x2000, "weight"),
+            ("optimizer_state", 1, 0x3000, "weight"),
+        ]
+    )
+    assert model.parameters()
 
 
 def test_each_step_names_the_gradients_and_the_first_one_the_states(session, tensors, hooks):

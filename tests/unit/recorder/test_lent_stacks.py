@@ -1,6 +1,7 @@
 """Call stacks of threads that do the work of another one, such as those of a backward pass."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -43,6 +44,40 @@ def test_a_thread_that_works_on_a_graph_has_the_stack_of_who_waits_for_it(
         "test_a_thread_that_works_on_a_graph_has_the_stack_of_who_waits_for_it"
     )
     assert (of_none, after) == (0, 0)
+
+
+def test_a_function_that_such_a_thread_calls_is_called_by_who_waits_for_it(session, lender):
+    """As a hook of the program, which a thread of the backward pass calls."""
+
+    def hook():
+        _testing.work_on_graph(0)
+        return _testing.capture_stack(session)
+
+    def run_backward():
+        with ThreadPoolExecutor(1) as thread:
+            first = thread.submit(hook).result()
+            again = thread.submit(hook).result()
+        return first, again
+
+    first, again = lender.lending(run_backward)()
+
+    names = functions(session, first)
+    assert names[0] == "hook"
+    assert names.index("hook") < names.index(
+        "test_a_function_that_such_a_thread_calls_is_called_by_who_waits_for_it"
+    )
+    assert first == again
+
+
+def test_the_stack_of_who_lends_is_its_own(session, lender):
+    def run_backward():
+        _testing.work_on_graph(0)
+        return _testing.capture_stack(session)
+
+    names = functions(session, lender.lending(run_backward)())
+    _testing.work_on_graph(-1)
+
+    assert names.count("test_the_stack_of_who_lends_is_its_own") == 1
 
 
 def test_an_exception_ends_it_and_reaches_the_program(session, lender):

@@ -12,6 +12,7 @@ import pytest
 
 import gpuviz
 from gpuviz.data.stream_handle import NO_HANDLE
+from gpuviz.conclusions.ranking import conclusions
 from gpuviz.recording import Recording
 from tests.gpu import two_gpus
 
@@ -198,3 +199,13 @@ def test_copies_between_gpus_that_cannot_access_each_other_are_none():
     apart = Recording(tables, replace(recording.manifest, device_links=links))
 
     assert staged_copies(apart) == []
+
+
+def test_the_part_of_each_rank_of_sharded_parameters_is_parameters():
+    recording = load("training_sharded")
+
+    peaks = [each.title for each in conclusions(recording) if " at the peak in the " in each.title]
+
+    # Six layers of 4096 x 4096 numbers of 4 bytes, on two ranks.
+    assert len(peaks) == len(recording.devices) == 2
+    assert all("parameters 192 MiB" in each for each in peaks)
