@@ -24,17 +24,6 @@ CHROMIUM_ARGUMENTS = [
 # The shell has the same engine and no user interface, which takes half of a page's CPU time.
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
 
-FOLDER = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run a browser test again if it fails; the limit of 900 s is for both runs."""
-    for item in items:
-        if FOLDER in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=1))
-            item.add_marker(pytest.mark.timeout(900))
-
-
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
