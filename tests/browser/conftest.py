@@ -24,6 +24,7 @@ CHROMIUM_ARGUMENTS = [
 # The shell has the same engine and no user interface, which takes half of a page's CPU time.
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
 
+
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
