@@ -24,6 +24,15 @@ CHROMIUM_ARGUMENTS = [
 # The shell has the same engine and no user interface, which takes half of a page's CPU time.
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
 
+FOLDER = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a test wait several times for as long as a busy machine may take."""
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.timeout(900))
+
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:

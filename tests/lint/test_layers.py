@@ -147,6 +147,7 @@ def cpp_files() -> list[Path]:
     return sorted([*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cpp")])
 
 
+@cache
 def python_files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -244,6 +245,7 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
         yield from statements(node)
 
 
+@cache
 def room_of(module: str) -> str:
     """Return the room of a module, given without its leading ``gpuviz.``."""
     return max(
@@ -251,6 +253,7 @@ def room_of(module: str) -> str:
     )
 
 
+@cache
 def module_of(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
 

@@ -15,6 +15,7 @@ LINK = [COMPILER, "-shared", "-flto", "-Werror=odr"]
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(1200)  # compiles all of the core, optimized
 def test_a_wheel_links_with_each_type_defined_once(tmp_path):
     build_wheel(tmp_path, "CMAKE_MODULE_LINKER_FLAGS=-Werror=odr")
     rules = (tmp_path / "build" / "build.ninja").read_text()
