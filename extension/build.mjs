@@ -1,8 +1,9 @@
 // Bundles one script and one stylesheet for each page into gpuviz/static, and the JupyterLab
-// extension into gpuviz/labextension.
+// extension into gpuviz/labextension. Pages and servers that run meanwhile never read half of them.
 import { execFileSync } from "node:child_process";
-import { cp, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 
 import esbuild from "esbuild";
@@ -13,6 +14,10 @@ import { completeLicences, packagesIn, prependNotices, writeComponents } from ".
 const { values } = parseArgs({
   options: { version: { type: "string", default: "0.0.0" }, watch: { type: "boolean" } },
 });
+
+/** Where bundles are made, before they are published. */
+const STATIC = "lib/built/static";
+const LABEXTENSION = "lib/built/labextension";
 
 const LARGEST_WIDGET_BYTES = 190_000;
 
@@ -53,7 +58,7 @@ const options = {
   target: "es2022",
   logLevel: "warning",
   format: "esm",
-  outdir: "../gpuviz/static",
+  outdir: values.watch ? "../gpuviz/static" : STATIC,
   metafile: true,
   minify: !values.watch,
   sourcemap: values.watch ? "inline" : false,
@@ -110,6 +115,7 @@ async function buildLabExtension(version) {
   const shared = Object.entries(manifest.dependencies).map(([name, requiredVersion]) => {
     return [name, { bundled: false, singleton: true, requiredVersion }];
   });
+  manifest.jupyterlab.outputDir = `../../${LABEXTENSION}`;
   manifest.jupyterlab.sharedPackages = Object.fromEntries(shared);
   await writeFile(`${folder}/package.json`, JSON.stringify({ ...manifest, version }, null, 2));
   const require = createRequire(import.meta.url);
@@ -119,26 +125,52 @@ async function buildLabExtension(version) {
   execFileSync(process.execPath, [builder, "--core-package-file", core, folder], {
     stdio: "pipe",
   });
-  await cp("labextension/install.json", "../gpuviz/labextension/install.json");
+  await cp("labextension/install.json", `${LABEXTENSION}/install.json`);
+}
+
+async function filesIn(folder) {
+  await mkdir(folder, { recursive: true });
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return files.map((file) => `${file.parentPath}/${file.name}`.slice(folder.length + 1));
+}
+
+/** Replaces each file that differs at once, and removes those that are no longer built. */
+async function publish(from, to) {
+  const built = await filesIn(from);
+  for (const file of built) {
+    const content = await readFile(`${from}/${file}`);
+    const known = await readFile(`${to}/${file}`).catch(() => undefined);
+    if (known === undefined || !content.equals(known)) {
+      await mkdir(dirname(`${to}/${file}`), { recursive: true });
+      await writeFile(`${to}/${file}.new`, content);
+      await rename(`${to}/${file}.new`, `${to}/${file}`);
+    }
+  }
+  const outdated = (await filesIn(to)).filter((file) => !built.includes(file));
+  await Promise.all(outdated.map((file) => rm(`${to}/${file}`)));
 }
 
 if (values.watch) {
   await Promise.all(pages.map(async (page) => (await esbuild.context(page)).watch()));
 } else {
+  await rm("lib/built", { recursive: true, force: true });
   const built = await Promise.all([...pages, ...lab].map((bundle) => esbuild.build(bundle)));
   const contents = built.flatMap(({ metafile }) => packagesIn(metafile));
   await buildLabExtension(values.version);
-  await pressScript("../gpuviz/static/report.js");
-  await pressScript("../gpuviz/static/compared.js");
-  const size = await pressScript("../gpuviz/static/widget.js");
+  await pressScript(`${STATIC}/report.js`);
+  await pressScript(`${STATIC}/compared.js`);
+  const size = await pressScript(`${STATIC}/widget.js`);
   console.log(`widget.js: ${size} bytes`);
   if (size > LARGEST_WIDGET_BYTES) {
     throw new Error(`widget.js has ${size} bytes; at most ${LARGEST_WIDGET_BYTES} are allowed`);
   }
-  for (const [file, names] of contents.filter(([file]) => file.startsWith(options.outdir))) {
+  for (const [file, names] of contents.filter(([file]) => file.startsWith(STATIC))) {
     await prependNotices(file, names);
   }
   const bundled = contents.flatMap(([, names]) => names);
-  const ofLab = await completeLicences("../gpuviz/labextension/static", new Set(bundled));
-  await writeComponents("../gpuviz/static/components.json", [...bundled, ...ofLab]);
+  const ofLab = await completeLicences(`${LABEXTENSION}/static`, new Set(bundled));
+  await writeComponents(`${STATIC}/components.json`, [...bundled, ...ofLab]);
+  await publish(STATIC, "../gpuviz/static");
+  await publish(LABEXTENSION, "../gpuviz/labextension");
 }

@@ -4,8 +4,6 @@ import fcntl
 import gc
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,11 +12,7 @@ from hypothesis import settings
 
 from tests.examples import register_profiles
 from tests.leftovers import collect_simulated_gpus
-
-ROOT = Path(__file__).parent.parent
-
-# The beginning of the name of a folder on PATH, with a `cmake` that does nothing.
-NOTHING_TO_BUILD = "nothing-to-build-"
+from tests.wheels import NOTHING_TO_BUILD, build_wheel, stripped_core
 
 register_profiles()
 # Modules decide when they are imported; `--hypothesis-profile` is read before that.
@@ -59,10 +53,7 @@ def _small_heap() -> None:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel in an isolated environment, without node and npm; all workers share one.
-
-    It is built as for a release, but not optimized: that takes time, and no test depends on it.
-    """
+    """Build a wheel as for a release, with the core of the editable build; all workers share it."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # of all workers of this run
@@ -71,43 +62,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not any(folder.glob("*.whl")):
-            build_wheel(folder)
+            build_wheel(folder, f"GPUVIZ_CORE={stripped_core(folder)}")
     return next(folder.glob("*.whl"))
-
-
-def build_wheel(folder: Path) -> None:
-    programs = folder / "bin"
-    programs.mkdir()
-    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
-        is_searched = place.is_dir() and not place.name.startswith(NOTHING_TO_BUILD)
-        for program in place.iterdir() if is_searched else ():
-            link = programs / program.name
-            if program.name not in {"node", "nodejs", "npm", "npx"} and not link.is_symlink():
-                link.symlink_to(program)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "-C",
-        f"build-dir={folder / 'build'}",  # compiled by the programs of that folder
-        "-C",
-        "cmake.define.CMAKE_MODULE_LINKER_FLAGS=-Werror=odr",
-        "-C",
-        "cmake.build-type=Debug",
-        "-C",
-        "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0",
-        "-C",
-        "install.strip=true",
-        "-w",
-        str(folder),
-        str(ROOT),
-    ]
-    environment = {**os.environ, "PATH": str(programs)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

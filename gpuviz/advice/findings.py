@@ -80,6 +80,7 @@ _BESIDE = ("R33", "R44", "R57")
 def memory_rules() -> "tuple[MemoryRule, ...]":
     """Return the rules about the memory of a device, each in the file named after it.
 
+    They say which lifetimes change; what that saves is computed in one place, `_about_memory`.
     Of two that save the same bytes, the earlier is easier to follow.
     """
     return (
@@ -215,7 +216,7 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
     found = [each for rule in time_rules() for each in rule(schedule)]
     devices = device_blocks(recording, schedule)
     uses.keep(recording, uses_of(devices))
-    found += [each for device in devices for rule in memory_rules() for each in rule(device)]
+    found += [each for device in devices for each in _about_memory(device)]
     found = [each for each in found if small or scale.is_relevant(each)]
     found = _in_time(schedule, found)
     ranked = [each for each in found if each.lifetimes is None]
@@ -226,6 +227,18 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
         of_device.sort(key=lambda finding: -finding.saved_bytes)
         ranked += _in_sequence(device, of_device)
     yield from (each for each in ranked if small or _adds_something(each))
+
+
+def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
+    """Yield the findings about a device's memory, with the bytes that each alone saves.
+
+    One that changes lifetimes saves bytes or time.
+    """
+    for rule in memory_rules():
+        for found in rule(device):
+            saved = 0 if found.lifetimes is None else device.saving(found.lifetimes)
+            if found.lifetimes is None or saved or found.saved_ns:
+                yield replace(found, saved_bytes=saved)
 
 
 def _adds_something(finding: "Finding") -> bool:

@@ -605,8 +605,8 @@ def changes_by_line(
     idle: "NDArray[Any]",
     begin: "NDArray[Any]",
     end: "NDArray[Any]",
-) -> "Iterator[tuple[NDArray[Any], Change, int]]":
-    """Yield what each line saves if all of its blocks get other lifetimes.
+) -> "Iterator[tuple[NDArray[Any], Change]]":
+    """Yield what each line changes if all of its blocks get other lifetimes.
 
     Args:
         device: The blocks.
@@ -615,8 +615,7 @@ def changes_by_line(
         end: The new place of its free.
 
     Yields:
-        The line's blocks that are at the peak without need, the change, and the bytes of the peak
-        that it saves; only lines that save something.
+        The line's blocks that are at the peak without need, and the change.
     """
     is_changed = (begin != device.begin) | (end != device.end)
     for site in np.unique(device.site[idle]).tolist():
@@ -627,9 +626,7 @@ def changes_by_line(
         ends[of_site] = np.where(end[of_site] < device.end[of_site], end[of_site], ends[of_site])
         changed = np.flatnonzero((later != device.begin) | (ends != device.end))
         change = Change(changed, later[changed], ends[changed])
-        saved = device.saving(change)
-        if saved:
-            yield np.flatnonzero(idle & (device.site == site)), change, saved
+        yield np.flatnonzero(idle & (device.site == site)), change
 
 
 def device_blocks(

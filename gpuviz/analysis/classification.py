@@ -1,6 +1,5 @@
 """Computation of the derived tables of a recording, or of part of its rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,8 @@ from gpuviz.data.tables import DICTIONARIES
 from gpuviz.data.tables import schemas as primary_schemas
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     Tables = Mapping[str, pa.Table]
@@ -68,28 +69,6 @@ def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None)
     rule = {"host_waits": _host_waits, "stream_waits": _stream_waits, "peer_copies": _peer_copies}
     made = table_of(name, rule[name](known))
     return made if window is None else cut(made, name, window)
-
-
-class DerivedTables(Mapping[str, "pa.Table"]):
-    """The derived tables of some tables, or of a window of them, each computed on first use."""
-
-    def __init__(self, tables: "Tables", window: "tuple[int, int] | None" = None) -> None:
-        self._tables = tables
-        self._window = window
-        self._made: dict[str, pa.Table] = {}
-
-    def __getitem__(self, name: str) -> "pa.Table":
-        if name not in schemas():
-            raise KeyError(name)
-        if name not in self._made:
-            self._made[name] = derive(self._tables, name, self._window)
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(schemas())
-
-    def __len__(self) -> int:
-        return len(schemas())
 
 
 def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":

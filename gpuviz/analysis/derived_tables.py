@@ -1,18 +1,40 @@
 """The derived tables of a recording: those of its file, else computed on first use."""
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpuviz.analysis.classification import DerivedTables
-from gpuviz.analysis.processes import DerivedByProcess, processes
-from gpuviz.data.derived import if_current, marked
+from gpuviz.analysis.classification import derive
+from gpuviz.analysis.processes import derive_by_process, processes
+from gpuviz.data.derived import if_current, marked, schemas
 from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     import pyarrow as pa
 
     from gpuviz.data.recording_data import RecordingData
+
+
+class DerivedTables(Mapping[str, "pa.Table"]):
+    """The derived tables, each computed on first use by a function of its name."""
+
+    def __init__(self, compute: "Callable[[str], pa.Table]") -> None:
+        self._compute = compute
+        self._made: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> "pa.Table":
+        if name not in schemas():
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = self._compute(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(schemas())
+
+    def __len__(self) -> int:
+        return len(schemas())
 
 
 @Once
@@ -21,9 +43,10 @@ def derived(recording: "RecordingData") -> "Mapping[str, pa.Table]":
     known = if_current(recording.stored, recording.tables)
     if known is not None:
         return known
+    tables, bounds = recording.tables, recording.bounds
     if processes(recording):
-        return DerivedByProcess(recording)
-    return DerivedTables(recording.tables, recording.bounds)
+        return DerivedTables(lambda name: derive_by_process(recording, name, bounds))
+    return DerivedTables(lambda name: derive(tables, name, bounds))
 
 
 def derived_for_file(recording: "RecordingData") -> "dict[str, pa.Table]":

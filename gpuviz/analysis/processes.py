@@ -1,6 +1,6 @@
 """The processes of a merged recording, each with its own rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from gpuviz.analysis.classification import derive
 from gpuviz.analysis.process_rows import ProcessRows
 from gpuviz.data.arrays import numbers
 from gpuviz.data.columns import plain
-from gpuviz.data.derived import OF_ROWS, ROWS, schemas
+from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.once import Once
 
@@ -70,36 +70,15 @@ def device_names(recording: "RecordingData") -> dict[int, str]:
     return names
 
 
-class DerivedByProcess(Mapping[str, "pa.Table"]):
-    """The derived tables of a merged recording, each computed on first use, process by process."""
-
-    def __init__(self, recording: "RecordingData") -> None:
-        self._recording = recording
-        self._made: dict[str, pa.Table] = {}
-
-    def __getitem__(self, name: str) -> "pa.Table":
-        if name not in schemas():
-            raise KeyError(name)
-        if name not in self._made:
-            # Ids and addresses of the processes differ, so rows are found in all of them.
-            self._made[name] = (
-                derive(self._recording.tables, name)
-                if name in OF_ROWS
-                else derive_by_process(self._recording, name, self._recording.bounds)
-            )
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(schemas())
-
-    def __len__(self) -> int:
-        return len(schemas())
-
-
 def derive_by_process(
     recording: "RecordingData", name: str, window: "tuple[int, int] | None"
 ) -> "pa.Table":
-    """Return a derived table, or its part in a window: nothing is classified across processes."""
+    """Return a derived table, or its part in a window: nothing is classified across processes.
+
+    Only rows are found in all of them, because ids and addresses of processes differ.
+    """
+    if name in OF_ROWS:
+        return derive(recording.tables, name)
     targets = {column: target for table, column, target in ROWS if table == name}
     parts = []
     for process in processes(recording):

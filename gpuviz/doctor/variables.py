@@ -6,7 +6,7 @@ from pathlib import Path
 from gpuviz import _core
 from gpuviz.doctor.finding import Finding, Level
 from gpuviz.doctor.machine import Machine
-from gpuviz.recorder.nvtx import VARIABLE as NVTX_TOOL
+from gpuviz.recorder.injection import NVTX_TOOL
 
 _UNSET = "Unset it to see the program's normal behaviour."
 # Meaning and remedy of each variable.

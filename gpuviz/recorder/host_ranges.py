@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz import _core
 from gpuviz.frameworks.ipython import CellRanges
 from gpuviz.recorder import ranges, stream_names
-from gpuviz.recorder.nccl import NcclCollectives
-from gpuviz.recorder.nvtx import NvtxRanges
+from gpuviz.recorder.injection import nccl_collectives, nvtx_ranges
 from gpuviz.recorder.stream_ranges import StreamEvents, StreamRange, StreamRanges
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ class HostRanges:
         self._tracer = tracer
         self._on_streams = StreamRanges(session, _cupy_events)
         self._cells = CellRanges(session)
-        self._nvtx = NvtxRanges(session)
-        self._collectives = NcclCollectives(session)
+        self._nvtx = nvtx_ranges(session)
+        self._collectives = nccl_collectives(session)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The iterations of a program : what one costs, the first against the rest, and a table."""
+"""The iterations of a program: what one costs, the first against the rest, and a table."""
 
 from typing import TYPE_CHECKING, Any
 

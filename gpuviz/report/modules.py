@@ -1,4 +1,4 @@
-"""The modules of a neural network : their memory at the peak, and their time on the GPU."""
+"""The modules of a neural network: their memory at the peak, and their time on the GPU."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -109,6 +109,15 @@ def test_a_wheel_builds_without_a_system_node_and_holds_what_it_should(wheel):
     assert "gpuviz/static/report.js" in names
 
 
+def test_building_a_wheel_leaves_the_bundles_that_servers_read_meanwhile(wheel):
+    begun = (wheel.parent / "bin").stat().st_mtime_ns  # made before the build
+    folders = (ROOT / "gpuviz" / "static", ROOT / "gpuviz" / "labextension")
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+
+    assert len(files) > 10
+    assert [path.name for path in files if path.stat().st_mtime_ns > begun] == []
+
+
 def test_a_wheel_brings_the_extensions_of_jupyterlab_and_of_its_server(wheel):
     names = {name.partition(".data/data/")[2] for name in zipfile.ZipFile(wheel).namelist()}
 

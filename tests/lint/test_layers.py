@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -147,6 +147,7 @@ def cpp_files() -> list[Path]:
     return sorted([*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cpp")])
 
 
+@cache
 def python_files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -244,6 +245,7 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
         yield from statements(node)
 
 
+@cache
 def room_of(module: str) -> str:
     """Return the room of a module, given without its leading ``gpuviz.``."""
     return max(
@@ -251,6 +253,7 @@ def room_of(module: str) -> str:
     )
 
 
+@cache
 def module_of(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
 
@@ -285,10 +288,15 @@ def imports_of_later_rooms(path: Path) -> set[str]:
 def test_no_python_files_import_each_other_in_a_circle():
     edges = {module_of(path): imported_modules(path) for path in python_files()}
 
-    while leaves := {name for name, targets in edges.items() if not targets & edges.keys()}:
-        edges = {name: targets for name, targets in edges.items() if name not in leaves}
+    assert in_circles(edges) == {}
 
-    assert edges == {}
+
+def in_circles(edges: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return what files import that are in a circle, or import one that is."""
+    found = dict(edges)
+    while leaves := {name for name, targets in found.items() if not targets & found.keys()}:
+        found = {name: targets for name, targets in found.items() if name not in leaves}
+    return found
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -393,16 +401,27 @@ def test_a_typescript_file_imports_only_layers_below_it():
     assert offenders(typescript_files(), typescript_imports_of_layers_above) == {}
 
 
-def typescript_imports_of_layers_above(path: Path) -> set[str]:
+def typescript_imports_of_layers_above(path: Path) -> set[Path]:
     layer = path.relative_to(TYPESCRIPT).parts[0]
-    wrong = set[str]()
-    for target in re.findall(r"""(?:from|import)\s*\(?\s*["'](\.[^"']*)["']""", path.read_text()):
-        resolved = (path.parent / target).resolve()
-        if path.name.endswith(".test.ts") and resolved.is_relative_to(TYPESCRIPT_TESTING):
-            continue
-        if resolved.relative_to(TYPESCRIPT).parts[0] not in TS[layer] | {layer}:
-            wrong.add(target)
-    return wrong
+    known = [TYPESCRIPT / each for each in TS[layer] | {layer}]
+    if path.name.endswith(".test.ts"):
+        known.append(TYPESCRIPT_TESTING)
+    return {
+        target for target in typescript_imports(path) if not any(map(target.is_relative_to, known))
+    }
+
+
+def typescript_imports(path: Path) -> set[Path]:
+    found = re.findall(r"""(?:from|import)\s*\(?\s*["'](\.[^"']*)["']""", path.read_text())
+    return {(path.parent / target).resolve() for target in found}
+
+
+def test_no_typescript_files_import_each_other_in_a_circle():
+    edges = {
+        relative(path): set(map(relative, typescript_imports(path))) for path in typescript_files()
+    }
+
+    assert in_circles(edges) == {}
 
 
 def test_typescript_does_not_reach_the_network():

@@ -1,4 +1,4 @@
-import type { Lane } from "./lanes.ts";
+import type { Lane } from "./lane.ts";
 import { isHostCopy, SpanKind } from "./span_kinds.ts";
 import type { SpanRow } from "./span_row.ts";
 

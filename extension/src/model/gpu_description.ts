@@ -10,7 +10,7 @@ import {
 import type { IdleLane, IdleTimes } from "./idle_gaps.ts";
 import { busyIn } from "./busy.ts";
 import { threadsOf } from "./launch_configurations.ts";
-import type { Lane } from "./lanes.ts";
+import type { Lane } from "./lane.ts";
 import type { Names } from "./names.ts";
 import { OPEN } from "./ranges.ts";
 import type { Gap } from "./selected.ts";

@@ -1,5 +1,5 @@
 import type { DeviceContents } from "./device_contents.ts";
-import type { Lane } from "./lanes.ts";
+import type { Lane } from "./lane.ts";
 import type { Process } from "./processes.ts";
 
 /**

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Lanes, type Lane } from "./lanes.ts";
+import type { Lane } from "./lane.ts";
+import { Lanes } from "./lanes.ts";
 import { SPAN_KINDS } from "./span_kinds.ts";
 import { tableOf } from "../../testing/table_of.ts";
 import { GpuActivities } from "./gpu_activities.ts";

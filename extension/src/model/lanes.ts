@@ -1,22 +1,9 @@
 import { GrowingIndices } from "../base/growing.ts";
+import type { Lane } from "./lane.ts";
 import { spanKindOf } from "./span_kinds.ts";
 import { SpanStack, type Spans } from "./span_stack.ts";
 import { ThreadLanes } from "./thread_lanes.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
-
-/** A stream's or a host thread's spans. */
-export interface Lane {
-  readonly title: string;
-  /** The id of its stream, undefined for a thread. */
-  readonly stream: number | undefined;
-  readonly stack: Pick<SpanStack, "rows" | "count">;
-  /** The thread's id, undefined for a stream. */
-  readonly thread?: number;
-  /** The device of a stream. */
-  readonly device?: number | undefined;
-  /** What the process and the device are called, where there are several. */
-  readonly group?: string;
-}
 
 export interface StreamLane extends Lane {
   readonly device: number;

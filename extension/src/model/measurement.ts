@@ -2,7 +2,7 @@ import { Action } from "../wire/codes.ts";
 import { countAtMost } from "../base/search.ts";
 import { busyIn, type Busy } from "./busy.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
-import type { Lane } from "./lanes.ts";
+import type { Lane } from "./lane.ts";
 
 /** What happened on a device after one time and until another. */
 export interface Measurement {

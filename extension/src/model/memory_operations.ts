@@ -1,4 +1,4 @@
-import type { Lane } from "./lanes.ts";
+import type { Lane } from "./lane.ts";
 import { MEMORIES, MEMORY_OPERATIONS, MemoryOperation } from "../wire/codes.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanStack } from "./span_stack.ts";

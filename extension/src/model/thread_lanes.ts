@@ -1,4 +1,4 @@
-import type { Lane } from "./lanes.ts";
+import type { Lane } from "./lane.ts";
 import { RangeSpans } from "./range_spans.ts";
 import { SpanKind } from "./span_kinds.ts";
 import { SpanList, SpanStack } from "./span_stack.ts";

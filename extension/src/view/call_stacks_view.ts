@@ -7,8 +7,8 @@ import type { Frame, Stacks } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element } from "./dom.ts";
 import { icicleView, type Measure } from "./icicle_view.ts";
-import type { ShowWindow } from "./tables_view.ts";
 import type { RANGE_KINDS } from "../wire/codes.ts";
+import type { ShowWindow } from "./time_window.ts";
 
 const BYTES = { format: formatBytes, exact: formatExactBytes };
 const TIME = { format: formatDuration, exact: formatDuration };

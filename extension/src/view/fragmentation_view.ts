@@ -13,7 +13,7 @@ import { element } from "./dom.ts";
 import { freeView } from "./free_view.ts";
 import { OLDER_FILE } from "./gpu_tables.ts";
 import { bytesColumn, countColumn, shareColumn } from "./table_columns.ts";
-import type { ShowWindow } from "./tables_view.ts";
+import type { ShowWindow } from "./time_window.ts";
 
 const PARTS = [
   ["requested", "requested", "Requested bytes in allocated blocks"],

@@ -27,7 +27,7 @@ import {
   speedColumn,
   timeColumn,
 } from "./table_columns.ts";
-import type { ShowWindow } from "./tables_view.ts";
+import type { ShowWindow } from "./time_window.ts";
 
 /** Shown for a file without derived tables. */
 export const OLDER_FILE =

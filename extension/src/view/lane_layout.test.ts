@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { Lane } from "../model/lanes.ts";
+import type { Lane } from "../model/lane.ts";
 import { SpanStack } from "../model/span_stack.ts";
 import { layOutLanes } from "./lane_layout.ts";
 

@@ -1,4 +1,4 @@
-import type { Lane } from "../model/lanes.ts";
+import type { Lane } from "../model/lane.ts";
 import type { SpanRow } from "../model/span_row.ts";
 
 /** A row of a lane and where it lies below the top of the plot area, in CSS pixels. */

@@ -1,7 +1,7 @@
 import { formatCount, formatDuration } from "../base/format.ts";
 import type { Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
-import type { Lane } from "../model/lanes.ts";
+import type { Lane } from "../model/lane.ts";
 import { NO_ACTIVITY } from "../model/idle_gaps.ts";
 import type { Gap, Selected } from "../model/selected.ts";
 import { isMemoryOperation, SpanKind } from "../model/span_kinds.ts";

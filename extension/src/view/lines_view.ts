@@ -7,8 +7,7 @@ import { dataTable, type TableColumn } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
 import { figureColumns, figuresOf, sourceView, usedFigures } from "./source_view.ts";
 import { colourKey, showLink } from "./table_columns.ts";
-import type { ShowWindow } from "./tables_view.ts";
-import type { TimeRange } from "./time_window.ts";
+import type { ShowWindow, TimeRange } from "./time_window.ts";
 
 const AT_THE_PEAK = 1;
 

@@ -9,10 +9,7 @@ import { fragmentationView } from "./fragmentation_view.ts";
 import { copiesTable, kernelsTable, synchronizationsTable } from "./gpu_tables.ts";
 import { Pace } from "./pace.ts";
 import { linesView } from "./lines_view.ts";
-import type { TimeRange } from "./time_window.ts";
-
-/** Shows everything received so far, in a time range or in all. */
-export type ShowWindow = (window: TimeRange | undefined) => void;
+import type { ShowWindow, TimeRange } from "./time_window.ts";
 
 export interface Part {
   readonly name: string;

@@ -5,6 +5,9 @@ export interface TimeRange {
   readonly toNs: number;
 }
 
+/** Shows everything received so far, in a time range or in all. */
+export type ShowWindow = (window: TimeRange | undefined) => void;
+
 /** The part of the time axis that all charts show. */
 export class TimeWindow {
   readonly range: Signal<TimeRange>;

@@ -35,8 +35,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """
     begin = np.where(device.is_used, device.first, device.begin)
     idle = device.at_peak & (begin >= device.peak_place) & (begin > device.begin)
-    for blocks, change, saved in changes_by_line(device, idle, begin, device.end):
-        yield _finding(device, blocks, change, saved)
+    for blocks, change in changes_by_line(device, idle, begin, device.end):
+        yield _finding(device, blocks, change)
 
 
 def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
@@ -59,7 +59,7 @@ def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
     return f"Allocate each array right before its own first use: {listed}{rest}."
 
 
-def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:
+def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
     line = device.line_of(blocks)
     first_use = named(*device.first_use(blocks))
     is_one = len(blocks) == 1
@@ -72,7 +72,6 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved
         change=_change(device, blocks),
         certainty="likely",
         device=device.device,
-        saved_bytes=saved,
         lines=(line,),
         evidence=device.evidence(blocks),
         lifetimes=change,

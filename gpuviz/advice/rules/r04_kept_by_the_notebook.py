@@ -58,9 +58,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     idle = of_cell & device.at_peak & (device.last <= device.peak_place)
     idle &= (passed >= _FEWEST_CELLS) & ~device.is_initial & ~device.is_shared
     end = np.where(idle, device.last, device.end)
-    for blocks, change, saved in changes_by_line(device, idle, device.begin, end):
+    for blocks, change in changes_by_line(device, idle, device.begin, end):
         cells = int(passed[blocks].min())
-        yield _finding(device, blocks, change, saved, (names[int(device.stack[blocks[0]])], cells))
+        yield _finding(device, blocks, change, (names[int(device.stack[blocks[0]])], cells))
 
 
 def _cell_begins(device: DeviceBlocks) -> "NDArray[Any]":
@@ -89,7 +89,6 @@ def _finding(
     device: DeviceBlocks,
     blocks: "NDArray[Any]",
     change: Change,
-    saved: int,
     kept: tuple[str | None, int],
 ) -> Finding:
     name, cells = kept
@@ -106,7 +105,6 @@ def _finding(
         change=_advice(name, last),
         certainty="possible" if name else "likely",
         device=device.device,
-        saved_bytes=saved,
         lines=(line,),
         evidence=device.evidence(blocks),
         lifetimes=change,

@@ -84,9 +84,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         if pauses.length[there].min() < _copies_ns(size) + _SPARE_NS:
             continue
         change = _change(device, pauses, chosen)
-        saved = device.saving(change)
-        if saved >= max(_LEAST_SHARE * device.peak.bytes, LEAST_BYTES):
-            yield _finding(device, pauses, there, change, saved)
+        if device.saving(change) >= max(_LEAST_SHARE * device.peak.bytes, LEAST_BYTES):
+            yield _finding(device, pauses, there, change)
 
 
 def _copies_ns(size: Any) -> Any:
@@ -142,7 +141,7 @@ def _change(device: DeviceBlocks, pauses: _Pauses, chosen: "NDArray[Any]") -> Ch
 
 
 def _finding(
-    device: DeviceBlocks, pauses: _Pauses, shown: "NDArray[Any]", change: Change, saved: int
+    device: DeviceBlocks, pauses: _Pauses, shown: "NDArray[Any]", change: Change
 ) -> Finding:
     blocks = pauses.block[shown]
     line = device.line_of(blocks)
@@ -165,7 +164,6 @@ def _finding(
         f"before {'it runs again' if before == after else after}.",
         certainty="possible",
         device=device.device,
-        saved_bytes=saved,
         lines=(line,),
         evidence=device.evidence(blocks),
         lifetimes=change,

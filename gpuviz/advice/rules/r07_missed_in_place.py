@@ -70,10 +70,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             [np.maximum(device.end[source], device.end[target]), device.begin[target]]
         )
         change = Change(blocks, begin, end, group=np.tile(np.arange(len(source)), 2))
-        saved = device.saving(change)
-        if saved:
-            shown = rows[at_peak[rows]]
-            yield _finding(device, pairs, shown, change, saved)
+        yield _finding(device, pairs, rows[at_peak[rows]], change)
 
 
 def _pairs(device: DeviceBlocks) -> _Pairs:
@@ -111,9 +108,7 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     return _Pairs(place[source[chosen]], place[target[chosen]], launch[chosen])
 
 
-def _finding(
-    device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: Change, saved: int
-) -> Finding:
+def _finding(device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: Change) -> Finding:
     source, target = pairs.source[rows], pairs.target[rows]
     to, of = device.line_of(target), device.line_of(source)
     launches = pairs.launch[rows]
@@ -130,7 +125,6 @@ def _finding(
         ".",
         certainty="likely" if is_one_array else "possible",
         device=device.device,
-        saved_bytes=saved,
         lines=(to, of),
         evidence=device.evidence(np.concatenate([source, target])),
         lifetimes=change,

@@ -66,9 +66,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     worth = np.where(is_last, 0, _LAUNCH_NS) + groups.passed / _BYTES_EACH_NS
     totals = np.bincount(number, worth)
     for each in np.argsort(-totals, kind="stable")[:_MOST_LINES]:
-        finding = _finding(device, groups.of(np.flatnonzero(number == each)))
-        if finding.saved_bytes or finding.saved_ns:
-            yield finding
+        yield _finding(device, groups.of(np.flatnonzero(number == each)))
 
 
 def _by_lines(groups: Groups, lines: "NDArray[Any]") -> "NDArray[Any]":
@@ -121,7 +119,6 @@ def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
         change=_change(device, groups, lines),
         certainty="likely",
         device=device.device,
-        saved_bytes=device.saving(change),
         saved_ns=schedule.saved_alone(faster),
         lines=lines,
         evidence=schedule.evidence(work),

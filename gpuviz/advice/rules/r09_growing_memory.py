@@ -47,9 +47,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         place = device.place[line.blocks]
         blocks = place[~device.is_shared[place]]
         change = Change(blocks, device.begin[blocks], device.last[blocks])
-        saved = device.saving(change) if len(blocks) else 0
-        if saved:
-            yield _finding(device, line, blocks, change, saved)
+        if len(blocks):
+            yield _finding(device, line, blocks, change)
 
 
 def _finding(
@@ -57,7 +56,6 @@ def _finding(
     line: GrowingLine,
     blocks: "NDArray[Any]",
     change: Change,
-    saved: int,
 ) -> Finding:
     shown = device.line_of(blocks[-1:])
     place = named(shown.site, shown.source)
@@ -75,7 +73,6 @@ def _finding(
         change=_advice(device, blocks),
         certainty="possible" if is_open else "likely",
         device=device.device,
-        saved_bytes=saved,
         lines=(device.line_of(blocks),),
         evidence=device.evidence(blocks),
         lifetimes=change,

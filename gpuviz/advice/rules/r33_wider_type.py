@@ -78,12 +78,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         if not at_peak.any():
             continue
         change = _change(device, chosen)
-        saved = device.saving(change)
-        if saved:
-            shown = chosen[at_peak]
-            place = device.place
-            found = _Widened(shown, place[launches.target[shown]], place[source[shown]])
-            yield _finding(device, found, change, saved)
+        shown, place = chosen[at_peak], device.place
+        found = _Widened(shown, place[launches.target[shown]], place[source[shown]])
+        yield _finding(device, found, change)
 
 
 def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -159,7 +156,7 @@ def _change(device: DeviceBlocks, chosen: "NDArray[Any]") -> Change:
     return Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
 
 
-def _finding(device: DeviceBlocks, found: _Widened, change: Change, saved: int) -> Finding:
+def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:
     launches = device.elementwise
     function = launches.functions[int(launches.function[found.launch[0]])]
     narrow = _narrower(function)
@@ -175,7 +172,6 @@ def _finding(device: DeviceBlocks, found: _Widened, change: Change, saved: int) 
         change=f"Convert the {other} operand to {narrow} (`astype`), if that is precise enough.",
         certainty="possible",
         device=device.device,
-        saved_bytes=saved,
         lines=(to, of),
         evidence=device.evidence(found.target),
         lifetimes=change,

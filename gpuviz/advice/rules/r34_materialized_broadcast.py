@@ -137,7 +137,6 @@ def _finding(
         "`cupy.meshgrid(..., sparse=True)`.",
         certainty="likely",
         device=device.device,
-        saved_bytes=device.saving(change),
         saved_ns=schedule.saved_ns(faster),
         lines=(to, of),
         evidence=device.evidence(shown),

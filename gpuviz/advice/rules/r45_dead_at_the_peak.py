@@ -42,20 +42,18 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
-    for blocks, change, saved in changes_by_line(device, dead, device.begin, end):
+    for blocks, change in changes_by_line(device, dead, device.begin, end):
         is_within = device.are_held_at_peak(blocks)
         if is_within and _is_map(len(blocks), device.kept_since(blocks)):
-            yield _mapped(device, blocks, change, saved)
+            yield _mapped(device, blocks, change)
         else:
-            yield _finding(device, blocks, change, saved, is_within=is_within)
+            yield _finding(device, blocks, change, is_within=is_within)
     kept, spent, places = device.mapped_by_peak_line()
     for site in np.unique(device.site[spent]).tolist():
         blocks = np.flatnonzero(spent & (device.site == site))
         change = Change(blocks, device.begin[blocks], places[blocks])
-        is_map = _is_map(len(blocks), int(np.count_nonzero(kept)))
-        saved = device.saving(change) if is_map else 0
-        if saved:
-            yield _mapped(device, blocks, change, saved)
+        if _is_map(len(blocks), int(np.count_nonzero(kept))):
+            yield _mapped(device, blocks, change)
 
 
 def _is_map(spent: int, made: int) -> bool:
@@ -63,7 +61,7 @@ def _is_map(spent: int, made: int) -> bool:
     return spent >= _LEAST_MAPPED and made in {spent, spent + 1}
 
 
-def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved: int) -> Finding:
+def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
     line, last_use = device.line_of(blocks), named(*device.last_use(blocks))
     size = format_bytes(int(device.size[blocks].sum()))
     return Finding(
@@ -76,7 +74,6 @@ def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, saved:
         "loop) instead of making a second list or dictionary.",
         certainty="likely",
         device=device.device,
-        saved_bytes=saved,
         lines=(line,),
         evidence=device.evidence(blocks),
         lifetimes=change,
@@ -87,7 +84,6 @@ def _finding(
     device: DeviceBlocks,
     blocks: "NDArray[Any]",
     change: Change,
-    saved: int,
     *,
     is_within: bool,
 ) -> Finding:
@@ -111,7 +107,6 @@ def _finding(
         change=advice,
         certainty="likely",
         device=device.device,
-        saved_bytes=saved,
         lines=(line,),
         evidence=device.evidence(blocks),
         lifetimes=change,

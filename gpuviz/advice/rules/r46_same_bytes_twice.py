@@ -50,9 +50,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             begin = np.append(device.begin[parts], device.begin[parts].min())
             end = np.append(device.begin[parts], device.end[target])
             change = Change(blocks, begin, end, group=np.zeros(len(blocks), np.int64))
-            saved = device.saving(change)
-            if saved:
-                yield _finding(device, target, parts, change, saved)
+            yield _finding(device, target, parts, change)
 
 
 def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[NDArray[Any]]":
@@ -70,9 +68,7 @@ def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[NDArray[Any]]":
             yield parts
 
 
-def _finding(
-    device: DeviceBlocks, target: int, parts: "NDArray[Any]", change: Change, saved: int
-) -> Finding:
+def _finding(device: DeviceBlocks, target: int, parts: "NDArray[Any]", change: Change) -> Finding:
     to, of = device.line_of(np.array([target])), device.line_of(parts)
     return Finding(
         rule="R46",
@@ -83,7 +79,6 @@ def _finding(
         change="Allocate the whole array first, and write each part into a slice of it.",
         certainty="likely",
         device=device.device,
-        saved_bytes=saved,
         lines=(to, of),
         evidence=device.evidence(change.blocks),
         lifetimes=change,

@@ -101,7 +101,6 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
         "collect the parts in a list and join them once after the loop, which saves the time only.",
         certainty="likely",
         device=device.device,
-        saved_bytes=device.saving(change),
         saved_ns=schedule.saved_alone(faster),
         lines=(line,),
         evidence=schedule.evidence(work),

@@ -42,9 +42,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     if device.training is None or not len(device.training.kept_graphs):
         return
     change, iterations = _without_graphs(device, device.training.kept_graphs)
-    saved = device.saving(change)
-    if saved:
-        yield _finding(device, change, iterations, saved)
+    yield _finding(device, change, iterations)
 
 
 def _without_graphs(device: DeviceBlocks, blocks: "NDArray[Any]") -> tuple[Change, int]:
@@ -67,7 +65,7 @@ def _without_graphs(device: DeviceBlocks, blocks: "NDArray[Any]") -> tuple[Chang
     return Change(blocks, device.begin[blocks], end), len(numbers)
 
 
-def _finding(device: DeviceBlocks, change: Change, iterations: int, saved: int) -> Finding:
+def _finding(device: DeviceBlocks, change: Change, iterations: int) -> Finding:
     size = format_bytes(int(device.size[change.blocks].sum()))
     is_open = not device.is_freed[change.blocks].any()
     end = " The recording ends with them: a backward pass may follow." if is_open else ""
@@ -87,7 +85,6 @@ def _finding(device: DeviceBlocks, change: Change, iterations: int, saved: int) 
         ),
         certainty="possible" if is_open else "likely",
         device=device.device,
-        saved_bytes=saved,
         lines=device.lines_of(change.blocks),
         evidence=device.evidence(change.blocks),
         lifetimes=change,

@@ -49,14 +49,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     in_chain = np.append(device.begin[blocks][2:], end[-2:])
     is_unknown = (used >= end) & (in_chain < end)
     change = Change(blocks, device.begin[blocks], np.where(is_unknown, in_chain, used))
-    saved = device.saving(change)
-    if saved:
-        yield _finding(device, change, passes, saved, "possible" if is_unknown.any() else "likely")
+    yield _finding(device, change, passes, "possible" if is_unknown.any() else "likely")
 
 
-def _finding(
-    device: DeviceBlocks, change: Change, passes: int, saved: int, certainty: Certainty
-) -> Finding:
+def _finding(device: DeviceBlocks, change: Change, passes: int, certainty: Certainty) -> Finding:
     at_peak = change.blocks[device.at_peak[change.blocks]]
     size = format_bytes(int(device.size[at_peak].sum()))
     return Finding(
@@ -74,7 +70,6 @@ def _finding(
         ),
         certainty=certainty,
         device=device.device,
-        saved_bytes=saved,
         lines=device.lines_of(at_peak),
         evidence=device.evidence(at_peak),
         lifetimes=change,

@@ -194,7 +194,6 @@ def _finding(device: DeviceBlocks, groups: _Groups, at_peak: int) -> Finding:
         + ", if memory is worth the time.",
         certainty="possible",
         device=device.device,
-        saved_bytes=groups.saved,
         lines=device.lines_of(blocks),
         evidence=device.evidence(blocks),
         lifetimes=groups.change,

@@ -46,16 +46,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     is_temporary = (training.category == TEMPORARY) & (training.phase == OPTIMIZER)
     if (is_temporary & device.at_peak).any():
         blocks = np.flatnonzero(is_temporary)
-        change = Change(blocks, device.begin[blocks], device.begin[blocks])
-        saved = device.saving(change)
-        if saved:
-            yield _temporaries(device, change, saved)
+        yield _temporaries(device, Change(blocks, device.begin[blocks], device.begin[blocks]))
     if device.recording.call_stacks.phase(device.peak_stack) == PHASES[OPTIMIZER]:
         return  # the step needs them
-    change = _without_idle_gradients(device, training)
-    saved = device.saving(change)
-    if saved:
-        yield _gradients(device, change, saved)
+    yield _gradients(device, _without_idle_gradients(device, training))
 
 
 def _without_idle_gradients(device: DeviceBlocks, training: TrainingBlocks) -> Change:
@@ -84,7 +78,7 @@ def _without_idle_gradients(device: DeviceBlocks, training: TrainingBlocks) -> C
     return Change(blocks, first, np.clip(last, first, device.end[blocks]))
 
 
-def _temporaries(device: DeviceBlocks, change: Change, saved: int) -> Finding:
+def _temporaries(device: DeviceBlocks, change: Change) -> Finding:
     at_peak = change.blocks[device.at_peak[change.blocks]]
     size = format_bytes(int(device.size[at_peak].sum()))
     return Finding(
@@ -102,14 +96,13 @@ def _temporaries(device: DeviceBlocks, change: Change, saved: int) -> Finding:
         ),
         certainty="likely",
         device=device.device,
-        saved_bytes=saved,
         lines=device.lines_of(at_peak),
         evidence=device.evidence(at_peak),
         lifetimes=change,
     )
 
 
-def _gradients(device: DeviceBlocks, change: Change, saved: int) -> Finding:
+def _gradients(device: DeviceBlocks, change: Change) -> Finding:
     blocks = np.unique(change.blocks)
     at_peak = blocks[device.at_peak[blocks]]
     size = format_bytes(int(device.size[at_peak].sum()))
@@ -126,7 +119,6 @@ def _gradients(device: DeviceBlocks, change: Change, saved: int) -> Finding:
         ),
         certainty="likely",
         device=device.device,
-        saved_bytes=saved,
         lines=device.lines_of(at_peak),
         evidence=device.evidence(at_peak),
         lifetimes=change,

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 PRELUDE = """\
 import json, os, subprocess, sys, threading, time
 import gpuviz
-from gpuviz.recorder.nvtx import VARIABLE
+from gpuviz.recorder.injection import NVTX_TOOL
 from gpuviz.recorder.recorder import Recorder
 from tests.unit.recorder.simulated_source import SimulatedSource
 
@@ -192,10 +192,10 @@ def test_threads_push_and_pop_while_recorders_come_and_go():
 
 def test_the_variable_is_ours_while_recording_only():
     program = """
-    before = VARIABLE in os.environ
+    before = NVTX_TOOL in os.environ
     with new_recorder():
-        during = os.environ[VARIABLE] == gpuviz._core.__file__
-    tell(before, during, VARIABLE in os.environ)
+        during = os.environ[NVTX_TOOL] == gpuviz._core.__file__
+    tell(before, during, NVTX_TOOL in os.environ)
     """
 
     assert told(program) == [[False, True, False]]
@@ -214,7 +214,7 @@ def test_nothing_is_left_of_a_recorder_that_could_not_start():
         try:
             recorder.start()
         except RuntimeError as error:
-            tell(str(error), VARIABLE in os.environ)
+            tell(str(error), NVTX_TOOL in os.environ)
     with new_recorder() as recorder, gpuviz.range("later"), nvtx.annotate("later"):
         pass
     tell(ranges(recorder.recording))
@@ -228,7 +228,7 @@ def test_another_tool_stays_and_the_user_is_told():
     program = """
     with new_recorder() as recorder:
         notes = recorder.status().notes
-    tell(notes, os.environ[VARIABLE])
+    tell(notes, os.environ[NVTX_TOOL])
     """
 
     note = "NVTX ranges are not recorded: another tool gets them (NVTX_INJECTION64_PATH=/a/tool.so)"

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given
 
-from gpuviz.analysis.classification import DerivedTables, classify
+from gpuviz.analysis.classification import classify
+from gpuviz.analysis.derived_tables import DerivedTables
 from gpuviz.data.derived import DERIVED_VERSION, marked, schemas
 from gpuviz.data.manifest import Manifest
 from gpuviz.formats.gpuviz import DERIVED_FOLDER

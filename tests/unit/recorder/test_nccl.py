@@ -7,7 +7,7 @@ import pytest
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.recorder.nccl import VARIABLE
+from gpuviz.recorder.injection import NCCL_PLUGIN
 from tests.unit.recorder.nccl_calls import (
     COLLECTIVE,
     COLLECTIVE_CALL,
@@ -149,21 +149,21 @@ def test_collectives_outside_a_recording_are_not_recorded(new_recorder, source):
 
 
 def test_nccl_finds_the_plugin_only_during_a_recording(new_recorder, source, monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(NCCL_PLUGIN, raising=False)
     with new_recorder(source) as recorder:
-        during = os.environ[VARIABLE]
+        during = os.environ[NCCL_PLUGIN]
 
     assert during == _core.__file__
-    assert VARIABLE not in os.environ
+    assert NCCL_PLUGIN not in os.environ
     assert recorder.status().notes == ()
 
 
 def test_another_plugin_stays_and_is_noted(new_recorder, source, monkeypatch):
-    monkeypatch.setenv(VARIABLE, "inspector")
+    monkeypatch.setenv(NCCL_PLUGIN, "inspector")
     with new_recorder(source) as recorder:
-        during = os.environ[VARIABLE]
+        during = os.environ[NCCL_PLUGIN]
 
-    assert during == os.environ[VARIABLE] == "inspector"
+    assert during == os.environ[NCCL_PLUGIN] == "inspector"
     (note,) = recorder.status().notes
     assert note.endswith("another tool gets them (NCCL_PROFILER_PLUGIN=inspector)")
 
