@@ -145,7 +145,7 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     Args:
         recording: The recording.
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
-            or saves nothing after the findings before it.
+            or saves no time and less memory than that after the findings before it.
     """
     if processes(recording):
         return findings_of_processes(recording, partial(findings, small=small), small=small)
@@ -225,12 +225,13 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
         of_device += _of_the_rest(device, of_device)
         of_device.sort(key=lambda finding: -finding.saved_bytes)
         ranked += _in_sequence(device, of_device)
-    yield from (each for each in ranked if small or _adds_something(each))
+    yield from (each for each in ranked if small or _adds_something(each, scale))
 
 
-def _adds_something(finding: "Finding") -> bool:
+def _adds_something(finding: "Finding", scale: Scale) -> bool:
     """Return whether a finding saves something after those before it, or is worth saying beside."""
-    return finding.rule in _BESIDE or bool(finding.further_bytes or finding.further_ns)
+    memory = replace(finding, saved_bytes=finding.further_bytes, saved_ns=0)
+    return finding.rule in _BESIDE or finding.further_ns > 0 or scale.is_relevant(memory)
 
 
 def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
