@@ -235,11 +235,26 @@ class RepeatedWork:
         reads = (of_touch >= 0) & (self._mode != WRITE) & (wrote[self._block] >= 0)
         return components(int(line.max(initial=-1)) + 1, wrote[self._block[reads]], of_touch[reads])
 
-    def kept_bytes(self, again: "NDArray[Any]") -> int:
-        """Return the bytes of the blocks to keep instead of some work to leave out."""
-        of_value = np.isin(self.value, self.value[again]) & ~self.is_again
-        made = self._of_blocks((self._mode != READ) & of_value[self._work])
-        return int(self._used.blocks.size[self.kept[made[self.kept]]].sum())
+    def kept_bytes(self, again: "NDArray[Any]") -> tuple[int, int]:
+        """Return the bytes to keep instead of some work to leave out: at most at a time, and all.
+
+        A result is kept from the work that makes it until the last use of what equal work wrote.
+        """
+        wanted = np.isin(self.value, self.value[again])[self._work]
+        writes = np.flatnonzero((self._mode != READ) & wanted)
+        is_kept = np.isin(self._block[writes], self.kept) & ~self.is_again[self._work[writes]]
+        kept, first = np.unique(self._block[writes[is_kept]], return_index=True)
+        made = self._work[writes[is_kept][first]]
+        values, place = np.unique(self.value[self._work[writes]], return_inverse=True)
+        last = np.zeros(len(values), np.int64)
+        used = self._used.last[self._block[writes]]
+        np.maximum.at(last, place.ravel(), self._times[used])
+        until = last[np.searchsorted(values, self.value[made])]
+        size = self._used.blocks.size[kept]
+        steps = np.concatenate([self._times[self.call[made]], until])
+        order = np.argsort(steps, kind="stable")
+        levels = np.cumsum(np.concatenate([size, -size])[order])
+        return int(levels.max(initial=0)), int(size.sum())
 
     def _of_blocks(self, touches: "NDArray[Any]") -> "NDArray[Any]":
         """Return which blocks some touches are of."""

@@ -22,13 +22,14 @@ RULES = (
         "a line of the program itself copies at most 16 bytes to the host and waits for them, at "
         "least three times, with launches after it, and the text around it shows no branch on the "
         "value; the saving is without these calls and copies",
-        "keep the values on the GPU, read them after the loop",
+        "leave the values on the GPU, or read them after the loop",
     ),
 )
 
 _CHANGE = (
-    "Keep the values on the GPU, in an array or a list, and read them after the loop, or every few "
-    "iterations."
+    "Leave the value on the GPU where only further work uses it: an array of one element does as "
+    "well as a number. Otherwise keep these arrays in a list and read them after the loop, or "
+    "every few iterations."
 )
 _OF_TORCH = (
     "Add up `loss.detach()` on the GPU, or keep it in a list, and call `.item()` after the loop, "

@@ -243,3 +243,22 @@ def test_results_that_the_gpu_has_no_room_for_are_computed_again():
 
     assert total[0].as_py() > recording.peak().bytes + 192 * MI
     assert again(full) == []
+
+
+def several_times_in_each_round(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        x += cp.random(SIZE)
+        for _ in range(5):
+            state += cp.elementwise("exp", x)
+
+
+def test_of_values_that_change_now_and_then_one_is_kept_at_a_time():
+    found = findings(of_arrays(several_times_in_each_round), small=True)
+    (finding,) = (each for each in found if each.rule == "R57")
+
+    assert "computes the same values 5 times" in finding.title
+    assert finding.change == (
+        "Compute this once for each of its values, outside of the loop that repeats it, and keep "
+        "the result (64.0 MiB at a time)."
+    )
