@@ -63,6 +63,8 @@ def _joined_anew(device: DeviceBlocks) -> "Iterator[Finding]":
     sites = device.site[target]
     for site in np.unique(sites).tolist():
         rows = np.flatnonzero(sites == site)
+        if len(np.unique(target[rows])) < _LEAST_JOINS:
+            continue
         of_target: dict[int, set[int]] = {}
         for row in rows.tolist():
             of_target.setdefault(int(target[row]), set()).add(int(part[row]))
