@@ -50,10 +50,11 @@ from gpuviz.advice.rules import (
     r56_staged_copies,
     r57_same_result_again,
 )
-from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up
+from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.seen_part import seen_part
+from gpuviz.analysis.steady_state import steady_ns
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -105,7 +106,10 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
 
 
 def time_rules() -> "tuple[TimeRule, ...]":
-    """Return the rules about the time of a recording, each in the file named after it."""
+    """Return the rules about the time of a recording, each in the file named after it.
+
+    Of two that save about the same time, the earlier is easier to follow.
+    """
     return (
         r10_emptied_caches.find,
         r17_pageable_copies.find,
@@ -146,7 +150,7 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     Args:
         recording: The recording.
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
-            or saves nothing after the findings before it.
+            or saves no time and less memory than that after the findings before it.
     """
     if processes(recording):
         return findings_of_processes(recording, partial(findings, small=small), small=small)
@@ -160,8 +164,8 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
         *(_recorded(recording, each) for each in _about_work(unrecorded, scale, small=small)),
         *_about_reserved_memory(recording, least_bytes),
     ]
-    shown = (each for each in found if small or scale.is_relevant(each))
-    ranked = sorted(shown, key=scale.share, reverse=True)
+    shown = [each for each in found if small or scale.is_relevant(each)]
+    ranked = most_first(shown, scale.share)
     return (*r40_unordered_operations.find(recording), *varied(ranked))
 
 
@@ -186,8 +190,8 @@ def _of_part(
         for each in (_recorded(part, each) for each in _in_time(schedule, times))
     ]
     found += _about_reserved_memory(recording, 0 if small else LEAST_BYTES)
-    shown = (each for each in found if small or scale.is_relevant(each))
-    return tuple(varied(sorted(shown, key=scale.share, reverse=True)))
+    shown = [each for each in found if small or scale.is_relevant(each)]
+    return tuple(varied(most_first(shown, scale.share)))
 
 
 def _recorded(recording: "RecordingData", finding: "Finding") -> "Finding":
@@ -226,7 +230,7 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
         of_device += _of_the_rest(device, of_device)
         of_device.sort(key=lambda finding: -finding.saved_bytes)
         ranked += _in_sequence(device, of_device)
-    yield from (each for each in ranked if small or _adds_something(each))
+    yield from (each for each in ranked if small or _adds_something(each, scale))
 
 
 def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
@@ -241,17 +245,22 @@ def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
                 yield replace(found, saved_bytes=saved)
 
 
-def _adds_something(finding: "Finding") -> bool:
+def _adds_something(finding: "Finding", scale: Scale) -> bool:
     """Return whether a finding saves something after those before it, or is worth saying beside."""
-    return finding.rule in _BESIDE or bool(finding.further_bytes or finding.further_ns)
+    memory = replace(finding, saved_bytes=finding.further_bytes, saved_ns=0)
+    return finding.rule in _BESIDE or finding.further_ns > 0 or scale.is_relevant(memory)
 
 
 def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
     """Return the findings with the time that each saves after the ones with a larger saving.
 
-    What bounds all savings of a kind comes after the findings that name a cause.
+    What bounds all savings of a kind comes after the findings that name a cause. Of two that save
+    about the same, the one that is easier to follow comes first, as in `time_rules`.
     """
-    order = sorted(range(len(found)), key=lambda at: (is_bound(found[at]), -found[at].saved_ns))
+    steady = max(steady_ns(schedule.recording), 1)
+    ranked = most_first(found, lambda each: each.saved_ns / steady)
+    numbers = {id(each): number for number, each in enumerate(found)}
+    order = [numbers[id(each)] for each in sorted(ranked, key=is_bound)]
     changes = {number: found[number].schedule for number in order}
     changed = {number: change for number, change in changes.items() if change is not None}
     further = dict(zip(changed, schedule.saved_in_sequence(list(changed.values())), strict=True))

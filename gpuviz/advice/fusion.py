@@ -81,6 +81,15 @@ def fusible(device: "DeviceBlocks") -> Groups:
     return _Fusion(device).groups()
 
 
+def are_reductions(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether some rows of ``activities`` are kernels of CuPy's reductions."""
+    names = plain(recording.tables["activities"]["name"])[activities]
+    distinct = np.unique(names)
+    matches = [bool(_REDUCTION.match(text)) for text in texts(recording.tables, distinct)]
+    found: NDArray[Any] = np.isin(names, distinct[matches])
+    return found
+
+
 def operations_of(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
     """Return how many operators and calls the text of the line of each call stack has."""
     call_site = recording.call_stacks.call_site
@@ -217,13 +226,9 @@ class _Fusion:
 
     def _find_reductions(self) -> "tuple[NDArray[Any], NDArray[Any]]":
         """Return the calls and the activities of reductions, in the order of the calls."""
-        used, tables = self._used, self._device.recording.tables
-        names = plain(tables["activities"]["name"])
+        used = self._used
         seen = np.flatnonzero(used.activity >= 0)
-        name = names[used.activity[seen]]
-        distinct = np.unique(name)
-        known = distinct[[bool(_REDUCTION.match(text)) for text in texts(tables, distinct)]]
-        seen = seen[np.isin(name, known)]
+        seen = seen[are_reductions(self._device.recording, used.activity[seen])]
         _, first = np.unique(used.call[seen], return_index=True)
         rows = seen[np.sort(first)]
         return used.call[rows], used.activity[rows]

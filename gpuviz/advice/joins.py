@@ -56,8 +56,13 @@ def joins(device: "DeviceBlocks") -> Joins:
     return Joins(*(np.concatenate(pair) for pair in zip(copied, joined, strict=True)))
 
 
-def _copied(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
-    """Return the parts that are copied whole, each by a copy of its own."""
+def copies_of_parts(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
+    """Return arrays that are copied whole into larger ones, each by a copy of its own.
+
+    Returns:
+        The parts and their targets, indices of the device's blocks, and the rows of ``activities``
+        and of ``api_calls`` of the copies.
+    """
     used, tables = device.used, device.recording.tables
     activities = tables["activities"]
     copies = _named(device, _COPY)
@@ -73,11 +78,17 @@ def _copied(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
     reads, writes = reads[found], writes[place[found]]
     part, target = device.place[used.block[reads]], device.place[used.block[writes]]
     kept = (part >= 0) & (target >= 0) & used.at_begin[reads]
-    kept &= used.last[used.block[reads]] == used.call[reads]
     kept &= device.requested[target] > device.requested[part]
-    kept &= device.is_freed[part] & ~device.is_shared[part] & ~device.is_initial[target]
-    rows = used.activity[reads][kept]
-    return part[kept], target[kept], rows, np.zeros(len(rows), bool)
+    kept &= ~device.is_initial[target]
+    return part[kept], target[kept], used.activity[reads][kept], used.call[reads][kept]
+
+
+def _copied(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
+    """Return the parts that are copied whole for the last time, each by a copy of its own."""
+    part, target, activity, call = copies_of_parts(device)
+    kept = device.used.last[device.number[part]] == call
+    kept &= device.is_freed[part] & ~device.is_shared[part]
+    return part[kept], target[kept], activity[kept], np.zeros(int(kept.sum()), bool)
 
 
 def _joined(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":

@@ -17,6 +17,7 @@ from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import GOLDEN, mixed
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
+from gpuviz.hazards.workspaces import is_of_plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,6 +73,7 @@ class RepeatedWork:
         self._copy_kind = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[known]
         self._stacks = stacks_of(tables, self.call)
         self._lines = line_numbers(device.recording, self._stacks)
+        self._is_scratch, self._begins, self._transform = self._transforms()
         self.value = self._values(order)
         self.is_again = np.zeros(len(self.call), bool)
         self.kept = self._block[:0]
@@ -87,6 +89,7 @@ class RepeatedWork:
         access[self._mode == WRITE] = np.where(
             is_all[self._mode == WRITE], _WRITES | _WRITES_ALL, _WRITES
         )
+        access[self._begins] = _WRITES | _WRITES_ALL
         unseen = np.sort(self._times[self._unseen()])
         is_initial = blocks.alloc < self._device.recording.manifest.initial_events
         number = np.arange(1, len(blocks) + 1, dtype=np.uint64)
@@ -107,6 +110,36 @@ class RepeatedWork:
             _core.value_numbers(self._functions(), contents, accesses)
         )
         return values
+
+    def _transforms(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+        """Return what belongs to FFTs, none of which reads what another left in the work area.
+
+        A transform begins with work that uses an array that was used before it, by other work.
+
+        Returns:
+            Which touches are of the work area of a plan, which of those are the first of a
+            transform, and the number of the transform of each work; -1 without one.
+        """
+        used, stacks = self._used, self._device.recording.call_stacks
+        plans = [each for each in np.unique(used.blocks.stack) if is_of_plan(stacks, int(each))]
+        is_scratch = np.isin(used.blocks.stack, plans)[self._block]
+        begins, transform = np.zeros(len(is_scratch), bool), np.full(len(self.call), -1)
+        first = np.searchsorted(self._work, np.arange(len(self.call) + 1))
+        used_before = used.first[self._block] != self.call[self._work]
+        known: dict[int, set[int]] = {}
+        latest: dict[int, tuple[int, int]] = {}
+        for number, touch in enumerate(np.flatnonzero(is_scratch).tolist()):
+            block, work = int(self._block[touch]), int(self._work[touch])
+            rows = np.arange(first[work], first[work + 1])
+            rows = rows[~is_scratch[rows]]
+            own = known.setdefault(block, set())
+            if not own or set(self._block[rows[used_before[rows]]].tolist()) - own:
+                latest[block] = number, work
+                own.clear()
+            own.update(self._block[rows].tolist(), [block])
+            transform[work], begun_by = latest[block]
+            begins[touch] = begun_by == work
+        return is_scratch, begins, transform
 
     def _unseen(self) -> "NDArray[Any]":
         """Return the calls that may have written anything, rows of ``api_calls``."""
@@ -155,8 +188,8 @@ class RepeatedWork:
 
     def _find(self) -> None:
         repeats = self._unchanged_repeats()
-        is_written = self._mode != READ
-        readers = self._mode != WRITE
+        is_written = (self._mode != READ) & ~self._is_scratch
+        readers = (self._mode != WRITE) & ~self._is_scratch
         to_host = (self._kind == _COPY) & (self._copy_kind == _TO_HOST)
         # What only the host reads, or nothing, is not said: a benchmark repeats its work.
         others = readers & ~repeats[self._work] & ~to_host[self._work]
@@ -166,6 +199,7 @@ class RepeatedWork:
         is_useful = np.zeros(len(self.call), bool)
         while True:
             more = repeats & self._of_works(written & useful[self._block])
+            more |= repeats & self._in_transforms(more)
             if (more == is_useful).all():
                 break
             is_useful = more
@@ -186,13 +220,14 @@ class RepeatedWork:
         able &= of_device & (self._stacks != 0)
         _, group, count = np.unique(self.value, return_inverse=True, return_counts=True)
         repeats: NDArray[Any] = able & (count[group] >= _LEAST_ROUNDS)
-        is_written = self._mode != READ
+        is_written = (self._mode != READ) & ~self._is_scratch
         place = self._device.place[self._block]
         unseen = is_written & ((place < 0) | ~self._device.is_seen[place])
         repeats &= ~np.isin(group, group[self._of_works(unseen)])
         while True:
             changed = self._of_blocks(is_written & ~repeats[self._work])
             bad = self._of_works(is_written & changed[self._block]) & repeats
+            bad |= self._in_transforms(~repeats) & repeats
             if not bad.any():
                 return repeats
             repeats &= ~np.isin(group, group[bad])
@@ -216,9 +251,13 @@ class RepeatedWork:
         return list(takewhile(lambda frame: frame.site not in self._busy, frames))
 
     def line(self, stack: int) -> "Frame | None":
-        """Return the line of the program to move before the loop, by the call stack of work."""
-        alone = self._lines_alone(stack)
-        return alone[-1] if alone else self._device.recording.call_stacks.user_frame(stack)
+        """Return the line of the program to move before the loop, by the call stack of work.
+
+        A function that does other work too gives way to the line that calls it.
+        """
+        alone, stacks = self._lines_alone(stack), self._device.recording.call_stacks
+        callers = (each for each in stacks.user_frames(stack) if each.site not in self._busy)
+        return alone[-1] if alone else next(callers, stacks.user_frame(stack))
 
     def groups(self, line: "NDArray[Any]") -> "NDArray[Any]":
         """Return a number for each line of the work to leave out, equal if results connect them.
@@ -235,11 +274,33 @@ class RepeatedWork:
         reads = (of_touch >= 0) & (self._mode != WRITE) & (wrote[self._block] >= 0)
         return components(int(line.max(initial=-1)) + 1, wrote[self._block[reads]], of_touch[reads])
 
-    def kept_bytes(self, again: "NDArray[Any]") -> int:
-        """Return the bytes of the blocks to keep instead of some work to leave out."""
-        of_value = np.isin(self.value, self.value[again]) & ~self.is_again
-        made = self._of_blocks((self._mode != READ) & of_value[self._work])
-        return int(self._used.blocks.size[self.kept[made[self.kept]]].sum())
+    def kept_bytes(self, again: "NDArray[Any]") -> tuple[int, int]:
+        """Return the bytes to keep instead of some work to leave out: at most at a time, and all.
+
+        A result is kept from the work that makes it until the last use of what equal work wrote.
+        """
+        wanted = np.isin(self.value, self.value[again])[self._work]
+        writes = np.flatnonzero((self._mode != READ) & wanted)
+        is_kept = np.isin(self._block[writes], self.kept) & ~self.is_again[self._work[writes]]
+        kept, first = np.unique(self._block[writes[is_kept]], return_index=True)
+        made = self._work[writes[is_kept][first]]
+        values, place = np.unique(self.value[self._work[writes]], return_inverse=True)
+        last = np.zeros(len(values), np.int64)
+        used = self._used.last[self._block[writes]]
+        np.maximum.at(last, place.ravel(), self._times[used])
+        until = last[np.searchsorted(values, self.value[made])]
+        size = self._used.blocks.size[kept]
+        steps = np.concatenate([self._times[self.call[made]], until])
+        order = np.argsort(steps, kind="stable")
+        levels = np.cumsum(np.concatenate([size, -size])[order])
+        return int(levels.max(initial=0)), int(size.sum())
+
+    def _in_transforms(self, works: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which works belong to the transforms of some works."""
+        found: NDArray[Any] = (self._transform >= 0) & np.isin(
+            self._transform, self._transform[works]
+        )
+        return found
 
     def _of_blocks(self, touches: "NDArray[Any]") -> "NDArray[Any]":
         """Return which blocks some touches are of."""

@@ -1,5 +1,6 @@
 """How much a finding has to save to be shown."""
 
+from math import log
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.peak import peak
@@ -7,6 +8,8 @@ from gpuviz.analysis.statistics import statistics
 from gpuviz.analysis.steady_state import steady_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
@@ -15,6 +18,8 @@ LEAST_SHARE = 0.01
 LEAST_BYTES = 8 << 20
 
 
+# A saving that is at most by this factor larger is not worth more.
+_SAME = 1.1
 # Rules about warm-up, which is not in the steady state.
 _WARM_UP = ("R47",)
 # Rules that say what all changes of a kind can save, or what others cause: the host's work between
@@ -25,6 +30,20 @@ _BOUNDS = ("R27", "R43", "R44")
 def is_bound(finding: "Finding") -> bool:
     """Return whether a finding only bounds or explains what others save that name a cause."""
     return finding.rule in _BOUNDS
+
+
+def most_first(found: "Sequence[Finding]", share: "Callable[[Finding], float]") -> "list[Finding]":
+    """Return findings by what each saves, most first.
+
+    Of two that save about the same, the one of the rule that occurs first is first.
+    """
+    place = {each.rule: at for at, each in reversed(list(enumerate(found)))}
+    shares = [share(each) for each in found]
+    about = [round(log(each) / log(_SAME)) if each > 0 else -(10**6) for each in shares]
+    order = sorted(
+        range(len(found)), key=lambda at: (-about[at], place[found[at].rule], -shares[at])
+    )
+    return [found[at] for at in order]
 
 
 def is_warm_up(finding: "Finding") -> bool:

@@ -112,11 +112,22 @@ def sampled_work(tables: "Mapping[str, pa.Table]") -> dict[str, list[str]]:
     return {"text": [work.text.replace("`", "") for work in works]}
 
 
+def called_function(frames: "list[Frame]") -> tuple[str, str]:
+    """Return the library function that the user's innermost line calls, and its library."""
+    own = [place for place, frame in enumerate(frames) if not frame.is_installed]
+    if not own or own[0] == 0:
+        return "", ""
+    called = frames[own[0] - 1]
+    if not called.filename:
+        return "", ""
+    return called.name, _library(called.filename)
+
+
 def _work(call_stacks: CallStacks, kind: str, stack: int, holder: str) -> Work:
     site, source = call_stacks.call_site(stack)
     frames = call_stacks.frames(stack)
     loop = _loop_of_loader(frames)
-    function, library = _called(frames)
+    function, library = called_function(frames)
     if loop is not None:
         site, source, function, library = loop.site, loop.source, "", ""
     return Work(
@@ -137,17 +148,6 @@ def _loop_of_loader(frames: "list[Frame]") -> "Frame | None":
     if not of_loader:
         return None
     return next((frame for frame in frames[of_loader[-1] :] if not frame.is_installed), None)
-
-
-def _called(frames: "list[Frame]") -> tuple[str, str]:
-    """Return the library function that the user's innermost line calls, and its library."""
-    own = [place for place, frame in enumerate(frames) if not frame.is_installed]
-    if not own or own[0] == 0:
-        return "", ""
-    called = frames[own[0] - 1]
-    if not called.filename:
-        return "", ""
-    return called.name, _library(called.filename)
 
 
 def _library(filename: str) -> str:

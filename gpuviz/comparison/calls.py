@@ -24,6 +24,8 @@ _SYNCHRONIZATIONS = ("event_synchronize", "stream_synchronize", "context_synchro
 # Of the copies' time before. Smaller changes come from the clocks of each run.
 _LEAST_CHANGE = 0.05
 _MOST_CAUSES = 3
+# Of the peak, and of the time of the recording before: less is not worth a sentence.
+LEAST_SHARE = 0.001
 
 
 def more_than_before(
@@ -65,8 +67,9 @@ class _Row:
 def increases(before: "RecordingData", after: "RecordingData") -> "Iterator[Finding]":
     """Yield what takes longer: copies, then more memsets, then more synchronizations."""
     yield from _of_copies(_copies(before), _copies(after))
-    yield from _of_memsets(_memsets(before), _memsets(after))
-    yield from _of_waits(_waits(before), _waits(after))
+    least_ns = max(int(LEAST_SHARE * before.covered_ns), 1)
+    yield from _of_memsets(_memsets(before), _memsets(after), least_ns)
+    yield from _of_waits(_waits(before), _waits(after), least_ns)
 
 
 def _of_copies(before: list[_Row], after: list[_Row]) -> "Iterator[Finding]":
@@ -118,27 +121,27 @@ def _no_longer_pinned(before: list[_Row], after: list[_Row]) -> list[tuple[_Row,
     return [(row, more) for row, more in grown if lost[row.kind]]
 
 
-def _of_memsets(before: list[_Row], after: list[_Row]) -> "Iterator[Finding]":
+def _of_memsets(before: list[_Row], after: list[_Row], least_ns: int) -> "Iterator[Finding]":
     grown = _grown(before, after, lambda row: row.count)
     more, change = _totals(before, after)
-    if more <= 0 or not grown:
+    if more <= 0 or change < least_ns or not grown:
         return
     first, count = grown[0]
     yield more_than_before(
         f"{format_counted(more, 'memset')} more than before: {named(first.site, first.source)} "
         f"makes {count:,}.",
-        f"Memsets take {format_duration(abs(change))} {'more' if change >= 0 else 'less'} than "
-        f"before; those of this line set {format_bytes(first.bytes)}.",
+        f"Memsets take {format_duration(change)} more than before; those of this line set "
+        f"{format_bytes(first.bytes)}.",
         tuple(_line(row, row.time_ns) for row, _ in grown[:_MOST_CAUSES]),
         "certain",
         change,
     )
 
 
-def _of_waits(before: list[_Row], after: list[_Row]) -> "Iterator[Finding]":
+def _of_waits(before: list[_Row], after: list[_Row], least_ns: int) -> "Iterator[Finding]":
     grown = _grown(before, after, lambda row: row.count)
     more, change = _totals(before, after)
-    if more <= 0 or not grown:
+    if more <= 0 or change < least_ns or not grown:
         return
     first, count = grown[0]
     calls = f"calls `{first.how}`" if first.how else "synchronizes"
@@ -146,8 +149,7 @@ def _of_waits(before: list[_Row], after: list[_Row]) -> "Iterator[Finding]":
         f"{format_counted(more, 'synchronization')} more than before: "
         f"{named(first.site, first.source)} {calls} {format_counted(count, 'time', 'times')} more.",
         f"The host waits {format_duration(first.time_ns)} in the synchronizations of this line, "
-        f"and {format_duration(abs(change))} {'more' if change >= 0 else 'less'} than before in "
-        "all of them.",
+        f"and {format_duration(change)} more than before in all of them.",
         tuple(_line(row, row.time_ns) for row, _ in grown[:_MOST_CAUSES]),
         "certain",
         change,

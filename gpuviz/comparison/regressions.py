@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.finding import Finding, Line, named
-from gpuviz.comparison.calls import increases, more_than_before
+from gpuviz.comparison.calls import LEAST_SHARE, increases, more_than_before
 from gpuviz.comparison.limits import amount
 from gpuviz.quantities import format_counted, format_duration, format_share
 
@@ -22,7 +22,7 @@ def regressions(found: "Differences") -> Iterator[Finding]:
     rows = found.quantities.to_pylist()
     peaks = [row for row in rows if row["name"] == "peak"]
     for row in peaks:
-        if row["change"] > 0:
+        if row["change"] > LEAST_SHARE * row["before"]:
             yield _peak(found, row, several=len(peaks) > 1)
     if not all(each.tables["activities"].num_rows for each in (found.before, found.after)):
         return  # what is not recorded cannot be compared

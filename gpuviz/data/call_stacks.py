@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.data.implied_columns import is_installed
+from gpuviz.data.implied_columns import GENERATED, OWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,9 @@ _NOWHERE = ("", "", 0)
 class Frame:
     """One call in a call stack.
 
-    ``source`` is the line's text, empty if unknown; ``line`` is -1 or 0 if unknown.
+    ``source`` is the line's text, empty if unknown; ``line`` is -1 or 0 if unknown. ``installed``
+    says whose code it is: that of the program's own files, of Python or an installed package, or
+    code that was generated while the program ran.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Frame:
     line: int
     cell: int
     source: str
+    installed: int = OWN
 
     @property
     def site(self) -> str:
@@ -37,8 +40,8 @@ class Frame:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the file belongs to Python or to an installed package."""
-        return is_installed(self.filename)
+        """Whether the code is not that of the program's own files."""
+        return self.installed != OWN
 
 
 class CallStacks:
@@ -46,7 +49,7 @@ class CallStacks:
 
     def __init__(self, tables: "Mapping[str, pa.Table]") -> None:
         columns = tables["frames"].to_pydict()
-        fields = ("name", "filename", "line", "cell", "source")
+        fields = ("name", "filename", "line", "cell", "source", "installed")
         rows = zip(*(columns[each] for each in fields), strict=True)
         frames = {number: Frame(*row) for number, row in zip(columns["id"], rows, strict=True)}
         self._torch_frames = {
@@ -76,11 +79,16 @@ class CallStacks:
         return [self._torch_frames[number] for number in self._stacks.get(stack, []) if number]
 
     def user_frames(self, stack: int) -> tuple[Frame, ...]:
-        """Return the frames of a stack outside installed packages, innermost first."""
-        return tuple(each for each in self.frames(stack) if not each.is_installed)
+        """Return the frames of a stack in the program's own files, innermost first.
+
+        Those of generated code if there are no others, as in a program of ``python -c``.
+        """
+        frames = self.frames(stack)
+        own = tuple(each for each in frames if not each.is_installed)
+        return own or tuple(each for each in frames if each.installed == GENERATED)
 
     def user_frame(self, stack: int) -> Frame | None:
-        """Return the innermost frame outside installed packages, else the innermost of all."""
+        """Return the innermost frame of the program's own files, else the innermost of all."""
         return self._frames.get(self.user_frame_number(stack))
 
     def user_frame_number(self, stack: int) -> int:

@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# The demo's programs count as the user's, although they are part of the package.
+# Values of ``frames.installed``: whose code it is.
+OWN, INSTALLED, GENERATED = 0, 1, 2
+# The demo's programs count as the user's, although they are part of the package. Caches have code
+# that libraries fetch or write.
 _INSTALLED = re.compile(
     r"^$|^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
-    r"(.*[/\\](site-packages|dist-packages)[/\\]|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
+    r"(.*[/\\](site-packages|dist-packages|\.cache|torchinductor_[^/\\]*)[/\\]"
+    r"|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
 )
+# Code that has no file and that nobody typed, such as `<string>` of `exec` and of dataclasses.
+_GENERATED = re.compile(r"<(?!.*(input|stdin|console|timed|timeit|doctest|pyshell))[^>]*>")
 
 _NAME = r"\*?[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _ASSIGNMENT = re.compile(
@@ -38,9 +44,15 @@ _HOST_MEMORIES = DICTIONARIES["activities", "host_memory"]
 
 
 @lru_cache(maxsize=1 << 14)
-def is_installed(filename: str) -> bool:
-    """Return whether a file belongs to Python or to an installed package."""
-    return _INSTALLED.search(filename) is not None
+def origin(filename: str) -> int:
+    """Return whose code a file has, as in ``frames.installed``, as far as its name shows.
+
+    It is `INSTALLED` if it belongs to Python or to an installed package, and `GENERATED` if a
+    program or a library made it while it ran.
+    """
+    if _INSTALLED.search(filename):
+        return INSTALLED
+    return GENERATED if _GENERATED.match(filename) else OWN
 
 
 @lru_cache(maxsize=1 << 14)
@@ -61,24 +73,23 @@ def assigned_names(source: str) -> str:
     return "" if is_argument or is_closing or any(map(iskeyword, names)) else ", ".join(names)
 
 
-def user_frame(frames: "Iterable[int]", installed: "Callable[[int], bool]") -> int:
-    """Return the innermost frame outside installed packages, else the innermost of all.
+def user_frame(frames: "Iterable[int]", origins: "Callable[[int], int]") -> int:
+    """Return the innermost frame of the program's own files, else of other code, else of all.
+
+    A program of which all code is generated, as that of ``python -c``, has no own file.
 
     Args:
         frames: Ids of frames, innermost first; 0 and None mean no frame.
-        installed: Whether a frame's file belongs to Python or to an installed package.
+        origins: Whose code a frame has, as in ``frames.installed``.
 
     Returns:
         The frame's id; 0 if there are no frames.
     """
-    innermost = 0
+    innermost: dict[int, int] = {}
     for frame in frames:
-        if not frame:
-            continue
-        if not installed(frame):
-            return frame
-        innermost = innermost or frame
-    return innermost
+        if frame:
+            innermost.setdefault(origins(frame), frame)
+    return next((innermost[each] for each in (OWN, GENERATED, INSTALLED) if each in innermost), 0)
 
 
 def with_installed(frames: "pa.Table") -> "pa.Table":
@@ -89,7 +100,7 @@ def with_installed(frames: "pa.Table") -> "pa.Table":
 
 def _installed(filenames: "pa.DictionaryArray") -> "pa.Array":
     names = filenames.dictionary.to_pylist()
-    by_name = pa.array([int(is_installed(name)) for name in names], pa.uint8())
+    by_name = pa.array([origin(name) for name in names], pa.uint8())
     return by_name.take(filenames.indices)
 
 
@@ -106,7 +117,7 @@ def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
         zip(frames["id"].to_pylist(), frames["installed"].to_pylist(), strict=True),
     )
     chosen = [
-        user_frame(each, lambda frame: bool(of_packages.get(frame)))
+        user_frame(each, lambda frame: of_packages.get(frame, OWN))
         for each in stacks["frames"].to_pylist()
     ]
     return _with_column(stacks, "stacks", "user_frame", pa.array(chosen, pa.uint32()))

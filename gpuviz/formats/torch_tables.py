@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.data.columns import distinct
-from gpuviz.data.implied_columns import is_installed
+from gpuviz.data.implied_columns import origin
 from gpuviz.data.stream_handle import stream_row
 from gpuviz.data.tables import ACTIONS, DICTIONARIES, FRAMEWORKS, schemas
 from gpuviz.formats.torch_ranges import SnapshotRanges
@@ -196,7 +196,7 @@ def _frames(snapshot: "TorchSnapshot", texts: list[str]) -> "pa.Table":
     files = _words(known, np.asarray(snapshot.frame_files))
     cells = [_CELL.fullmatch(name) for name in files.dictionary.to_pylist()]
     numbers = np.array([int(cell[1]) if cell else 0 for cell in cells], np.int32)
-    installed = np.array([is_installed(name) for name in files.dictionary.to_pylist()], np.uint8)
+    installed = np.array([origin(name) for name in files.dictionary.to_pylist()], np.uint8)
     places = files.indices.to_numpy()
     unknown = pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [""])
     columns = {

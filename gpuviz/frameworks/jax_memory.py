@@ -18,7 +18,7 @@ from types import CodeType
 from typing import Any
 
 from gpuviz import _core
-from gpuviz.data.implied_columns import is_installed
+from gpuviz.data.implied_columns import OWN, origin
 from gpuviz.quantities import format_bytes, format_counted
 from gpuviz.recorder.samples import Samples
 
@@ -233,7 +233,7 @@ def _line_of(array: Any) -> str:
     """Return the program's line that made an array."""
     with suppress(Exception):
         for frame in array.traceback.frames:
-            if not is_installed(frame.file_name):
+            if origin(frame.file_name) == OWN:
                 return f"{frame.file_name}:{frame.line_num}"
     return "an unknown line"
 

@@ -68,7 +68,7 @@ def workspace(recording: "RecordingData", block: int, stack: int) -> Workspace |
         block: The row of ``memory_events`` that allocated the block; -1 for other memory.
         stack: The call stack that allocated it.
     """
-    if _is_plan(recording.call_stacks, stack):
+    if is_of_plan(recording.call_stacks, stack):
         return _PLAN
     if block in _states_of_generators(recording):
         return _GENERATOR
@@ -91,7 +91,8 @@ def calling_routine(stacks: "CallStacks", stack: int) -> str:
     return routine if is_workspace else ""
 
 
-def _is_plan(stacks: "CallStacks", stack: int) -> bool:
+def is_of_plan(stacks: "CallStacks", stack: int) -> bool:
+    """Return whether a call stack allocates the work area of an FFT plan."""
     for frame in stacks.frames(stack):
         if not frame.is_installed:
             return False

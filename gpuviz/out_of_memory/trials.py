@@ -236,17 +236,27 @@ class Trials:
         A request waits for all streams before it fails, and when a segment is released. The program
         goes on later then, and other memory is free at its next requests than without the wait.
         """
-        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
-        own = plain(events["device"]) == self._failed.device
-        events = events.filter(own)
+        events, waited = self._late_frees
         actions = codes(events["action"], ACTIONS)
         released = np.flatnonzero(np.isin(actions, list(map(ACTIONS.index, _RELEASES))))
         if not len(released):
             return False
         # The wait comes before what is released, after what the program did before.
         begin = _asked_end(events.slice(0, int(released[0])))
-        waited = (actions == ACTIONS.index("free_completed")) & ~_completes_at_once(events)
         return bool(waited[begin:].any())
+
+    @property
+    def has_late_frees(self) -> bool:
+        """Whether frees waited for other streams, which other settings may let end elsewhere."""
+        return bool(self._late_frees[1].any())
+
+    @cached_property
+    def _late_frees(self) -> "tuple[pa.Table, NDArray[Any]]":
+        """The device's events before the failure, and which of them complete a free later."""
+        events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
+        events = events.filter(plain(events["device"]) == self._failed.device)
+        completed = codes(events["action"], ACTIONS) == ACTIONS.index("free_completed")
+        return events, completed & ~_completes_at_once(events)
 
     @property
     def _own_capacity(self) -> int:

@@ -29,6 +29,12 @@ TITLES = {
     "unknown": "Unknown",
 }
 
+_SUCCEEDS = "the request would have succeeded"
+# Calls of the allocator take more or less time with other settings.
+_SUCCEEDS_IF_IN_TIME = (
+    "the request would probably have succeeded, unless other streams' frees complete later"
+)
+
 
 def summary(failed: "OutOfMemory") -> str:
     """Return the verdict and its reason in one sentence."""
@@ -77,23 +83,11 @@ def _certain(failed: "OutOfMemory") -> "Iterator[str]":
 
 def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
     """Yield the remedies with which the request succeeds in a replay."""
-    manifest = failed.moment.recording.manifest
-    is_torch = failed.of_torch or manifest.allocator_name == TORCH_ALLOCATOR
+    is_torch = failed.of_torch or (
+        failed.moment.recording.manifest.allocator_name == TORCH_ALLOCATOR
+    )
     module = "torch.cuda" if is_torch else "gpuviz"
-    over_limit = failed.limit is not None and failed.reserved + failed.segment_size > failed.limit
-    if (failed.verdict == "capped" and over_limit) or trials.without_limit():
-        lifted = f"{module}.set_per_process_memory_fraction(1.0)"
-        if manifest.allocator == "observe" and not is_torch:
-            lifted = "a higher limit of the memory pool"
-        yield f"With {lifted} the request would have succeeded."
-    if trials.with_free_splits():
-        yield "Without the setting max_split_size_mb the request would have succeeded."
-    yield from _rounding(trials)
-    if trials.with_expandable_segments():
-        recording = failed.moment.recording
-        kept = [each for each in known_settings(recording) if not each.startswith(EXPANDABLE)]
-        how = line_to_use(recording, ",".join([*kept, f"{EXPANDABLE}:True"]))
-        yield f"With {how} at the start of the program the request would have succeeded."
+    yield from _settings(failed, trials, module)
     if trials.after_empty_cache():
         yield (
             f"After {module}.empty_cache() outside a private pool the request would have succeeded."
@@ -111,14 +105,31 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
         )
 
 
-def _rounding(trials: Trials) -> "Iterator[str]":
+def _settings(failed: "OutOfMemory", trials: Trials, module: str) -> "Iterator[str]":
+    """Yield the limits, settings and sizes without or with which it succeeds."""
+    recording = failed.moment.recording
+    lifted = f"{module}.set_per_process_memory_fraction(1.0)"
+    if recording.manifest.allocator == "observe" and module == "gpuviz":
+        lifted = "a higher limit of the memory pool"
+    succeeds = _SUCCEEDS_IF_IN_TIME if trials.has_late_frees else _SUCCEEDS
+    over_limit = failed.limit is not None and failed.reserved + failed.segment_size > failed.limit
+    if failed.verdict == "capped" and over_limit:
+        yield f"With {lifted} before this line {_SUCCEEDS}."
+    elif trials.without_limit():
+        yield f"With {lifted} {succeeds}."
+    if trials.with_free_splits():
+        yield f"Without the setting max_split_size_mb {succeeds}."
     if trials.with_less_rounding():
-        yield f"Without the setting {ROUNDING} the request would have succeeded."
+        yield f"Without the setting {ROUNDING} {succeeds}."
     if trials.with_own_segment():
         yield (
-            f"With {format_bytes(OWN_SEGMENT)} or more, in a segment of its own size, the request "
-            "would have succeeded: allocate several such arrays at once, and use parts of it."
+            f"With {format_bytes(OWN_SEGMENT)} or more, in a segment of its own size, {_SUCCEEDS}: "
+            "allocate several such arrays at once, and use parts of it."
         )
+    if trials.with_expandable_segments():
+        kept = [each for each in known_settings(recording) if not each.startswith(EXPANDABLE)]
+        how = line_to_use(recording, ",".join([*kept, f"{EXPANDABLE}:True"]))
+        yield f"With {how} at the start of the program {succeeds}."
 
 
 def _freeing(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":

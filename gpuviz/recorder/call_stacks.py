@@ -3,15 +3,23 @@
 import linecache
 import re
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from pathlib import PurePath
-from types import CodeType
+from pathlib import Path, PurePath
+from types import CodeType, ModuleType
 from typing import TypedDict
 
 from gpuviz.data.escaping import as_unicode
-from gpuviz.data.implied_columns import assigned_names, is_installed, user_frame
+from gpuviz.data.implied_columns import (
+    GENERATED,
+    INSTALLED,
+    OWN,
+    assigned_names,
+    origin,
+    user_frame,
+)
 from gpuviz.frameworks.torch_modules import MODULE_CALL
 from gpuviz.quantities import format_counted
 
@@ -89,7 +97,8 @@ class _Code:
     is_runner: bool
     is_torch: bool
     is_optimizer: bool
-    last_line: int  # 0 of installed code, whose lines are not kept
+    origin: int  # as in ``frames.installed``
+    last_line: int  # 0 of code that is not the program's own, whose lines are not kept
 
     def row(self, frame_id: int, instruction: int) -> FrameRow:
         if self.code is None:
@@ -101,7 +110,7 @@ class _Code:
                 line=0,
                 cell=0,
                 source="",
-                installed=1,
+                installed=INSTALLED,
                 assigned="",
                 context="",
                 context_line=0,
@@ -109,8 +118,8 @@ class _Code:
         line = _line(self.code, instruction)
         source = linecache.getline(self.code.co_filename, line).strip()
         name = "<module>" if self.is_module else self.code.co_qualname
-        installed = is_installed(self.filename)
-        first, context = (0, "") if installed else _context(self.code, line, self.last_line)
+        is_own = self.origin == OWN
+        first, context = _context(self.code, line, self.last_line) if is_own else (0, "")
         return FrameRow(
             id=frame_id,
             name=as_unicode(name),
@@ -118,7 +127,7 @@ class _Code:
             line=line,
             cell=self.cell,
             source=as_unicode(source),
-            installed=int(installed),
+            installed=self.origin,
             assigned=as_unicode(assigned_names(source)),
             context=as_unicode(context),
             context_line=first,
@@ -136,6 +145,7 @@ _LEFT_OUT = _Code(
     is_runner=False,
     is_torch=False,
     is_optimizer=False,
+    origin=INSTALLED,
     last_line=0,
 )
 
@@ -161,7 +171,8 @@ class FrameResolver:
         self._cell_in_cell: dict[str, int] = {}
         self._frame_ids: dict[tuple[int, int], int] = {}
         self._row_ids: dict[tuple[str, str, int, int], int] = {}
-        self._installed: set[int] = set()
+        # Whose code the frames have that are not of the program's own files.
+        self._origins: dict[int, int] = {}
         # The user's frame and the module of each stack that has either.
         self._places: dict[int, tuple[int, str]] = {}
 
@@ -183,7 +194,7 @@ class FrameResolver:
                 self._frame_id(code, instruction, frame_rows)
                 for code, instruction in self._user_part(stack)
             ]
-            own = user_frame(frames, self._installed.__contains__)
+            own = user_frame(frames, lambda frame: self._origins.get(frame, OWN))
             stack_rows.append(self._row(stack, place, frames, own))
             if len(stack) == 1 and stack[0][0] is None:
                 self._lost.add(self.next_stack)
@@ -225,7 +236,7 @@ class FrameResolver:
         if len(self._row_ids) > frames:
             self._row_ids = {of: row for of, row in self._row_ids.items() if row <= frames}
             self._frame_ids = {of: row for of, row in self._frame_ids.items() if row <= frames}
-            self._installed = {row for row in self._installed if row <= frames}
+            self._origins = {row: of for row, of in self._origins.items() if row <= frames}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -253,8 +264,7 @@ class FrameResolver:
             if content not in self._row_ids:
                 self._row_ids[content] = row["id"]
                 new_rows.append(row)
-                if row["installed"]:
-                    self._installed.add(row["id"])
+                self._origins[row["id"]] = row["installed"]
             self._frame_ids[key] = self._row_ids[content]
         return self._frame_ids[key]
 
@@ -290,7 +300,7 @@ def _outermost_of_user(codes: Sequence[_Code]) -> int:
     hosts = [i for i, code in enumerate(codes) if code.is_command]
     codes = codes[: hosts[0]] if hosts else codes
     modules = [i for i, code in enumerate(codes) if code.is_module]
-    if hosts and not modules and all(is_installed(code.filename) for code in codes):
+    if hosts and not modules and all(code.origin == INSTALLED for code in codes):
         return -1  # the command itself calls Python or a package
     # Use the innermost cell: a cell magic runs its body as a cell within the cell.
     for i in modules:
@@ -335,7 +345,7 @@ def _within_gpuviz(codes: Sequence[_Code]) -> int:
     for i, code in enumerate(codes):
         if code.is_gpuviz and (count == i or not code.is_of_range):
             count = i + 1
-        elif code.code is None or code.is_of_range or not is_installed(code.filename):
+        elif code.code is None or code.is_of_range or code.origin == OWN:
             break
     return count
 
@@ -344,6 +354,9 @@ def _describe(code: CodeType, cell: int) -> _Code:
     filename = code.co_filename
     is_gpuviz = _within(filename, "gpuviz") and not _has_folders(filename, _DEMO_PROGRAMS)
     shown = f"In [{cell}]" if cell else filename
+    whose = origin(shown)
+    if whose == OWN and _is_temporary(shown):
+        whose = GENERATED
     return _Code(
         code=code,
         filename=shown,
@@ -358,7 +371,26 @@ def _describe(code: CodeType, cell: int) -> _Code:
         or filename == _RUNPY_FILENAME
         or PurePath(filename).name in _KERNEL_LAUNCHERS
         or any(_within(filename, name) for name in _RUNNERS),
-        last_line=0 if is_installed(shown) else _last_line(code),
+        origin=whose,
+        last_line=_last_line(code) if whose == OWN else 0,
+    )
+
+
+def _is_temporary(filename: str) -> bool:
+    """Return whether a library wrote a file and loaded it, as PyTorch Geometric its templates.
+
+    It is the module of a temporary file, from where nothing can be imported by name.
+    """
+    file = Path(filename)
+    if not file.is_relative_to(tempfile.gettempdir()):
+        return False
+    if any(file.is_relative_to(each or Path.cwd()) for each in sys.path):
+        return False
+    # A module that is loaded lazily would be loaded by asking for an attribute.
+    return any(
+        object.__getattribute__(each, "__dict__").get("__file__") == filename
+        for name, each in sys.modules.copy().items()
+        if name != "__main__" and isinstance(each, ModuleType)
     )
 
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from gpuviz.data.call_stacks import Frame
 from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
@@ -31,10 +30,9 @@ def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
             row["name"] = row["name"] if _LEFT_OUT.fullmatch(row["name"]) else "unknown function"
             row["source"] = row["assigned"] = ""
             continue
-        frame = Frame(row["name"], row["filename"], row["line"], row["cell"], row["source"])
-        function = functions.setdefault((frame.filename, frame.name), len(functions) + 1)
-        file = files.setdefault(frame.filename, len(files) + 1)
+        function = functions.setdefault((row["filename"], row["name"]), len(functions) + 1)
+        file = files.setdefault(row["filename"], len(files) + 1)
         row["name"] = f"function {function}"
-        row["filename"] = f"{'/site-packages/' if frame.is_installed else ''}file {file}"
+        row["filename"] = f"{'/site-packages/' if row['installed'] else ''}file {file}"
         row["source"] = row["assigned"] = ""
     return {"frames": pa.Table.from_pylist(rows, schema=schemas()["frames"])}

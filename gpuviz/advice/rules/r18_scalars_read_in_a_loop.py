@@ -21,14 +21,16 @@ RULES = (
         "scalars that are read in a loop",
         "a line of the program itself copies at most 16 bytes to the host and waits for them, at "
         "least three times, with launches after it, and the text around it shows no branch on the "
-        "value; the saving is without these calls and copies",
-        "keep the values on the GPU, read them after the loop",
+        "value; the saving is without these calls and copies, and without the Python before them, "
+        "which is taken for that of a launch",
+        "leave the values on the GPU, or read them after the loop",
     ),
 )
 
 _CHANGE = (
-    "Keep the values on the GPU, in an array or a list, and read them after the loop, or every few "
-    "iterations."
+    "Leave the value on the GPU where only further work uses it: an array of one element does as "
+    "well as a number. Otherwise keep these arrays in a list and read them after the loop, or "
+    "every few iterations."
 )
 _OF_TORCH = (
     "Add up `loss.detach()` on the GPU, or keep it in a list, and call `.item()` after the loop, "
@@ -44,10 +46,10 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     host, at least three times, and the program does not branch on the value, as far as the text
     around the line shows. A value that decides about the next step is needed at once.
 
-    Saving: the recording's `Schedule`, replayed without these calls and copies, so that the host
-    launches the next work meanwhile. It counts also where the GPU has little to do: each read costs
-    a copy and a launch on an idle GPU. The program may need the value for something else:
-    ``possible``.
+    Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
+    Python before them, so that the host launches the next work meanwhile. It counts also where the
+    GPU has little to do: each read costs a copy and a launch on an idle GPU. The program may need
+    the value for something else: ``possible``.
     """
     for found in fetches(schedule):
         if not found.is_scalar or decides(schedule.recording, found.stack):

@@ -9,6 +9,7 @@ from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.staging import fits_copy, uploaded_bytes
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
@@ -34,14 +35,9 @@ RULES = (
     ),
 )
 
-_MEMORIES = DICTIONARIES["activities", "host_memory"]
 _TO_DEVICE = DICTIONARIES["activities", "copy_kind"].index("host_to_device")
 # Fewer copies may be the parts of a program that know nothing of each other.
 _LEAST_COPIES = 4
-# What one thread copies in memory, in bytes per second; a third to three times of it is taken for
-# that (10 to 12 GB/s were measured on an H100's host).
-_HOST_RATE = 10e9
-_MOST_FACTOR = 3
 # Each line costs a replay of the schedule.
 _MOST_LINES = 8
 
@@ -111,7 +107,7 @@ def _finding(schedule: Schedule, again: "NDArray[Any]", contents: int, kept_byte
     change = ScheduleChange(
         duration=duration,
         without_wait=calls,
-        without_gap=_staged(schedule, again, sizes),
+        without_gap=_staged(schedule, again),
         instant=calls,
     )
     stacks = stacks_of(recording.tables, schedule.call[again])
@@ -137,14 +133,10 @@ def _finding(schedule: Schedule, again: "NDArray[Any]", contents: int, kept_byte
     )
 
 
-def _staged(schedule: Schedule, copies: "NDArray[Any]", sizes: "NDArray[Any]") -> "NDArray[Any]":
+def _staged(schedule: Schedule, copies: "NDArray[Any]") -> "NDArray[Any]":
     """Return the calls of copies from pinned memory that the host filled right before."""
-    activities = schedule.recording.tables["activities"]
-    memories = codes(activities["host_memory"], _MEMORIES)[schedule.rows[copies]]
-    device = int(schedule.device[copies[0]])
-    gap = host_gaps(schedule.recording, device).length[schedule.call[copies]]
-    expected = sizes * 1e9 / _HOST_RATE
-    fits = (gap * _MOST_FACTOR >= expected) & (gap <= expected * _MOST_FACTOR)
+    calls = schedule.call[copies]
+    gap = host_gaps(schedule.recording, int(schedule.device[copies[0]])).length[calls]
     staged = np.zeros(len(schedule.called), bool)
-    staged[schedule.call[copies[fits & (memories == _MEMORIES.index("pinned"))]]] = True
+    staged[calls[fits_copy(uploaded_bytes(schedule.recording, calls), gap)]] = True
     return staged

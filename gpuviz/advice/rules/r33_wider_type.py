@@ -1,15 +1,17 @@
 """R33: a small operand of a wider type doubles the size of a result."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITES
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.fusion import are_reductions
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes
 
@@ -25,7 +27,8 @@ RULES = (
         "R33",
         "a result in a wider type",
         "an elementwise function combines an array of float16, float32 or complex64 with a small "
-        "array of a wider type, and its result is allocated at the peak",
+        "array of a wider type; the saving is that of its result, and of what is computed from it, "
+        "in half of the bytes, and of the time in which elementwise kernels move the rest",
         "convert the operand, if that is precise enough",
     ),
 )
@@ -36,6 +39,10 @@ _TWICE = 2
 # An operand of at most this share of the result's bytes is cheap to convert.
 _SMALL = 1 / 16
 _COPIES = ("copy", "fill")
+# Each line costs a replay of the schedule.
+_MOST_LINES = 8
+# Shorter kernels take time for other things than bytes.
+_SHORTEST_NS = 5_000
 # Operations on the result, and on what they make of it, and so on.
 _MOST_STEPS = 8
 
@@ -63,7 +70,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     inputs of another type are blocks of at most 1/16 of the result's bytes. Nothing else writes the
     result, except in place with smaller operands (``x += 1``), and the line does this each time.
     The saving is the decrease of the peak if these results had half of their size, and so had those
-    of further elementwise functions that only lack the narrower type because of them.
+    of further elementwise functions that only lack the narrower type because of them; and the time
+    in which elementwise kernels read and write the bytes that are left, at the highest rate of any,
+    by the recording's `Schedule`.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """
@@ -71,16 +80,21 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     meets, source = _meets(device)
     sites = device.site[device.place[launches.target]]
     key = sites.astype(np.int64) * len(launches.functions) + launches.function
-    widened = np.setdiff1d(key[meets], key[~meets])
-    for each in widened.tolist():
+    widened, line = np.unique(key[meets], return_inverse=True)
+    made = np.bincount(line.ravel(), device.used.blocks.requested[launches.target[meets]])
+    always = ~np.isin(widened, key[~meets])
+    for each in widened[always][np.argsort(-made[always], kind="stable")[:_MOST_LINES]].tolist():
         chosen = np.flatnonzero(key == each)
-        at_peak = device.at_peak[device.place[launches.target[chosen]]]
-        if not at_peak.any():
-            continue
         change = _change(device, chosen)
-        shown, place = chosen[at_peak], device.place
+        schedule = _schedule_change(device, change)
+        saved_ns = device.schedule.saved_alone(schedule)
+        at_peak = device.at_peak[device.place[launches.target[chosen]]]
+        shown, place = chosen[at_peak] if at_peak.any() else chosen[:1], device.place
         found = _Widened(shown, place[launches.target[shown]], place[source[shown]])
-        yield _finding(device, found, change)
+        finding = _finding(device, found, change)
+        if saved_ns >= device.schedule.relevant_ns:
+            finding = replace(finding, saved_ns=saved_ns, schedule=schedule)
+        yield finding
 
 
 def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -156,6 +170,32 @@ def _change(device: DeviceBlocks, chosen: "NDArray[Any]") -> Change:
     return Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
 
 
+def _schedule_change(device: DeviceBlocks, change: Change) -> ScheduleChange:
+    """Return the schedule if elementwise kernels and reductions move half of some blocks' bytes."""
+    used, schedule = device.used, device.schedule
+    seen = np.flatnonzero(used.activity >= 0)
+    known = np.isin(used.activity[seen], device.elementwise.activity)
+    known |= are_reductions(device.recording, used.activity[seen])
+    seen = seen[known]
+    work, place = np.unique(
+        np.searchsorted(schedule.rows, used.activity[seen]), return_inverse=True
+    )
+    whole = used.blocks.requested[used.block[seen]]
+    size = np.where(used.bytes[seen] > 0, np.minimum(used.bytes[seen], whole), whole)
+    is_narrow = np.isin(used.block[seen], device.number[change.blocks])
+    moved, less = (
+        np.bincount(place.ravel(), each, len(work))
+        for each in (size, np.where(is_narrow, size / _TWICE, 0))
+    )
+    duration, changed = schedule.duration[work], schedule.duration.copy()
+    is_long = (duration >= _SHORTEST_NS) & (moved > 0)
+    if is_long.any():
+        fastest = float((moved[is_long] / duration[is_long]).max())
+        saved = np.minimum(less / fastest, duration * less / np.maximum(moved, 1))
+        changed[work] = duration - np.where(is_long, saved, 0).astype(np.int64)
+    return ScheduleChange(duration=changed)
+
+
 def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:
     launches = device.elementwise
     function = launches.functions[int(launches.function[found.launch[0]])]
@@ -163,12 +203,13 @@ def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:
     other = next(each for each in function.arrays if each != narrow)
     to, of = device.line_of(found.target), device.line_of(found.source)
     size = format_bytes(int(device.size[found.target].sum()))
+    at_peak = bool(device.at_peak[found.target].all())
     return Finding(
         rule="R33",
         title=f"{named(to.site, to.source)} makes {size} of {function.output} from {narrow}.",
         reason=f"`{function.name}` combines the {narrow} array from "
         f"{named(of.site, of.source)} with a small operand of type {other}, which doubles the size "
-        "of the result; it is allocated at the peak.",
+        f"of the result{'; it is allocated at the peak' if at_peak else ''}.",
         change=f"Convert the {other} operand to {narrow} (`astype`), if that is precise enough.",
         certainty="possible",
         device=device.device,

@@ -10,6 +10,7 @@ from gpuviz.advice.host_gaps import LONG_NS, HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.staging import is_staging
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.host_work import host_work, is_sampled
 from gpuviz.analysis.intervals import Intervals, overlaps
@@ -38,7 +39,8 @@ RULES = (
         "a thread are 250 µs or more apart while the GPU is idle; time between cells, and before "
         "the first launch of a kernel or while its library starts, does not count; samples of the "
         "host name the line that ran, and without them the calls and allocations around the gap "
-        "narrow the lines down",
+        "narrow the lines down; time in a library that fits its copy of an array to pinned memory, "
+        "which it then uploads, is named so",
         "do the work on the GPU, or while it works",
     ),
 )
@@ -69,6 +71,11 @@ _ADVICE = {
         "`gc.disable()` before the loop and `gc.collect()` while the GPU works."
     ),
 }
+_UPLOAD_ADVICE = (
+    "Keep the array on the GPU if the program has it there already or changes little of it. "
+    "Otherwise compute or read it in pinned memory, made once with `cupyx.empty_pinned`, and "
+    "upload it with `.set(...)` of an array on the GPU, which needs no copy on the host."
+)
 _LOADER_ADVICE = (
     "Let processes load batches ahead, with `DataLoader(..., num_workers=4, "
     "persistent_workers=True)`, more of them, or a larger `prefetch_factor`; or make a batch "
@@ -85,6 +92,7 @@ class _Place:
         first: The line before it, or the line that was sampled.
         last: The line after it, or the same.
         host_ns: How long it takes before each of the calls.
+        is_upload: Whether a library copies an array to pinned memory, to upload it.
         work: What was sampled; None if only the lines around it are known.
     """
 
@@ -94,11 +102,14 @@ class _Place:
     calls: "NDArray[Any]"
     idle_ns: int
     host_ns: "NDArray[Any]"
+    is_upload: bool
     work: Work | None = None
 
     @property
     def text(self) -> str:
         """What the host does, after "while the host"."""
+        if self.is_upload:
+            return f"copies an array to pinned memory, to upload it, in {text_of(self.last)}"
         if self.work is None:
             return f"works {self._between}"
         if self.work.loads or self.work.is_wait:
@@ -109,6 +120,8 @@ class _Place:
     @property
     def advice(self) -> str:
         """What to do about it."""
+        if self.is_upload:
+            return _UPLOAD_ADVICE
         if self.work is not None and self.work.loads:
             return _LOADER_ADVICE
         return _ADVICE.get("" if self.work is None else self.work.kind, _ADVICE[""])
@@ -190,6 +203,7 @@ def _places(recording: "RecordingData", gaps: HostGaps) -> list[_Place]:
                 rows,
                 idle_ns=int(gaps.idle[rows].sum()),
                 host_ns=gaps.length[rows],
+                is_upload=is_staging(recording, stacks_of_place, rows, gaps.length[rows]),
             )
         )
     return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
@@ -227,10 +241,18 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
             rows, sampled = rows[1:], sampled[1:]
         if work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz:
             continue
-        line = Line(work.site, work.source, "", work.stack)
-        total = int(sampled.sum())
+        line, stacks = Line(work.site, work.source, "", work.stack), (work.stack, work.stack)
         places.append(
-            _Place(line, line, (work.stack,) * 2, rows, idle_ns=total, host_ns=sampled, work=work)
+            _Place(
+                line,
+                line,
+                stacks,
+                rows,
+                idle_ns=int(sampled.sum()),
+                host_ns=sampled,
+                is_upload=not work.is_wait and is_staging(recording, stacks, rows, sampled),
+                work=work,
+            )
         )
     return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
 

@@ -1,5 +1,6 @@
 """R49: an array that is joined with a small one again and again."""
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -7,11 +8,11 @@ import numpy as np
 from gpuviz.advice.driver_allocations import calls_for_allocations
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_gaps import host_gaps
-from gpuviz.advice.joins import Joins, joins
+from gpuviz.advice.joins import Joins, copies_of_parts, joins
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +24,9 @@ RULES = (
         "R49",
         "an array that grows by concatenation",
         "at least four times in a row, a line joins its own previous result, which nothing uses "
-        "afterwards, with more; the saving of time is that of the copies of previous results, "
-        "their launches, and the driver's calls that make segments for all results but the last",
+        "afterwards, with more, or joins the parts of that result and more anew; the saving of "
+        "time is that of the copies of what was joined before, their launches, and the driver's "
+        "calls that make segments for all results but the last",
         "allocate the final size once, or join a list of parts after the loop",
     ),
 )
@@ -43,12 +45,77 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Savings: the decrease of the peak if one array of the final size existed from the first join on,
     and the recording's `Schedule`, replayed without the copies of the previous results and their
     launches, and without the driver's calls that make segments for all results but the last.
+
+    So does a line that joins a list to which the loop appends: at least four times in a row its
+    result has the parts of the previous one, and more.
     """
+    yield from _joined_anew(device)
     links = grown(device, joins(device))
     for site in np.unique(device.site[links.target]).tolist():
         of_site = links.of(np.flatnonzero(device.site[links.target] == site))
         if len(of_site.part) >= _LEAST_JOINS:
             yield _finding(device, of_site)
+
+
+def _joined_anew(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Yield the lines that copy the same parts into larger and larger arrays."""
+    part, target, activity, _ = copies_of_parts(device)
+    sites = device.site[target]
+    for site in np.unique(sites).tolist():
+        rows = np.flatnonzero(sites == site)
+        if len(np.unique(target[rows])) < _LEAST_JOINS:
+            continue
+        of_target: dict[int, set[int]] = {}
+        for row in rows.tolist():
+            of_target.setdefault(int(target[row]), set()).add(int(part[row]))
+        made = sorted(of_target, key=device.begin.__getitem__)
+        again = {after for before, after in pairwise(made) if of_target[before] < of_target[after]}
+        if len(again) < max(_LEAST_JOINS, len(made) - 2):
+            continue
+        joined: set[int] = set()
+        repeated = []
+        for each in made:
+            own = rows[target[rows] == each]
+            repeated += own[[int(part[row]) in joined for row in own.tolist()]].tolist()
+            joined |= of_target[each]
+        yield _of_list(device, made[-1], np.array(repeated), part, activity)
+
+
+def _of_list(
+    device: DeviceBlocks,
+    last: int,
+    again: "NDArray[Any]",
+    part: "NDArray[Any]",
+    activity: "NDArray[Any]",
+) -> Finding:
+    schedule = device.schedule
+    work = np.searchsorted(schedule.rows, activity[again])
+    duration, instant = schedule.duration.copy(), np.zeros(len(schedule.called), bool)
+    spent = format_duration(int(duration[work].sum()))
+    duration[work] = 0
+    instant[schedule.call[work[schedule.call[work] >= 0]]] = True
+    gaps = instant & host_gaps(schedule.recording, device.device).is_short
+    faster = ScheduleChange(
+        duration=duration, instant=instant, without_wait=instant, without_gap=gaps
+    )
+    line, size = device.line_of(np.array([last])), format_bytes(int(device.size[last]))
+    copied = format_bytes(int(device.requested[part[again]].sum()))
+    return Finding(
+        rule="R49",
+        title=f"{named(line.site, line.source)} joins parts that it has joined before, which "
+        f"copies {copied} again.",
+        reason=f"Each result has the parts of the previous one, and more. The "
+        f"{format_counted(len(again), 'copy', 'copies')} of parts that were joined before take "
+        f"{spent}.",
+        change="Join the list once, after the loop. If each round needs the result, allocate "
+        f"{size} before the loop and write only the new part into a slice of it.",
+        certainty="likely",
+        device=device.device,
+        saved_ns=schedule.saved_alone(faster),
+        lines=(line,),
+        evidence=schedule.evidence(work),
+        schedule=faster,
+    )
 
 
 def grown(device: DeviceBlocks, joined: Joins) -> Joins:

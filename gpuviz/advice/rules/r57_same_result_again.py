@@ -53,8 +53,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     if not len(again):
         return
     total = total_memory(device.recording, device.device)
-    kept = int(device.used.blocks.size[repeated.kept].sum())
-    if total and device.peak.bytes + kept > total:
+    if total and device.peak.bytes + repeated.kept_bytes(again)[0] > total:
         return
     schedule = device.schedule
     work = np.searchsorted(schedule.rows, repeated.activity[again])
@@ -95,7 +94,7 @@ def _finding(
     repeated: RepeatedWork,
     again: "NDArray[Any]",
     lines: tuple[Line, ...],
-    kept: int,
+    kept: tuple[int, int],
 ) -> Finding:
     recording, schedule = device.recording, device.schedule
     calls = repeated.call[again]
@@ -119,12 +118,23 @@ def _finding(
         "same each time, and nothing changes what they read or their results. "
         f"{format_counted(len(work), 'launch', 'launches')} after the first of each take "
         f"{format_duration(int(schedule.duration[work].sum()))}.",
-        change=f"Compute {'these' if more else 'this'} once, before the loop, and keep the result"
-        f"{f' ({format_bytes(kept)})' if kept else ''}.",
+        change=f"Compute {'these' if more else 'this'} {_once(*kept)}.",
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_alone(change),
         lines=lines,
         evidence=schedule.evidence(work),
         schedule=change,
+    )
+
+
+def _once(at_a_time: int, in_all: int) -> str:
+    """Return where to compute something, by the bytes of its results."""
+    if not in_all:
+        return "once, before the loop, and keep the result"
+    if at_a_time == in_all:
+        return f"once, before the loop, and keep the result ({format_bytes(in_all)})"
+    return (
+        "once for each of its values, outside of the loop that repeats it, and keep the result "
+        f"({format_bytes(at_a_time)} at a time)"
     )

@@ -99,3 +99,55 @@ def test_joins_in_a_loop_are_found_and_one_allocation_saves_what_was_predicted(p
 @pytest.mark.parametrize("program", [replaced_by_larger_ones, joined_once])
 def test_what_looks_alike_is_no_finding(program):
     assert growing(program) == []
+
+
+def joins_a_list(gpu, *, each=True, last=None):
+    """Append to a list, and join it in each step, or its last parts, or all of them at last."""
+    parts = []
+    for step in range(STEPS):
+        parts.append(gpu.empty(16 * MIB))
+        make(gpu, parts[-1])
+        if each or step == STEPS - 1:
+            chosen = parts[-last:] if last else parts
+            whole = gpu.empty(16 * MIB * len(chosen))
+            for part in chosen:
+                copy(gpu, part, whole)
+            gpu.launch("read", duration=1e-5, reads=[whole])
+            del whole, part
+
+
+def a_constant_and_more(gpu):
+    constant = gpu.empty(16 * MIB)
+    make(gpu, constant)
+    for step in range(1, STEPS):
+        part, whole = gpu.empty(16 * MIB * step), gpu.empty(16 * MIB * (step + 1))
+        make(gpu, part)
+        copy(gpu, constant, whole)
+        copy(gpu, part, whole)
+        del part, whole
+
+
+def test_a_list_that_is_joined_in_each_step_copies_its_parts_again():
+    (finding,) = growing(joins_a_list)
+    # The first result has one part.
+    again = STEPS * (STEPS - 1) // 2 - 1
+
+    assert finding.title == (
+        "`whole = gpu.empty(16 * MIB * len(chosen))` joins parts that it has joined before, which "
+        f"copies {again * 16 / 1024:.2f} GiB again."
+    )
+    copies_ns = again * 32 * MIB / RATE * 1e9
+    assert finding.saved_ns == pytest.approx(copies_ns, rel=0.05)
+    assert "write only the new part into a slice" in finding.change
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(lambda gpu: joins_a_list(gpu, each=False), id="joined once"),
+        pytest.param(lambda gpu: joins_a_list(gpu, last=3), id="the last parts"),
+        pytest.param(a_constant_and_more, id="a constant and other parts"),
+    ],
+)
+def test_parts_of_results_that_do_not_grow_by_more_parts_are_no_finding(program):
+    assert growing(program) == []

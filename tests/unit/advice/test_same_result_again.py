@@ -1,5 +1,8 @@
 """R57: work that computes the same values in each round of a loop."""
 
+import linecache
+from types import SimpleNamespace
+
 import pytest
 
 from gpuviz.advice.findings import findings
@@ -243,3 +246,83 @@ def test_results_that_the_gpu_has_no_room_for_are_computed_again():
 
     assert total[0].as_py() > recording.peak().bytes + 192 * MI
     assert again(full) == []
+
+
+def several_times_in_each_round(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        x += cp.random(SIZE)
+        for _ in range(5):
+            state += cp.elementwise("exp", x)
+
+
+def test_of_values_that_change_now_and_then_one_is_kept_at_a_time():
+    found = findings(of_arrays(several_times_in_each_round), small=True)
+    (finding,) = (each for each in found if each.rule == "R57")
+
+    assert "computes the same values 5 times" in finding.title
+    assert finding.change == (
+        "Compute this once for each of its values, outside of the loop that repeats it, and keep "
+        "the result (64.0 MiB at a time)."
+    )
+
+
+# What CuPy's module for FFTs does, as if it were installed.
+PLANS = "def plan_of(cufft, size):\n    plan = cufft.Plan1d(size)\n    return plan\n"
+PLANS_FILE = "/env/lib/python3.12/site-packages/cupy/fft/_fft.py"
+
+
+def plan_of(cp, *, is_plan=True):
+    """Return the work area of a plan, or another array."""
+    if not is_plan:
+        return cp.empty(SIZE)
+    linecache.cache[PLANS_FILE] = len(PLANS), None, PLANS.splitlines(keepends=True), PLANS_FILE
+    names = {}
+    exec(compile(PLANS, PLANS_FILE, "exec"), names)  # noqa: S102
+    return names["plan_of"](SimpleNamespace(Plan1d=cp.empty), SIZE)
+
+
+def fft(cp, area, x):
+    """Transform an array by two kernels, of which it is not known whether they read the area."""
+    out = cp.empty(SIZE)
+    cp.kernel("regular_fft", [x, area], [area])
+    cp.kernel("vector_fft", [area], [area, out])
+    return out
+
+
+def convolves(cp, *, is_plan=True, changes=False, once=False):
+    area = plan_of(cp, is_plan=is_plan)
+    x, weights = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    kept = fft(cp, area, weights)
+    for _ in range(ROUNDS):
+        spectrum = fft(cp, area, x)
+        of_weights = kept if once else fft(cp, area, weights)
+        x += spectrum * of_weights
+        if changes:
+            weights += x
+
+
+def test_transforms_that_share_the_work_area_of_a_plan_are_compared_by_their_arrays():
+    found = again(of_arrays(convolves))
+    (finding,) = found
+
+    assert finding.title == (
+        "`of_weights = kept if once else fft(cp, area, weights)` computes the same values 21 times."
+    )
+    saved = (
+        of_arrays(convolves).duration_ns
+        - of_arrays(lambda cp: convolves(cp, once=True)).duration_ns
+    )
+    assert finding.saved_ns == pytest.approx(saved, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"once": True}, id="transformed once"),
+        pytest.param({"changes": True}, id="weights that change"),
+        pytest.param({"is_plan": False}, id="an array that kernels may read"),
+    ],
+)
+def test_transforms_of_what_changes_or_may_be_read_are_not_said_to_be_the_same(options):
+    assert again(of_arrays(lambda cp: convolves(cp, **options))) == []

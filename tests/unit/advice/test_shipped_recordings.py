@@ -46,7 +46,7 @@ def test_kmeans_reduces_on_one_block_and_its_wait_is_no_fault_of_the_copy():
         "Meanwhile it launches nothing, so that the GPU then waits for the next launch."
     )
     assert wait.saved_ns < 0.03 * 213_843_544
-    assert wait.further_ns < 0.2 * wait.saved_ns
+    assert wait.further_ns < 0.25 * wait.saved_ns
 
 
 def test_the_distances_of_kmeans_are_one_kernel():

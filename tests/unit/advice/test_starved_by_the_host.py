@@ -3,11 +3,13 @@
 import itertools
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from gpuviz.advice.findings import findings
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
+from tests.unit.advice.programs import within
 from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
 
 STEPS = 20
@@ -347,3 +349,62 @@ def test_waiting_for_a_thread_of_gpuviz_is_no_finding():
     for holder, count in (("loader", 1), ("gpuviz-pump", 0)):
         recording = with_samples(program, state="gil", holder=holder)
         assert [each.rule for each in findings(recording)].count("R43") == count
+
+
+UPLOAD = 16 << 20
+CUPY = "/env/lib/python3.12/site-packages/cupy/_creation/from_data.py"
+
+
+def uploads(gpu, *, rate=11e9):
+    """Upload an array in each step as `cupy.asarray` does it: through pinned memory."""
+    total = gpu.empty(UPLOAD)
+    for _ in range(STEPS):
+        _ = (x := gpu.empty(UPLOAD)), gpu.work_on_host(UPLOAD / rate), gpu.copy_to_device(x, pinned=True)  # fmt: skip # noqa: E501
+        gpu.launch("add", duration=20e-6, reads=[x, total], writes=[total])
+
+
+def uploads_pinned(gpu):
+    uploads(gpu, rate=1e15)
+
+
+def in_cupy(program):
+    return within(timed(program), CUPY, "asarray")
+
+
+def idle_of(recording):
+    return [each for each in findings(recording, small=True) if each.rule == "R43"]
+
+
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_a_library_s_copy_to_pinned_memory_is_called_so(is_sampled):
+    recording = in_cupy(uploads)
+    if is_sampled:
+        calls = recording.tables["api_calls"].to_pylist()
+        launches = {row["correlation"]: row["stack"] for row in calls}
+        copies = recording.tables["activities"].filter(pc.field("kind") == "memcpy")
+        upload = launches[copies["correlation"][0].as_py()]
+        rows = with_samples(recording).tables["host_samples"].to_pylist()
+        samples = [row | {"stack": upload} for row in rows]
+        table = pa.Table.from_pylist(samples, schemas()["host_samples"])
+        recording = Recording({**recording.tables, "host_samples": table}, recording.manifest)
+    (finding,) = idle_of(recording)
+
+    assert "while the host copies an array to pinned memory, to upload it, in `_ =" in finding.title
+    assert "cupyx.empty_pinned" in finding.change
+    assert finding.saved_ns == pytest.approx(saved_ns(uploads, uploads_pinned), rel=0.1)
+    assert idle_of(in_cupy(uploads_pinned)) == []
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        pytest.param(lambda: timed(uploads), id="a loop of the program's own"),
+        pytest.param(
+            lambda: in_cupy(lambda gpu: uploads(gpu, rate=1e9)), id="conversion of a list"
+        ),
+    ],
+)
+def test_other_work_before_an_upload_is_not_a_copy_to_pinned_memory(recording):
+    (finding,) = idle_of(recording())
+
+    assert "pinned memory" not in finding.title + finding.change

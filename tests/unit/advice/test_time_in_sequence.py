@@ -61,3 +61,24 @@ def test_streams_that_never_overlap_are_shown_after_what_causes_it():
     assert "(after the others: nothing)" in conclusions_text(
         timed(pageable_pipeline), [streams], None
     )
+
+
+def narrow_streams_with_a_tick(gpu):
+    """Fill the GPU with four streams, but for work on the default stream between them."""
+    arrays = [gpu.empty(8 << 20) for _ in range(4)]
+    streams = [gpu.Stream() for _ in arrays]
+    counter = gpu.empty(8)
+    for _ in range(STEPS):
+        for stream, array in zip(streams, arrays, strict=True):
+            with stream:
+                gpu.launch("work", writes=[array], duration=4e-4, share=0.22, grid=(30,))
+            gpu.launch("tick", writes=[counter], duration=3e-6, grid=(1,))
+
+
+def test_of_two_that_save_about_the_same_the_one_that_is_easier_to_follow_comes_first():
+    orders, kernel = findings(timed(narrow_streams_with_a_tick))
+
+    assert (orders.rule, kernel.rule) == ("R23", "R42")
+    assert orders.saved_ns < kernel.saved_ns < 1.1 * orders.saved_ns
+    assert orders.further_ns == orders.saved_ns
+    assert kernel.further_ns < 0.5 * kernel.saved_ns

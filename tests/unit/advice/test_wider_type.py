@@ -3,6 +3,7 @@
 import pytest
 
 from gpuviz.advice.findings import findings
+from tests.unit.advice.arrays import MI, of_arrays
 from tests.unit.advice.programs import MIB, found, recorded, saved, within
 
 MULTIPLY = "cupy_multiply__float32_float64_float64"
@@ -140,3 +141,43 @@ def test_an_operation_within_a_library_is_not_the_program_s_to_change():
     scipy = within(recorded(weighs()), "/python3.12/site-packages/cupyx/scipy/ndimage/_filters.py")
 
     assert [each for each in findings(scipy, small=True) if each.rule == "R33"] == []
+
+
+def weighed_sums(kind, *, weights=256):
+    """Return a program that is slower, but does not need more at its peak, in double precision."""
+
+    def program(cp):
+        samples = [cp.random(16 * MI) for _ in range(8)]
+        total = cp.random(64 * MI)
+        for each in samples:
+            total += each.sum()
+        del samples, each
+        del total
+        image, factors = cp.random(16 * MI), cp.random(weights, kind)
+        for _ in range(20):
+            weighted = image * factors
+            weighted += 1.0
+            weighted.sum()
+            del weighted
+
+    return program
+
+
+def test_the_time_of_kernels_that_move_half_as_much_is_saved_too():
+    wide, narrow = (of_arrays(weighed_sums(kind)) for kind in ("float64", "float32"))
+    (finding,) = (each for each in findings(wide) if each.rule == "R33")
+
+    assert finding.saved_bytes == 0
+    assert finding.saved_ns == pytest.approx(wide.duration_ns - narrow.duration_ns, rel=0.1)
+    assert "allocated at the peak" not in finding.reason
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(weighed_sums("float32"), id="narrow factors"),
+        pytest.param(weighed_sums("float64", weights=16 * MI), id="as many wide factors"),
+    ],
+)
+def test_results_that_are_not_wider_than_they_must_be_cost_no_time(program):
+    assert [each for each in findings(of_arrays(program)) if each.rule == "R33"] == []

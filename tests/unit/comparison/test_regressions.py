@@ -161,3 +161,19 @@ def test_a_copy_that_waits_longer_than_it_copies_is_a_synchronization():
         "`cuMemcpyDtoHAsync_v2` 10 times more."
     )
     assert finding.saved_ns < 1e6
+
+
+def test_a_few_bytes_and_calls_that_take_no_time_are_no_cost():
+    before = COPIES.replace("    x =", "    value = gpu.empty(8)\n    x =")
+    small = before.replace("gpu.empty(8)", "gpu.empty(8), gpu.empty(8)")
+    small = small.replace("    x =", "    gpu.fill(value[0])\n    gpu.synchronize()\n    x =")
+
+    assert findings(small, before) == ()
+
+
+def test_more_synchronizations_that_wait_less_in_all_are_no_cost():
+    before = COPIES.replace("pinned=True)\n", "pinned=True)\n        gpu.synchronize()\n")
+    wait = "        gpu.synchronize()\n"
+    after = before.replace(wait, 2 * wait).replace("100e-6", "10e-6")
+
+    assert [each.title for each in findings(after, before) if "synchroniz" in each.title] == []

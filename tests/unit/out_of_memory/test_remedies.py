@@ -139,6 +139,9 @@ def followed(program, text, failed, found):
 
     trials = Trials(failed, failed.moment)
     changes = {
+        "before this line": lambda: replace(
+            program, before=lambda gpu, _: gpu._allocator.set_memory_fraction(1.0)
+        ),
         "per_process_memory_fraction": lambda: replace(program, limit=None),
         "Without the setting": lambda: with_settings(program, without=text.split()[3]),
         "expandable_segments": lambda: with_settings(
@@ -152,8 +155,7 @@ def followed(program, text, failed, found):
         "empty_cache": lambda: replace(program, before=lambda gpu, _: gpu.empty_cache()),
         "order streams with events": elsewhere,
     }
-    (change,) = (each for part, each in changes.items() if part in text)
-    return change()
+    return next(each for part, each in changes.items() if part in text)()
 
 
 @pytest.mark.parametrize("shares", [False, True])
@@ -195,3 +197,45 @@ def test_arrays_that_are_used_after_the_failure_are_not_offered(uses_old):
         f"Nothing has used 1 live block (40.0 MiB) from `{'new' if uses_old else 'old'} = "
         "gpu.empty(40 * MIB)` for longest: without it the request would have succeeded."
     ) in remedies(failed)
+
+
+def pending_in_turn(gpu, *, is_sure):
+    """Fail by rounding, with or without a free that another stream delays before."""
+    other = gpu.Stream()
+    delayed = gpu.empty(100 * MIB)
+    if not is_sure:
+        with other:
+            gpu.launch("use", duration=1e-3, reads=[delayed])
+        gpu.record_stream(delayed, other)
+    del delayed
+    kept = [gpu.empty(20 * MIB)]
+    gpu.work_on_host(2e-3)
+    kept += [gpu.empty(size * MIB) for size in (512, 320)]
+    kept.append(gpu.empty(130 * MIB))
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("is_sure", "expected"),
+    [(True, "the request would have"), (False, "the request would probably have")],
+)
+def test_other_settings_are_not_sure_to_help_if_frees_wait_for_streams(is_sure, expected):
+    settings = "roundup_power2_divisions:2"
+    gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, settings=settings, real_time=False)
+    with gpuviz.record(device=gpu) as recorder, pytest.raises(MemoryError):
+        pending_in_turn(gpu, is_sure=is_sure)
+    (failed,) = recorder.recording.out_of_memory()
+
+    texts = [text for text in remedies(failed) if "Without the setting" in text]
+
+    assert [expected in text for text in texts] == [True]
+
+
+def test_a_limit_is_lifted_before_the_request():
+    program = Program(100 * MIB, "", 0.5, (("alloc", 0, 40 * MIB, 0), ("alloc", 1, 30 * MIB, 0)))
+    found = program.recorded()
+    (failed,) = found[1].out_of_memory()
+    (text,) = (text for text in remedies(failed) if "before this line" in text)
+
+    assert "set_per_process_memory_fraction(1.0)" in text
+    assert replace(followed(program, text, failed, found), at=1).fails_at() is None

@@ -1,4 +1,5 @@
 import asyncio
+import importlib.util
 import json
 import runpy
 import subprocess
@@ -6,6 +7,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from textwrap import dedent
 
 import pytest
@@ -391,3 +394,62 @@ def test_lines_below_a_deep_library_are_two_and_what_was_left_out_is_said(depth)
         )
         redacted = redact(recording)
         assert text in [frame.name for frame in redacted.call_stacks.frames(stack)]
+
+
+def own_line(probe_of):
+    """Return the name of the function whose line is shown for a stack, outermost frames cut."""
+    session, resolver = _core.Session(stack_depth=256), FrameResolver()
+    probe_of(partial(_testing.capture_stack, session))
+    [stack], frames = resolver.resolve(session.new_stacks(1))
+    return {row["id"]: row["name"] for row in frames}[stack["user_frame"]]
+
+
+def test_the_line_of_generated_code_is_that_of_its_caller():
+    def by_exec(probe):
+        exec("def update(): probe()\nupdate()", {"probe": probe})  # noqa: S102
+
+    def by_a_dataclass(probe):
+        @dataclass
+        class State:
+            x: object = field(default_factory=probe)
+
+        State()
+
+    def by_a_compiler(probe):
+        code = compile("probe()", "/home/ada/.cache/pyg/message_passing/conv.py", "exec")
+        eval(code, {"probe": probe})  # noqa: S307
+
+    assert own_line(by_exec).endswith("by_exec")
+    assert own_line(by_a_dataclass).endswith("by_a_dataclass")
+    assert own_line(by_a_compiler).endswith("by_a_compiler")
+
+
+def test_a_temporary_file_is_a_library_s_if_it_is_a_module_that_nothing_can_import(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "layer_3f2a.py"
+    file.write_text("def propagate(probe):\n    probe()\n")
+
+    def program(probe):
+        spec = importlib.util.spec_from_file_location("layer_3f2a", file)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "layer_3f2a", module)
+        spec.loader.exec_module(module)
+        module.propagate(probe)
+
+    assert own_line(program).endswith("program")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert own_line(program) == "propagate"
+
+
+@pytest.mark.parametrize("name", ["<stdin>", "<timed exec>", "<ipython-input-3-ab>", "<string>"])
+def test_code_that_was_typed_is_the_user_s(name):
+    stack = [
+        (code_of("empty", "/site-packages/cupy/basic.py"), 0),
+        (code_of("work", name), 0),
+        (code_of("module", name), 0),
+    ]
+
+    [row], frames = FrameResolver().resolve([stack])
+
+    assert (row["user_frame"], frames[1]["name"]) == (2, "work")

@@ -1,0 +1,50 @@
+"""R18: what a loop saves without its reads, where the GPU, launches or the host limit it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuviz.advice.findings import findings
+from tests.examples import examples
+from tests.unit.advice.timed_programs import timed
+
+STEPS = 30
+LAST_NS = 25_000
+microseconds = st.sampled_from([3, 8, 15])
+
+
+def loop(*, kernels, launch, read, after, reads):
+    """Return a loop of kernels, each launched by some Python, and of reads before other work."""
+
+    def program(gpu):
+        x = gpu.empty(8)
+        for _ in range(STEPS):
+            for kernel in kernels:
+                gpu.work_on_host(launch * 1e-6)
+                gpu.launch("step", duration=kernel * 1e-6, writes=[x])
+            for _ in range(reads):
+                gpu.work_on_host(read * 1e-6)
+                _ = gpu.copy_to_host(x), gpu.synchronize()
+            if after:
+                gpu.work_on_host(after * 1e-6)
+
+    return program
+
+
+@examples(100)
+@given(
+    kernels=st.lists(st.sampled_from([2, 10, 80]), min_size=1, max_size=4),
+    launch=microseconds,
+    read=microseconds,
+    after=st.sampled_from([0, 50, 200]),
+    reads=st.integers(1, 2),
+)
+def test_reads_save_what_the_program_takes_less_without_them(kernels, launch, read, after, reads):
+    cost = {"kernels": kernels, "launch": launch, "read": read, "after": after}
+    with_reads, without = (timed(loop(**cost, reads=each)) for each in (reads, 0))
+    found = findings(with_reads, small=True)
+    (finding,) = (each for each in found if each.rule == "R18")
+
+    saved = with_reads.duration_ns - without.duration_ns
+    # What a read costs in Python is taken for that of a launch. The last round's reads stay.
+    unknown = STEPS * reads * abs(read - launch) * 1000 + reads * LAST_NS
+    assert abs(finding.saved_ns - saved) <= 0.05 * saved + unknown
