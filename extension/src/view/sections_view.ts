@@ -162,7 +162,8 @@ function figure(scope: Scope, line: Line, lead: Lead): HTMLElement {
   const { place = {} } = line;
   const shown = link(scope, `${name.text} `, () => lead(place));
   shown.className = "gpuviz-headline__figure";
-  shown.title = name.hover;
+  // Where there is no room, the detail is cut.
+  shown.title = [name.hover, detail.text].filter(Boolean).join("\n");
   shown.append(element("strong", "", value.text));
   if (detail.text !== "") {
     shown.append(" ", element("span", "gpuviz-headline__detail", detail.text));
