@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
-import { ownNames } from "../../own_names.ts";
+import { ownNames } from "./own_names.ts";
 
 /** Every word in the declarations of the language and of browsers. */
 function wordsOfBrowsers(): Set<string> {
