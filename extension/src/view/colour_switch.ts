@@ -196,7 +196,8 @@ export function categoriesLegend(scope: Scope, parent: HTMLElement, chart: Chart
     const held = row === chart.timeline.events.count - 1 ? heldAtEnd(chart) : [];
     entries.forEach(({ value, holders }, place) => {
       const part = bytes[place] ?? 0;
-      value.textContent = part === 0 ? "" : `${formatBytes(part)}, ${formatShare(part / total)}`;
+      const share = element("span", "gpuviz-legend__share", `, ${formatShare(part / total)}`);
+      value.replaceChildren(...(part === 0 ? [] : [formatBytes(part), share]));
       holders.textContent = held[place] ?? "";
     });
   };
