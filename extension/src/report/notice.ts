@@ -1,4 +1,4 @@
-import { withCode } from "../view/conclusions_list.ts";
+import { withCode } from "../view/dom.ts";
 
 /** Shows a message at the head of the page instead of the one before; none if empty. */
 export function notify(text: string): void {

@@ -9,7 +9,7 @@ import {
 } from "../model/fragmentation.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
-import { element } from "./dom.ts";
+import { element, withCode } from "./dom.ts";
 import { freeView } from "./free_view.ts";
 import { OLDER_FILE } from "./gpu_tables.ts";
 import { bytesColumn, countColumn, shareColumn } from "./table_columns.ts";
@@ -47,7 +47,9 @@ export function fragmentationView(
 /** Shows it of an allocator whose segments are known; returns what shows the latest. */
 function showFragmentation(scope: Scope, parent: HTMLElement, chart: ChartContext): () => void {
   if (chart.gpu.lacksDerived) {
-    scope.append(parent, element("p", "gpuviz-section__hint", OLDER_FILE));
+    const older = element("p", "gpuviz-section__hint");
+    older.append(...withCode(OLDER_FILE));
+    scope.append(parent, older);
   } else {
     freeView(scope, parent, chart);
   }
