@@ -38,7 +38,7 @@ if(NOT EXISTS ${CMAKE_SOURCE_DIR}/PKG-INFO)
   set_property(
     DIRECTORY ${CMAKE_SOURCE_DIR}
     APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${frontend_sources} ${extension_dir}/build.mjs
-                    ${extension_dir}/notices.mjs
+                    ${extension_dir}/notices.mjs ${extension_dir}/own_names.ts
                     ${extension_dir}/package-lock.json)
 endif()
 

@@ -74,7 +74,7 @@ def around(recording: "RecordingData", time_ns: int) -> tuple[int, int]:
     """Return the window that shows a moment."""
     start, end = recording.time_range
     half = max(int((end - start) * _AROUND), 1000)
-    return max(time_ns - half, start), time_ns + half
+    return max(time_ns - half, start), min(time_ns + half, max(end, start + half))
 
 
 def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Finding:

@@ -169,7 +169,7 @@ class JaxMemory:
 
     def _stack_of(self, array: Any) -> int:
         shape = ",".join(map(str, array.shape))
-        code = _code(f"{array.dtype.name}[{shape}]", self._folder / "array")
+        code = _code(f"{array.dtype.name}[{shape}]", str(self._folder / "array"))
         with suppress(Exception):  # another release may show it in another way
             codes, instructions = array.traceback.raw_frames()
             if all(type(each) is CodeType for each in codes):
@@ -247,14 +247,14 @@ def _statistics() -> Iterator[tuple[int, dict[str, int]]]:
 
 
 @cache
-def _code(name: str, file: Path) -> CodeType:
+def _code(name: str, file: str = "") -> CodeType:
     """Return the code of a function that there is not, to name what is in a block."""
     return (lambda: None).__code__.replace(
-        co_name=name, co_qualname=name, co_filename=str(file), co_firstlineno=0, co_linetable=b""
+        co_name=name, co_qualname=name, co_filename=file, co_firstlineno=0, co_linetable=b""
     )
 
 
-_CODE = _code(NOT_IN_ARRAYS, Path("<XLA>"))
+_CODE = _code(NOT_IN_ARRAYS)
 
 
 class _KnownArrays:

@@ -116,6 +116,24 @@ def test_whether_memory_is_fragmented_and_what_can_be_done(newcomer, opened, pat
 
 
 @PROGRAMS
+def test_where_free_memory_is(newcomer, opened, path):
+    recording = opened(path)
+    found = recording.fragmentation("peak", 0)
+
+    tab(newcomer, "fragmentation")
+    shown = newcomer.seen(newcomer.panel("fragmentation"))
+
+    assert (
+        f"{format_bytes(found.free)} of {format_bytes(found.reserved)} reserved are free" in shown
+    )
+    assert f"The largest free block has {format_bytes(found.largest_free)}" in shown
+    # Over time, in line with the tracks.
+    over_time = newcomer.panel("fragmentation").locator(".gpuviz-plot").bounding_box()
+    track = newcomer.page.locator("[data-pane=streams] .gpuviz-plot").bounding_box()
+    assert (over_time["x"], over_time["width"]) == (track["x"], track["width"])
+
+
+@PROGRAMS
 def test_which_array_is_still_held(newcomer, opened, path):
     recording = opened(path)
     held = [row for row in recording.sites("line", at=None).to_pylist() if row["live_bytes"]]

@@ -72,7 +72,10 @@ class Shown:
         """The size and the name of each line in the right column."""
         items = self.page.locator("[data-pane=memory] .gpuviz-legend li")
         texts = [item.replace("\n", ", ").split(", ", 2) for item in items.all_inner_texts()]
-        return sorted(f"{text[0]} {text[2]}" for text in texts if len(text) > 2)
+        # Below the name may be what holds its blocks.
+        return sorted(
+            f"{text[0]} {text[2].split(', held by')[0]}" for text in texts if len(text) > 2
+        )
 
 
 SIGNS = {
@@ -177,3 +180,20 @@ def test_commands_give_the_numbers_of_the_page(page, tmp_path, seed):
     assert format_bytes(levels["peak"]) in told
     snapshot = gpuviz.load(path).memory_snapshot()
     assert sum(each["allocated_size"] for each in snapshot) == levels["end"]
+
+
+def test_the_legend_names_what_holds_memory_at_the_end(page, tmp_path):
+    recording = random_program(0)
+    open_report(page, recording, tmp_path)
+    legend = page.locator("[data-pane=memory] .gpuviz-legend")
+    at_peak = legend.inner_text()
+
+    panel = open_tab(page, "moment")
+    panel.get_by_role("button", name="End", exact=True).click()
+
+    holders = recording.table("held_blocks")["holder"].to_pylist()
+    (said,) = [text for text in legend.inner_text().split("\n") if text.startswith("held by")]
+    first, more = re.fullmatch(r"held by (.*?)(?: and (\d+) more)?", said).groups()
+    assert first in holders
+    assert int(more or 0) + 1 == len(holders)
+    assert "held by" not in at_peak

@@ -259,6 +259,39 @@ def test_a_training_program_has_modules_phases_and_categories(page, tmp_path):
     assert any(line.startswith("backward of record_training.py:") for line in lines)
 
 
+def test_legends_name_lines_by_their_numbers_where_all_are_in_one_file(page, tmp_path):
+    open_report(page, gpuviz.load(TRAINING), tmp_path)
+
+    names = page.locator("[data-pane=memory] .gpuviz-legend").first.inner_text()
+
+    assert ":25 h\n" in names
+    assert ":41 backward Layers.forward\n" in names
+    assert "record_training" not in names
+
+
+WRITTEN = """
+window.written = [];
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+  window.written.push({ text, panel: this.canvas.closest("[data-panel]")?.dataset.panel });
+  fillText.call(this, text, ...at);
+};
+"""
+
+
+def test_blocks_at_a_moment_are_named_by_their_lines(page, tmp_path):
+    recording = gpuviz.load(TRAINING.parents[1] / "recordings" / "kmeans.gpuviz")
+    page.add_init_script(WRITTEN)
+    open_report(page, recording, tmp_path)
+    open_tab(page, "moment")
+
+    wanted = {":76 distances", ":75 differences", ":48 points"}
+    named = "written.flatMap(({ panel, text }) => panel === 'moment' ? [text] : [])"
+    page.wait_for_function(f"all => all.every(name => {named}.includes(name))", arg=list(wanted))
+    kept = {row["source"].split()[0] for row in recording.sites("line").to_pylist()[:3]}
+    assert {name.partition(" ")[2] for name in wanted} == kept
+
+
 def test_modules_are_a_flame_graph_of_what_they_hold_and_launch(page, tmp_path):
     recording = gpuviz.load(TRAINING)
     open_report(page, recording, tmp_path)
@@ -366,7 +399,7 @@ def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording,
     lines = page.locator("[data-panel=lines] tbody tr")
     title = page.locator("h1")
 
-    page.get_by_label("Open:").set_input_files(report)
+    page.get_by_label("Open a file").set_input_files(report)
     page.get_by_role("button", name="show", exact=True).first.wait_for()
     of_report = title.inner_text()
     page.evaluate(
@@ -381,7 +414,7 @@ def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording,
     expect(title).to_have_text("run.gpuviz")
     lines.first.wait_for()
     sums = page.get_by_label("All of the recording").inner_text()
-    page.get_by_label("Open:").set_input_files(
+    page.get_by_label("Open a file").set_input_files(
         {"name": "x.pickle", "mimeType": "", "buffer": b"\x80\x04."}
     )
     page.locator("#gpuviz-notice:visible").wait_for()
@@ -389,14 +422,13 @@ def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording,
     assert of_report == "run.html"
     assert lines.count() > 1
     assert f"peak allocated\n{format_bytes(recording.peak(0).bytes)}" in sums
-    assert (
-        "gpuviz convert snapshot.pickle run.gpuviz" in page.locator("#gpuviz-notice").inner_text()
-    )
+    notice = page.locator("#gpuviz-notice")
+    assert notice.locator("code").all_inner_texts() == ["gpuviz report snapshot.pickle"]
 
 
 def test_the_viewer_says_what_a_file_without_derived_tables_lacks(page, tmp_path):
     page.goto(write_viewer(tmp_path / "viewer.html").as_uri())
-    page.get_by_label("Open:").set_input_files(TRAINING)
+    page.get_by_label("Open a file").set_input_files(TRAINING)
     panel = open_tab(page, "fragmentation")
     panel.locator("table").first.wait_for()
 

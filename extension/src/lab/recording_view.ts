@@ -14,7 +14,7 @@ import { Frames } from "../view/frames.ts";
 import { followHostTheme } from "../view/host_theme.ts";
 import { showConclusions } from "../view/conclusions.ts";
 import { readShowing } from "../view/showing_reader.ts";
-import { tablesView, WHOLE_MEMORY } from "../view/tables_view.ts";
+import { CALL_STACKS, LIVE, tablesView } from "../view/tables_view.ts";
 import type { ByteSource } from "../wire/byte_source.ts";
 import { archiveIn, isPickle } from "../wire/file_bytes.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
@@ -153,7 +153,7 @@ export class RecordingView {
   }
 
   #showTables({ drawer, chart }: DeviceView): void {
-    this.#shown.use(tablesView(drawer, chart, WHOLE_MEMORY).scope);
+    this.#shown.use(tablesView(drawer, chart, [...LIVE, CALL_STACKS]).scope);
   }
 }
 

@@ -94,10 +94,10 @@ export class Descriptions {
     if (freeCompleted[block] !== NO_EVENT) {
       return [`lived: ${formatDuration(toNs - fromNs)}`];
     }
-    const holder = this.#names.holder(address[block] ?? 0);
+    const holder = this.#names.holders.get(address[block] ?? 0);
     return [
       `lived: ${formatDuration(toNs - fromNs)} until the end, not freed`,
-      ...(holder === "" ? [] : [`held by: ${holder}`]),
+      ...(holder === undefined ? [] : [`held by: ${holder}`]),
     ];
   }
 

@@ -86,3 +86,28 @@ test("a device is called after its process, and a thread belongs to one", () => 
   assert.equal(processes.isThreadOf(11, 1), false);
   assert.equal(processes.isThreadOf(11, 7), true);
 });
+
+test("a thread that only the samples of the host's code know is below the streams", () => {
+  const recording = new GrowingRecording();
+  const times = { time: [0, 4], end: [3, 9] };
+  recording.append(tableOf("threads", { id: [11, 12], name: ["pump", "main"] }));
+  recording.append(
+    tableOf("host_samples", {
+      ...times,
+      thread: [11, 12],
+      stack: [0, 0],
+      state: ["collection", "working"],
+    }),
+  );
+  recording.append(
+    tableOf("activities", { kind: ["kernel"], time: [1], end: [2], device: [0], stream: [1] }),
+  );
+  const titles = (): string[] => groupedLanes(recording.contentsOf(0)).map(({ title }) => title);
+  const quiet = titles();
+  recording.append(
+    tableOf("ranges", { id: [1], time: [5], end: [6], thread: [12], kind: ["range"] }),
+  );
+
+  assert.deepEqual(quiet, ["stream 1", "pump", "main"]);
+  assert.deepEqual(titles(), ["main", "stream 1", "pump"]);
+});

@@ -4,7 +4,7 @@ import type { Process } from "./processes.ts";
 
 /**
  * The lanes of a recording: of several devices or processes a group for each, that of the device
- * shown first; of a single process the host's threads above them.
+ * shown first; of a single process the host's threads above them. Quiet threads come last.
  */
 export function groupedLanes(contents: DeviceContents): readonly Lane[] {
   const { lanes, device, gpu } = contents;
@@ -16,10 +16,10 @@ export function groupedLanes(contents: DeviceContents): readonly Lane[] {
   }
   const devices = shownFirst(new Set([device, ...gpu.devices]), device);
   const several = devices.length > 1;
-  return [
+  return quietLast([
     ...lanes.threads,
     ...devices.flatMap((of) => ofDevice(of, several ? `GPU ${of}` : undefined, contents)),
-  ];
+  ]);
 }
 
 function lanesOf({ name, devices, threads }: Process, contents: DeviceContents): Lane[] {
@@ -33,6 +33,10 @@ function lanesOf({ name, devices, threads }: Process, contents: DeviceContents):
     ...hosts.map((lane) => inGroup(lane, hostGroup)),
     ...ordered.flatMap((of) => ofDevice(of, groupOf(of), contents)),
   ];
+}
+
+function quietLast(lanes: readonly Lane[]): Lane[] {
+  return [...lanes].sort((left, right) => Number(!!left.isQuiet) - Number(!!right.isQuiet));
 }
 
 function shownFirst(devices: Iterable<number>, shown: number): number[] {

@@ -8,6 +8,8 @@ export interface Lane {
   readonly stack: Pick<SpanStack, "rows" | "count">;
   /** The thread's id, undefined for a stream. */
   readonly thread?: number;
+  /** Whether it has only samples of the host's code: nothing for a GPU, and no range. */
+  readonly isQuiet?: boolean;
   /** The device of a stream. */
   readonly device?: number | undefined;
   /** What the process and the device are called, where there are several. */

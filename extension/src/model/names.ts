@@ -5,14 +5,14 @@ import { NAMED_KINDS } from "../wire/codes.ts";
 export interface Names {
   readonly stream: (id: number) => string;
   readonly pool: (id: number) => string;
-  /** What holds the block at an address at the end; empty if unknown. */
-  readonly holder: (address: number) => string;
+  /** What holds a block at the end, by its address; those that are unknown are left out. */
+  readonly holders: ReadonlyMap<number, string>;
 }
 
 /** The names in the table `names`; before they arrive, the ids. */
 export class RecordedNames implements Names {
   readonly #names = NAMED_KINDS.map(() => new Map<number, string>());
-  readonly #holders = new Map<number, string>();
+  readonly holders = new Map<number, string>();
 
   /** The name of a kernel; empty before it arrives. */
   kernel(id: number): string {
@@ -21,14 +21,13 @@ export class RecordedNames implements Names {
 
   readonly stream = this.#named("stream");
   readonly pool = this.#named("pool");
-  readonly holder = (address: number): string => this.#holders.get(address) ?? "";
 
   append(table: ArrowTable): void {
     if (table.name === "held_blocks") {
       const holders = table.texts("holder");
       table
         .numbers("address")
-        .forEach((address, row) => this.#holders.set(address, holders[row] ?? ""));
+        .forEach((address, row) => this.holders.set(address, holders[row] ?? ""));
       return;
     }
     const kinds = table.codes("of", NAMED_KINDS);

@@ -8,6 +8,7 @@ const HOST = 0;
 
 interface ThreadLane extends Lane {
   readonly stack: SpanStack;
+  isQuiet: boolean;
   /** What is added next. */
   readonly added: SpanList;
 }
@@ -51,8 +52,9 @@ export class ThreadLanes {
   #takeRanges(): void {
     const { ranges } = this.#gpu;
     for (let row = this.#taken.ranges; row < ranges.count; row += 1) {
-      const { added, stack } = this.#laneOf(ranges.thread[row] ?? HOST);
-      this.#rangeSpans.add(row, added, stack);
+      const lane = this.#laneOf(ranges.thread[row] ?? HOST);
+      lane.isQuiet = false;
+      this.#rangeSpans.add(row, lane.added, lane.stack);
     }
     this.#taken.ranges = ranges.count;
   }
@@ -63,8 +65,9 @@ export class ThreadLanes {
   ): void {
     const { fromNs, toNs, thread, count } = this.#gpu[table];
     for (let row = this.#taken[table]; row < count; row += 1) {
-      const { added } = this.#laneOf(thread[row] ?? HOST);
-      added.push(fromNs[row] ?? 0, toNs[row] ?? 0, kindOf(row), row);
+      const lane = this.#laneOf(thread[row] ?? HOST);
+      lane.isQuiet &&= table === "hostSamples";
+      lane.added.push(fromNs[row] ?? 0, toNs[row] ?? 0, kindOf(row), row);
     }
     this.#taken[table] = count;
   }
@@ -76,8 +79,9 @@ export class ThreadLanes {
       const [fromNs, toNs] = [hostWaits.fromNs[row] ?? 0, hostWaits.toNs[row] ?? 0];
       this.#waits.push(fromNs, toNs, 0, hostWaits.thread[row] ?? HOST);
       if (!hostWaits.isOfCopy(row)) {
-        const { added } = this.#laneOf(hostWaits.thread[row] ?? HOST);
-        added.push(fromNs, toNs, SpanKind.wait, row);
+        const lane = this.#laneOf(hostWaits.thread[row] ?? HOST);
+        lane.isQuiet = false;
+        lane.added.push(fromNs, toNs, SpanKind.wait, row);
       }
     }
     this.#waits.show();
@@ -112,6 +116,7 @@ export class ThreadLanes {
       },
       stream: undefined,
       thread,
+      isQuiet: true,
       stack: new SpanStack(),
       added: new SpanList(),
     };

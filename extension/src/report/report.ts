@@ -7,7 +7,7 @@ import { Frames } from "../view/frames.ts";
 import { showConclusions } from "../view/conclusions.ts";
 import { element } from "../view/dom.ts";
 import { valuesIn } from "../view/measured_panel.ts";
-import { tablesView, WHOLE_MEMORY, type TablesView } from "../view/tables_view.ts";
+import { CALL_STACKS, LIVE, tablesView, type TablesView } from "../view/tables_view.ts";
 import { NOWHERE, readAddress, type Address } from "./address.ts";
 import { followAddress, remember, showAddress } from "./linked_view.ts";
 import { notify } from "./notice.ts";
@@ -180,7 +180,7 @@ export class Report {
     const isOnly = this.#devices.length < 2;
     followAddress(this.#shown, view, isOnly ? undefined : device, remember);
     const delayed = window.setTimeout(() => {
-      this.#tables = tablesView(view.drawer, view.chart, WHOLE_MEMORY);
+      this.#tables = tablesView(view.drawer, view.chart, [...LIVE, CALL_STACKS]);
       this.#shown.use(this.#tables.scope);
       document.documentElement.dataset["gpuvizTables"] = "ready";
     });

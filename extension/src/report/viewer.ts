@@ -6,8 +6,8 @@ import { RecordingFile } from "../wire/recording_file.ts";
 import { notify } from "./notice.ts";
 
 const SNAPSHOT =
-  "This is a PyTorch memory snapshot, which this page cannot read. `gpuviz convert snapshot.pickle " +
-  "run.gpuviz` makes a recording of it.";
+  "This is a PyTorch memory snapshot, which this page cannot read. `gpuviz report snapshot.pickle` " +
+  "writes a page that shows it.";
 const OLDER =
   "This file lacks what this version of gpuviz derives, such as waits and idle times: `gpuviz " +
   "convert OLD.gpuviz NEW.gpuviz` adds it.";

@@ -1,7 +1,8 @@
-import { formatBytes, formatShare } from "../base/format.ts";
+import { formatBytes, formatCount, formatShare } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { GroupedBy } from "../model/block_groups.ts";
-import { COLOURED } from "../model/categories.ts";
+import { NO_EVENT } from "../model/blocks.ts";
+import { categoryOf, COLOURED } from "../model/categories.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element, legendEntry } from "./dom.ts";
 
@@ -23,7 +24,7 @@ export function categoriesLegend(scope: Scope, parent: HTMLElement, chart: Chart
   const { grouping, selection } = chart;
   const list = element("ul", "gpuviz-legend");
   parent.append(list);
-  let values: readonly HTMLElement[] = [];
+  let entries: readonly { value: HTMLElement; holders: HTMLElement }[] = [];
   scope.follow(() => {
     const { all, isOrdered } = grouping.categories.value;
     const items = all.map(({ short, long, bytesAtPeak }, index) => {
@@ -32,23 +33,44 @@ export function categoriesLegend(scope: Scope, parent: HTMLElement, chart: Chart
       const colour = isOrdered ? `order-${index}` : `category-${Math.min(index, COLOURED)}`;
       item.style.setProperty("--gpuviz-group", `var(--gpuviz-${colour})`);
       const value = element("span", "gpuviz-legend__value");
+      const holders = element("div", "gpuviz-legend__holders");
       item.prepend(value);
-      return { item, value };
+      item.append(holders);
+      return { item, value, holders };
     });
     list.replaceChildren(...items.map(({ item }) => item));
-    values = items.map(({ value }) => value);
+    entries = items;
   }, grouping.categories);
   const show = (): void => {
     const { row } = selection.shownState(chart.timeline);
     const bytes = grouping.levels.after(row);
     const total = chart.timeline.lines.allocated.values[row] ?? 0;
-    values.forEach((value, place) => {
+    const held = row === chart.timeline.events.count - 1 ? heldAtEnd(chart) : [];
+    entries.forEach(({ value, holders }, place) => {
       const part = bytes[place] ?? 0;
-      value.textContent = part === 0 ? "" : `${formatBytes(part)}, ${formatShare(part / total)}`;
+      const share = element("span", "gpuviz-legend__share", `, ${formatShare(part / total)}`);
+      value.replaceChildren(...(part === 0 ? [] : [formatBytes(part), share]));
+      holders.textContent = held[place] ?? "";
     });
   };
   const { cursorNs, momentRow, window: shown } = selection;
   scope.follow(show, cursorNs, momentRow, shown.range, chart.revision, grouping.categories);
+}
+
+/** What holds large blocks of each category at the end; nothing where that is unknown. */
+function heldAtEnd({ grouping, names, timeline }: ChartContext): string[] {
+  const { address, count, freeCompleted } = timeline.blocks;
+  const held: string[][] = [];
+  for (let block = 0; block < (names.holders.size && count); block += 1) {
+    const holder = names.holders.get(address[block] ?? 0);
+    if (freeCompleted[block] === NO_EVENT && holder !== undefined) {
+      (held[categoryOf(grouping.categories.value, block)] ??= []).push(holder);
+    }
+  }
+  return held.map(([first, ...others]) => {
+    const more = others.length === 0 ? "" : ` and ${formatCount(others.length)} more`;
+    return `held by ${first}${more}`;
+  });
 }
 
 /** Names what else is in the segment map. */

@@ -83,7 +83,7 @@ export function comparedView(
   charts.forEach((chart) =>
     addTimelineKeys(scope, keysFrom, chart, { search, help, name }, () => active() === chart),
   );
-  scope.use(tablesView(drawer, before, [], comparedParts(charts, found)).scope);
+  scope.use(tablesView(drawer, before, comparedParts(charts, found)).scope);
   return { scope, chart: before, panes, drawer };
 }
 

@@ -2,7 +2,7 @@ import { counted } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Conclusion } from "../model/conclusions.ts";
 import type { Place } from "../model/sections.ts";
-import { element } from "./dom.ts";
+import { element, withCode } from "./dom.ts";
 
 export type Lead = (place: Place) => void;
 
@@ -101,10 +101,4 @@ export function link(scope: Scope, label: string, act: () => void): HTMLButtonEl
   const created = element("button", "gpuviz-link", { textContent: label, type: "button" });
   scope.listen(created, "click", act);
   return created;
-}
-
-/** A text in which what is between backquotes is code. */
-export function withCode(text: string): (string | HTMLElement)[] {
-  const parts = text.split(/`([^`]+)`/);
-  return parts.map((part, at) => (at % 2 === 0 ? part : element("code", "gpuviz-code", part)));
 }

@@ -1,7 +1,7 @@
 import { formatCount } from "../base/format.ts";
 import { Signal } from "../base/signal.ts";
 import type { Scope } from "../base/scope.ts";
-import { actionButton, element } from "./dom.ts";
+import { actionButton, element, withCode } from "./dom.ts";
 
 /** A column of a table: what it is called, what it sorts by and what it shows. */
 export interface TableColumn<Row> {
@@ -94,7 +94,8 @@ export function dataTable<Row>(
     show();
   });
   more.classList.add("gpuviz-table__more");
-  const nothing = element("p", "gpuviz-section__hint", none);
+  const nothing = element("p", "gpuviz-section__hint");
+  nothing.append(...withCode(none));
   scope.append(parent, frame, rest, nothing);
   const known = new Map<string, ShownRow<Row>>();
   let rows: readonly Row[] = [];

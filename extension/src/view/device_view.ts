@@ -23,7 +23,7 @@ import { searchBox } from "./search_box.ts";
 import { selectedPanel } from "./selected_panel.ts";
 import type { TimeWindow } from "./time_window.ts";
 import { addTimelineKeys } from "./timeline_keys.ts";
-import { addTrack, once, type Track } from "./track.ts";
+import { addTrack, LEAST_LOW_TRACK_PX, LEAST_TRACK_PX, once, type Track } from "./track.ts";
 import { shownWindow, windowControls } from "./window_controls.ts";
 
 /** The tracks and the drawer of one device, and how to show that the recording went on. */
@@ -59,8 +59,6 @@ const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
 const TRACKS = ["memory", "pinned", "blocks", "streams"];
-/** Below this height the blocks close, so that the other tracks have room. */
-const LEAST_BLOCKS_PX = 64;
 
 /** The tracks of one device on one time axis with one selection, and a drawer with details. */
 export function deviceView(
@@ -127,15 +125,16 @@ export function addTracks(scope: Scope, panes: Panes, chart: ChartContext, isSec
     levelsLegend(scope, side, chart);
   });
   const hasPinned = (): boolean => chart.host.isRecorded;
-  track("pinned", "Pinned", PINNED_HINT, PINNED_SIZE, hasPinned, ({ body, side }) => {
+  const showPinned = ({ body, side }: Track): void => {
     hostLevelsView(scope, body, chart);
     hostLevelsLegend(scope, side, chart);
-  });
+  };
+  track("pinned", "Pinned", PINNED_HINT, PINNED_SIZE, hasPinned, showPinned, LEAST_LOW_TRACK_PX);
   const showBlocks = ({ body, side }: Track): void => {
     segmentsLegend(side);
     mapView(scope, body, chart);
   };
-  track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, showBlocks, LEAST_BLOCKS_PX);
+  track("blocks", "Blocks", BLOCKS_HINT, BLOCKS_SIZE, hasMemory, showBlocks, LEAST_TRACK_PX);
   const hasLanes = (): boolean => chart.lanes.length > 0;
   track("streams", "Streams", STREAMS_HINT, 0, hasLanes, ({ body, side, setSize }) => {
     kindsLegend(scope, side, chart);

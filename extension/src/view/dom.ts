@@ -51,3 +51,9 @@ export function context2d(
   }
   return context;
 }
+
+/** A text in which what is between backquotes is code. */
+export function withCode(text: string): (string | HTMLElement)[] {
+  const parts = text.split(/`([^`]+)`/);
+  return parts.map((part, at) => (at % 2 === 0 ? part : element("code", "gpuviz-code", part)));
+}

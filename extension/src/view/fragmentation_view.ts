@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration, formatExactBytes, formatShare } from "../base/format.ts";
+import { formatBytes, formatExactBytes, formatShare, formatTime } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import {
   fragmentationAfter,
@@ -9,11 +9,12 @@ import {
 } from "../model/fragmentation.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
-import { element } from "./dom.ts";
+import { element, withCode } from "./dom.ts";
 import { freeView } from "./free_view.ts";
 import { OLDER_FILE } from "./gpu_tables.ts";
 import { bytesColumn, countColumn, shareColumn } from "./table_columns.ts";
 import type { ShowWindow } from "./time_window.ts";
+import { once } from "./track.ts";
 
 const PARTS = [
   ["requested", "requested", "Requested bytes in allocated blocks"],
@@ -31,12 +32,24 @@ export function fragmentationView(
   parent: HTMLElement,
   chart: ChartContext,
 ): ShowWindow {
-  if (!chart.timeline.knowsSegments) {
-    scope.append(parent, element("p", "gpuviz-fragmentation__summary", UNKNOWN));
-    return () => undefined;
-  }
+  const unknown = element("p", "gpuviz-fragmentation__summary", UNKNOWN);
+  const root = element("div", "");
+  scope.append(parent, unknown, root);
+  const hasSegments = (): boolean => chart.timeline.knowsSegments;
+  let show = (): void => undefined;
+  once(scope, chart, hasSegments, root, () => {
+    unknown.hidden = true;
+    show = showFragmentation(scope, root, chart);
+  });
+  return () => show();
+}
+
+/** Shows it of an allocator whose segments are known; returns what shows the latest. */
+function showFragmentation(scope: Scope, parent: HTMLElement, chart: ChartContext): () => void {
   if (chart.gpu.lacksDerived) {
-    scope.append(parent, element("p", "gpuviz-section__hint", OLDER_FILE));
+    const older = element("p", "gpuviz-section__hint");
+    older.append(...withCode(OLDER_FILE));
+    scope.append(parent, older);
   } else {
     freeView(scope, parent, chart);
   }
@@ -45,7 +58,7 @@ export function fragmentationView(
   const show = (shown: Scope): void => {
     const row = chart.selection.momentRow.value;
     const found = fragmentationAfter(chart.timeline, row);
-    const time = formatDuration(chart.timeline.events.timeNs[row] ?? 0);
+    const time = formatTime(chart.timeline.events.timeNs[row] ?? 0, chart.selection.resolutionNs);
     place.replaceChildren(
       element("p", "gpuviz-fragmentation__summary", summaryOf(found, time)),
       partsBar(found),
@@ -67,8 +80,7 @@ export function fragmentationView(
       })(classes);
     }
   };
-  scope.follow(show, chart.selection.momentRow, chart.revision);
-  return () => undefined;
+  return scope.follow(show, chart.selection.momentRow);
 }
 
 function summaryOf(found: Fragmentation, time: string): string {

@@ -21,15 +21,17 @@ const OPTIONS = {
 
 /** Free bytes over time, and the largest free block: what lies between them is in pieces. */
 export function freeView(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
+  const root = element("div", "gpuviz-free");
   const legend = element("ul", "gpuviz-legend");
   legend.append(
     legendEntry("gpuviz-key--cached", "free bytes in segments"),
     legendEntry("gpuviz-key--largest", "of them, the largest free block"),
   );
-  scope.append(parent, legend);
+  root.append(legend);
+  scope.append(parent, root);
   let { contents } = chart;
   let levels = new FreeLevels();
-  const plot = timePlot(scope, parent, chart, OPTIONS, {
+  const plot = timePlot(scope, root, chart, OPTIONS, {
     draw: (drawing, time) => drawFree(drawing, time, chart, levels),
   });
   scope.follow(() => {

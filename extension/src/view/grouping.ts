@@ -13,6 +13,7 @@ import type { DeviceContents } from "../model/device_contents.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { nameFramework } from "../model/events.ts";
 import type { Stacks } from "../model/stacks.ts";
+import { BACKWARD_OF } from "../wire/codes.ts";
 
 /** The ways to group blocks by colour, and the one in force. */
 export class Grouping {
@@ -123,12 +124,17 @@ export class Grouping {
   }
 }
 
-const FILE = /^.*?(?=:\d)/;
+const LINE = new RegExp(`^(${BACKWARD_OF})?(.*?)(:\\d+)`);
 
 /** Leaves out the file from the names of lines if all are in one. */
 function withoutFile(categories: Categories): Categories {
-  const files = new Set(categories.all.flatMap(({ short }) => FILE.exec(short) ?? []));
-  const cut = (name: string): string => (files.size === 1 ? name.replace(FILE, "") : name);
+  const files = new Set(categories.all.flatMap(({ short }) => LINE.exec(short)?.[2] ?? []));
+  // The number comes first, as the end of a long name is cut.
+  const withoutIts = (name: string): string => {
+    const [start = "", before, , line = ""] = LINE.exec(name) ?? [];
+    return start === "" ? name : `${line}${before ? " backward" : ""}${name.slice(start.length)}`;
+  };
+  const cut = (name: string): string => (files.size === 1 ? withoutIts(name) : name);
   const all = categories.all.map((each) => ({
     ...each,
     short: cut(each.short),

@@ -4,8 +4,7 @@ import type { Highlighted, Selected } from "../model/selected.ts";
 import { isActivity, SpanKind } from "../model/span_kinds.ts";
 import type { SpanRow } from "../model/span_row.ts";
 import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
-import type { HighlightedBox } from "./highlighted_marks.ts";
-import type { Drawing } from "./plot.ts";
+import type { Drawing, PlotArea } from "./plot.ts";
 
 /** Where the spans that are highlighted lie: their places in each row, ascending. */
 export type HighlightedSpans = ReadonlyMap<PlacedRow, readonly number[]>;
@@ -69,15 +68,15 @@ export function highlightedBoxes(
   drawing: Drawing,
   time: Scale,
   spans: HighlightedSpans,
-): HighlightedBox[] {
+): PlotArea[] {
   const { area } = drawing;
-  const boxes: HighlightedBox[] = [];
+  const boxes: PlotArea[] = [];
   for (const [{ row, topPx, heightPx }, places] of spans) {
     let open: { from: number; to: number } | undefined;
     const close = (): void => {
       if (open !== undefined) {
         const { from, to } = open;
-        boxes.push({ leftPx: from, topPx: area.top + topPx, widthPx: to - from, heightPx });
+        boxes.push({ left: from, top: area.top + topPx, width: to - from, height: heightPx });
       }
     };
     for (const span of places) {

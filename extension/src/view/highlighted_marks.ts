@@ -1,12 +1,4 @@
-import { saveAndClip, type Drawing } from "./plot.ts";
-
-/** A rectangle in CSS pixels, from the top left of the canvas. */
-export interface HighlightedBox {
-  readonly leftPx: number;
-  readonly topPx: number;
-  readonly widthPx: number;
-  readonly heightPx: number;
-}
+import { saveAndClip, type Drawing, type PlotArea } from "./plot.ts";
 
 const DIMMED = 0.6;
 const LEAST_PX = 3;
@@ -15,7 +7,7 @@ const EDGE_PX = 1.5;
 const LEAST_SIDED_PX = 7;
 
 /** Dims the plot area but for what is highlighted, on a canvas that lies above the drawing. */
-export function drawHighlighted(drawing: Drawing, boxes: readonly HighlightedBox[]): void {
+export function drawHighlighted(drawing: Drawing, boxes: readonly PlotArea[]): void {
   const { context, area, theme } = drawing;
   if (boxes.length === 0) {
     return;
@@ -25,21 +17,17 @@ export function drawHighlighted(drawing: Drawing, boxes: readonly HighlightedBox
   context.fillStyle = theme.background;
   context.fillRect(area.left, area.top, area.width, area.height);
   context.globalAlpha = 1;
-  const shown = boxes.map(({ leftPx, topPx, widthPx, heightPx }) => {
-    const width = Math.max(widthPx, LEAST_PX);
-    const height = Math.max(heightPx, LEAST_PX);
-    return [
-      leftPx - (width - widthPx) / 2,
-      topPx - (height - heightPx) / 2,
-      width,
-      height,
-    ] as const;
+  const shown = boxes.map((box): PlotArea => {
+    const width = Math.max(box.width, LEAST_PX);
+    const height = Math.max(box.height, LEAST_PX);
+    const [left, top] = [box.left - (width - box.width) / 2, box.top - (height - box.height) / 2];
+    return { left, top, width, height };
   });
-  for (const [left, top, width, height] of shown) {
+  for (const { left, top, width, height } of shown) {
     context.clearRect(left, top, width, height);
   }
   context.fillStyle = theme.text;
-  for (const [left, top, width, height] of shown) {
+  for (const { left, top, width, height } of shown) {
     const side = width < LEAST_SIDED_PX ? 0 : EDGE_PX;
     context.fillRect(left - side, top - EDGE_PX, width + 2 * side, EDGE_PX);
     context.fillRect(left - side, top + height, width + 2 * side, EDGE_PX);

@@ -15,7 +15,7 @@ const LINE_SLACK_PX = 2;
 const OPTIONS = {
   label: "Pinned host memory over time. Arrow keys move the cursor.",
   heightPx: 70,
-  topPx: 6,
+  topPx: 20,
 };
 
 /** Pinned host memory over time: reserved and allocated as areas, and what is active. */

@@ -60,8 +60,9 @@ function isDarkInColab(): boolean {
 
 /** JupyterLab's name for its theme, VS Code's for its kind of theme. */
 function themeName(): string {
-  const { jpThemeName = "", vscodeThemeKind = "" } = document.body.dataset;
-  return `${jpThemeName} ${vscodeThemeKind.replaceAll("-", " ")}`.toLowerCase();
+  const { dataset } = document.body;
+  const kind = dataset["vscodeThemeKind"]?.replaceAll("-", " ") ?? "";
+  return `${dataset["jpThemeName"] ?? ""} ${kind}`.toLowerCase();
 }
 
 /** Colours of the notebook by our names, as `#rrggbb`; those that it has none for are left out. */

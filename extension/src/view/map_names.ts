@@ -2,7 +2,7 @@ import { toPixel, type Scale } from "../base/scale.ts";
 import { categoryOf, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import { cutText } from "./lane_frames.ts";
-import type { Drawing } from "./plot.ts";
+import type { Drawing, PlotArea } from "./plot.ts";
 import { inkOn } from "./theme.ts";
 
 const MOST_BLOCKS = 40_000;
@@ -18,17 +18,14 @@ export function drawBlockNames(
   time: Scale,
   bytes: Scale,
 ): void {
-  const { context, area, theme } = drawing;
+  const { area } = drawing;
   const runs = [...blocks.extents.overlapping(time.from, time.to)];
   if (runs.reduce((sum, [first, last]) => sum + last - first, 0) > MOST_BLOCKS) {
     return;
   }
   const { fromNs, inUseUntilNs, address, size } = blocks;
-  const colours = categories.isOrdered ? theme.order : theme.categories;
   const right = area.left + area.width;
-  context.font = "10px system-ui, sans-serif";
-  context.textAlign = "left";
-  context.textBaseline = "middle";
+  const drawName = blockNames(drawing, categories);
   for (const [first, last] of runs) {
     for (let block = first; block < last; block += 1) {
       const left = Math.max(toPixel(time, fromNs[block] ?? 0), area.left);
@@ -36,15 +33,29 @@ export function drawBlockNames(
       const from = (address[block] ?? 0) + (layout.shifts[regions[block] ?? 0] ?? 0);
       const bottom = toPixel(bytes, from);
       const height = bottom - toPixel(bytes, from + (size[block] ?? 0));
-      if (width >= NARROWEST_PX && height >= LOWEST_PX) {
-        const place = categoryOf(categories, block);
-        const label = categories.all[place]?.short ?? "";
-        context.fillStyle = inkOn(colours[place] ?? theme.cached);
-        const name = fittingName(context, label, width - 2 * PADDING_PX);
-        context.fillText(name, left + PADDING_PX, bottom - height / 2);
-      }
+      drawName(block, { left, top: bottom - height, width, height });
     }
   }
+}
+
+/** Draws what a block belongs to into its rectangle, if that is large enough. */
+export function blockNames(
+  { context, theme }: Drawing,
+  categories: Categories,
+): (block: number, area: PlotArea) => void {
+  const colours = categories.isOrdered ? theme.order : theme.categories;
+  context.font = "10px system-ui, sans-serif";
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  return (block, { left, top, width, height }) => {
+    if (width >= NARROWEST_PX && height >= LOWEST_PX) {
+      const place = categoryOf(categories, block);
+      const label = categories.all[place]?.short ?? "";
+      context.fillStyle = inkOn(colours[place] ?? theme.cached);
+      const name = fittingName(context, label, width - 2 * PADDING_PX);
+      context.fillText(name, left + PADDING_PX, top + height / 2);
+    }
+  };
 }
 
 /** A name without its size or its file where these do not fit; a line is known by its number. */

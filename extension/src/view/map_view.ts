@@ -5,7 +5,7 @@ import { createRaster, findRect, paintRects, type Viewport } from "../render/ras
 import { drawByteAxis, scaleUp } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
-import { drawHighlighted, type HighlightedBox } from "./highlighted_marks.ts";
+import { drawHighlighted } from "./highlighted_marks.ts";
 import { MapPlaces, type MapLayers } from "./map_layers.ts";
 import { drawBlockNames } from "./map_names.ts";
 import type { Drawing, PlotArea } from "./plot.ts";
@@ -90,15 +90,15 @@ function highlightedBlocks(
   { timeline, selection }: ChartContext,
   time: Scale,
   bytes: Scale,
-): HighlightedBox[] {
+): PlotArea[] {
   const { blocks, layout, events } = timeline;
   return [...selection.highlighted.value.blocks].map((block) => {
     const from = layout.offsetOf(blocks.address[block] ?? 0);
     const ended = events.timeNs[blocks.freeCompleted[block] ?? -1] ?? timeline.endNs;
-    const leftPx = toPixel(time, blocks.fromNs[block] ?? 0);
-    const topPx = toPixel(bytes, from + (blocks.size[block] ?? 0));
-    const widthPx = toPixel(time, ended) - leftPx;
-    return { leftPx, topPx, widthPx, heightPx: toPixel(bytes, from) - topPx };
+    const left = toPixel(time, blocks.fromNs[block] ?? 0);
+    const top = toPixel(bytes, from + (blocks.size[block] ?? 0));
+    const width = toPixel(time, ended) - left;
+    return { left, top, width, height: toPixel(bytes, from) - top };
   });
 }
 

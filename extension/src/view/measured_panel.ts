@@ -46,8 +46,8 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
     panel.hidden = measured.value === undefined;
     if (measured.value !== undefined) {
       const { fromNs, toNs } = measured.value;
-      panel.dataset["fromNs"] = String(fromNs);
-      panel.dataset["toNs"] = String(toNs);
+      panel.setAttribute("data-from-ns", String(fromNs));
+      panel.setAttribute("data-to-ns", String(toNs));
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `${chart.title || "Measured"}: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
       list.replaceChildren(...valuesIn(measured.value, chart));

@@ -10,8 +10,9 @@ import { createRaster, findRect, paintRects, type Palette, type Rects } from "..
 import { drawBytesAcross } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { paintImage, rasterFor } from "./image.ts";
-import { drawHighlighted, type HighlightedBox } from "./highlighted_marks.ts";
-import { Plot, type Drawing } from "./plot.ts";
+import { drawHighlighted } from "./highlighted_marks.ts";
+import { blockNames } from "./map_names.ts";
+import { Plot, type Drawing, type PlotArea } from "./plot.ts";
 import { blockPalette, CACHED_COLOUR, SPLIT_COLOUR } from "./theme.ts";
 
 const TALLEST_ROW_PX = 40;
@@ -49,6 +50,12 @@ export function momentView(scope: Scope, parent: HTMLElement, chart: ChartContex
       rects = pieceRects(moment, chart.timeline, categories.value, palette, raster.height);
       paintRects(raster, [rects], { left: 0, right: moment.widthBytes });
       paintImage(drawing, raster);
+      const drawName = blockNames(drawing, categories.value);
+      for (const piece of moment.pieces) {
+        if (piece.block !== undefined) {
+          drawName(piece.block, areaOf(drawing, moment, piece));
+        }
+      }
       drawBytesAcross(drawing, moment.widthBytes);
     },
     (drawing) =>
@@ -127,21 +134,25 @@ function freeColour(segment: SegmentAtMoment | undefined): number {
   return segment?.blocks.length === 0 ? CACHED_COLOUR : SPLIT_COLOUR;
 }
 
-function highlightedPieces(
+/** Where a piece is in the plot. */
+function areaOf(
   { area }: Drawing,
-  moment: Moment,
-  highlighted: Highlighted,
-): HighlightedBox[] {
-  const { pieces, rows, widthBytes } = moment;
+  { rows, widthBytes }: Moment,
+  { row, from, to }: BarPiece,
+): PlotArea {
   const rowPx = area.height / rows;
-  return pieces
+  return {
+    left: area.left + (from / widthBytes) * area.width,
+    top: area.top + (row + (1 - BAR_SHARE) / 2) * rowPx,
+    width: ((to - from) / widthBytes) * area.width,
+    height: rowPx * BAR_SHARE,
+  };
+}
+
+function highlightedPieces(drawing: Drawing, moment: Moment, highlighted: Highlighted): PlotArea[] {
+  return moment.pieces
     .filter(({ block }) => block !== undefined && highlighted.blocks.has(block))
-    .map(({ row, from, to }) => ({
-      leftPx: area.left + (from / widthBytes) * area.width,
-      topPx: area.top + (row + (1 - BAR_SHARE) / 2) * rowPx,
-      widthPx: ((to - from) / widthBytes) * area.width,
-      heightPx: rowPx * BAR_SHARE,
-    }));
+    .map((piece) => areaOf(drawing, moment, piece));
 }
 
 function linesOf(chart: ChartContext, moment: Moment, piece: BarPiece): string[] {

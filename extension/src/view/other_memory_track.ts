@@ -10,14 +10,14 @@ import { addLevel, showBytes } from "./levels_legend.ts";
 import { saveAndClip } from "./plot.ts";
 import { fillUsed, strokeUsed } from "./step_lines.ts";
 import { timePlot } from "./time_plot.ts";
-import { addTrack } from "./track.ts";
+import { addTrack, LEAST_LOW_TRACK_PX } from "./track.ts";
 
 const HEADROOM = 1.04;
 const SIZE = 80;
 const OPTIONS = {
   label: "Other memory over time. Arrow keys move the cursor.",
   heightPx: 70,
-  topPx: 6,
+  topPx: 20,
 };
 const HINT =
   "Bytes of the device outside the recorded allocators, from sample to sample: what libraries " +
@@ -106,6 +106,7 @@ export function otherMemoryTrack(
     hint: HINT,
     size: SIZE,
     above: "blocks",
+    leastPx: LEAST_LOW_TRACK_PX,
     show,
   });
 }

@@ -84,6 +84,8 @@ export function searchBox(
   });
   scope.listen(box, "keydown", (event) => {
     if (event.key === "Escape" && at !== NONE) {
+      // The browser would clear the field, and leave what is beside it.
+      event.preventDefault();
       hits[at]?.chart.showSelected();
     } else if (event.key === "Escape") {
       field.value = "";

@@ -1,15 +1,9 @@
 import type { Scope } from "../base/scope.ts";
 import type { Conclusion } from "../model/conclusions.ts";
 import type { Bar, Cell, Line } from "../model/sections.ts";
-import {
-  conclusionsList,
-  firstConclusions,
-  link,
-  withCode,
-  type Lead,
-} from "./conclusions_list.ts";
+import { conclusionsList, firstConclusions, link, type Lead } from "./conclusions_list.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
-import { element } from "./dom.ts";
+import { element, withCode } from "./dom.ts";
 
 /** The kinds of lines that go on with what the line before has begun. */
 const GOES_ON: Readonly<Record<string, readonly string[]>> = {
@@ -162,7 +156,8 @@ function figure(scope: Scope, line: Line, lead: Lead): HTMLElement {
   const { place = {} } = line;
   const shown = link(scope, `${name.text} `, () => lead(place));
   shown.className = "gpuviz-headline__figure";
-  shown.title = name.hover;
+  // Where there is no room, the detail is cut.
+  shown.title = [name.hover, detail.text].filter(Boolean).join("\n");
   shown.append(element("strong", "", value.text));
   if (detail.text !== "") {
     shown.append(" ", element("span", "gpuviz-headline__detail", detail.text));

@@ -98,7 +98,7 @@ function describe(about: About, chart: ChartContext, scope: Scope): HTMLElement[
     chart.selection.selected.value = undefined;
   });
   return [
-    element("h4", "gpuviz-selected__title", title),
+    element("h4", "gpuviz-selected__title", { textContent: title, title }),
     head,
     storyOf(lines),
     ...sourceOf(selected, chart, scope),

@@ -66,6 +66,8 @@ interface SourceLine {
 }
 
 const SHORT: readonly string[] = ["liveBytes", "kernelNs", "waitNs"];
+/** Beside the text of a whole file there is no room for counts, which the table of lines has. */
+const LONG: readonly string[] = [...SHORT, "totalBytes", "copyNs", "idleNs"];
 
 /**
  * The source around a line, with what each line costs to the left of it.
@@ -102,7 +104,7 @@ export function sourceView(
       sums: sums(each),
     }));
     shown.value = usedFigures(lines)
-      .filter((name) => isWhole || SHORT.includes(name))
+      .filter((name) => (isWhole ? LONG : SHORT).includes(name))
       .join(" ");
     show(lines);
   };

@@ -20,22 +20,14 @@ export interface Part {
   readonly create: (scope: Scope, parent: HTMLElement, chart: ChartContext) => ShowWindow;
 }
 
-const LINES: Part = {
-  name: "lines",
-  title: "Lines",
-  hint:
-    "What each line of the program costs: the innermost line outside installed packages. A click " +
-    "shows its source.",
-  create: linesView,
-};
-
-/** What is shown of a whole recording only. */
-export const WHOLE_MEMORY: readonly Part[] = [
+const OF_MEMORY: readonly Part[] = [
   {
-    name: "call-stacks",
-    title: "Call stacks",
-    hint: "Who called the lines that allocated, launched and waited; sizes are those of rounded blocks.",
-    create: callStacksView,
+    name: "lines",
+    title: "Lines",
+    hint:
+      "What each line of the program costs: the innermost line outside installed packages. A click " +
+      "shows its source.",
+    create: linesView,
   },
   {
     name: "fragmentation",
@@ -45,6 +37,14 @@ export const WHOLE_MEMORY: readonly Part[] = [
     create: fragmentationView,
   },
 ];
+
+/** Not in dashboards, for which its script is too large. */
+export const CALL_STACKS: Part = {
+  name: "call-stacks",
+  title: "Call stacks",
+  hint: "Who called the lines that allocated, launched and waited; sizes are those of rounded blocks.",
+  create: callStacksView,
+};
 
 const OF_GPU: readonly Part[] = [
   {
@@ -66,6 +66,8 @@ const OF_GPU: readonly Part[] = [
     create: synchronizationsTable,
   },
 ];
+
+export const LIVE: readonly Part[] = [...OF_MEMORY, ...OF_GPU];
 
 /** Leaves 95 % of the page's time for other things. */
 const PACE = { shortestMs: 500, rest: 20 };
@@ -89,12 +91,7 @@ export interface TablesView {
 }
 
 /** Tables in the drawer; those that can be seen are updated as the recording grows. */
-export function tablesView(
-  drawer: Drawer,
-  chart: ChartContext,
-  ofMemory: readonly Part[] = [],
-  ofAll: readonly Part[] = [LINES, ...ofMemory, ...OF_GPU],
-): TablesView {
+export function tablesView(drawer: Drawer, chart: ChartContext, ofAll = LIVE): TablesView {
   const scope = new Scope();
   const { window: time, measured } = chart.selection;
   const parts: Shown[] = ofAll.map((part) => {

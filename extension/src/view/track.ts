@@ -3,6 +3,10 @@ import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
 import type { Panes } from "./panes.ts";
 
+/** Below these heights a track closes, so that the others have room. */
+export const LEAST_TRACK_PX = 64;
+export const LEAST_LOW_TRACK_PX = 48;
+
 /** The parts of a track that its plot and its legend fill. */
 export interface Track {
   readonly body: HTMLElement;

@@ -4,6 +4,7 @@ import "../view/charts.css";
 import "../view/controls.css";
 import "../view/selected.css";
 import "../view/tables.css";
+import "../view/whole_memory.css";
 import "../view/findings.css";
 import "../view/host.css";
 import "../view/workbench.css";

@@ -45,3 +45,14 @@ def test_some_evidence_is_on_the_second_gpu():
     (event,) = found["evidence"]
     assert found["device"] == 1
     assert [row for row in events if row["device"] == 1][event]["action"] == "alloc"
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+def test_windows_are_in_the_recording(path):
+    recording = gpuviz.load(path)
+    start, end = recording.time_range
+
+    windows = [(row["begin"], row["end"]) for row in recording.table("shown").to_pylist()]
+
+    known = [each for each in windows if each != (-1, -1)]
+    assert [each for each in known if not start <= each[0] < each[1] <= end] == []

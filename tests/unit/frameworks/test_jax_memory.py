@@ -198,6 +198,8 @@ def test_arrays_are_blocks_with_their_type_and_line_and_the_rest_is_one_block(ja
     ]
     assert max(recorded.levels()) == 10 * KIB
     assert recorded.lines()["weights = Array(client, 4 * KIB)"] == 4 * KIB
+    # It has no line.
+    assert REST in recorded.recording.lines()["site"].to_pylist()
     assert recorded.levels()[-1] == 10 * KIB
     assert recorded.recording.tables["pools"]["framework"].to_pylist() == ["jax"]
 
