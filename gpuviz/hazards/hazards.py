@@ -72,7 +72,7 @@ def _judged_by_process(recording: "RecordingData") -> "pa.Table | str":
     return " ".join(reasons) if reasons and not rows else _ranked(rows)
 
 
-def _with_rows_of(process: "Process", row: dict[str, Any]) -> dict[str, Any]:
+def _with_rows_of(process: "Process[RecordingData]", row: dict[str, Any]) -> dict[str, Any]:
     """Return a hazard of a process with row numbers of the merged recording."""
     events = EVENTS_OF[row["memory"]]
     tables = dict.fromkeys(("block", "other_block", "free"), events)

@@ -117,7 +117,7 @@ def environment(recording: "Recording") -> dict[str, str]:
     }
 
 
-def _process(process: "Process", recording: "Recording") -> str:
+def _process(process: "Process[Recording]", recording: "Recording") -> str:
     """Return a process with where it ran, and its share of each GPU's memory."""
     manifest = process.recording.manifest
     place = " ".join(filter(None, (manifest.host, str(manifest.process_id or ""))))
