@@ -326,6 +326,10 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - the recorded program must continue
             return without_verdict(f"{type(error).__name__}: {error}")
 
+    def __repr__(self) -> str:
+        begun = "recording" if self.is_recording else "stopped"
+        return f"<Recorder: {'not started' if self._store is None else begun}>"
+
     def __enter__(self) -> Self:
         """Start recording."""
         self.start()

@@ -169,6 +169,15 @@ def test_a_table_is_text_of_the_terminals_width_in_a_terminal(shell, recording, 
     assert extent.startswith(f"the first {MOST_ROWS} of 14,790 rows; more columns: device, stream")
 
 
+def test_a_narrow_table_leaves_out_ids_before_other_columns():
+    stack = pa.array([7], pa.uint32())
+    table = pa.table({"source": ["x = f()"], "stack": stack, "live_bytes": [1 << 20]})
+
+    assert table_text(table, 20) == (
+        "source   live bytes\nx = f()    1.00 MiB\n1 row; more columns: stack"
+    )
+
+
 def test_a_table_in_a_terminal_cannot_control_it():
     table = pa.table({"name": ["one\x1b[2J"], "size": [1 << 20]})
 
