@@ -166,7 +166,9 @@ def test_a_table_is_text_of_the_terminals_width_in_a_terminal(shell, recording, 
     assert head.split() == ["time", "action", "address", "size", "requested", "size"]
     assert hex(events["address"][0].as_py()) in first.split()
     assert max(map(len, [head, first, *rest])) <= 70
-    assert extent.startswith(f"the first {MOST_ROWS} of 14,790 rows; more columns: device, stream")
+    assert extent.startswith(
+        f"the first {MOST_ROWS} of 14,790 rows; more columns: device, framework"
+    )
 
 
 def test_a_narrow_table_leaves_out_ids_before_other_columns():
