@@ -304,6 +304,22 @@ def test_a_program_that_python_does_not_find_is_left_to_python(folder, program):
     assert said(done) == []
 
 
+def test_a_name_that_another_program_takes_meanwhile_gets_a_number(folder):
+    (folder / "train.py").write_text(
+        "import os\nfrom gpuviz.commands.run_options import RunOptions\n"
+        "free = RunOptions.free_path\n"
+        "def taken(options):\n    path = free(options)\n    RunOptions.free_path = free\n"
+        "    os.mkdir(f'{path}.part')\n    return path\n"
+        f"RunOptions.free_path = taken\n{TWO_STEPS}"
+    )
+    done = run([GPUVIZ, "run", "train.py"], folder)
+    [wrote] = said(done)
+
+    assert outcome(done) == (0, "done\n", "")
+    assert wrote.startswith("wrote train-2.gpuviz")
+    assert requested(folder / "train-2.gpuviz") == [1234567, 7654321]
+
+
 def test_a_disk_that_is_full_moves_the_recording_elsewhere(folder):
     (folder / "train.py").write_text(
         f"import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n{TWO_STEPS}"
