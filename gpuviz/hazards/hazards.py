@@ -122,7 +122,7 @@ def _touches_if_known(recording: "RecordingData") -> "Touches | str":
     if manifest.allocator != "caching" and manifest.allocator_name not in _CACHING:
         return "It is not known how the program's allocator reuses memory."
     used = touches(recording)
-    return used or "The recording does not have the blocks that launches touch."
+    return used or "No launch is recorded with the blocks that it touches."
 
 
 class _Pairs:
