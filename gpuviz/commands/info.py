@@ -67,7 +67,8 @@ def run(file: Path, *, as_json: bool) -> None:
 def facts_of(recording: "Recording") -> dict[str, Any]:
     """Return the facts of a recording: texts, bytes, ns and counts."""
     manifest = recording.manifest
-    allocator = " ".join(filter(None, (manifest.allocator, manifest.allocator_name)))
+    is_observed = manifest.allocator == "observe" and manifest.allocator_name != ""
+    allocator = f"{manifest.allocator_name or manifest.allocator}{', observed' * is_observed}"
     origin = {name: getattr(manifest, name) for name in _ORIGIN.values()}
     return {
         **origin,
