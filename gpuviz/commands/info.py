@@ -24,6 +24,7 @@ from gpuviz.quantities import (
     format_counted,
     format_duration,
 )
+from gpuviz.report.facts import allocator_of
 from gpuviz.report.other_memory import UNKNOWN
 
 if TYPE_CHECKING:
@@ -67,12 +68,10 @@ def run(file: Path, *, as_json: bool) -> None:
 def facts_of(recording: "Recording") -> dict[str, Any]:
     """Return the facts of a recording: texts, bytes, ns and counts."""
     manifest = recording.manifest
-    is_observed = manifest.allocator == "observe" and manifest.allocator_name != ""
-    allocator = f"{manifest.allocator_name or manifest.allocator}{', observed' * is_observed}"
     origin = {name: getattr(manifest, name) for name in _ORIGIN.values()}
     return {
         **origin,
-        "allocator": allocator,
+        "allocator": allocator_of(recording),
         "label": manifest.label,
         "notes": list(recording.notes),
         "complete": recording.is_complete,
