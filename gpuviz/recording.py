@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from gpuviz.advice.compensation import compensated, recording_cost
 from gpuviz.advice.finding import Findings
@@ -584,9 +584,9 @@ class Recording(RecordingData):
         return host_memory(self)
 
     @property
-    def processes(self) -> "tuple[Process, ...]":
+    def processes(self) -> "tuple[Process[Self], ...]":
         """The processes of a merged recording (`gpuviz.merge`); none of a recording of one."""
-        return processes(self)
+        return cast("tuple[Process[Self], ...]", processes(self))
 
     @property
     def device_links(self) -> "tuple[DeviceLink, ...]":

@@ -27,6 +27,9 @@ def diff(before: Source, after: Source) -> "Diff":
 class Diff(Differences):
     """What changed from one recording to another, which can be shown as a page."""
 
+    before: Recording
+    after: Recording
+
     def _repr_html_(self) -> str:
         return str(diff_html(self))
 

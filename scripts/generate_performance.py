@@ -1,9 +1,10 @@
 """Writes the tables in docs/explanation/performance.md from what was measured.
 
 Usage: python -m scripts.generate_performance [--check]. A table is between the marks of its
-benchmark, ``<!-- measured: NAME -->`` and ``<!-- end -->``. Its rows are those of NAME.json, which
-`tests.benchmarks` saved, or else those of NAME in earlier.json: runs that were not saved. With
-``--check`` nothing is written, and the exit status is 1 if the page is out of date.
+benchmarks, ``<!-- measured: NAME ... -->`` and ``<!-- end -->``. Its rows are those of each
+NAME.json, which `tests.benchmarks` saved, or, until there are all of these, those of the first name
+in earlier.json: runs that were not saved. With ``--check`` nothing is written, and the exit status
+is 1 if the page is out of date.
 """
 
 import json
@@ -17,16 +18,28 @@ ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
 MEASURED = ROOT / "tests" / "benchmarks" / "measured"
 EARLIER = ROOT / "tests" / "benchmarks" / "earlier.json"
-MARKED = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- measured: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def table(name: str) -> str:
-    """Return the rows of a benchmark, with the date and the machine."""
-    path = MEASURED / f"{name}.json"
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        source = f"`{found['command']}` on {found['date']}: {found['machine']}."
-        return _drawn(source, ["what", "measured", "bound"], _marked(found["rows"]))
+def are_saved(names: list[str]) -> bool:
+    """Return whether all of some benchmarks were saved."""
+    return all((MEASURED / f"{name}.json").exists() for name in names)
+
+
+def tables(names: list[str]) -> str:
+    """Return the rows of benchmarks, with the date and the machine of each."""
+    if not are_saved(names):
+        return _transcribed(names[0])
+    return "\n\n".join(map(_saved, names))
+
+
+def _saved(name: str) -> str:
+    found = json.loads((MEASURED / f"{name}.json").read_text(encoding="utf-8"))
+    source = f"`{found['command']}` on {found['date']}: {found['machine']}."
+    return _drawn(source, ["what", "measured", "bound"], _marked(found["rows"]))
+
+
+def _transcribed(name: str) -> str:
     found = json.loads(EARLIER.read_text(encoding="utf-8"))[name]
     command = f", `{found['command']}`" if found["command"] else ""
     source = f"{found['date']}{command}: {found['machine']}. Transcribed: the run was not saved."
@@ -48,7 +61,7 @@ def _drawn(source: str, header: list[str], rows: Any) -> str:
 
 def generated(text: str) -> str:
     """Return the page with all tables."""
-    return MARKED.sub(lambda mark: f"{mark[1]}\n{table(mark[2])}\n\n{mark[3]}", text)
+    return MARKED.sub(lambda mark: f"{mark[1]}\n{tables(mark[2].split())}\n\n{mark[3]}", text)
 
 
 def main(arguments: list[str]) -> int:

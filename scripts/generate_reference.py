@@ -64,18 +64,45 @@ PUBLIC_NAMES = {
         ("SimulatedGPU", "replay"),
     ),
 }
-# What methods of a recording return, by module.
+# What public functions and methods return, by module.
 VALUES = {
-    "gpuviz.advice.finding": ("Finding", "Evidence"),
-    "gpuviz.hazards.hazard": ("Hazard",),
+    "gpuviz.analysis.peak": ("Peak",),
+    "gpuviz.advice.finding": ("Finding", "Line", "Evidence"),
+    "gpuviz.hazards.hazard": ("Hazard", "HazardOperation"),
+    "gpuviz.analysis.overlap": ("Overlap", "DeviceOverlap", "StreamOverlap"),
+    "gpuviz.analysis.steady_state": ("SteadyState",),
+    "gpuviz.advice.compensation": ("RecordingCost",),
     "gpuviz.analysis.fragmentation": ("Fragmentation",),
-    "gpuviz.analysis.overlap": ("Overlap", "LaneOverlap"),
+    "gpuviz.analysis.packing": ("Packing",),
+    "gpuviz.analysis.host_memory": ("HostMemory",),
+    "gpuviz.out_of_memory.failures": ("OutOfMemory",),
+    "gpuviz.out_of_memory.verdict": ("FailedRequest",),
+    "gpuviz.analysis.processes": ("Process",),
+    "gpuviz.analysis.device_links": ("DeviceLink",),
+    "gpuviz.ownership.held_memory": ("HeldMemory", "HeldBlock", "Holder", "Release"),
+    "gpuviz.allocator.graph": ("Graph",),
+    "gpuviz.dask.cluster_recording": ("ClusterRecording",),
+    "gpuviz.simulation.stream": ("SimulatedStream", "SimulatedEvent", "SimulatedGraph"),
+    "gpuviz.simulation.gpu": ("SimulatedArray", "SimulatedPinnedArray"),
 }
-# Methods of a recording that serve other modules of gpuviz.
-PLUMBING = (
-    *("take_path", "of", "with_manifest", "with_note", "memory_columns", "device_or_first"),
-    "call_stacks",
-)
+# Members of public classes that serve other modules of gpuviz.
+PLUMBING = {
+    "Recording": (
+        *("take_path", "of", "with_manifest", "with_note", "memory_columns", "device_or_first"),
+        *("call_stacks", "of_checked"),
+    ),
+    "Recorder": (
+        *("before_start", "elapsed_ns", "end", "follow_statistics", "read_statistics"),
+        *("statistics", "subscribe", "verdict"),
+    ),
+    "Diff": ("devices", "lines"),
+    "SimulatedGPU": ("source", "tracer"),
+    "SimulatedStream": (
+        *("allocator", "belongs_to", "captured_addresses", "check_not_capturing"),
+        *("is_capturing", "launch"),
+    ),
+    "HostMemory": ("as_device",),
+}
 # The allocator modules with functions of their own, beside the names above.
 MODULES = {
     "allocators": ("cupy", "torch", "numba", "rmm", "cuda_core"),
@@ -126,15 +153,19 @@ def _api(title: str, about: str, names: Iterable[str]) -> str:
         if isinstance(value, ModuleType):
             parts += _module(name, value)
         elif inspect.isclass(value):
-            left_out = ", ".join(PLUMBING) if name == "Recording" else ""
-            options = {"members": "", "inherited-members": "object"}
-            if left_out:
-                options["exclude-members"] = left_out
-            parts.append(_directive("autoclass", f"gpuviz.{name}", **options))
+            parts.append(_class(f"gpuviz.{name}"))
         else:
             parts.append(_directive("autofunction", f"gpuviz.{name}"))
         parts.append(_examples(name))
     return _joined(parts)
+
+
+def _class(path: str) -> str:
+    options = {"members": "", "inherited-members": "object"}
+    left_out = ", ".join(PLUMBING.get(path.rpartition(".")[2], ()))
+    if left_out:
+        options["exclude-members"] = left_out
+    return _directive("autoclass", path, **options)
 
 
 def example_pages() -> dict[str, list[Path]]:
@@ -165,10 +196,10 @@ def _module(name: str, module: ModuleType) -> Iterator[str]:
 
 
 def _values() -> str:
-    parts = ["# Results of analyses", "What methods of a [recording](api_recordings.md) return."]
+    parts = ["# Returned objects", "What the functions and methods of this reference return."]
     for module, names in VALUES.items():
         for name in names:
-            parts += [f"## {name}", _directive("autoclass", f"{module}.{name}", members="")]
+            parts += [f"## {name}", _class(f"{module}.{name}")]
     return _joined(parts)
 
 

@@ -1,5 +1,7 @@
 """Lines that allocate and use arrays: those of helper functions give way to their callers."""
 
+import re
+from dataclasses import dataclass
 from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,27 @@ if TYPE_CHECKING:
 
 # A function with fewer callers is no helper.
 _LEAST_CALLERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The line that got arrays from a function that it called.
+
+    Attributes:
+        site: Its call site.
+        source: Its text.
+        function: The name of the function.
+    """
+
+    site: str
+    source: str
+    function: str
+
+    @property
+    def variable(self) -> str:
+        """The variable that gets what the function returns, in a sentence; ``it`` if unknown."""
+        found = re.match(rf"\s*(\w+)\s*=\s*(?:\w+\.)*{re.escape(self.function)}\(", self.source)
+        return f"`{found[1]}`" if found else "it"
 
 
 class Callers:
@@ -68,6 +91,40 @@ class Callers:
                 if maker in users:
                     return users[maker].site, users[maker].source
         return self._stacks.call_site(stack)
+
+    def returned_to(
+        self, blocks: "NDArray[Any]", used: "NDArray[Any]", later: int
+    ) -> "Returned | None":
+        """Return where functions returned blocks to after their last use.
+
+        None unless all of them were returned to one line.
+
+        Args:
+            blocks: The blocks.
+            used: The call stack of the last use of each.
+            later: A call stack after that in the same thread, while they are allocated.
+        """
+        running = {_function(frame) for frame in self._stacks.user_frames(later)}
+        found = np.unique(np.stack([self._number[blocks], used]), axis=1)
+        lines = {self._returned_to(number, use, running) for number, use in found.T.tolist()}
+        return lines.pop() if len(lines) == 1 else None
+
+    def _returned_to(
+        self, number: int, used: int, running: "set[tuple[str, str]]"
+    ) -> "Returned | None":
+        frame, users = self._frames[number], map(_function, self._stacks.user_frames(used))
+        if frame is None or _function(frame) in running or _function(frame) not in users:
+            return None
+        makers = self._stacks.user_frames(self._allocated[number])
+        calls = pairwise(dropwhile(lambda maker: maker != frame, makers))
+        return next(
+            (
+                Returned(outer.site, outer.source, inner.name)
+                for inner, outer in calls
+                if _function(outer) in running
+            ),
+            None,
+        )
 
     def _called_from(self, stacks: list[int]) -> "dict[tuple[str, str], set[str]]":
         """Return the lines that call each function of the program that allocates."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.callers import Callers
+from gpuviz.advice.callers import Callers, Returned
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line, named
 from gpuviz.advice.own_lines import is_own
@@ -414,6 +414,19 @@ class DeviceBlocks:
         if self.are_held_at_peak(blocks):
             return self.named_use(*self._latest_use(blocks))
         return named(*self.last_use(blocks))
+
+    def returned_to(self, blocks: "NDArray[Any]") -> Returned | None:
+        """Return the line to which a function had returned blocks before the peak.
+
+        None unless all of them were returned to one line, after their last use.
+        """
+        number = self.number[blocks]
+        made = self.used.blocks.alloc[self.number[np.append(blocks, self._at_peak_place[:1])]]
+        threads = np.unique(plain(self.recording.tables["memory_events"]["thread"])[made])
+        if len(threads) > 1 or not self.peak_stack:
+            return None
+        used = stacks_of(self.recording.tables, self.used.last[number])
+        return self._callers.returned_to(blocks, used, self.peak_stack)
 
     def are_held_at_peak(self, blocks: "NDArray[Any]") -> bool:
         """Whether the peak is reached before the call returns that last uses blocks of a line."""

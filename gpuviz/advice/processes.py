@@ -67,7 +67,7 @@ def _first_derived(recording: "RecordingData") -> "list[Mapping[str, int]]":
 
 
 def _evidence(
-    process: "Process", first: "Mapping[str, int]", evidence: "Evidence | None"
+    process: "Process[RecordingData]", first: "Mapping[str, int]", evidence: "Evidence | None"
 ) -> "Evidence | None":
     """Return evidence with row numbers of the merged recording."""
     if evidence is None or not evidence.rows:

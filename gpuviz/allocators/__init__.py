@@ -5,7 +5,10 @@ is imported by ``install()``, not before.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuviz.allocators import cuda_core, cupy, numba, rmm, torch
 
 __all__ = ["cuda_core", "cupy", "numba", "rmm", "torch"]
 

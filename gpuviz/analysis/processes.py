@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
+# The class of a recording, which its parts have too.
+R_co = TypeVar("R_co", bound="RecordingData", covariant=True)
+
 _FACTS = ("memory_stats", "failures", "delayed_frees", "writes_after_free", "device_links")
 
 
 @dataclass(frozen=True, eq=False)
-class Process:
+class Process(Generic[R_co]):
     """A process of a merged recording.
 
     Attributes:
@@ -43,12 +46,12 @@ class Process:
     name: str
     devices: Mapping[int, int]
     clock_error: int
-    recording: "RecordingData"
+    recording: R_co
     rows: "Mapping[str, NDArray[Any]]"
 
 
 @Once
-def processes(recording: "RecordingData") -> tuple[Process, ...]:
+def processes(recording: "RecordingData") -> "tuple[Process[RecordingData], ...]":
     """Return the processes of a merged recording; none of a recording of one process."""
     rows = recording.tables["processes"].to_pylist()
     if not rows:
@@ -121,7 +124,7 @@ def _process(
     tables: "Mapping[str, pa.Table]",
     rows: "Mapping[str, NDArray[Any]]",
     by_device: "Mapping[int, Mapping[str, dict[Any, Any]]]",
-) -> Process:
+) -> "Process[RecordingData]":
     facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
     for device in row["devices"]:
         for name, of_device in by_device.get(device, {}).items():

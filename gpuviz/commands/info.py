@@ -24,6 +24,7 @@ from gpuviz.quantities import (
     format_counted,
     format_duration,
 )
+from gpuviz.report.facts import allocator_of
 from gpuviz.report.other_memory import UNKNOWN
 
 if TYPE_CHECKING:
@@ -67,11 +68,10 @@ def run(file: Path, *, as_json: bool) -> None:
 def facts_of(recording: "Recording") -> dict[str, Any]:
     """Return the facts of a recording: texts, bytes, ns and counts."""
     manifest = recording.manifest
-    allocator = " ".join(filter(None, (manifest.allocator, manifest.allocator_name)))
     origin = {name: getattr(manifest, name) for name in _ORIGIN.values()}
     return {
         **origin,
-        "allocator": allocator,
+        "allocator": allocator_of(recording),
         "label": manifest.label,
         "notes": list(recording.notes),
         "complete": recording.is_complete,

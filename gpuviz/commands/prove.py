@@ -104,7 +104,12 @@ def changes(before: Recording) -> Iterator[Change]:
 
 
 def _options(before: Recording) -> Iterator[Change]:
-    """Yield the options that make the changes of findings, with what these predict."""
+    """Yield the options that make the changes of findings, with what these predict.
+
+    They change what CuPy does, so a simulated GPU would show nothing of them.
+    """
+    if before.manifest.simulated:
+        return
     found = before.findings(small=True)
     for rule, option in _OF_RULES.items():
         saved_ns = sum(each.further_ns for each in found if each.rule == rule)

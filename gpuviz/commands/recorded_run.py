@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.commands.run_options import RunOptions
 from gpuviz.commands.startup.sitecustomize import AT_FIRST_USE, NOTHING_IMPORTED, NUMBA
-from gpuviz.errors import GpuvizError
+from gpuviz.errors import GpuvizError, RecordingExistsError
 from gpuviz.frameworks.cupy_peers import enable_peer_access
 from gpuviz.frameworks.pinned_arrays import PinnedArrays
 from gpuviz.hazards.verdict import NO_VERDICT
@@ -193,6 +193,25 @@ class RecordedRun:
             _say(str(warning.message))
 
     def _start(self, gpu: "SimulatedGPU | None", allocator: "AllocatorMode") -> None:
+        while True:
+            recorder = self._own = self._new_recorder(gpu, allocator)
+            try:
+                recorder.start()
+                break
+            except RecordingExistsError:
+                # Another program has taken the name in the meantime.
+                if not self._options.is_numbered:
+                    raise
+        self._end_with_process()
+        stderr = _stderr()
+        if self._options.live and stderr is not None and os.isatty(stderr):
+            from gpuviz.commands.live_view import LiveView
+
+            # A duplicate, independent of what the program does with stderr.
+            self._live = LiveView(recorder, os.dup(stderr))
+            self._live.start()
+
+    def _new_recorder(self, gpu: "SimulatedGPU | None", allocator: "AllocatorMode") -> Recorder:
         options = self._options
         self._path = options.free_path()
         recorder = record(
@@ -214,17 +233,8 @@ class RecordedRun:
             quarantine=options.quarantine,
             max_events=options.max_events,
         )
-        self._own = recorder
         recorder.announces = False
-        recorder.start()
-        self._end_with_process()
-        stderr = _stderr()
-        if options.live and stderr is not None and os.isatty(stderr):
-            from gpuviz.commands.live_view import LiveView
-
-            # A duplicate, independent of what the program does with stderr.
-            self._live = LiveView(recorder, os.dup(stderr))
-            self._live.start()
+        return recorder
 
     def _end_with_process(self) -> None:
         """End also in a process of `multiprocessing`, which calls no function of `atexit`."""

@@ -78,6 +78,11 @@ class RunOptions:
             options = {"max_events": DEFAULT_MAX_EVENTS} | options | own
         return cls(**options)
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether a number is added to a name that is taken; process ids are reused."""
+        return self.numbered or self.children
+
     def free_path(self) -> Path:
         """Return a free path to record this process to; with ``force``, remove an existing file."""
         wanted = path = Path(self.output)
@@ -87,9 +92,7 @@ class RunOptions:
         elif self.force:
             remove(path)
         number = 2
-        # Process ids are reused.
-        is_numbered = self.numbered or self.children
-        while is_numbered and any(map(os.path.lexists, (path, part_of(path)))):
+        while self.is_numbered and any(map(os.path.lexists, (path, part_of(path)))):
             path = wanted.with_name(f"{wanted.stem}-{number}{wanted.suffix}")
             number += 1
         return path

@@ -7,7 +7,7 @@ from gpuviz.doctor import cupy_build
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import GpuvizError
 from gpuviz.frameworks.cupy_current import import_cupy
-from gpuviz.quantities import format_duration
+from gpuviz.quantities import format_counted, format_duration
 from gpuviz.recorder.calibration import measured_costs
 from gpuviz.recorder.cupti_library import find_cupti
 
@@ -48,7 +48,9 @@ def findings(*, calibrate: bool = False) -> Iterator[Finding]:
     elif not status.events:
         yield Finding("attempt", "problem", "no memory event was recorded")
     else:
-        found = f"{status.events} memory events and {status.activities} GPU activities in {took}"
+        events = format_counted(status.events, "memory event")
+        activities = format_counted(status.activities, "GPU activity", "GPU activities")
+        found = f"{events} and {activities} in {took}"
         yield Finding("attempt", "ok", found)
     notes = dict.fromkeys((*status.notes, *(str(warning.message) for warning in caught)))
     if notes or not status.activities:

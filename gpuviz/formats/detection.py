@@ -4,6 +4,7 @@ import errno
 import stat
 from collections.abc import Callable
 from importlib import import_module
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.errors import FormatError
@@ -93,5 +94,10 @@ def _is_folder(path: "Path") -> bool:
 
 def _detect_folder(path: "Path") -> str:
     if not (path / gpuviz.MANIFEST).exists():
+        if any(path.glob("*.gpuviz*")):
+            merge = f"gpuviz merge {quote(str(path))} -o all.gpuviz"
+            raise FormatError(
+                str(path), "", f"a folder of recordings; name one of them, or merge them: {merge}"
+            )
         raise FormatError(str(path), gpuviz.MANIFEST, f"missing; {_EXPECTED}")
     return "arrow_directory" if arrow_directory.layout(path) else "part"

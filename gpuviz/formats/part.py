@@ -176,7 +176,7 @@ def _spooling(path: Path, verb: str = "written") -> "Iterator[None]":
     except RecordingExistsError:
         raise
     except OSError as error:
-        raise SpoolError(f"{path}: cannot be {verb} ({error})") from error
+        raise SpoolError(f"{path}: cannot be {verb} ({error.strerror or error})") from error
 
 
 def read(directory: Path, *, limit: LoadLimit | None = None) -> RecordingData:

@@ -72,7 +72,7 @@ def _judged_by_process(recording: "RecordingData") -> "pa.Table | str":
     return " ".join(reasons) if reasons and not rows else _ranked(rows)
 
 
-def _with_rows_of(process: "Process", row: dict[str, Any]) -> dict[str, Any]:
+def _with_rows_of(process: "Process[RecordingData]", row: dict[str, Any]) -> dict[str, Any]:
     """Return a hazard of a process with row numbers of the merged recording."""
     events = EVENTS_OF[row["memory"]]
     tables = dict.fromkeys(("block", "other_block", "free"), events)
@@ -122,7 +122,7 @@ def _touches_if_known(recording: "RecordingData") -> "Touches | str":
     if manifest.allocator != "caching" and manifest.allocator_name not in _CACHING:
         return "It is not known how the program's allocator reuses memory."
     used = touches(recording)
-    return used or "The recording does not have the blocks that launches touch."
+    return used or "No launch is recorded with the blocks that it touches."
 
 
 class _Pairs:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.conclusions.numbers import live_headline
 from gpuviz.present.markup import part
-from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
     from gpuviz.conclusions.numbers import Number
@@ -47,8 +47,10 @@ def stopped_text(recording: "Recording") -> str:
     events = recording.table("memory_events").num_rows - recording.manifest.initial_events
     activities = recording.table("activities").num_rows
     text = (
-        f"Recorded {format_duration(recording.duration_ns)}: {format_count(events)} memory events, "
-        f"{format_count(activities)} GPU activities. `%gpuviz report FILE` shows them."
+        f"Recorded {format_duration(recording.duration_ns)}: "
+        f"{format_counted(events, 'memory event')}, "
+        f"{format_counted(activities, 'GPU activity', 'GPU activities')}. "
+        "`%gpuviz report FILE` shows them."
     )
     return "\n".join([text, *recording.notes])
 

@@ -66,12 +66,15 @@ def _is_marked(table: "pa.Table") -> bool:
 
 
 def table_text(table: "pa.Table", width: int) -> str:
-    """Return the first rows of a table of a recording, with the columns that fit into a width."""
+    """Return the first rows of a table of a recording, with the columns that fit into a width.
+
+    Ids come last, because other columns say more.
+    """
     rows = table.slice(0, MOST_ROWS).to_pylist()
     columns: list[list[str]] = []
     hidden: list[str] = []
     left = width
-    for field in table.schema:
+    for field in sorted(table.schema, key=_is_id):
         values = (_value(field, row[field.name]) for row in rows)
         texts = [printable(text) for text in (_heading(field.name), *values)]
         widest = max(map(len, texts))
@@ -106,6 +109,10 @@ def _is_number(kind: "pa.DataType") -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
+def _is_id(field: "pa.Field") -> bool:
+    return field.name == "stack" or (str(field.type) in _IDS and field.name != "address")
+
+
 def _heading(name: str) -> str:
     """Return a column's name without the unit that its values have."""
     return name.removesuffix("_ns").replace("_", " ")
@@ -129,7 +136,7 @@ def _integer(field: "pa.Field", value: int) -> str:
     unit = unit_of(name)
     if unit == b"ns":
         return format_duration(value)
-    if name == "stack" or str(field.type) in _IDS:
+    if _is_id(field):
         return str(value)
     return format_bytes(value) if unit == b"bytes" else format_count(value)
 

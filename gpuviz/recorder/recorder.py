@@ -60,7 +60,7 @@ class Recorder:
 
     Attributes:
         announces: Whether to log, when the interpreter exits, what was found of what the recorder
-            was asked to look for.
+            was asked to look for, and that the recording could not be written.
         before_start: Called with each recorder before it starts; it may stop another recorder.
             Meant for background recordings.
     """
@@ -247,8 +247,11 @@ class Recorder:
             if self._store is None:
                 raise RecorderError("This recorder is not active; call start() first")
             self._end()
-            recording = self._store.finished()
+            recording, failure = self._store.finished(), self._store.failure
         assert recording is not None  # noqa: S101
+        if failure is not None:
+            memory_only = f"{failure}; the recording is in memory only, save() it to another path"
+            warnings.warn(memory_only, RuntimeWarning, stacklevel=2)
         log(logging.INFO, f"Recording stopped: {recording!r}")
         if self._verdict is not None and self.announces:
             # Of the verdict, so that the exit keeps no recorder and no GPU memory.
@@ -269,8 +272,6 @@ class Recorder:
                 self._pump.submit(partial(self._finish, self._store, self._pump))()
         self._pump.join()
         atexit.unregister(self.end)
-        if self._store.failure is not None:
-            warnings.warn(self._store.failure, RuntimeWarning, stacklevel=3)
 
     def _find_holders(self) -> None:
         # Last, because searching the allocators would itself be recorded. An interrupted search is
@@ -319,6 +320,10 @@ class Recorder:
             return verdict(recording)
         except Exception as error:  # noqa: BLE001 - the recorded program must continue
             return without_verdict(f"{type(error).__name__}: {error}")
+
+    def __repr__(self) -> str:
+        begun = "recording" if self.is_recording else "stopped"
+        return f"<Recorder: {'not started' if self._store is None else begun}>"
 
     def __enter__(self) -> Self:
         """Start recording."""
@@ -555,7 +560,11 @@ class Recorder:
         with Recorder._lifecycle:
             if self is Recorder._active or self is Recorder._ending:
                 self._end()
-                if self._verdict is not None and self.announces:
+                if not self.announces:
+                    return
+                if self._store is not None and self._store.failure is not None:
+                    log(logging.ERROR, self._store.failure)
+                if self._verdict is not None:
                     self._verdict.announce()
 
     def _abandon(self) -> None:

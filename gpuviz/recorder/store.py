@@ -187,7 +187,7 @@ class Store:
         try:
             self._part.finish(recording, derived_for_file(recording) | for_recorder(recording))
         except (SpoolError, RecordingExistsError) as error:
-            self.failure = f"{error}; the recording is in memory only, save() it to another path"
+            self.failure = str(error)
             return None
         self._finished, self.failure = self._part.path, None
         return recording

@@ -81,7 +81,7 @@ def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str,
         "Versions": _versions(recording),
         "Events": _events(recording),
         "Overhead": _own_cost(recording),
-        "Allocator": _allocator(recording),
+        "Allocator": allocator_of(recording),
         "Settings": recording.manifest.settings or "defaults",
         "Device memory": _device_memory(recording),
     }
@@ -117,7 +117,7 @@ def environment(recording: "Recording") -> dict[str, str]:
     }
 
 
-def _process(process: "Process", recording: "Recording") -> str:
+def _process(process: "Process[Recording]", recording: "Recording") -> str:
     """Return a process with where it ran, and its share of each GPU's memory."""
     manifest = process.recording.manifest
     place = " ".join(filter(None, (manifest.host, str(manifest.process_id or ""))))
@@ -151,7 +151,8 @@ def _versions(recording: "Recording") -> str:
     return ", ".join(f"{name} {version}" for name, version in versions if version)
 
 
-def _allocator(recording: "Recording") -> str:
+def allocator_of(recording: "Recording") -> str:
+    """Return what the allocator is called, and whether it was only observed."""
     name = recording.manifest.allocator_name
     if recording.manifest.allocator == "observe":
         return f"the program's own (observed): {name}" if name else "the program's own (observed)"

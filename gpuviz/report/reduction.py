@@ -203,7 +203,7 @@ def _around_peak(
         page.close()
     raise ValueError(
         f"max_size is {largest} bytes, too few for this recording: with the moment of the peak "
-        f"alone, the report has {size}",
+        f"alone, the report has {size} bytes",
     )
 
 

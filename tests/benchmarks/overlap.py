@@ -1,5 +1,7 @@
 """Time of overlap analyses of a million activities, each launched by a separate call."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,15 +134,23 @@ def dictionaries() -> dict[str, pa.Table]:
     }
 
 
+def _asked(recording: Recording, question: Callable[[Recording], object]) -> None:
+    # A recording keeps what it has computed.
+    question(Recording(recording.tables, recording.manifest))
+
+
 def rows() -> list[Row]:
     """Measure everything; return the lines of the table."""
     recording = recorded()
-    questions = {
-        "overlap()": recording.overlap,
-        'kernels(by="line")': lambda: recording.kernels("line"),
-        'synchronizations(by="line")': lambda: recording.synchronizations("line"),
+    questions: dict[str, Callable[[Recording], object]] = {
+        "overlap()": Recording.overlap,
+        'kernels(by="line")': lambda fresh: fresh.kernels("line"),
+        'synchronizations(by="line")': lambda fresh: fresh.synchronizations("line"),
     }
-    measured = {name: fastest_s(question) for name, question in questions.items()}
+    measured = {
+        name: fastest_s(partial(_asked, recording, question))
+        for name, question in questions.items()
+    }
     return [
         (f"{name} of 1 million activities", "1 s", f"{seconds:.2f} s", seconds <= 1)
         for name, seconds in measured.items()

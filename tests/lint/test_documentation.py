@@ -1,5 +1,7 @@
 """Links, pages and names of the documentation."""
 
+import importlib
+import inspect
 import re
 import subprocess
 from functools import cache
@@ -57,6 +59,36 @@ def test_every_verb_is_in_the_reference():
 
 def test_every_public_name_is_in_the_reference():
     assert generate_reference.documented_names() == {*dir(gpuviz)} - {"__version__"}
+
+
+def test_the_objects_that_public_names_return_are_in_the_reference():
+    values = {name: module for module, names in generate_reference.VALUES.items() for name in names}
+    public = [getattr(gpuviz, name) for name in dir(gpuviz)]
+    others = [getattr(importlib.import_module(module), name) for name, module in values.items()]
+    classes = [each for each in (*public, *others) if inspect.isclass(each)]
+    functions = [each for each in public if inspect.isfunction(each)]
+
+    returned = [each.__annotations__.get("return") for each in functions]
+    returned += [annotation for each in classes for annotation in returned_by(each)]
+    texts = [getattr(each, "__name__", str(each)) for each in returned]
+    found = {name for text in texts for name in re.findall(r"\w+", text)} & own_classes()
+
+    assert found - {*dir(gpuviz), *values} == {"Dashboard"}  # a widget, to be displayed
+
+
+def returned_by(kind):
+    """Yield what the public members of a class return, as annotations."""
+    hidden = generate_reference.PLUMBING.get(kind.__name__, ())
+    for name, member in inspect.getmembers(kind):
+        function = getattr(member, "fget", getattr(member, "func", member))
+        if not name.startswith("_") and name not in hidden and inspect.isfunction(function):
+            yield function.__annotations__.get("return")
+
+
+def own_classes():
+    """Return the names of gpuviz's own classes."""
+    texts = (each.read_text(encoding="utf-8") for each in (ROOT / "gpuviz").rglob("*.py"))
+    return {name for text in texts for name in re.findall(r"^class (\w+)", text, re.MULTILINE)}
 
 
 def test_every_public_name_has_code_that_runs_in_the_tests():

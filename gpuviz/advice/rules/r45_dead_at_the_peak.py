@@ -89,8 +89,13 @@ def _finding(
 ) -> Finding:
     line, after = device.line_of(blocks), device.after_last_use(blocks)
     is_one = len(blocks) == 1
+    # The function that makes and uses an array cannot delete what it returns.
+    returned = None if is_within else device.returned_to(blocks)
+    variable = "it"
+    if returned is not None:
+        after, variable = named(returned.site, returned.source), returned.variable
     advice = (
-        f"Delete it (`del`) after {after}."
+        f"Delete {variable} (`del`) after {after}."
         if is_one
         else f"Keep no reference to them after {after}: variables, or a list that collects the "
         "arrays of a loop."

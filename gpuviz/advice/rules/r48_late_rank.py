@@ -89,7 +89,9 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
                 yield _finding(by_name[name], late, len(known))
 
 
-def _finding(process: "Process", late: "Sequence[dict[str, Any]]", count: int) -> Finding:
+def _finding(
+    process: "Process[RecordingData]", late: "Sequence[dict[str, Any]]", count: int
+) -> Finding:
     rank = late[0]["last_rank"]
     arrival = np.array([_start(row, rank) for row in late])
     late_ns = np.array([row["late_ns"] for row in late])

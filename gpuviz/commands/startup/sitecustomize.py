@@ -28,6 +28,7 @@ NOTHING_IMPORTED = (
     "the program imported no library that gpuviz run knows; "
     "if it uses the GPU, call gpuviz.record() in it"
 )
+ENDED_EARLY = "the program ended with an error before it used a library that gpuviz run knows"
 _RECORDING = "gpuviz.commands.recorded_run"
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 
@@ -104,12 +105,19 @@ def begin(options: str, *, folder: str = "") -> None:
         is_quiet = folder or '"quiet": true' in options
         if _RECORDING in sys.modules:
             sys.modules[_RECORDING].finish()
-        elif not is_quiet and sys.stderr:
-            # A constant: an import now would change the exit code of an interrupted program.
-            sys.stderr.write(f"gpuviz: nothing was recorded: {NOTHING_IMPORTED}\n")
+        elif not is_quiet and sys.stderr and _has_begun():
+            # Constants: an import now would change the exit code of an interrupted program.
+            reason = ENDED_EARLY if hasattr(sys, "last_type") else NOTHING_IMPORTED
+            sys.stderr.write(f"gpuviz: nothing was recorded: {reason}\n")
 
     sys.meta_path.insert(0, ImportWatcher(WATCHED, after_import))
     atexit.register(end)
+
+
+def _has_begun() -> bool:
+    """Return whether Python found the program; if not, it has said so."""
+    loader = getattr(sys.modules.get("__main__"), "__loader__", None)
+    return getattr(loader, "__name__", "") != "BuiltinImporter" or sys.argv[:1] in (["-c"], ["-"])
 
 
 def _restore_path() -> None:

@@ -219,6 +219,7 @@ def test_info_for_programs_has_what_the_recording_has(folder):
     stats = recording.memory_stats()
 
     assert facts["bytes"] == (folder / "run.gpuviz").stat().st_size
+    assert facts["allocator"] == "gpuviz caching allocator"
     assert facts["duration_ns"] == recording.duration_ns
     assert facts["rows"]["memory_events"] == recording.table("memory_events").num_rows
     assert facts["devices"][0]["allocated_bytes"] == {

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from gpuviz.commands.startup.sitecustomize import NOTHING_IMPORTED
+from gpuviz.commands.startup.sitecustomize import ENDED_EARLY
 from tests.integration.commands.programs import GPUVIZ, PYTHON, outcome, run, said
 from tests.patience import wait_until_asleep
 
@@ -160,7 +160,7 @@ def test_a_cupy_that_cannot_be_imported_has_its_own_traceback(folder, body):
     recorded = run([GPUVIZ, "run", "script.py"], folder)
 
     assert outcome(recorded) == outcome(plain)
-    assert said(recorded) == [f"nothing was recorded: {NOTHING_IMPORTED}"]
+    assert said(recorded) == [f"nothing was recorded: {ENDED_EARLY}"]
 
 
 def test_what_comes_before_the_program_loads_no_library(folder):

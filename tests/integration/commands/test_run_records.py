@@ -296,6 +296,47 @@ def test_a_program_that_uses_no_gpu_is_told_why_nothing_was_recorded(folder, pro
     assert names(folder) == []
 
 
+@pytest.mark.parametrize("program", [["missing.py"], ["-m", "missing"], ["."]])
+def test_a_program_that_python_does_not_find_is_left_to_python(folder, program):
+    done = run([GPUVIZ, "run", *program], folder)
+
+    assert outcome(done) == outcome(run([PYTHON, *program], folder))
+    assert said(done) == []
+
+
+def test_a_name_that_another_program_takes_meanwhile_gets_a_number(folder):
+    (folder / "train.py").write_text(
+        "import os\nfrom gpuviz.commands.run_options import RunOptions\n"
+        "free = RunOptions.free_path\n"
+        "def taken(options):\n    path = free(options)\n    RunOptions.free_path = free\n"
+        "    os.mkdir(f'{path}.part')\n    return path\n"
+        f"RunOptions.free_path = taken\n{TWO_STEPS}"
+    )
+    done = run([GPUVIZ, "run", "train.py"], folder)
+    [wrote] = said(done)
+
+    assert outcome(done) == (0, "done\n", "")
+    assert wrote.startswith("wrote train-2.gpuviz")
+    assert requested(folder / "train-2.gpuviz") == [1234567, 7654321]
+
+
+def test_a_disk_that_is_full_moves_the_recording_elsewhere(folder):
+    (folder / "train.py").write_text(
+        f"import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n{TWO_STEPS}"
+        "def grow(_):\n    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))\n"
+        "most = resource.RLIM_INFINITY\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, most))\n"
+        "saved = gpuviz.Recording.save\n"
+        "gpuviz.Recording.save = lambda *them, **how: (grow(0), saved(*them, **how))[1]\n"
+    )
+    done = run([GPUVIZ, "run", "train.py"], folder)
+    [reason, wrote] = said(done)
+
+    assert outcome(done) == (0, "done\n", "")
+    assert reason == f"{folder}/train.gpuviz: cannot be written (File too large)"
+    assert requested(wrote.split()[1]) == [1234567, 7654321]
+
+
 TORCH = """
 from types import SimpleNamespace
 waiting = []

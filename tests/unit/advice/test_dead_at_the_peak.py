@@ -1,5 +1,7 @@
 """R45: arrays that nothing uses any more at the peak."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import gpuviz
@@ -51,6 +53,59 @@ def test_an_array_is_found_and_deleting_it_saves_what_was_predicted():
     )
     assert [line.amount for line in finding.lines] == ["32.0 MiB in 1 array"]
     assert found(deletes, "R45") == []
+
+
+def sharpened(gpu, image):
+    sharp = gpu.empty(32 * MIB)
+    gpu.launch("sharpen", duration=1e-4, reads=[image], writes=[sharp])
+    return sharp
+
+
+def keeps_a_result(gpu):
+    for step in range(3):
+        image = gpu.empty(16 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[image])
+        large = gpu.empty((32 + step) * MIB)
+        gpu.launch("enlarge", duration=1e-4, reads=[image], writes=[large])
+        del large
+        sharp = sharpened(gpu, image)
+    del sharp
+
+
+def deletes_the_result(gpu):
+    for step in range(3):
+        image = gpu.empty(16 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[image])
+        large = gpu.empty((32 + step) * MIB)
+        gpu.launch("enlarge", duration=1e-4, reads=[image], writes=[large])
+        del large
+        sharp = sharpened(gpu, image)
+        del sharp
+
+
+def keeps_a_result_in_an_object(gpu):
+    image = gpu.empty(16 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    kept = SimpleNamespace(sharp=sharpened(gpu, image))
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, reads=[image], writes=[large])
+    del kept
+
+
+def test_what_a_function_returns_is_deleted_where_it_is_returned_to():
+    (finding,) = found(keeps_a_result, "R45")
+
+    assert finding.change == "Delete `sharp` (`del`) after `sharp = sharpened(gpu, image)`."
+    assert finding.saved_bytes == saved(keeps_a_result, deletes_the_result) == 32 * MIB
+    assert found(deletes_the_result, "R45") == []
+
+
+def test_a_returned_array_without_a_variable_is_only_said_to_be_deleted():
+    (finding,) = found(keeps_a_result_in_an_object, "R45")
+
+    assert finding.change == (
+        "Delete it (`del`) after `kept = SimpleNamespace(sharp=sharpened(gpu, image))`."
+    )
 
 
 def test_the_evidence_is_the_allocation_and_a_time_around_the_peak():
@@ -163,8 +218,8 @@ def test_several_arrays_of_a_line_are_dropped_rather_than_deleted():
 
     assert finding.saved_bytes == saved(collects, lambda gpu: collects(gpu, keep=False)) == 64 * MIB
     assert finding.change == (
-        'Keep no reference to them after `gpu.launch("step", duration=1e-4, reads=[weights], '
-        "writes=[result])`: variables, or a list that collects the arrays of a loop."
+        "Keep no reference to them after `kept = [step(gpu, weights) for _ in range(4)]`: "
+        "variables, or a list that collects the arrays of a loop."
     )
 
 

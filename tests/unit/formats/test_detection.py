@@ -69,6 +69,13 @@ def test_a_folder_without_a_manifest_is_refused(tmp_path):
         load(tmp_path)
 
 
+def test_a_folder_of_recordings_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "1.gpuviz").touch()
+
+    with pytest.raises(FormatError, match=rf"a folder of recordings; .* gpuviz merge {tmp_path}"):
+        load(tmp_path)
+
+
 def test_a_path_where_nothing_is_is_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing")

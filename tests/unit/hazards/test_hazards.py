@@ -522,7 +522,7 @@ def test_where_the_order_is_not_known_nothing_is_reported(program):
         (recording.window(start, end), "a part of a recording"),
         (dropped, "dropped"),
         (unknown_reuse, "allocator"),
-        (without, "blocks that launches touch"),
+        (without, "No launch is recorded with the blocks that it touches"),
     ):
         assert judged.hazards() == ()
         assert reason in unknown(judged)

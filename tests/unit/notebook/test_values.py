@@ -166,7 +166,18 @@ def test_a_table_is_text_of_the_terminals_width_in_a_terminal(shell, recording, 
     assert head.split() == ["time", "action", "address", "size", "requested", "size"]
     assert hex(events["address"][0].as_py()) in first.split()
     assert max(map(len, [head, first, *rest])) <= 70
-    assert extent.startswith(f"the first {MOST_ROWS} of 14,790 rows; more columns: device, stream")
+    assert extent.startswith(
+        f"the first {MOST_ROWS} of 14,790 rows; more columns: device, framework"
+    )
+
+
+def test_a_narrow_table_leaves_out_ids_before_other_columns():
+    stack = pa.array([7], pa.uint32())
+    table = pa.table({"source": ["x = f()"], "stack": stack, "live_bytes": [1 << 20]})
+
+    assert table_text(table, 20) == (
+        "source   live bytes\nx = f()    1.00 MiB\n1 row; more columns: stack"
+    )
 
 
 def test_a_table_in_a_terminal_cannot_control_it():

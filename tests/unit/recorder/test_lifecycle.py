@@ -54,6 +54,17 @@ def test_start_and_stop_record_what_happens_in_between(source, new_recorder):
     assert recorder.recording is recording
 
 
+def test_a_recorder_shows_its_state(source, new_recorder):
+    recorder = new_recorder(source)
+    shown = [repr(recorder)]
+
+    with recorder:
+        shown.append(repr(recorder))
+    shown.append(repr(recorder))
+
+    assert shown == ["<Recorder: not started>", "<Recorder: recording>", "<Recorder: stopped>"]
+
+
 def test_a_with_block_records_and_gives_the_recorder(source, new_recorder):
     with new_recorder(source) as recorder:
         source.allocate(1234)

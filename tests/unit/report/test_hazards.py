@@ -105,7 +105,7 @@ def test_a_report_says_that_none_were_found_if_they_were_asked_for():
         "Hazards No unordered operations on the same memory were found."
     )
     assert section(asked(lambda _: None, hazards=True), "hazards") == (
-        "Hazards The recording does not have the blocks that launches touch."
+        "Hazards No launch is recorded with the blocks that it touches."
     )
     assert section(asked(launches), "hazards") == ""
 
