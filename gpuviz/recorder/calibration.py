@@ -7,17 +7,13 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.messages import log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping, Sequence
 
 Costs = dict[str, tuple[int, int]]
 
@@ -80,18 +76,23 @@ def measured_costs(library: str) -> Costs:
             traced.append(_traced(calls, session, library))
         finally:
             session.stop()
-        rows = session.take_tables(flush=True)["api_calls"]
-        begin, end, cost = (_column(rows, name) for name in ("time", "end", "own_cost"))
         began, ended = (each - session.start_ns for each in traced[-1].launched)
-        own += cost.tolist()
-        launches += (end - begin)[(begin >= began) & (end <= ended)].tolist()
+        for rows in session.take_tables(flush=True)["api_calls"]:
+            own += rows["own_cost"].tolist()
+            durations = rows["end"] - rows["time"]
+            launches += durations[(rows["time"] >= began) & (rows["end"] <= ended)].tolist()
         plain.append(_measured(calls))
-    without = [(before.times + after.times) / 2 for before, after in pairwise(plain)]
-    differences = [each.times - other for each, other in zip(traced, without, strict=True)]
     own_ns = median(own) if own else 0
     costs = {}
     for number, kind in enumerate(KINDS):
-        in_a_row, between = np.median(differences, axis=0)[:, number]
+        in_a_row, between = (
+            median(
+                during.times[way][number]
+                - (before.times[way][number] + after.times[way][number]) / 2
+                for during, (before, after) in zip(traced, pairwise(plain), strict=True)
+            )
+            for way in (0, 1)
+        )
         costs[kind] = _interval(in_a_row, between, 0 if kind == QUERY else own_ns)
     return costs | {"launch_duration": (round(median(launches or [0])),) * 2}
 
@@ -101,12 +102,12 @@ class _Measured:
     """How long calls take.
 
     Attributes:
-        times: The time of a call of each kind, of calls in a row, and of calls with work in
-            between, which it includes; shape (2, kinds), in ns.
+        times: The time of a call of each kind in ns: of calls in a row, and of calls with work in
+            between, which it includes.
         launched: When the launches with work in between began and ended.
     """
 
-    times: "NDArray[Any]"
+    times: "tuple[Sequence[float], Sequence[float]]"
     launched: tuple[int, int]
 
 
@@ -125,7 +126,7 @@ def _measured(calls: _core.CalibrationCalls) -> _Measured:
     first = _between_work(calls, 0)
     ended_ns = time.monotonic_ns()
     between = [first, *(_between_work(calls, number) for number in range(1, len(KINDS)))]
-    return _Measured(np.array([in_a_row, between]), (began_ns, ended_ns))
+    return _Measured((in_a_row, between), (began_ns, ended_ns))
 
 
 def _between_work(calls: _core.CalibrationCalls, kind: int) -> float:
@@ -139,11 +140,6 @@ def _between_work(calls: _core.CalibrationCalls, kind: int) -> float:
         calls.make(kind)
         times.append(time.perf_counter_ns() - began)
     return median(times)
-
-
-def _column(rows: "Iterable[Mapping[str, NDArray[Any]]]", name: str) -> "NDArray[Any]":
-    columns = [each[name] for each in rows]
-    return np.concatenate(columns).astype(np.int64) if columns else np.zeros(0, np.int64)
 
 
 def _interval(in_a_row: float, between: float, own: float) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import gpuviz
-from gpuviz.data.stream_handle import NO_HANDLE
 from gpuviz.conclusions.ranking import conclusions
+from gpuviz.data.stream_handle import NO_HANDLE
 from gpuviz.recording import Recording
 from tests.gpu import two_gpus
 
