@@ -159,7 +159,9 @@ class RecordedRun:
         """Record the first simulated GPU from its creation."""
         from gpuviz.simulation.gpu import add_new_gpu_hook
 
-        self._reason = "the program created no SimulatedGPU"
+        # gpuviz itself imports it when a recording ends.
+        if self._reason == NOTHING_IMPORTED:
+            self._reason = "the program created no SimulatedGPU"
         add_new_gpu_hook(self._record_simulated)
 
     def _record_cupy(self, is_programs_choice: bool) -> None:
