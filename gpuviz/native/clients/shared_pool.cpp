@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <thread>
 
-
 namespace gpuviz::clients {
 
 using allocator::CachingAllocator;
