@@ -288,7 +288,7 @@ class Session:
     @property
     def memory_events_ns(self) -> int:
         """
-        Time that events of memory, also of the host's, took in the threads that caused them; an estimate.
+        Estimated time in ns that memory events, also of host memory, took in the threads that caused them.
         """
 
     @property
@@ -392,7 +392,7 @@ class CuptiTracer:
 
     @property
     def other_calls(self) -> int:
-        """Calls that were followed without one."""
+        """Calls that were followed and have no row of `api_calls`."""
 
     @property
     def own_ns(self) -> int:

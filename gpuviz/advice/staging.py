@@ -57,7 +57,7 @@ def is_staging(
 
     Args:
         recording: The recording.
-        stacks: The call stacks in which the host is busy, at the begin and at the end.
+        stacks: The call stacks in which the host is busy, at the beginning and at the end.
         calls: The calls that follow, rows of ``api_calls``.
         spent_ns: For how long the host is busy before each of them.
     """

@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 # Values of ``frames.installed``: whose code it is.
 OWN, INSTALLED, GENERATED = 0, 1, 2
 # The demo's programs count as the user's, although they are part of the package. Caches have code
-# that libraries fetch or write.
+# that libraries fetch or write; Bazel runs the program's own from one.
 _INSTALLED = re.compile(
     r"^$|^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
-    r"(.*[/\\](site-packages|dist-packages|\.cache|torchinductor_[^/\\]*)[/\\]"
+    r"(.*[/\\](site-packages|dist-packages|\.cache(?![/\\]bazel[/\\])|torchinductor_[^/\\]*)[/\\]"
     r"|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
 )
 # Code that has no file and that nobody typed, such as `<string>` of `exec` and of dataclasses.
-_GENERATED = re.compile(r"<(?!.*(input|stdin|console|timed|timeit|doctest|pyshell))[^>]*>")
+_GENERATED = re.compile(
+    r"<(?!.*(input|stdin|console|command-\d|timed|timeit|doctest|pyshell))[^>]*>",
+)
 
 _NAME = r"\*?[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _ASSIGNMENT = re.compile(

@@ -25,10 +25,6 @@ Moment = int | Literal["peak", "end"] | None
 """A time in ns, ``peak`` (the maximum of allocated bytes), or ``end`` (like None)."""
 
 
-# What shows that a program used a device.
-_OF_DEVICES = ("memory_events", "activities", "memory_operations", "device_memory")
-
-
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class RecordingData:
     """The tables and the manifest of a recording; `gpuviz.Recording` adds analyses of them.
@@ -144,15 +140,10 @@ class RecordingData:
 
     @cached_property
     def devices(self) -> tuple[int, ...]:
-        """The ordinals of the devices that the program used, in ascending order.
-
-        Of a program that used none, those that it could have used.
-        """
-        used = set[int]().union(*(self._ordinals(table, "device") for table in _OF_DEVICES))
-        return tuple(sorted(used or self._ordinals("devices", "id")))
-
-    def _ordinals(self, table: str, column: str) -> set[int]:
-        return set(distinct(plain(self.tables[table][column])).tolist())
+        """The ordinals of the devices in the recording, in ascending order."""
+        columns = (("devices", "id"), ("memory_events", "device"), ("activities", "device"))
+        seen = (distinct(plain(self.tables[table][column])).tolist() for table, column in columns)
+        return tuple(sorted(set[int]().union(*seen)))
 
     @property
     def dropped(self) -> int:

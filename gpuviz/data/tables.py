@@ -232,18 +232,19 @@ def schemas() -> "dict[str, pa.Schema]":
       ``memory`` is the kind of its blocks, and ``framework`` the library whose pool it is; both are
       empty if unknown. The blocks of a pool that libraries share have theirs in ``memory_events``.
     - ``stacks``: ``frames`` are ids of ``frames``, innermost first; ``user_frame`` is the innermost
-      outside installed packages, else the innermost of all, 0 if there is none. ``module`` is the
-      innermost module of a neural network that was being called, as the path from its model, such
-      as ``layer3.5.conv2``, and ``phase`` the part of a training step; both are empty if unknown or
-      if there is none. Of the work of a backward pass, ``module`` is that of the forward work whose
+      of the program's own files, else of code made while it ran, else of all; 0 if there is none.
+      ``module`` is the innermost module of a neural network that was being called, as the path from
+      its model, such as ``layer3.5.conv2``, and ``phase`` the part of a training step; both are
+      empty if unknown or if there is none. Of the work of a backward pass, ``module`` is that of the forward work whose
       gradients it computes, and ``forward_frame`` is the user's frame there; otherwise it is 0.
       ``differentiable`` is 1 if autograd recorded the work, so that a backward pass could follow.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
-      is 1 if the file belongs to Python or to an installed package, else 0. ``assigned`` has the
+      is 1 if the file belongs to Python or to an installed package, 2 if the code was made while
+      the program ran, else 0. ``assigned`` has the
       names that the line assigns to, empty if it does not or if ``source`` is empty. ``context`` is
       the text of the function around it, one line below the other from ``context_line``; empty if
-      unknown, and for installed files.
+      unknown, and for other files than the program's own.
     - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.

@@ -15,9 +15,9 @@ _ELEMENTS = 1 << 20
 _KINDS = {
     "launch": "a launch",
     "copy": "a copy",
-    "read_back": "a copy that waits",
+    "read_back": "a copy to the host",
     "event_record": "recording an event",
-    "event_query": "asking for it",
+    "event_query": "querying it",
     "stream_wait": "waiting for it on a stream",
     "synchronize": "a synchronization",
 }

@@ -127,11 +127,16 @@ class Dashboard(Timeline):
 
     def _explain(self, found: "list[tuple[int, str, str, str]]") -> None:
         """Show the sections of a finished recording, and the numbers at the head of its report."""
-        self._set("sections", found)
+        with self._lock:
+            self._set("sections", found)
+            if not found:
+                self._numbers_of = None  # the live ones are shown again
+                return
         recording = self._recording()
-        if found and recording is not None:
-            first = next(iter(recording.devices), 0)
-            self._set("numbers", numbers_html(list(figures(recording, first))))
+        if recording is not None:
+            numbers = numbers_html(list(figures(recording, next(iter(recording.devices), 0))))
+            with self._lock:
+                self._set("numbers", numbers)
 
     def _show(self) -> None:
         recorder = self.recorder
@@ -140,10 +145,11 @@ class Dashboard(Timeline):
             self.show(_source(recorder))
         if recorder is None:
             self.numbers = "Nothing has been recorded yet: press Start, or run %gpuviz start."
-        elif recorder.statistics is not self._numbers_of and not self.sections:
-            # Its header has the time.
+        elif recorder.statistics is not self._numbers_of:
             self._numbers_of = recorder.statistics
-            self._set("numbers", numbers_html(live_headline(self._numbers_of)[1:]))
+            if not self.sections:
+                # Its header has the time.
+                self._set("numbers", numbers_html(live_headline(self._numbers_of)[1:]))
         recording = recorder is not None and recorder.is_recording
         self._was_recording = recording
         disabled = {

@@ -247,7 +247,7 @@ class Trials:
 
     @property
     def has_late_frees(self) -> bool:
-        """Whether frees waited for other streams, which other settings may let end elsewhere."""
+        """Whether frees waited for other streams; other settings may complete them elsewhere."""
         return bool(self._late_frees[1].any())
 
     @cached_property

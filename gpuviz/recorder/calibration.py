@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Costs = dict[str, tuple[int, int]]
 
-# In the order of `CalibrationCalls`.
-# Has no row in ``api_calls``, and so none of what gpuviz took.
+# Has no row in ``api_calls``, and so no ``own_cost``.
 QUERY = "event_query"
+# In the order of `CalibrationCalls`.
 KINDS = ("launch", "copy", "read_back", "event_record", QUERY, "stream_wait", "synchronize")
 _ROUNDS = 5
 _CALLS_IN_A_ROW, _CALLS_BETWEEN_WORK = 20, 20

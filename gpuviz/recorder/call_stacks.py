@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path, PurePath
@@ -355,8 +356,10 @@ def _describe(code: CodeType, cell: int) -> _Code:
     is_gpuviz = _within(filename, "gpuviz") and not _has_folders(filename, _DEMO_PROGRAMS)
     shown = f"In [{cell}]" if cell else filename
     whose = origin(shown)
-    if whose == OWN and _is_temporary(shown):
-        whose = GENERATED
+    if whose == OWN:
+        # Without a working directory or a temporary one, or with bytes in sys.path.
+        with suppress(OSError, TypeError):
+            whose = GENERATED if _is_temporary(shown) else OWN
     return _Code(
         code=code,
         filename=shown,

@@ -5,20 +5,22 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from gpuviz.data.implied_columns import GENERATED, INSTALLED, OWN
 from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
     from gpuviz.recording import Recording
 
 
+_FILES = {OWN: "file {}", INSTALLED: "/site-packages/file {}", GENERATED: "<file {}>"}
 _LEFT_OUT = re.compile(r"\([0-9,]+ frames? left out\)")
 
 
 def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
     """Return ``frames`` with numbered functions and files, line numbers, and no source.
 
-    Files of Python and of installed packages remain distinguishable from the user's, so that user
-    frames are unchanged.
+    Files of Python and of installed packages, and code made while the program ran, remain
+    distinguishable from the user's, so that user frames are unchanged.
     """
     rows = recording.tables["frames"].select(schemas()["frames"].names).to_pylist()
     functions: dict[tuple[str, str], int] = {}
@@ -33,6 +35,6 @@ def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
         function = functions.setdefault((row["filename"], row["name"]), len(functions) + 1)
         file = files.setdefault(row["filename"], len(files) + 1)
         row["name"] = f"function {function}"
-        row["filename"] = f"{'/site-packages/' if row['installed'] else ''}file {file}"
+        row["filename"] = _FILES[row["installed"]].format(file)
         row["source"] = row["assigned"] = ""
     return {"frames": pa.Table.from_pylist(rows, schema=schemas()["frames"])}

@@ -12,7 +12,7 @@ export interface Frame {
   /** The text of the lines around it from `contextLine` on; empty where it is unknown. */
   readonly context: string;
   readonly contextLine: number;
-  /** Whether its file belongs to Python or to an installed package. */
+  /** Whether its code is not that of the program's own files. */
   readonly isInstalled: boolean;
 }
 
@@ -125,7 +125,7 @@ export class Stacks {
     );
   }
 
-  /** The innermost frame outside installed packages, else the innermost of all. */
+  /** The innermost frame of the program's own files, else of code made while it ran, else of all. */
   userFrameOf(stack: number): Frame | undefined {
     const id = this.#stacks.get(stack)?.userFrame ?? 0;
     return id === 0 ? undefined : (this.#frames.get(id) ?? UNKNOWN_FRAME);

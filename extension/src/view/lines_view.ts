@@ -61,7 +61,7 @@ function linesTable(
 function lineColumn(chart: ChartContext, opened: Signal<string>): TableColumn<LineRow> {
   return {
     title: "Line",
-    hint: "The innermost line outside installed packages; a click shows the source around it",
+    hint: "The innermost line of the program's own files; a click shows the source around it",
     value: (row) => row.callSite.site,
     text: ({ callSite }) => `${callSite.source}\n${callSite.site}`,
     fill: (row, cell, scope) => {

@@ -25,7 +25,7 @@ const OF_MEMORY: readonly Part[] = [
     name: "lines",
     title: "Lines",
     hint:
-      "What each line of the program costs: the innermost line outside installed packages. A click " +
+      "What each line of the program costs: the innermost line of its own files. A click " +
       "shows its source.",
     create: linesView,
   },

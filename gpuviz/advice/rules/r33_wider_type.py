@@ -27,8 +27,8 @@ RULES = (
         "R33",
         "a result in a wider type",
         "an elementwise function combines an array of float16, float32 or complex64 with a small "
-        "array of a wider type; the saving is that of its result, and of what is computed from it, "
-        "in half of the bytes, and of the time in which elementwise kernels move the rest",
+        "array of a wider type; the saving is half of the bytes of its result and of what is "
+        "computed from it, and the time in which elementwise kernels and reductions move that half",
         "convert the operand, if that is precise enough",
     ),
 )
@@ -71,7 +71,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     result, except in place with smaller operands (``x += 1``), and the line does this each time.
     The saving is the decrease of the peak if these results had half of their size, and so had those
     of further elementwise functions that only lack the narrower type because of them; and the time
-    in which elementwise kernels read and write the bytes that are left, at the highest rate of any,
+    in which elementwise kernels and reductions move the bytes that are no longer needed, at the
+    highest rate of any,
     by the recording's `Schedule`.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.

@@ -39,8 +39,8 @@ RULES = (
         "a thread are 250 µs or more apart while the GPU is idle; time between cells, and before "
         "the first launch of a kernel or while its library starts, does not count; samples of the "
         "host name the line that ran, and without them the calls and allocations around the gap "
-        "narrow the lines down; time in a library that fits its copy of an array to pinned memory, "
-        "which it then uploads, is named so",
+        "narrow the lines down; time in a library function that is as long as a copy to pinned "
+        "memory of the array that it then uploads is called such a copy",
         "do the work on the GPU, or while it works",
     ),
 )

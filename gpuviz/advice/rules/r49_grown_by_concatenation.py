@@ -40,14 +40,13 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: a line joins its own previous result, which nothing uses afterwards, with more, at
     least four times in a row; see `gpuviz.advice.joins`. The n-th join copies what the ones before
-    it copied, so that all together copy the square.
+    it copied, so that all together copy the square. It is also met by a line that joins a list to
+    which a loop appends: at least four times in a row, its result has the parts of the previous
+    one, and more.
 
     Savings: the decrease of the peak if one array of the final size existed from the first join on,
     and the recording's `Schedule`, replayed without the copies of the previous results and their
     launches, and without the driver's calls that make segments for all results but the last.
-
-    So does a line that joins a list to which the loop appends: at least four times in a row its
-    result has the parts of the previous one, and more.
     """
     yield from _joined_anew(device)
     links = grown(device, joins(device))
@@ -69,8 +68,11 @@ def _joined_anew(device: DeviceBlocks) -> "Iterator[Finding]":
         for row in rows.tolist():
             of_target.setdefault(int(target[row]), set()).add(int(part[row]))
         made = sorted(of_target, key=device.begin.__getitem__)
-        again = {after for before, after in pairwise(made) if of_target[before] < of_target[after]}
-        if len(again) < max(_LEAST_JOINS, len(made) - 2):
+        run = longest = 0
+        for before, after in pairwise(made):
+            run = run + 1 if of_target[before] < of_target[after] else 0
+            longest = max(longest, run)
+        if longest < _LEAST_JOINS:
             continue
         joined: set[int] = set()
         repeated = []

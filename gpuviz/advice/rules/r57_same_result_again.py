@@ -135,6 +135,6 @@ def _once(at_a_time: int, in_all: int) -> str:
     if at_a_time == in_all:
         return f"once, before the loop, and keep the result ({format_bytes(in_all)})"
     return (
-        "once for each of its values, outside of the loop that repeats it, and keep the result "
-        f"({format_bytes(at_a_time)} at a time)"
+        "once for each value of the inputs, outside the loop that repeats the work, and keep the "
+        f"result ({format_bytes(at_a_time)} at a time)"
     )

@@ -112,7 +112,7 @@ void bind_cupti(nb::module_& m) {
         .def_prop_ro("records", &CuptiTracer::records, "Records delivered by CUPTI.")
         .def_prop_ro("calls", &CuptiTracer::calls, "Rows of `api_calls`.")
         .def_prop_ro("other_calls", &CuptiTracer::other_calls,
-                     "Calls that were followed without one.")
+                     "Calls that were followed and have no row of `api_calls`.")
         .def_prop_ro("own_ns", &CuptiTracer::own_ns, "How long gpuviz worked in these calls.")
         .def_prop_ro("attach_ns", &CuptiTracer::attach_ns,
                      "How long CUPTI attached and detached, in ns.")

@@ -299,6 +299,8 @@ nb::object find_holders(const nb::list& types, nb::handle numpy_array, const nb:
 
 // A class of the program may be of a metaclass that cannot be hashed.
 nb::list object_types() {
+    // Making the tuples may start a collection, which frees classes before they are referred to.
+    const NoCollection none;
     std::unordered_map<PyTypeObject*, std::size_t> counts;
     for (PyObject* const object : all_objects()) {
         ++counts[Py_TYPE(object)];
@@ -311,6 +313,7 @@ nb::list object_types() {
 }
 
 nb::list objects_of(const nb::list& types) {
+    const NoCollection none;
     std::unordered_set<PyObject*> wanted;
     for (const nb::handle each : types) {
         wanted.insert(each.ptr());

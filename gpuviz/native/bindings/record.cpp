@@ -241,8 +241,9 @@ void bind_counters(nb::class_<Session>& session) {
         .def_prop_ro(
             "memory_events_ns",
             [](const Session& session) { return session.log().memory_cost.ns(); },
-            "Time that events of memory, also of the host's, took in the threads that caused them; "
-            "an estimate.")
+            "Estimated time in ns that memory events, also of host memory, took in the threads "
+            "that "
+            "caused them.")
         .def_prop_ro(
             "host_memory_events",
             [](const Session& session) { return session.log().host_memory_events.rows(); },

@@ -21,6 +21,10 @@ class SampledCost {
         explicit Call(SampledCost& cost) noexcept : cost_(cost), is_outermost_(!of_thread_.inside) {
             if (is_outermost_) {
                 of_thread_.inside = true;
+                if (of_thread_.calls == 0) {
+                    // Otherwise short threads would never be timed.
+                    of_thread_.calls = threads_.fetch_add(1, std::memory_order_relaxed) % every;
+                }
                 if (++of_thread_.calls % every == 0) {
                     began_ns_ = now_ns();
                 }
@@ -43,6 +47,7 @@ class SampledCost {
             bool inside;
         };
         static inline thread_local constinit OfThread of_thread_{};
+        static inline constinit std::atomic<unsigned> threads_{0};
 
         SampledCost& cost_;
         bool is_outermost_;

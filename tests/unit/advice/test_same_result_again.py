@@ -262,8 +262,8 @@ def test_of_values_that_change_now_and_then_one_is_kept_at_a_time():
 
     assert "computes the same values 5 times" in finding.title
     assert finding.change == (
-        "Compute this once for each of its values, outside of the loop that repeats it, and keep "
-        "the result (64.0 MiB at a time)."
+        "Compute this once for each value of the inputs, outside the loop that repeats the work, "
+        "and keep the result (64.0 MiB at a time)."
     )
 
 

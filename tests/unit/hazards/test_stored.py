@@ -57,7 +57,7 @@ def test_a_recording_of_unknown_hazards_has_no_table(raced, tmp_path, judged):
     path = blind.report(tmp_path / "run.html")
 
     assert load(path).table("hazards").num_rows == 0
-    assert "does not have the blocks" in unknown(load(path))
+    assert "No launch is recorded with the blocks" in unknown(load(path))
     assert len(judged) == 3
 
 

@@ -17,7 +17,7 @@ from gpuviz.ownership.array_names import ArrayNames
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import make_recording
 
-HOSTILE = '<img src=x onerror="alert(1)">&amp;'
+HOSTILE = 'a<img src=x onerror="alert(1)">&amp;'
 
 
 def result_of(recording, end=600_000, names=None):

@@ -270,4 +270,4 @@ def test_the_processes_of_a_merged_recording_have_their_own_tensors_and_modules(
 def test_the_largest_work_is_said_to_be_of_the_backward_pass_of_its_line():
     first = conclusions(gpuviz.load(RECORDED))[0].title
 
-    assert first.startswith("The backward pass of `h = self.up(self.norm(x)).relu()` takes 536 µs")
+    assert first.startswith("The backward pass of `h = self.up(self.norm(x)).relu()` takes 402 µs")

@@ -286,7 +286,7 @@ def test_the_hazards_of_a_cell_within_a_recording_are_known_when_it_stops(shell)
 def test_a_cell_whose_hazards_are_unknown_says_why(shell):
     ran = shell.run("%%gpuviz --simulated gpu --hazards\nb = gpu.empty(512)")
 
-    assert re.search(r"Hazards +unknown  The recording does not have the blocks", ran.text)
+    assert re.search(r"Hazards +unknown  No launch is recorded with the blocks", ran.text)
     refused = shell.run("%%gpuviz --simulated gpu --hazards --no-stacks\nb = gpu.empty(512)")
     assert "hazards=True needs stacks=True" in refused.stderr + refused.stdout + str(
         refused.result.error_in_exec
