@@ -235,8 +235,9 @@ def schemas() -> "dict[str, pa.Schema]":
       of the program's own files, else of code made while it ran, else of all; 0 if there is none.
       ``module`` is the innermost module of a neural network that was being called, as the path from
       its model, such as ``layer3.5.conv2``, and ``phase`` the part of a training step; both are
-      empty if unknown or if there is none. Of the work of a backward pass, ``module`` is that of the forward work whose
-      gradients it computes, and ``forward_frame`` is the user's frame there; otherwise it is 0.
+      empty if unknown or if there is none. Of the work of a backward pass, ``module`` is that of
+      the forward work whose gradients it computes, and ``forward_frame`` is the user's frame there;
+      otherwise it is 0.
       ``differentiable`` is 1 if autograd recorded the work, so that a backward pass could follow.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from gpuviz.conclusions.numbers import figures, live_headline
+from gpuviz.conclusions.numbers import live_headline
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.control import Control, shared_control
@@ -92,7 +92,7 @@ class Dashboard(Timeline):
         self._findings = Findings(
             self._recording,
             lambda text: self._set("findings", text),
-            self._explain,
+            lambda found: self._set("sections", found),
         )
         self._kept_alive = KeptAlive(
             lambda text: self._set("held", text), lambda offers: self._set("releases", offers)
@@ -125,19 +125,6 @@ class Dashboard(Timeline):
             # marimo makes an object of a text that is marked as HTML.
             setattr(self, name, str(value) if isinstance(value, str) else value)
 
-    def _explain(self, found: "list[tuple[int, str, str, str]]") -> None:
-        """Show the sections of a finished recording, and the numbers at the head of its report."""
-        with self._lock:
-            self._set("sections", found)
-            if not found:
-                self._numbers_of = None  # the live ones are shown again
-                return
-        recording = self._recording()
-        if recording is not None:
-            numbers = numbers_html(list(figures(recording, next(iter(recording.devices), 0))))
-            with self._lock:
-                self._set("numbers", numbers)
-
     def _show(self) -> None:
         recorder = self.recorder
         if recorder is not self._shown:
@@ -146,10 +133,9 @@ class Dashboard(Timeline):
         if recorder is None:
             self.numbers = "Nothing has been recorded yet: press Start, or run %gpuviz start."
         elif recorder.statistics is not self._numbers_of:
+            # Its header has the time.
             self._numbers_of = recorder.statistics
-            if not self.sections:
-                # Its header has the time.
-                self._set("numbers", numbers_html(live_headline(self._numbers_of)[1:]))
+            self._set("numbers", numbers_html(live_headline(self._numbers_of)[1:]))
         recording = recorder is not None and recorder.is_recording
         self._was_recording = recording
         disabled = {

@@ -1,6 +1,7 @@
 """Conversion of captured call stacks to rows of ``stacks`` and ``frames``."""
 
 import linecache
+import os
 import re
 import sys
 import tempfile
@@ -37,6 +38,9 @@ _DEMO_PROGRAMS = (*_COMMANDS, "workloads")
 _AROUND = 8
 _TOGETHER = 200
 _LONGEST_LINE = 200
+# Where `tempfile` looks for a folder.
+_TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
+_TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - nothing is written there
 # The file of torch.optim that changes no parameters, and the one that wraps each step.
 _SCHEDULERS = "lr_scheduler.py"
 _STEPS = "optimizer.py"
@@ -357,7 +361,7 @@ def _describe(code: CodeType, cell: int) -> _Code:
     shown = f"In [{cell}]" if cell else filename
     whose = origin(shown)
     if whose == OWN:
-        # Without a working directory or a temporary one, or with bytes in sys.path.
+        # Without a working directory, or with bytes in sys.path.
         with suppress(OSError, TypeError):
             whose = GENERATED if _is_temporary(shown) else OWN
     return _Code(
@@ -385,7 +389,9 @@ def _is_temporary(filename: str) -> bool:
     It is the module of a temporary file, from where nothing can be imported by name.
     """
     file = Path(filename)
-    if not file.is_relative_to(tempfile.gettempdir()):
+    # The function `tempfile.gettempdir` has a lock, which a fork may leave held for ever.
+    folders = (tempfile.tempdir, *map(os.environ.get, _TEMPORARY_VARIABLES), *_TEMPORARY_FOLDERS)
+    if not any(file.is_relative_to(each) for each in folders if each):
         return False
     if any(file.is_relative_to(each or Path.cwd()) for each in sys.path):
         return False
