@@ -141,6 +141,17 @@ def test_a_list_that_is_joined_in_each_step_copies_its_parts_again():
     assert "write only the new part into a slice" in finding.change
 
 
+def test_a_list_that_starts_anew_in_each_epoch_is_found():
+    def epochs(gpu):
+        for _ in range(3):
+            joins_a_list(gpu)
+
+    (finding,) = growing(epochs)
+
+    copied = 3 * (STEPS * (STEPS - 1) // 2 - 1) * 16 / 1024
+    assert f"which copies {copied:.2f} GiB again" in finding.title
+
+
 @pytest.mark.parametrize(
     "program",
     [

@@ -442,8 +442,17 @@ def test_a_temporary_file_is_a_library_s_if_it_is_a_module_that_nothing_can_impo
     assert own_line(program) == "propagate"
 
 
-@pytest.mark.parametrize("name", ["<stdin>", "<timed exec>", "<ipython-input-3-ab>", "<string>"])
-def test_code_that_was_typed_is_the_user_s(name):
+@pytest.mark.parametrize(
+    ("name", "installed"),
+    [
+        ("<stdin>", 0),
+        ("<timed exec>", 0),
+        ("<ipython-input-3-ab>", 0),
+        ("<command-1234>", 0),
+        ("<string>", 2),
+    ],
+)
+def test_code_that_was_typed_is_the_user_s(name, installed):
     stack = [
         (code_of("empty", "/site-packages/cupy/basic.py"), 0),
         (code_of("work", name), 0),
@@ -453,3 +462,4 @@ def test_code_that_was_typed_is_the_user_s(name):
     [row], frames = FrameResolver().resolve([stack])
 
     assert (row["user_frame"], frames[1]["name"]) == (2, "work")
+    assert frames[1]["installed"] == installed
