@@ -61,7 +61,7 @@ def opened(request, newcomer: Newcomer, tmp_path: Path, monkeypatch) -> Opened:
 def tab(newcomer: Newcomer, name: str) -> None:
     """Open a tab of the drawer, as one action."""
     tabs = newcomer.page.locator(f".gpuviz-drawer__tab[data-tab={name}]")
-    assert tabs.is_visible()
+    tabs.wait_for()
     newcomer.click(tabs)
 
 
