@@ -18,7 +18,7 @@ LEAST_SHARE = 0.01
 LEAST_BYTES = 8 << 20
 
 
-# A saving that is at most by this factor larger is not worth more.
+# Savings that differ by at most this factor count as equal.
 _SAME = 1.1
 # Rules about warm-up, which is not in the steady state.
 _WARM_UP = ("R47",)

@@ -177,8 +177,7 @@ def schemas() -> "dict[str, pa.Schema]":
       ``address`` of an array of CuPy is its lowest, also if its strides are negative. ``content``
       is a number that is equal for copies from the host with equal bytes at 64 places of the
       source. In the first row of a launch, it is equal for kernels whose arguments are equal but
-      for the addresses of blocks. It is 0 if unknown, and
-      for all other work.
+      for the addresses of blocks. It is 0 if unknown, and for all other work.
     - ``graph_calls``: a call that a stream capture recorded instead of running it, or a launch of
       a graph (kind ``launch``). ``capture`` numbers the captures; of a launch it is 0 unless all
       nodes of the graph are known. ``graph`` numbers the executable graphs made of captures; it is
@@ -225,8 +224,7 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``streams``: ``id`` is ``stream`` in other tables; ``handle`` is the raw CUstream, which may
       be reused after the stream is destroyed; 2**64 - 1 for one that the driver made for itself,
       such as that of a graph's branch. ``named`` is 1 if the program gave it its ``name``, else 0.
-      ``created`` is 0 for streams that existed before,
-      ``destroyed`` is -1 if no end was recorded.
+      ``created`` is 0 for streams that existed before, ``destroyed`` is -1 if no end was recorded.
     - ``pools``: ``id`` is ``2 * n + (1 if large)``; n is 0 for the default pool, else the number of
       the MemPool. ``segment_type`` is ``small``, ``large`` or ``unknown`` (another allocator's).
       ``memory`` is the kind of its blocks, and ``framework`` the library whose pool it is; both are
@@ -237,15 +235,15 @@ def schemas() -> "dict[str, pa.Schema]":
       its model, such as ``layer3.5.conv2``, and ``phase`` the part of a training step; both are
       empty if unknown or if there is none. Of the work of a backward pass, ``module`` is that of
       the forward work whose gradients it computes, and ``forward_frame`` is the user's frame there;
-      otherwise it is 0.
-      ``differentiable`` is 1 if autograd recorded the work, so that a backward pass could follow.
+      otherwise it is 0. ``differentiable`` is 1 if autograd recorded the work, so that a backward
+      pass could follow.
     - ``frames``: ``source`` is the text of the line, empty if unknown; ``cell`` is the execution
       count of a notebook cell, 0 outside notebooks. ``filename`` is then ``In [7]``. ``installed``
       is 1 if the file belongs to Python or to an installed package, 2 if the code was made while
-      the program ran, else 0. ``assigned`` has the
-      names that the line assigns to, empty if it does not or if ``source`` is empty. ``context`` is
-      the text of the function around it, one line below the other from ``context_line``; empty if
-      unknown, and for other files than the program's own.
+      the program ran, else 0. ``assigned`` has the names that the line assigns to, empty if it does
+      not or if ``source`` is empty. ``context`` is the text of the function around it, one line
+      below the other from ``context_line``; empty if unknown, and for other files than the
+      program's own.
     - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
     - ``threads``: ``id`` is the operating system's thread id.
     - ``strings``: names; those of kernels are demangled, and untrusted.

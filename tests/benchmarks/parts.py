@@ -48,6 +48,7 @@ CASES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "CUPTI alone, no kinds": bare_cupti,
     "CUPTI alone, kernels": lambda: bare_cupti(KERNELS),
     "CUPTI alone, all kinds": lambda: bare_cupti(everything=True),
+    "CUPTI alone, all kinds and callbacks": lambda: bare_cupti(everything=True, callbacks=True),
     "memory": lambda: recording(streams=False),
     "memory, no stacks": lambda: recording(streams=False, stacks=False),
     "streams, activities only": lambda: recording(launch_sites=False, launch_blocks=False),

@@ -72,8 +72,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     The saving is the decrease of the peak if these results had half of their size, and so had those
     of further elementwise functions that only lack the narrower type because of them; and the time
     in which elementwise kernels and reductions move the bytes that are no longer needed, at the
-    highest rate of any,
-    by the recording's `Schedule`.
+    highest rate of any, by the recording's `Schedule`.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """

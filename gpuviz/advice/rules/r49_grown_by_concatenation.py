@@ -92,14 +92,11 @@ def _of_list(
 ) -> Finding:
     schedule = device.schedule
     work = np.searchsorted(schedule.rows, activity[again])
-    duration, instant = schedule.duration.copy(), np.zeros(len(schedule.called), bool)
+    duration = schedule.duration.copy()
     spent = format_duration(int(duration[work].sum()))
     duration[work] = 0
-    instant[schedule.call[work[schedule.call[work] >= 0]]] = True
-    gaps = instant & host_gaps(schedule.recording, device.device).is_short
-    faster = ScheduleChange(
-        duration=duration, instant=instant, without_wait=instant, without_gap=gaps
-    )
+    calls = schedule.call[work]
+    faster = _without_calls(device, duration, calls[calls >= 0])
     line, size = device.line_of(np.array([last])), format_bytes(int(device.size[last]))
     copied = format_bytes(int(device.requested[part[again]].sum()))
     return Finding(
@@ -147,15 +144,9 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
     share = device.requested[links.part] / device.requested[links.target]
     duration[work] = (duration[work] * np.where(links.is_shared, 1 - share, 0)).astype(np.int64)
     results = np.setdiff1d(np.append(links.part, links.target), last)
-    instant = np.zeros(len(schedule.called), bool)
     made = calls_for_allocations(schedule, device.used.blocks.alloc[device.number[results]])
-    instant[made] = True
     copies = schedule.call[work[~links.is_shared]]
-    instant[copies[copies >= 0]] = True
-    gaps = instant & host_gaps(schedule.recording, device.device).is_short
-    faster = ScheduleChange(
-        duration=duration, instant=instant, without_wait=instant, without_gap=gaps
-    )
+    faster = _without_calls(device, duration, np.append(made, copies[copies >= 0]))
     line = device.line_of(links.target)
     copied = int(device.requested[links.part].sum())
     spent = int((schedule.duration[work] - duration[work]).sum())
@@ -175,6 +166,19 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
         evidence=schedule.evidence(work),
         lifetimes=change,
         schedule=faster,
+    )
+
+
+def _without_calls(
+    device: DeviceBlocks, duration: "NDArray[Any]", calls: "NDArray[Any]"
+) -> ScheduleChange:
+    """Return the schedule with these durations in ns and without these of the host's calls."""
+    schedule = device.schedule
+    instant = np.zeros(len(schedule.called), bool)
+    instant[calls] = True
+    gaps = instant & host_gaps(schedule.recording, device.device).is_short
+    return ScheduleChange(
+        duration=duration, instant=instant, without_wait=instant, without_gap=gaps
     )
 
 

@@ -242,8 +242,7 @@ void bind_counters(nb::class_<Session>& session) {
             "memory_events_ns",
             [](const Session& session) { return session.log().memory_cost.ns(); },
             "Estimated time in ns that memory events, also of host memory, took in the threads "
-            "that "
-            "caused them.")
+            "that caused them.")
         .def_prop_ro(
             "host_memory_events",
             [](const Session& session) { return session.log().host_memory_events.rows(); },

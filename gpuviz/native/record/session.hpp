@@ -45,9 +45,9 @@ struct SessionOptions {
 // One recording: a ring for each device, the collector thread that drains them into columns, and
 // the call stacks. Used once; another recording needs another session.
 //
-// Thread-safe; stacks() and bytes() require the GIL. The collector never
-// calls Python, so stop() and the destructor may wait for it anywhere. Rows are in order within a
-// device, but not across devices.
+// Thread-safe; stacks() and bytes() require the GIL. The collector never calls Python, so stop()
+// and the destructor may wait for it anywhere. Rows are in order within a device, but not across
+// devices.
 class Session {
   public:
     static constexpr int max_devices = 64;

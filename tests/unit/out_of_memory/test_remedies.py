@@ -139,10 +139,10 @@ def followed(program, text, failed, found):
 
     trials = Trials(failed, failed.moment)
     changes = {
-        "before this line": lambda: replace(
+        "fraction(1.0) before this line": lambda: replace(
             program, before=lambda gpu, _: gpu._allocator.set_memory_fraction(1.0)
         ),
-        "per_process_memory_fraction": lambda: replace(program, limit=None),
+        "fraction(1.0) the request": lambda: replace(program, limit=None),
         "Without the setting": lambda: with_settings(program, without=text.split()[3]),
         "expandable_segments": lambda: with_settings(
             program, without="expandable", added="expandable_segments:True"
@@ -155,7 +155,8 @@ def followed(program, text, failed, found):
         "empty_cache": lambda: replace(program, before=lambda gpu, _: gpu.empty_cache()),
         "order streams with events": elsewhere,
     }
-    return next(each for part, each in changes.items() if part in text)()
+    (change,) = (each for part, each in changes.items() if part in text)
+    return change()
 
 
 @pytest.mark.parametrize("shares", [False, True])
