@@ -149,6 +149,8 @@ def test_a_question_that_a_closing_connection_loses_is_asked_again(page, lab, na
     run(page, SETUP)
     card.get_by_text("Recording for").wait_for()
 
+    assert len(closed) == 1
+
 
 def test_a_connection_on_which_replies_are_lost_is_replaced(page, lab, name):
     asking: list[WebSocketRoute] = []

@@ -15,3 +15,6 @@
             std::exit(1);                                                                   \
         }                                                                                   \
     } while (false)
+
+// How many times as much as usual a program draws: the first argument of `main`, else 1.
+inline int effort(int argc, char** argv) { return argc > 1 ? std::atoi(argv[1]) : 1; }

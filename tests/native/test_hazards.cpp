@@ -246,10 +246,10 @@ std::vector<Value> any(std::mt19937_64& random, std::size_t count, std::uint64_t
     return values;
 }
 
-void recordings_of_any_content_are_judged_or_rejected() {
+void recordings_of_any_content_are_judged_or_rejected(int rounds) {
     std::mt19937_64 random(7);
     std::size_t judged = 0;
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < rounds; ++round) {
         constexpr std::size_t rows = 40, touches = 80, count = 6;
         auto code = any<std::uint8_t>(random, rows, 14);
         if (round % 4 > 0) {
@@ -290,8 +290,8 @@ void recordings_of_any_content_are_judged_or_rejected() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
     random_programs_end_well();
-    recordings_of_any_content_are_judged_or_rejected();
+    recordings_of_any_content_are_judged_or_rejected(400 * effort(argc, argv));
     streams_and_blocks_are_reused_once_the_host_knows_their_end();
 }

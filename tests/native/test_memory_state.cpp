@@ -107,9 +107,9 @@ void check_sums(const DeviceMemory& memory) {
 
 }  // namespace
 
-int main() {
-    for (std::uint64_t seed = 0; seed < 40; ++seed) {
-        const Table table = events(seed, 1000);
+int main(int argc, char** argv) {
+    for (int seed = 0; seed < 40 * effort(argc, argv); ++seed) {
+        const Table table = events(std::uint64_t(seed), 1000);
         gpuviz::state::MemoryState state;
         state.apply(table.columns(), 0, 100);
         state.forget_the_past();

@@ -23,6 +23,8 @@ SANITIZERS = {
 STARTS_THREADS = re.compile("std::(thread|jthread|async)|analysis/overlap.hpp")
 # `scripts/deep` runs these: a second compilation of the core takes as long as most other tests.
 DEEP = {"thread"}
+# What a program calls that draws as much as it is asked to.
+DRAWS = "effort("
 RUNS = [
     pytest.param(sanitizer, program.stem, marks=[pytest.mark.deep] if sanitizer in DEEP else [])
     for sanitizer in SANITIZERS
@@ -48,3 +50,9 @@ def compiled(pytestconfig):
 @pytest.mark.parametrize(("sanitizer", "name"), RUNS)
 def test_programs_run_clean(compiled, sanitizer, name):
     run([compiled(sanitizer)[name]], timeout=600)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", [each.stem for each in PROGRAMS if DRAWS in each.read_text()])
+def test_programs_run_clean_with_ten_times_the_draws(compiled, name):
+    run([compiled("address")[name], "10"], timeout=600)

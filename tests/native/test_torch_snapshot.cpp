@@ -19,7 +19,6 @@ using gpuviz::record::Action;
 
 constexpr std::uint64_t base = 0x7F0000000000;
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
-constexpr int rounds = 400;
 
 // A trace of blocks in an expandable and a plain segment, as columns.
 struct Program {
@@ -135,7 +134,8 @@ bool is_read(const std::string& path, const std::string& bytes) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    const int more = effort(argc, argv);
     const auto folder = std::filesystem::temp_directory_path();
     const std::string path = folder / ("gpuviz-snapshot-" + std::to_string(getpid()));
     const std::string whole = snapshot_bytes();
@@ -147,10 +147,11 @@ int main() {
     CHECK_EQUAL(history.before.empty(), true);
     CHECK_EQUAL(history.after.empty(), true);
     CHECK_EQUAL(history.contradictions, 0);
-    for (std::size_t length = 0; length < whole.size(); length += 61) {
+    for (std::size_t length = 0; length < whole.size(); length += std::size_t(61 / more)) {
         CHECK_EQUAL(is_read(path, whole.substr(0, length)), false);
     }
     std::mt19937 random(1);
+    const int rounds = 400 * more;
     int read = 0;
     for (int round = 0; round < rounds; ++round) read += is_read(path, mutated(whole, random));
     CHECK_EQUAL(read > 0, true);
