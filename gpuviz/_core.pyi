@@ -213,6 +213,11 @@ class Session:
     def samples_host(self) -> bool:
         """Whether threads are sampled."""
 
+    def learn_gil(self) -> None:
+        """
+        Help the sampler to find which thread has the GIL; after a few calls from threads that take turns, it does.
+        """
+
     def collection(self, phase: str, info: object | None) -> None:
         """A function for `gc.callbacks`."""
 

@@ -23,8 +23,8 @@ _INJECTION_VARIABLES = ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH")
 # What CUPTI costs a call, at most, unless it was measured.
 _MOST_NS_PER_CALL = 2_000
 
-# What recording fewer launches cost takes less time than to measure it.
-_FEWEST_LAUNCHES = 100
+# What recording fewer calls cost takes less time than to measure it.
+_FEWEST_CALLS = 100
 
 _warned: set[str] = set()
 
@@ -62,11 +62,11 @@ class CuptiTracing:
     def end(self) -> None:
         """Stop recording, after everything that the GPU has completed is recorded.
 
-        Then measure what recording cost, if the program launched much.
+        Then measure what recording cost, if there were many calls.
         """
         if self._tracer is not None:
             self._tracer.stop()
-            if self._tracer.launches >= _FEWEST_LAUNCHES:
+            if self._tracer.calls >= _FEWEST_CALLS:
                 self.costs = self._measured(self._tracer)
 
     def _measured(self, tracer: _core.CuptiTracer) -> "Mapping[str, tuple[int, int]]":

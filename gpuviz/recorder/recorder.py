@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_EVENTS = 10_000_000
 STACK_DEPTH = 128
+# How often this thread and the pump's take turns with the GIL until the sampler knows its holder.
+_GIL_TURNS = 2
 _ABANDONED = "This process is a fork of the recording one; use the recorder there"
 
 
@@ -198,6 +200,7 @@ class Recorder:
                 set_failure_listener(self._post_mortem.explain)
                 atexit.register(self.end)
                 pump.start()
+                self._learn_gil(pump)
                 Recorder._latest = weakref.ref(self)
                 Recorder._active = self
             except BaseException:
@@ -216,6 +219,13 @@ class Recorder:
             self._ranges = HostRanges(self._session, self._tracer)
             self._feed.restart()
             raise
+
+    def _learn_gil(self, pump: Pump) -> None:
+        """Let host samples name the thread that has the GIL from the beginning."""
+        if self._session.samples_host:
+            for _ in range(_GIL_TURNS):
+                pump.submit(self._session.learn_gil)()
+                self._session.learn_gil()
 
     def _before_drain(self) -> None:
         if self._windows is not None:

@@ -336,6 +336,9 @@ void bind_record(nb::module_& m) {
         .def_prop_ro(
             "samples_host", [](Session& session) { return session.host_sampler() != nullptr; },
             "Whether threads are sampled.")
+        .def("learn_gil", &Session::learn_gil,
+             "Help the sampler to find which thread has the GIL; after a few calls from threads "
+             "that take turns, it does.")
         .def("collection", &note_collection, "phase"_a, "info"_a.none(),
              "A function for `gc.callbacks`.")
         .def("marks_of", &marks_of, "stack"_a,

@@ -372,9 +372,7 @@ std::uint32_t PythonStackWalker::add(record::StackTable& table,
                                      std::span<const StackFrame> frames) noexcept {
     const record::StackTable::Interned stack = table.intern(frames);
     if (stack.is_new) {
-        if (observer_ != nullptr) {
-            observer_->gil.learn();
-        }
+        learn_gil();
         own(frames);
     }
     return stack.id;
@@ -397,9 +395,7 @@ int PythonStackWalker::own_waiting(void* walker) noexcept {
 }
 
 void PythonStackWalker::own_running(record::StackTable& table) noexcept {
-    if (observer_ != nullptr) {
-        observer_->gil.learn();
-    }
+    learn_gil();
     try {
         for (const auto& [id, thread] : table.unowned()) {
             if (!is_thread(thread)) {

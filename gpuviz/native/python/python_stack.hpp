@@ -56,6 +56,11 @@ class PythonStackWalker final : public record::StackWalker {
     [[nodiscard]] bool is_gil(std::uint64_t address) const noexcept override {
         return observer_ != nullptr && observer_->gil.contains(address);
     }
+    void learn_gil() noexcept override {
+        if (observer_ != nullptr) {
+            observer_->gil.learn();
+        }
+    }
     [[nodiscard]] std::uint32_t gil_holder() noexcept override {
         return observer_ == nullptr ? 0 : observer_->gil.holder(observer_->memory);
     }

@@ -142,6 +142,12 @@ class Session {
         }
         return stacks_.settle();
     }
+    // See StackWalker::learn_gil().
+    void learn_gil() noexcept {
+        if (walker_) {
+            walker_->learn_gil();
+        }
+    }
     // See StackWalker::first_local_of().
     [[nodiscard]] const void* first_local_of(const void* frame) const noexcept {
         return walker_ ? walker_->first_local_of(frame) : nullptr;

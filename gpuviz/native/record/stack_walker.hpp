@@ -43,6 +43,9 @@ class StackWalker {
     [[nodiscard]] virtual std::uint32_t stack_of(const void*, StackTable&) noexcept { return 0; }
     // Whether a thread that waits for an address waits for the GIL.
     [[nodiscard]] virtual bool is_gil(std::uint64_t) const noexcept { return false; }
+    // Helps gil_holder() to find it; after a few calls from threads that take turns, it does.
+    // Requires the GIL.
+    virtual void learn_gil() noexcept {}
     // The operating system's id of the thread that had the GIL last; 0: unknown.
     [[nodiscard]] virtual std::uint32_t gil_holder() noexcept { return 0; }
 };

@@ -4,6 +4,7 @@ import gc
 import itertools
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -94,7 +95,9 @@ def test_a_collection_is_exact_and_has_the_line_that_began_it():
     assert not [row for row in gc.callbacks if "collection" in repr(row)]
 
 
-def test_a_thread_that_waits_for_the_gil_names_its_holder():
+@contextmanager
+def busy_thread():
+    """Run a thread named "busy" that always wants the GIL."""
     stop = threading.Event()
 
     def keep_busy():
@@ -104,14 +107,34 @@ def test_a_thread_that_waits_for_the_gil_names_its_holder():
     busy = threading.Thread(target=keep_busy, name="busy")
     busy.start()
     try:
+        yield
+    finally:
+        stop.set()
+        busy.join()
+
+
+def test_a_thread_that_waits_for_the_gil_names_its_holder():
+    with busy_thread():
         _, rows = recorded(
             lambda: [time.sleep(0) for _ in range(20)],
             lambda rows: any(row["state"] == "gil" and row["holder"] == "busy" for row in rows),
         )
-    finally:
-        stop.set()
-        busy.join()
     assert any(row["state"] == "gil" and row["holder"] == "busy" for row in rows)
+
+
+def test_the_holder_of_the_gil_is_known_from_the_beginning():
+    with busy_thread():
+        for _ in range(ENOUGH):
+            gpu = gpuviz.SimulatedGPU()
+            with gpuviz.record(device=gpu) as recorder:
+                gpu.launch("first", duration=1e-6)
+                counting()
+                gpu.launch("second", duration=1e-6)
+            rows = [row for row in samples(recorder.recording) if row["state"] == "gil"]
+            if rows:
+                break
+    assert {row["holder"] for row in rows} <= {"busy", "gpuviz-pump"}
+    assert rows
 
 
 def test_functions_that_no_longer_exist_are_left_out():
