@@ -1,6 +1,7 @@
 """Work that computes what the GPU has computed before, from arrays that are still the same."""
 
 import re
+from collections import Counter
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from gpuviz.advice.fusion import components
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import GOLDEN, mixed
@@ -33,6 +35,8 @@ _TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(each) for each in ("host_to_device", "
 _CONSTANT = re.compile(r"cupy_\w+__\w+$")
 # Fewer may be parts of a program that know nothing of each other.
 _LEAST_ROUNDS = 4
+# A line's share of calls of which it is not known that they are repeated, as in the first rounds.
+_MOST_OTHERS = 0.05
 _READS, _WRITES, _WRITES_ALL = 1, 2, 4  # as `value_numbers` takes them
 
 
@@ -142,7 +146,11 @@ class RepeatedWork:
         return is_scratch, begins, transform
 
     def _unseen(self) -> "NDArray[Any]":
-        """Return the calls that may have written anything, rows of ``api_calls``."""
+        """Return the calls that may have written anything, rows of ``api_calls``.
+
+        Such as what kernels read without an argument. Memory that a product of matrices clears
+        before it is a work area of its library.
+        """
         tables = self._device.recording.tables
         activities = tables["activities"]
         kind = codes(activities["kind"], _KINDS)
@@ -151,8 +159,13 @@ class RepeatedWork:
         call = first_rows(
             plain(tables["api_calls"]["correlation"]), plain(activities["correlation"])[writes]
         )
-        hidden = call[(call >= 0) & ~np.isin(call, self.call)]
-        return np.union1d(self._used.opaque, hidden)
+        is_hidden = (call >= 0) & ~np.isin(call, self.call)
+        names = plain(activities["name"])[np.maximum(self.activity, 0)]
+        distinct = np.unique(names)
+        products = distinct[[bool(PRODUCT.search(text)) for text in texts(tables, distinct)]]
+        of_products = np.setdiff1d(self._stacks[np.isin(names, products)], [0])
+        is_cleared = (kind[writes] == _MEMSET) & np.isin(stacks_of(tables, call), of_products)
+        return np.union1d(self._used.opaque, call[is_hidden & ~is_cleared])
 
     def _functions(self) -> "NDArray[Any]":
         """Return a number for each work, equal for equal functions and arguments; 0 if unknown."""
@@ -205,45 +218,56 @@ class RepeatedWork:
             is_useful = more
             useful |= self._of_blocks(readers & is_useful[self._work])
         is_useful &= self._can_leave_out(repeats)
-        _, first = np.unique(self.value, return_index=True)
+        works = np.flatnonzero(repeats)
+        _, first = np.unique(self.value[works], return_index=True)
         self.is_again = is_useful.copy()
-        self.is_again[first] = False
+        self.is_again[works[first]] = False
         made = self._of_blocks(written & is_useful[self._work] & ~self.is_again[self._work])
         self.kept = needed[made[needed]]
 
     def _unchanged_repeats(self) -> "NDArray[Any]":
-        """Return which work is repeated, if nothing else ever writes to its results."""
+        """Return which work is repeated at least four times and nothing else writes its results."""
         activities = self._device.recording.tables["activities"]
         of_device = plain(activities["device"])[np.maximum(self.activity, 0)] == self._device.device
         able = (self._kind == _KERNEL) | (self._kind == _MEMSET)
         able |= (self._kind == _COPY) & ~np.isin(self._copy_kind, (_TO_DEVICE, _TO_HOST))
-        able &= of_device & (self._stacks != 0)
-        _, group, count = np.unique(self.value, return_inverse=True, return_counts=True)
-        repeats: NDArray[Any] = able & (count[group] >= _LEAST_ROUNDS)
+        repeats: NDArray[Any] = able & of_device & (self._stacks != 0)
+        _, group = np.unique(self.value, return_inverse=True)
         is_written = (self._mode != READ) & ~self._is_scratch
         place = self._device.place[self._block]
         unseen = is_written & ((place < 0) | ~self._device.is_seen[place])
-        repeats &= ~np.isin(group, group[self._of_works(unseen)])
+        repeats &= ~self._of_works(unseen)
         while True:
+            repeats &= np.bincount(group[repeats], minlength=len(group))[group] >= _LEAST_ROUNDS
             changed = self._of_blocks(is_written & ~repeats[self._work])
             bad = self._of_works(is_written & changed[self._block]) & repeats
             bad |= self._in_transforms(~repeats) & repeats
             if not bad.any():
                 return repeats
-            repeats &= ~np.isin(group, group[bad])
+            repeats &= ~bad
 
     def _can_leave_out(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
         """Return which work the program calls itself, or is on a line that does nothing else."""
         schedule, recording = self._device.schedule, self._device.recording
         calls = schedule.call[schedule.call >= 0]
-        others = np.setdiff1d(calls, self.call[repeats])
-        stacks = np.unique(stacks_of(recording.tables, others)).tolist()
-        frames = (frame for stack in stacks for frame in recording.call_stacks.user_frames(stack))
-        self._busy = {frame.site for frame in frames}
+        others = self._calls_by_site(np.setdiff1d(calls, self.call[repeats]))
+        repeated = self._calls_by_site(self.call[repeats])
+        self._busy = {
+            site for site, count in others.items() if count > _MOST_OTHERS * repeated[site]
+        }
         distinct, place = np.unique(self._stacks, return_inverse=True)
         alone = np.array([bool(self._lines_alone(stack)) for stack in distinct.tolist()], bool)
         left: NDArray[Any] = is_own(recording, self._stacks) | alone[place]
         return left
+
+    def _calls_by_site(self, calls: "NDArray[Any]") -> Counter[str]:
+        """Return how many calls each line of the program makes, or causes."""
+        recording, count = self._device.recording, Counter[str]()
+        stacks, calls_of = np.unique(stacks_of(recording.tables, calls), return_counts=True)
+        for stack, of_stack in zip(stacks.tolist(), calls_of.tolist(), strict=True):
+            sites = {frame.site for frame in recording.call_stacks.user_frames(stack)}
+            count.update(dict.fromkeys(sites, of_stack))
+        return count
 
     def _lines_alone(self, stack: int) -> "list[Frame]":
         """Return the program's lines on a call stack that cause nothing but repeated work."""

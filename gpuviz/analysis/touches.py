@@ -32,6 +32,11 @@ _BY_TABLE = re.compile(
 )
 # CuPy's own kernels receive tables of pointers only if they are named above.
 _OF_CUPY = re.compile(r"cupyx?_")
+# Kernels that multiply matrices, whose only output is a matrix.
+PRODUCT = re.compile(r"gem[mv]|nvjet", re.IGNORECASE)
+_MOST_OPERANDS = 3
+_MODES = DICTIONARIES["launch_blocks", "mode"]
+_UNKNOWN, _READ, _WRITE = (_MODES.index(each) for each in ("unknown", "read", "write"))
 _LAUNCH = re.compile(r"cu(da)?(Graph)?Launch")
 _POINTER = 8
 
@@ -102,13 +107,14 @@ def touches(recording: "RecordingData") -> Touches | None:
     known, block = known[order], block[order]
     call = call[known]
     address = plain(launched["address"])[known]
-    mode = codes(launched["mode"], DICTIONARIES["launch_blocks", "mode"])[known]
+    mode = codes(launched["mode"], _MODES)[known]
     size = plain(launched["bytes"])[known].astype(np.int64)
     activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
 
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
     first, last = _ends(blocks, times, block, call, opaque)
+    mode = _with_products(recording, first, block, call, activity, mode)
     return Touches(blocks, block, call, address, mode, size, activity, opaque, first, last)
 
 
@@ -185,6 +191,45 @@ def _opaque_calls(
     opaque[readers] = True
     found = np.unique(call_of[opaque])
     return np.union1d(found[found >= 0], _unfinished_launches(tables))
+
+
+def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
+    recording: "RecordingData",
+    first: "NDArray[Any]",
+    block: "NDArray[Any]",
+    call: "NDArray[Any]",
+    activity: "NDArray[Any]",
+    mode: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return the modes of touches, with those of the operands of matrix products.
+
+    A block that nothing has used before has nothing to read, so it is the output. Large products
+    are made in parts, with a launch for each: for the later ones it is the block that the same
+    call stack used first. With more operands, one may be a work area.
+    """
+    tables = recording.tables
+    name = plain(tables["activities"]["name"])
+    distinct = np.unique(name)
+    products = distinct[[bool(PRODUCT.search(text)) for text in texts(tables, distinct)]]
+    rows = np.flatnonzero((activity >= 0) & np.isin(name[activity], products))
+    if not len(rows):
+        return mode
+    stacks = plain(tables["api_calls"]["stack"])
+    _, launch = np.unique(call[rows], return_inverse=True)
+    launches = int(launch.max()) + 1
+    operands, place = np.unique(launch * len(first) + block[rows], return_index=True)
+    launch_of = operands // len(first)
+    few = np.bincount(launch_of, minlength=launches) <= _MOST_OPERANDS
+    few &= np.bincount(launch, mode[rows] != _UNKNOWN, launches) == 0
+    is_new = first[block[rows]] == call[rows]
+    is_same = stacks[first[block[rows]]] == stacks[call[rows]]
+    new, same = (np.bincount(launch_of, each[place], launches) for each in (is_new, is_same))
+    by_new, by_same = few & (new == 1), few & (new == 0) & (same == 1)
+    is_output = np.where(by_new[launch], is_new, is_same)
+    known = np.where(is_output, _WRITE, _READ).astype(mode.dtype)
+    mode = mode.copy()
+    mode[rows] = np.where((by_new | by_same)[launch], known, mode[rows])
+    return mode
 
 
 def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":

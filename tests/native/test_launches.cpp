@@ -75,6 +75,15 @@ void ufuncs_access_all_elements_of_their_arrays() {
     CHECK_EQUAL(elements("cupy_sum", {32, 32}) == Elements({0, 0}), true);
 }
 
+void of_an_indexer_only_the_shape_is_set() {
+    using gpuviz::cupti::size_set_by_cupy;
+    CHECK_EQUAL(size_set_by_cupy(8), 8u);    // no dimension
+    CHECK_EQUAL(size_set_by_cupy(24), 16u);  // one
+    CHECK_EQUAL(size_set_by_cupy(40), 24u);  // two
+    CHECK_EQUAL(size_set_by_cupy(32), 32u);  // an array
+    CHECK_EQUAL(size_set_by_cupy(20), 20u);
+}
+
 void elements_are_declared_for_one_function_of_a_name() {
     gpuviz::cupti::declare_array_elements(7, "fill", {0, 8});
     CHECK_EQUAL(elements("fill", {8, 32, 32}, 7) == Elements({0, 8, 0}), true);
@@ -261,6 +270,7 @@ void nodes_of_a_graph_launch_become_one_row() {
 int main() {
     a_name_tells_what_is_read_and_written();
     kernels_of_libraries_have_parameters_of_known_use();
+    of_an_indexer_only_the_shape_is_set();
     ufuncs_access_all_elements_of_their_arrays();
     elements_are_declared_for_one_function_of_a_name();
     the_span_of_an_array_is_known_if_it_has_no_gaps();

@@ -94,6 +94,12 @@ void declare_array_elements(std::uint64_t function, const std::string& symbol,
     all.by_function[function] = {symbol, std::move(elements)};
 }
 
+std::size_t size_set_by_cupy(std::size_t size) noexcept {
+    const std::size_t words = size / word;
+    const bool is_indexer = size % word == 0 && words >= 3 && words % 2 == 1;
+    return is_indexer ? word * (1 + words / 2) : size;
+}
+
 ArraySpan span_of_array(const std::byte* array, std::size_t size, std::uint32_t element) noexcept {
     const auto pointer = std::uint64_t(member(array, 0));
     const ArraySpan unknown{pointer, 0};

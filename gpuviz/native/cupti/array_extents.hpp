@@ -22,6 +22,11 @@ namespace gpuviz::cupti {
 void declare_array_elements(std::uint64_t function, const std::string& symbol,
                             std::vector<std::uint32_t> elements);
 
+// How much of a parameter of a kernel of CuPy is set: an indexer, a structure of the number of
+// elements, the shape and as many indices, has only the indices of the kernel's threads behind the
+// shape. CuPy leaves them as the memory was.
+[[nodiscard]] std::size_t size_set_by_cupy(std::size_t size) noexcept;
+
 struct ArraySpan {
     std::uint64_t start;  // the lowest address
     std::uint64_t bytes;  // 0: there are gaps between the elements, or it is not known

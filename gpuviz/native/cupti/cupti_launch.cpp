@@ -144,9 +144,14 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
     const std::vector<ParameterMode> modes = parameter_modes(name, places->size());
     const std::vector<std::uint32_t> elements =
         array_elements(reinterpret_cast<std::uint64_t>(function), name, sizes);
+    const bool is_of_cupy = name.starts_with("cupy") ||
+                            std::ranges::any_of(elements, [](auto each) { return each != 0; });
     std::vector<Parameter> parameters;
     for (std::size_t index = 0; index < places->size(); ++index) {
-        const device::ParameterPlace& place = (*places)[index];
+        device::ParameterPlace place = (*places)[index];
+        if (is_of_cupy) {
+            place.size = size_set_by_cupy(place.size);
+        }
         const bool has_rest = device::first_word(place) != 0 || place.size % 8 != 0;
         parameters.push_back({index, place, modes[index], elements[index], has_rest});
     }

@@ -3,9 +3,11 @@
 import linecache
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.unit.advice.arrays import MI, of_arrays
 
@@ -68,6 +70,24 @@ def changed_afterwards(cp):
         weights = cp.elementwise("exp", x)
         weights += state
         state += weights
+
+
+def changed_in_some_rounds(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for step in range(ROUNDS):
+        weights = cp.elementwise("exp", x)
+        if step % 5 == 4:
+            weights += state
+        state += weights
+
+
+def by_a_function_that_did_more_at_first(cp):
+    """What is known of the first rounds is not enough to call their results the same."""
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for step in range(8 * ROUNDS):
+        squares = cp.empty(SIZE)
+        cp.kernel("cupy_square__float32_float32", [x], [squares], scalars=[min(step, 2)])
+        state += squares
 
 
 def with_other_scalars(cp):
@@ -326,3 +346,52 @@ def test_transforms_that_share_the_work_area_of_a_plan_are_compared_by_their_arr
 )
 def test_transforms_of_what_changes_or_may_be_read_are_not_said_to_be_the_same(options):
     assert again(of_arrays(lambda cp: convolves(cp, **options))) == []
+
+
+def multiplies(cp, *, in_place=False, once=False):
+    """Multiply a copy of a matrix in each round, by a kernel that does not say what it writes."""
+    matrix, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    kept = cp.elementwise("copy", matrix)
+    for _ in range(ROUNDS):
+        copied = kept if once else cp.elementwise("copy", matrix)
+        if in_place:
+            cp.kernel("sm80_xmma_gemm_f32", [copied, state], [matrix])
+        else:
+            product = cp.empty(SIZE)
+            for _part in "ab":
+                cp.kernel("sm80_xmma_gemm_f32", [copied, state], [product])
+            state += product
+
+
+def with_unknown_modes(recording, name):
+    """Return a recording that does not know what kernels of a name do with their arrays."""
+    tables = recording.tables
+    numbers = {row["text"]: row["id"] for row in tables["strings"].to_pylist()}
+    activities = tables["activities"].to_pylist()
+    of_kernel = {row["correlation"] for row in activities if row["name"] == numbers[name]}
+    rows = [
+        row | {"mode": "unknown"} if row["correlation"] in of_kernel else row
+        for row in tables["launch_blocks"].to_pylist()
+    ]
+    changed = {"launch_blocks": pa.Table.from_pylist(rows, schemas()["launch_blocks"])}
+    return Recording({**tables, **changed}, recording.manifest)
+
+
+@pytest.mark.parametrize("options", [{}, {"once": True}, {"in_place": True}])
+def test_a_new_array_is_what_a_product_of_matrices_writes(options):
+    recording = of_arrays(lambda cp: multiplies(cp, **options))
+    found = again(with_unknown_modes(recording, "sm80_xmma_gemm_f32"))
+
+    assert [each.rule for each in found] == ([] if options else ["R57"])
+
+
+def test_of_rounds_that_change_their_results_nothing_is_said():
+    (finding,) = again(of_arrays(changed_in_some_rounds))
+
+    assert "computes the same values 16 times" in finding.title
+
+
+def test_a_line_whose_first_rounds_differ_is_named():
+    (finding,) = again(of_arrays(by_a_function_that_did_more_at_first))
+
+    assert "computes the same values 158 times" in finding.title
