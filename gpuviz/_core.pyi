@@ -1107,7 +1107,7 @@ class RecordedEvents:
 
     def __init__(self, columns: dict[str, Any], device: int, stream_ids: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], stream_handles: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
-    def operations(self, *, settings: AllocatorSettings, initial_events: int, capacity: int, lacks_calls: bool, keeps_settings: bool, keeps_limits: bool, pool_filter: CachingAllocator.PoolFilter) -> RecordedOperations:
+    def operations(self, *, settings: AllocatorSettings, initial_events: int, capacity: int, lacks_calls: bool, omits_calls: bool, keeps_settings: bool, keeps_limits: bool, pool_filter: CachingAllocator.PoolFilter) -> RecordedOperations:
         """
         Return the operations that the events repeat; see RecordedProgram in
         native/replay/recorded_operations.hpp.

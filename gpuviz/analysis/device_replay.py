@@ -114,6 +114,7 @@ class DeviceReplay:
                 initial_events=self.initial_events,
                 capacity=self.capacity,
                 lacks_calls=not of_gpuviz and not _has_empty_cache(recording),
+                omits_calls=self._change == "no_empty_cache",
                 keeps_settings=keeps_settings,
                 keeps_limits=keeps_limits,
                 pool_filter=filters.this_thread if of_gpuviz else filters.everything,

@@ -46,7 +46,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
     Trigger: ``empty_cache`` releases segments at least four times, and a replay without these calls
     makes fewer segments, and lets no other request fail. Only where the replay with them reserves
-    what was recorded, and each of these segments has its call of the driver.
+    what was recorded, and each of these segments has its call of the driver. Of torch's allocator,
+    whose calls are not recorded, they are inferred from the segments that were released.
 
     Saving: the recording's `Schedule`, replayed without the calls of the driver that are then not
     made. Other libraries or processes may need the memory: ``possible``.
@@ -92,11 +93,24 @@ class _Emptied:
         self._actions = codes(self._events["action"], ACTIONS)[self._rows]
         released = plain(self._events["size"])[self._rows] > 0
         self._is_call = (self._actions == ACTIONS.index("empty_cache")) & released
+        self._inferred = self._rows[:0] if self._is_call.any() else self._inferred_calls()
+
+    def _inferred_calls(self) -> "NDArray[Any]":
+        """Return the positions of the first segment that each call released."""
+        memory = self._memory
+        if np.count_nonzero(self._actions == ACTIONS.index("segment_free")) < _LEAST_CALLS:
+            return self._rows[:0]
+        replay = DeviceReplay(memory.recording, memory.device, memory.own, None)
+        program = replay.operations.program
+        is_call = program.operation == int(_core.Operation.empty_cache)
+        rows = replay.rows[program.origin[is_call]]
+        found: NDArray[Any] = np.flatnonzero(np.isin(self._rows, rows))
+        return found
 
     @property
     def count(self) -> int:
         """How often the cache was released."""
-        return int(self._is_call.sum())
+        return int(self._is_call.sum()) + len(self._inferred)
 
     def calls(self, schedule: "Schedule") -> _Calls | None:
         """Return the calls of the driver that they cause; None if there are none, or unknown."""
@@ -115,12 +129,18 @@ class _Emptied:
         return _Calls(calls, frees[after], stacks)
 
     def _released_segments(self) -> "NDArray[Any]":
-        """Return the positions of the segments that the calls released: those right before."""
+        """Return the positions of the segments that the calls released, one after the other.
+
+        A recorded call is after them.
+        """
         released = self._actions == ACTIONS.index("segment_free")
         others = np.flatnonzero(~released)
         found = np.flatnonzero(released)
-        following = np.append(others, -1)[np.searchsorted(others, found)]
-        by_call: NDArray[Any] = found[(following >= 0) & self._is_call[following]]
+        place = np.searchsorted(others, found)
+        following = np.append(others, -1)[place]
+        is_released = (following >= 0) & self._is_call[following]
+        is_released |= np.isin(place, np.searchsorted(others, self._inferred))
+        by_call: NDArray[Any] = found[is_released]
         return by_call
 
     def _avoided_segments(self) -> "NDArray[Any]":

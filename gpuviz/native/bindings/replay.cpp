@@ -113,14 +113,15 @@ void make_events(EventsOfDevice* self, Columns columns, std::int16_t device,
 replay::RecordedOperations operations_of(const EventsOfDevice& self,
                                          const allocator::Settings& settings,
                                          std::size_t initial_events, std::uint64_t capacity,
-                                         bool lacks_calls, bool keeps_settings, bool keeps_limits,
-                                         allocator::PoolFilter pool_filter) {
+                                         bool lacks_calls, bool omits_calls, bool keeps_settings,
+                                         bool keeps_limits, allocator::PoolFilter pool_filter) {
     const python::GilRelease release;
     return replay::recorded_operations(self.events, self.streams,
                                        {.settings = settings,
                                         .initial_events = initial_events,
                                         .capacity = capacity,
                                         .lacks_calls = lacks_calls,
+                                        .omits_calls = omits_calls,
                                         .keeps_settings = keeps_settings,
                                         .keeps_limits = keeps_limits,
                                         .pool_filter = pool_filter});
@@ -158,7 +159,8 @@ void bind_recorded(nb::module_& m) {
                                "The events of one device of a recording, used without copying.")
         .def("__init__", &make_events, "columns"_a, "device"_a, "stream_ids"_a, "stream_handles"_a)
         .def("operations", &operations_of, nb::kw_only(), "settings"_a, "initial_events"_a,
-             "capacity"_a, "lacks_calls"_a, "keeps_settings"_a, "keeps_limits"_a, "pool_filter"_a,
+             "capacity"_a, "lacks_calls"_a, "omits_calls"_a, "keeps_settings"_a, "keeps_limits"_a,
+             "pool_filter"_a,
              "Return the operations that the events repeat; see RecordedProgram in\n"
              "native/replay/recorded_operations.hpp.");
     nb::class_<replay::ReplaySink, record::MemoryEventSink>(m, "ReplaySink",

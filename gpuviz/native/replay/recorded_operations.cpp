@@ -193,7 +193,9 @@ class Builder {
         }
         if (cause.is_call) {
             ++made_.inferred_calls;
-            add(Operation::empty_cache, run.internal[cause.first], 0, 0, 0);
+            if (!recorded_.omits_calls) {
+                add(Operation::empty_cache, run.internal[cause.first], 0, 0, 0);
+            }
         }
         complete(run, 0, cause.calls_end);
         if (!cause.completes_frees) {

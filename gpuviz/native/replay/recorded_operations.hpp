@@ -53,6 +53,7 @@ struct RecordedProgram {
     std::uint64_t capacity = 0;      // bytes of the device; 0: unknown
     // The events are torch's, or of another allocator that does not record calls of empty_cache.
     bool lacks_calls = false;
+    bool omits_calls = false;  // the replay is without those calls
     // The replay has the recording's settings: segments may begin where they were.
     bool keeps_settings = false;
     bool keeps_limits = true;  // the recorded memory limits apply

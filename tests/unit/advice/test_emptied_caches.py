@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 import gpuviz
+from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import MIB
 from tests.unit.advice.timed_programs import small, timed
@@ -75,6 +78,34 @@ def test_the_finding_says_what_is_allocated_again():
     )
     assert [each.source for each in finding.lines] == ["gpu.empty_cache()"]
     assert finding.certainty == "possible"
+
+
+def by_torch(program):
+    """Return the recording of a program as if its allocator were torch's."""
+    recording = timed(program)
+    events = recording.tables["memory_events"].to_pylist()
+    rows = [row | {"framework": "torch"} for row in events if row["action"] != "empty_cache"]
+    tables = {
+        **recording.tables,
+        "memory_events": pa.Table.from_pylist(rows, schemas()["memory_events"]),
+    }
+    manifest = replace(
+        recording.manifest, allocator="observe", allocator_name=TORCH_ALLOCATOR, events=len(rows)
+    )
+    return Recording(tables, manifest)
+
+
+@pytest.mark.parametrize("program", [empties, waits])
+def test_calls_that_torch_does_not_record_are_found(program):
+    def found(recording):
+        return [each for each in recording.findings(small=True) if each.rule == "R10"]
+
+    (finding,), (expected,) = found(by_torch(program)), small(program, "R10")
+
+    assert finding.title == expected.title
+    assert finding.saved_ns == pytest.approx(expected.saved_ns, rel=0.05)
+    assert finding.lines == expected.lines
+    assert found(by_torch(keeps)) == found(by_torch(grows)) == []
 
 
 def test_a_cache_that_is_released_a_few_times_is_no_finding():
