@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     # Threads, and when something began and ended in them.
     _Spans = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
+_GRAPH = "graph_node"
 # Kinds of calls in `Manifest.costs`, by the start of their names; others cost as much as a wait.
 _KINDS = {
     "cuLaunch": "launch",
-    "cuGraphLaunch": "launch",
+    "cuGraphLaunch": _GRAPH,
     "cuMemcpyDtoH": "read_back",
     "cuMemcpy": "copy",
     "cuMemset": "copy",
@@ -33,7 +34,7 @@ _KINDS = {
 }
 _OTHER = "synchronize"
 # What older files lack.
-_SIMILAR = {"read_back": "copy"}
+_SIMILAR = {"read_back": "copy", _GRAPH: "launch"}
 _CALLS_WITHOUT_ROW = "other_calls"
 _EVENT = "memory_event"
 _DURATION = "launch_duration"
@@ -72,6 +73,10 @@ def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
     known = [costs.get(kind, costs.get(_SIMILAR.get(kind, kind), (0, 0))) for kind in kinds]
     of_names = [round((1 - part) * low * each[0] + part * high * each[1]) for each in known]
     of_calls: NDArray[Any] = np.array(of_names, np.int64)[names]
+    if _GRAPH in costs:
+        is_graph = np.array([kind == _GRAPH for kind in kinds], bool)[names]
+        nodes = np.bincount(trace.call[trace.call >= 0], minlength=len(names))
+        of_calls[is_graph] *= np.maximum(nodes[is_graph], 1)
     return of_calls
 
 

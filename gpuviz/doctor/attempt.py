@@ -20,6 +20,7 @@ _KINDS = {
     "event_query": "querying it",
     "stream_wait": "waiting for it on a stream",
     "synchronize": "a synchronization",
+    "graph_node": "a kernel of a graph",
 }
 
 

@@ -20,7 +20,16 @@ Costs = dict[str, tuple[int, int]]
 # Has no row in ``api_calls``, and so no ``own_cost``.
 QUERY = "event_query"
 # In the order of `CalibrationCalls`.
-KINDS = ("launch", "copy", "read_back", "event_record", QUERY, "stream_wait", "synchronize")
+KINDS = (
+    "launch",
+    "copy",
+    "read_back",
+    "event_record",
+    QUERY,
+    "stream_wait",
+    "synchronize",
+    "graph_node",
+)
 _ROUNDS = 5
 _CALLS_IN_A_ROW, _CALLS_BETWEEN_WORK = 20, 20
 _TEXT = json.dumps({"shape": [1024, 1024], "name": "layer " * 8, "scale": 0.5})
@@ -94,6 +103,10 @@ def measured_costs(library: str) -> Costs:
             for way in (0, 1)
         )
         costs[kind] = _interval(in_a_row, between, 0 if kind == QUERY else own_ns)
+    # Measured with a launch of them all.
+    low, high = costs["graph_node"]
+    nodes = _core.CalibrationCalls.graph_nodes
+    costs["graph_node"] = (round(low / nodes), round(high / nodes))
     return costs | {"launch_duration": (round(median(launches or [0])),) * 2}
 
 

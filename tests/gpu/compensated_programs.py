@@ -89,6 +89,26 @@ def uploads() -> Step:
     return step
 
 
+def graph_launches() -> Step:
+    import cupy as cp
+
+    unsorted = np.random.default_rng(7).random(4_000)
+    x, stream = cp.ones(1 << 12, cp.float32), cp.cuda.Stream()
+    cp.sqrt(x, out=x)
+    stream.begin_capture()
+    with stream:
+        for _ in range(80):
+            cp.sqrt(x, out=x)
+    graph = stream.end_capture()
+
+    def step() -> None:
+        for _ in range(10):
+            graph.launch(stream)
+            np.sort(unsorted)
+
+    return step
+
+
 def large_kernels() -> Step:
     import cupy as cp
 
@@ -156,8 +176,8 @@ def generation() -> Step:
 
 
 PROGRAMS = (
-    *(small_kernels, allocations, conjugate_gradient, uploads, large_kernels),
-    *(perceptron, resnet, generation),
+    *(small_kernels, allocations, conjugate_gradient, uploads, graph_launches),
+    *(large_kernels, perceptron, resnet, generation),
 )
 
 

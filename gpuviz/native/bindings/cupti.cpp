@@ -92,7 +92,10 @@ void bind_cupti(nb::module_& m) {
             "measure", &cupti::CalibrationCalls::measure, "calls"_a, unlocked,
             "Return the median time in ns of a call of each kind, of so many in a row: a launch, a "
             "copy to the device, one to the host that waits, an event record, a query, a wait of "
-            "a stream for an event, a synchronization.");
+            "a stream for an event, a synchronization, a launch of a graph of `graph_nodes`.")
+        .def_prop_ro_static(
+            "graph_nodes", [](nb::handle) { return cupti::CalibrationCalls::graph_nodes; },
+            "The kernels of the graph.");
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),

@@ -14,24 +14,30 @@
 namespace gpuviz::cupti {
 
 // The functions of the driver that is loaded already, under the names of their versions.
-#define GPUVIZ_CALIBRATED_FUNCTIONS(X)                          \
-    X(current_context, cuCtxGetCurrent, "cuCtxGetCurrent")      \
-    X(load_module, cuModuleLoadData, "cuModuleLoadData")        \
-    X(unload_module, cuModuleUnload, "cuModuleUnload")          \
-    X(get_function, cuModuleGetFunction, "cuModuleGetFunction") \
-    X(launch, cuLaunchKernel, "cuLaunchKernel")                 \
-    X(create_stream, cuStreamCreate, "cuStreamCreate")          \
-    X(destroy_stream, cuStreamDestroy, "cuStreamDestroy_v2")    \
-    X(synchronize, cuStreamSynchronize, "cuStreamSynchronize")  \
-    X(wait_event, cuStreamWaitEvent, "cuStreamWaitEvent")       \
-    X(create_event, cuEventCreate, "cuEventCreate")             \
-    X(destroy_event, cuEventDestroy, "cuEventDestroy_v2")       \
-    X(record_event, cuEventRecord, "cuEventRecord")             \
-    X(allocate, cuMemAlloc, "cuMemAlloc_v2")                    \
-    X(free, cuMemFree, "cuMemFree_v2")                          \
-    X(copy, cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")          \
-    X(read_back, cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")     \
-    X(query_event, cuEventQuery, "cuEventQuery")                \
+#define GPUVIZ_CALIBRATED_FUNCTIONS(X)                                \
+    X(current_context, cuCtxGetCurrent, "cuCtxGetCurrent")            \
+    X(load_module, cuModuleLoadData, "cuModuleLoadData")              \
+    X(unload_module, cuModuleUnload, "cuModuleUnload")                \
+    X(get_function, cuModuleGetFunction, "cuModuleGetFunction")       \
+    X(launch, cuLaunchKernel, "cuLaunchKernel")                       \
+    X(create_stream, cuStreamCreate, "cuStreamCreate")                \
+    X(destroy_stream, cuStreamDestroy, "cuStreamDestroy_v2")          \
+    X(synchronize, cuStreamSynchronize, "cuStreamSynchronize")        \
+    X(wait_event, cuStreamWaitEvent, "cuStreamWaitEvent")             \
+    X(create_event, cuEventCreate, "cuEventCreate")                   \
+    X(destroy_event, cuEventDestroy, "cuEventDestroy_v2")             \
+    X(record_event, cuEventRecord, "cuEventRecord")                   \
+    X(allocate, cuMemAlloc, "cuMemAlloc_v2")                          \
+    X(free, cuMemFree, "cuMemFree_v2")                                \
+    X(copy, cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")                \
+    X(read_back, cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")           \
+    X(query_event, cuEventQuery, "cuEventQuery")                      \
+    X(create_graph, cuGraphCreate, "cuGraphCreate")                   \
+    X(add_node, cuGraphAddKernelNode, "cuGraphAddKernelNode_v2")      \
+    X(instantiate, cuGraphInstantiate, "cuGraphInstantiateWithFlags") \
+    X(launch_graph, cuGraphLaunch, "cuGraphLaunch")                   \
+    X(destroy_executable, cuGraphExecDestroy, "cuGraphExecDestroy")   \
+    X(destroy_graph, cuGraphDestroy, "cuGraphDestroy")                \
     X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode")
 
 struct CalibrationCalls::Driver {
@@ -114,13 +120,42 @@ void CalibrationCalls::create() {
     check(driver_.create_stream(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(driver_.create_event(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     check(driver_.allocate(&memory_, kBytes), "cuMemAlloc");
+    check(driver_.create_graph(&graph_, 0), "cuGraphCreate");
+    std::uint64_t argument = 0;
+    void* arguments[] = {&argument};
+    CUDA_KERNEL_NODE_PARAMS node{};
+    node.func = kernel_;
+    node.gridDimX = node.gridDimY = node.gridDimZ = 1;
+    node.blockDimX = node.blockDimY = node.blockDimZ = 1;
+    node.kernelParams = arguments;
+    CUgraphNode last = nullptr;
+    for (int number = 0; number < graph_nodes; ++number) {
+        const CUgraphNode before = last;
+        check(driver_.add_node(&last, graph_, &before, number == 0 ? 0 : 1, &node),
+              "cuGraphAddKernelNode");
+    }
     make(event_record);
+}
+
+// CUPTI learns the nodes of a graph when it is instantiated.
+void CalibrationCalls::instantiate() {
+    if (executable_ != nullptr) {
+        driver_.destroy_executable(executable_);
+        executable_ = nullptr;
+    }
+    check(driver_.instantiate(&executable_, graph_, 0), "cuGraphInstantiate");
 }
 
 void CalibrationCalls::release() noexcept {
     if (stream_ != nullptr) {
         driver_.synchronize(stream_);
         driver_.destroy_stream(stream_);
+    }
+    if (executable_ != nullptr) {
+        driver_.destroy_executable(executable_);
+    }
+    if (graph_ != nullptr) {
+        driver_.destroy_graph(graph_);
     }
     if (event_ != nullptr) {
         driver_.destroy_event(event_);
@@ -138,8 +173,10 @@ void CalibrationCalls::make(Kind kind) const {
     check(call(kind), "a call");
 }
 
-std::array<std::int64_t, CalibrationCalls::kinds> CalibrationCalls::measure(int calls) const {
+std::array<std::int64_t, CalibrationCalls::kinds> CalibrationCalls::measure(int calls) {
     const OutsideCaptures outside(driver_.exchange_capture_mode);
+    make(synchronize);
+    instantiate();
     std::array<std::int64_t, kinds> medians{};
     std::vector<std::int64_t> times(static_cast<std::size_t>(std::max(calls, 1)));
     for (std::size_t kind = 0; kind < kinds; ++kind) {
@@ -183,6 +220,8 @@ CUresult CalibrationCalls::call(Kind kind) const {
             return driver_.wait_event(stream_, event_, 0);
         case synchronize:
             return driver_.synchronize(stream_);
+        case graph_launch:
+            return driver_.launch_graph(executable_, stream_);
     }
     return CUDA_ERROR_INVALID_VALUE;
 }

@@ -10,8 +10,8 @@ namespace gpuviz::cupti {
 
 // Calls of the driver of each kind, to measure how long they take with and without a tracer.
 //
-// They use a stream, an event, a kernel that does nothing and a few bytes of memory of their own,
-// in the current context of the calling thread, which all calls must come from.
+// They use a stream, an event, a kernel that does nothing, a graph of it and a few bytes of memory
+// of their own, in the current context of the calling thread, which all calls must come from.
 class CalibrationCalls {
   public:
     // `read_back` is a copy to the host that waits.
@@ -22,9 +22,11 @@ class CalibrationCalls {
         event_record,
         event_query,
         stream_wait,
-        synchronize
+        synchronize,
+        graph_launch
     };
-    static constexpr std::size_t kinds = 7;
+    static constexpr std::size_t kinds = 8;
+    static constexpr int graph_nodes = 10;
 
     // Throws std::runtime_error if there is no current context, or if the driver refuses.
     CalibrationCalls();
@@ -32,15 +34,16 @@ class CalibrationCalls {
     CalibrationCalls& operator=(const CalibrationCalls&) = delete;
     ~CalibrationCalls();
 
-    // Makes one call, and waits for none that was made before.
+    // Makes one call, and waits for none that was made before; of a graph after measure().
     void make(Kind kind) const;
     // The median time in ns of a call of each kind, of so many that follow each other.
-    [[nodiscard]] std::array<std::int64_t, kinds> measure(int calls) const;
+    [[nodiscard]] std::array<std::int64_t, kinds> measure(int calls);
 
   private:
     struct Driver;
 
     void create();
+    void instantiate();
     void release() noexcept;
     CUresult call(Kind kind) const;
     void check(CUresult result, const char* name) const;
@@ -51,6 +54,8 @@ class CalibrationCalls {
     CUstream stream_ = nullptr;
     CUevent event_ = nullptr;
     CUdeviceptr memory_ = 0;
+    CUgraph graph_ = nullptr;
+    CUgraphExec executable_ = nullptr;
 };
 
 }  // namespace gpuviz::cupti

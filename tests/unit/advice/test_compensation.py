@@ -336,6 +336,17 @@ def test_events_of_allocators_and_calls_without_a_row_cost_what_was_measured():
     assert cost.tracing_ns == known.tracing_ns + calls * 20
 
 
+def test_a_launch_of_a_graph_costs_what_each_of_its_kernels_does():
+    steps = (("graph", 0), ("wait",), ("graph", 1), ("work", 20_000), ("graph", 0))
+    of_nodes = ALL_KNOWN | {"graph_node": (TRACING_NS // 2, TRACING_NS // 2)}  # of two
+
+    compensated = costly(steps, of_nodes).compensated()
+
+    assert differences(compensated, costly(steps, ALL_KNOWN).compensated()) == dict.fromkeys(
+        times(compensated), 0
+    )
+
+
 def test_a_copy_to_the_host_costs_what_was_measured_of_it():
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
