@@ -145,12 +145,12 @@ void PickleReader::remember(std::uint64_t number) {
         known_.resize(entry + 1);
     }
     memo_[entry] = value;
-    known_[entry] = true;
+    known_[entry] = 1;
 }
 
 void PickleReader::recall(std::uint64_t number) {
     const auto entry = static_cast<std::size_t>(number);
-    if (number >= memo_.size() || !known_[entry]) {
+    if (number >= memo_.size() || known_[entry] == 0) {
         fail("memo entry " + std::to_string(number) + " is used before it is made");
     }
     push(memo_[entry]);
