@@ -32,7 +32,8 @@ export function openViewer(show: Show): void {
       shown.dispose();
       shown = new Scope();
       history.replaceState(null, "", location.pathname + location.search);
-      addHead(file, name, (await file.table("devices")).texts("name").join(", "));
+      const devices = (await file.table("devices")).texts("name");
+      addHead(file, name, devices.filter((device) => device !== "").join(", "));
       // The choice stays for the next file.
       document.querySelector("header")?.append(...(choice?.labels ?? []));
       drop?.remove();
