@@ -26,6 +26,11 @@ if(NOT EXISTS ${CMAKE_SOURCE_DIR}/PKG-INFO)
       COMMAND_ERROR_IS_FATAL ANY)
   endif()
 
+  # Like the bundles at configure time, so that an sdist contains it.
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/snapshot_reader.py ${extension_dir}/lib/native
+    COMMAND_ERROR_IS_FATAL ANY)
+
   message(STATUS "Bundling the front end")
   execute_process(
     COMMAND ${node} build.mjs --version ${SKBUILD_PROJECT_VERSION_FULL}
@@ -35,10 +40,15 @@ if(NOT EXISTS ${CMAKE_SOURCE_DIR}/PKG-INFO)
   # A changed source re-runs the bundling when an editable install rebuilds on import.
   file(GLOB_RECURSE frontend_sources CONFIGURE_DEPENDS ${extension_dir}/src/*
        ${extension_dir}/labextension/*)
+  foreach(room viewer formats state analysis record)
+    file(GLOB room_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/gpuviz/native/${room}/*)
+    list(APPEND frontend_sources ${room_sources})
+  endforeach()
   set_property(
     DIRECTORY ${CMAKE_SOURCE_DIR}
     APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${frontend_sources} ${extension_dir}/build.mjs
                     ${extension_dir}/notices.mjs ${extension_dir}/own_names.ts
+                    ${CMAKE_SOURCE_DIR}/cmake/snapshot_reader.py
                     ${extension_dir}/package-lock.json)
 endif()
 

@@ -19,6 +19,8 @@ const { values } = parseArgs({
 /** Where bundles are made, before they are published. */
 const STATIC = "lib/built/static";
 const LABEXTENSION = "lib/built/labextension";
+/** What cmake/snapshot_reader.py makes of gpuviz/native/viewer. */
+const NATIVE = "lib/native";
 
 const LARGEST_WIDGET_BYTES = 190_000;
 
@@ -113,6 +115,16 @@ async function pressScript(path) {
   return code.length;
 }
 
+/** Adds the viewer's reader of snapshots, if it was compiled, and returns the libraries in it. */
+async function addSnapshotReader() {
+  const listed = await readFile(`${NATIVE}/snapshot_reader.json`, "utf8").catch(() => undefined);
+  if (listed === undefined) {
+    return [];
+  }
+  await cp(`${NATIVE}/snapshot_reader.wasm`, `${STATIC}/snapshot_reader.wasm`);
+  return JSON.parse(listed);
+}
+
 /** Packs lib/lab as JupyterLab's own builder does, for all versions that the manifest admits. */
 async function buildLabExtension(version) {
   const folder = "lib/labextension";
@@ -177,7 +189,8 @@ if (values.watch) {
   }
   const bundled = contents.flatMap(([, names]) => names);
   const ofLab = await completeLicences(`${LABEXTENSION}/static`, new Set(bundled));
-  await writeComponents(`${STATIC}/components.json`, [...bundled, ...ofLab]);
+  const linked = await addSnapshotReader();
+  await writeComponents(`${STATIC}/components.json`, [...bundled, ...ofLab], linked);
   await publish(STATIC, "../gpuviz/static");
   await publish(LABEXTENSION, "../gpuviz/labextension");
 }

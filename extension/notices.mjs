@@ -45,7 +45,7 @@ export async function completeLicences(folder, names) {
 }
 
 /** Writes name, version, licence and its text of packages, for the notices and the SBOM. */
-export async function writeComponents(path, names) {
+export async function writeComponents(path, names, others) {
   const components = await Promise.all([...new Set(names)].sort().map(component));
-  await writeFile(path, JSON.stringify(components, null, 2));
+  await writeFile(path, JSON.stringify([...components, ...others], null, 2));
 }

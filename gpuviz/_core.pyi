@@ -441,6 +441,29 @@ def add_stream_range(session: Session, name: bytes, device: int, handle: int, ti
 def name_stream(session: Session, device: int, handle: int, name: str) -> int:
     """Name the stream that has this handle now, and return its id."""
 
+def stream_kind(handle: int) -> int:
+    """Return the kind of a stream, as far as its handle determines it."""
+
+def stream_name(handle: int) -> str:
+    """Return a name for the stream with this handle."""
+
+def own_name(number: int, handle: int) -> str:
+    """Return the name of a stream that the program has not named."""
+
+def number_alike(devices: Annotated[NDArray[numpy.int16], dict(shape=(None,), order='C', device='cpu', writable=False)], names: Sequence[str]) -> list[str]:
+    """
+    Return the names, of which those that a device has several times are numbered.
+    """
+
+def pool_name(owner: int, segment_type: str, framework: str) -> str:
+    """Return what a reader calls a pool, given its row in `pools`."""
+
+def code_origin(filename: bytes) -> int:
+    """Return whose code a file has, as in `frames.installed`."""
+
+def user_frame(frames: Sequence[int], origins: Sequence[int]) -> int:
+    """Return the innermost frame of the program's own files."""
+
 def record_nccl(session: Session) -> None:
     """
     Send the collectives of NCCL to a session, which must live until ignore_nccl().
@@ -1591,61 +1614,13 @@ def torch_pool_owner() -> int:
     The `owner` of the pool of torch's blocks; those of its private pools follow.
     """
 
-class TorchSnapshot:
+def read_torch_snapshot(path: str, memory_limit: int, progress: object | None = None) -> tuple[str, dict[str, dict[str, Any]]]:
     """
-    The contents of a file of torch.cuda.memory._snapshot(). Texts, stacks, frames and pools have ids from 1; 0 is none.
+    Return the manifest, as JSON, and the tables of a file of torch.cuda.memory._snapshot(). Texts are offsets and bytes, dictionaries codes and texts, lists offsets and items. Nothing in the file is executed. `progress` gets bytes done and in all. Raises ValueError(place, problem).
     """
 
-    @staticmethod
-    def read(path: str, memory_limit: int, progress: object | None = None) -> TorchSnapshot:
-        """
-        Read a file; nothing in it is executed. `progress` gets bytes done and in all. Raises ValueError(place, problem).
-        """
-
-    def history(self, max_split_size: int | None, divisions: Sequence[int]) -> dict[str, Any]:
-        """
-        Return the `size` and `pool` of each event, the rows `before` and `after` them, the `owners` of the pools, and the number of `contradictions`.
-        """
-
-    def take_events(self) -> dict[str, Any]:
-        """Return the trace as columns, and clear it."""
-
-    @property
-    def stale_requests(self) -> dict[str, Any]:
-        """Free blocks with the requested sizes of their last allocations."""
-
-    @property
-    def texts(self) -> list[bytes]: ...
-
-    @property
-    def annotations(self) -> dict[str, Any]: ...
-
-    @property
-    def settings(self) -> dict[bytes, bytes]: ...
-
-    @property
-    def recorder(self) -> dict[bytes, bytes]: ...
-
-    @property
-    def left_out(self) -> list[tuple[str, int]]: ...
-
-    @property
-    def pools(self) -> list[tuple[int, int]]: ...
-
-    @property
-    def stack_offsets(self) -> object: ...
-
-    @property
-    def stack_frames(self) -> object: ...
-
-    @property
-    def frame_names(self) -> object: ...
-
-    @property
-    def frame_files(self) -> object: ...
-
-    @property
-    def frame_lines(self) -> object: ...
+def kept_manifest_texts() -> list[str]:
+    """Return which texts of a manifest a snapshot's key `gpuviz` keeps."""
 
 def are_large_by_size(actions: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
     """

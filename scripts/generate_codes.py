@@ -41,6 +41,8 @@ CPP: dict[str, dict[str, tuple[Words, str]]] = {
         "RangeKind": (codes.RANGE_KINDS, "std::int8_t"),
         "Category": (codes.CATEGORIES, "std::int8_t"),
         "StreamKind": (codes.STREAM_KINDS, "std::int8_t"),
+        "PoolMemory": (codes.POOL_MEMORIES, "std::int8_t"),
+        "Phase": (codes.PHASES, "std::int8_t"),
     },
     "analysis": {
         "Work": (codes.Work, "std::uint8_t"),
@@ -49,6 +51,7 @@ CPP: dict[str, dict[str, tuple[Words, str]]] = {
         "IdleCause": (codes.IDLE_CAUSES, "std::uint8_t"),
         "Action": (codes.ACTIONS, "std::int8_t"),
         "MarkKind": (codes.MARK_KINDS, "std::uint8_t"),
+        "NamedKind": (codes.NAMED_KINDS, "std::uint8_t"),
     },
     "hazards": {
         "Code": (codes.Code, "std::uint8_t"),
@@ -59,7 +62,16 @@ CPP: dict[str, dict[str, tuple[Words, str]]] = {
 # Words that C++ reserves or lacks.
 CPP_WORDS = {"": "none", "default": "default_stream"}
 # Enumerations whose words the native core reads or writes.
-CPP_NAMED = {("record", "Action"): "action_names"}
+CPP_NAMED = {
+    ("record", "Action"): "action_names",
+    ("record", "Framework"): "framework_names",
+    ("record", "RangeKind"): "range_kind_names",
+    ("record", "StreamKind"): "stream_kind_names",
+    ("record", "PoolMemory"): "pool_memory_names",
+    ("record", "Phase"): "phase_names",
+    ("analysis", "MarkKind"): "mark_kind_names",
+    ("analysis", "NamedKind"): "named_kind_names",
+}
 
 TYPESCRIPT: dict[str, Sequence[str]] = {
     "ACTIONS": codes.ACTIONS,

@@ -4,7 +4,8 @@ Usage:
     python scripts/third_party.py notices FILE         writes the licences
     python scripts/third_party.py sbom FILE VERSION    writes a list in the format CycloneDX
 
-The bundler lists the packages of npm in ``gpuviz/static/components.json``.
+The bundler lists the packages of npm, and the libraries in the viewer's WebAssembly, in
+``gpuviz/static/components.json``.
 """
 
 import json
@@ -73,8 +74,12 @@ def _described(component: Component) -> dict[str, Any]:
         "name": name,
         "version": version,
         "purl": purl,
-        "licenses": [{"license": {"id": component["license"]}}],
+        "licenses": [_licence(component["license"])],
     }
+
+
+def _licence(text: str) -> dict[str, Any]:
+    return {"expression": text} if " " in text else {"license": {"id": text}}
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from gpuviz.data.stream_handle import stream_name
+from gpuviz._core import stream_name
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:

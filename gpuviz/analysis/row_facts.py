@@ -7,10 +7,9 @@ import numpy as np
 from gpuviz import _core
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import calls_of
-from gpuviz.analysis.pools import JAX_OWNER, RMM_OWNER, TORCH_OWNER
 from gpuviz.analysis.sampled_work import sampled_work
 from gpuviz.analysis.stream_origins import names_of_streams, stream_origins
-from gpuviz.data.codes import ACTIVITY_KINDS, FRAMEWORKS, NAMED_KINDS
+from gpuviz.data.codes import ACTIVITY_KINDS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.memory_columns import memory_columns
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
     Tables = Mapping[str, pa.Table]
 
-_LIBRARIES = dict(
-    zip(FRAMEWORKS, ("", "CuPy", "PyTorch", "Numba", "cuda.core", "RMM", "JAX"), strict=True)
-)
 _EVENTS = ("time", "address", "size", "requested_size", "device")
 
 
@@ -44,7 +40,7 @@ def names(tables: "Tables", known: "Mapping[int, StreamOrigin] | None" = None) -
     found = [
         *(("kernel", *each) for each in _kernel_names(tables)),
         *(
-            ("pool", row.pop("id"), pool_name(**row))
+            ("pool", row.pop("id"), _core.pool_name(**row))
             for row in _rows(tables, "pools", ("id", "owner", "segment_type", "framework"))
         ),
         *(("stream", *each) for each in names_of_streams(tables["streams"], origins).items()),
@@ -64,28 +60,6 @@ def _kernel_names(tables: "Tables") -> "Iterator[tuple[int, str]]":
     ids = distinct(plain(activities["name"])[is_kernel])
     for number, text in zip(ids.tolist(), texts(tables, ids), strict=True):
         yield number, short_name(text) or "kernel"
-
-
-def pool_name(owner: int, segment_type: str, framework: str) -> str:
-    """Return what a reader calls a pool, given its row in ``pools``.
-
-    The default pool of an allocator, a pool that the program or a library made, or the blocks of
-    RMM; with the library if it is known, and the size of its segments.
-    """
-    if owner == 0:
-        name = "default"
-    elif owner == RMM_OWNER:
-        name, framework = "memory resource", framework or "rmm"
-    elif owner == JAX_OWNER:
-        name, framework = "arena", framework or "jax"
-    elif owner == TORCH_OWNER:
-        name, framework = "default", framework or "torch"
-    elif owner > TORCH_OWNER:
-        name, framework = f"private pool {owner - TORCH_OWNER}", framework or "torch"
-    else:
-        name = f"MemPool {owner}"
-    library = _LIBRARIES.get(framework, "")
-    return f"{library} {name} ({segment_type})".lstrip()
 
 
 def repeated_calls(tables: "Tables") -> "dict[str, NDArray[Any]]":

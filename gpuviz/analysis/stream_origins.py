@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz._core import number_alike, own_name
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.stream_handle import own_name
 from gpuviz.data.strings import texts
 
 if TYPE_CHECKING:
@@ -55,21 +55,17 @@ def names_of_streams(
     line that made it, else by its handle. Where several on a device would have one name, they are
     numbered as they were made.
     """
-    named: dict[int, str] = {}
-    alike: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for row in sorted(_latest(streams), key=lambda row: row["created"]):
-        number, own = row["id"], own_name(row["id"], row["handle"])
+    names: list[str] = []
+    rows = sorted(_latest(streams), key=lambda row: row["created"])
+    for row in rows:
+        own = own_name(row["id"], row["handle"])
         name = row["name"] or own
-        origin = origins.get(number)
+        origin = origins.get(row["id"])
         if name == own and origin is not None:
             name = origin.variable or f"stream made at {origin.place}"
-        named[number] = name
-        alike[row["device"], name].append(number)
-    for numbers in alike.values():
-        if len(numbers) > 1:
-            for place, number in enumerate(numbers, 1):
-                named[number] += f" #{place}"
-    return named
+        names.append(name)
+    devices = np.array([row["device"] for row in rows], np.int16)
+    return dict(zip((row["id"] for row in rows), number_alike(devices, names), strict=True))
 
 
 def _latest(streams: "pa.Table") -> "Iterable[dict[str, Any]]":

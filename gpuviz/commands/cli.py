@@ -201,7 +201,7 @@ def view(*, file: Path, after: Path | None) -> None:
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @examples("gpuviz viewer --output viewer.html")
 def viewer(*, output: Path, force: bool) -> None:
-    """Write a page that shows the recordings and reports that are dropped on it.
+    """Write a page that shows the recordings, reports and PyTorch snapshots dropped on it.
 
     Nothing needs to be installed to use it, and it sends nothing.
     """

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from gpuviz import _core
+from gpuviz._core import own_name
 from gpuviz.data.arrays import coded
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.stream_handle import own_name
 from gpuviz.data.tables import DICTIONARIES, FRAMEWORKS, schemas
 
 if TYPE_CHECKING:
@@ -22,18 +23,6 @@ if TYPE_CHECKING:
 
 # Values of ``frames.installed``: whose code it is.
 OWN, INSTALLED, GENERATED = 0, 1, 2
-# The demo's programs count as the user's, although they are part of the package. Caches have code
-# that libraries fetch or write; Bazel runs the program's own from one.
-_INSTALLED = re.compile(
-    r"^$|^(?!.*[/\\]gpuviz[/\\]commands[/\\]workloads[/\\])"
-    r"(.*[/\\](site-packages|dist-packages|\.cache(?![/\\]bazel[/\\])|torchinductor_[^/\\]*)[/\\]"
-    r"|.*[/\\]lib(64)?[/\\]python\d+\.\d+[/\\]|<frozen)",
-)
-# Code that has no file and that nobody typed, such as `<string>` of `exec` and of dataclasses.
-_GENERATED = re.compile(
-    r"<(?!.*(input|stdin|console|command-\d|timed|timeit|doctest|pyshell))[^>]*>",
-)
-
 _NAME = r"\*?[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _ASSIGNMENT = re.compile(
     rf"\s*\(?\s*({_NAME}(?:\s*,\s*{_NAME})*)\s*,?\s*\)?\s*(?::[^=]*)?(\s*)=(?!=)(.*)",
@@ -52,9 +41,7 @@ def origin(filename: str) -> int:
     It is `INSTALLED` if it belongs to Python or to an installed package, and `GENERATED` if a
     program or a library made it while it ran.
     """
-    if _INSTALLED.search(filename):
-        return INSTALLED
-    return GENERATED if _GENERATED.match(filename) else OWN
+    return _core.code_origin(filename.encode(errors="surrogatepass"))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -87,11 +74,8 @@ def user_frame(frames: "Iterable[int]", origins: "Callable[[int], int]") -> int:
     Returns:
         The frame's id; 0 if there are no frames.
     """
-    innermost: dict[int, int] = {}
-    for frame in frames:
-        if frame:
-            innermost.setdefault(origins(frame), frame)
-    return next((innermost[each] for each in (OWN, GENERATED, INSTALLED) if each in innermost), 0)
+    ids = [frame for frame in frames if frame]
+    return _core.user_frame(ids, [origins(frame) for frame in ids])
 
 
 def with_installed(frames: "pa.Table") -> "pa.Table":

@@ -3,12 +3,12 @@
 import threading
 from typing import Any
 
+from gpuviz import _core
 from gpuviz.data.tables import DICTIONARIES
 
 # CU_STREAM_PER_THREAD, which denotes a different stream in each thread.
 PER_THREAD = 2
-_TAG_BITS = 0x7
-DEFAULT_STREAM = "default stream"
+DEFAULT_STREAM = _core.stream_name(0)
 # Of a stream that the driver made for itself, such as that of a graph's branch.
 NO_HANDLE = 2**64 - 1
 
@@ -24,23 +24,7 @@ def known_handle(handle: int) -> int:
 
 def stream_kind(handle: int) -> str:
     """Return the kind of a stream, as in ``streams``, as far as its handle determines it."""
-    if handle in {0, 1}:
-        return "default"
-    return "per_thread_default" if handle & _TAG_BITS == PER_THREAD else "unknown"
-
-
-def stream_name(handle: int) -> str:
-    """Return a name for the stream with this handle."""
-    if handle in {0, 1}:
-        return DEFAULT_STREAM
-    if handle & _TAG_BITS == PER_THREAD:
-        return f"per-thread default stream of thread {handle >> 8}"
-    return f"stream {handle:#x}"
-
-
-def own_name(number: int, handle: int) -> str:
-    """Return the name of a stream that the program has not named."""
-    return f"internal stream {number}" if handle == NO_HANDLE else stream_name(handle)
+    return DICTIONARIES["streams", "kind"][_core.stream_kind(handle)]
 
 
 def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
@@ -58,7 +42,7 @@ def stream_row(  # noqa: PLR0913, PLR0917 - a row of the native table
         "id": number,
         "device": device,
         "handle": handle,
-        "name": name or own_name(number, handle),
+        "name": name or _core.own_name(number, handle),
         "named": int(name != ""),
         "kind": DICTIONARIES["streams", "kind"][kind] if kind else stream_kind(handle),
         "priority": priority,

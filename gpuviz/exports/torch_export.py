@@ -14,7 +14,7 @@ from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import ACTIONS
 from gpuviz.errors import FormatError
 from gpuviz.formats.output_path import check_free
-from gpuviz.formats.torch_manifest import EXTRA, KEPT
+from gpuviz.formats.torch_snapshot import EXTRA
 from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def rest(recording: "RecordingData") -> dict[str, Any]:
     manifest = recording.manifest
     known = manifest.extra.get(EXTRA)
     settings = known.get("allocator_settings") if isinstance(known, dict) else None
-    kept: dict[str, Any] = {name: getattr(manifest, name) for name in KEPT}
+    kept: dict[str, Any] = {name: getattr(manifest, name) for name in _core.kept_manifest_texts()}
     kept |= {"program": list(manifest.program), "start_unix_ns": manifest.start_unix_ns}
     kept["memory_stats"] = {str(device): each for device, each in manifest.memory_stats.items()}
     kept["device_order"] = _device_order(recording)

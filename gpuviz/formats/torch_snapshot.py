@@ -1,22 +1,24 @@
 """Memory snapshots of PyTorch, as ``torch.cuda.memory._dump_snapshot`` writes them."""
 
-import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from gpuviz import _core
+from gpuviz.data.arrays import numbers
+from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import schemas
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.load_limit import LoadLimit
-from gpuviz.formats.torch_manifest import manifest_of
-from gpuviz.formats.torch_tables import SnapshotTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-_DIVISIONS = tuple(str(1 << power) for power in range(16))
+# The key of a manifest with what only these snapshots have.
+EXTRA = "torch_snapshot"
 
 
 def is_pickle(start: bytes) -> bool:
@@ -48,49 +50,39 @@ def read(
     name = str(path)
     try:
         limit = limit or LoadLimit(path)
-        snapshot = _core.TorchSnapshot.read(name, limit.max_bytes, progress)
+        manifest, columns = _core.read_torch_snapshot(name, limit.max_bytes, progress)
     except ValueError as error:
         if len(error.args) != 2:  # noqa: PLR2004 - of what progress() raises
             raise
         place, problem = error.args
         raise FormatError(name, place, f"{problem}; expected a torch memory snapshot") from None
-    return _recording(snapshot, name)
-
-
-def _recording(snapshot: "_core.TorchSnapshot", name: str) -> RecordingData:
-    settings = _values(snapshot.settings)
-    history = snapshot.history(max_split_size(settings), divisions(settings))
     try:
-        tables = SnapshotTables(snapshot, history, _values(snapshot.recorder))
-        manifest = manifest_of(snapshot, tables, history, settings, _values(snapshot.recorder))
-        finished = tables.finish()
-        manifest = replace(manifest, events=finished["memory_events"].num_rows)
-        return RecordingData(finished, manifest)
+        tables = {table: _table(table, columns.pop(table)) for table in list(columns)}
+        return RecordingData(tables, Manifest.from_json(manifest))
     except NonconformingTableError as error:
         raise FormatError(name, error.table, error.problem) from None
     except ValueError as error:
         raise FormatError(name, "device_traces", str(error)) from None
 
 
-def _values(entries: dict[bytes, bytes]) -> dict[str, Any]:
-    """Decode the values of a dict from JSON."""
-    return {
-        key.decode("utf-8", "replace"): json.loads(text.decode("utf-8", "replace"))
-        for key, text in entries.items()
-    }
+def _table(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
+    schema = schemas()[name]
+    return pa.table([_array(columns[each.name], each.type) for each in schema], schema=schema)
 
 
-def max_split_size(settings: dict[str, Any]) -> int | None:
-    """Return ``max_split_size`` in bytes; None if unlimited or unknown."""
-    size = settings.get("max_split_size")
-    is_limit = isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 1 << 63
-    return size if is_limit else None
-
-
-def divisions(settings: dict[str, Any]) -> list[int]:
-    """Return ``roundup_power2_divisions`` by power of two; 0 where unset or unknown."""
-    given = settings.get("roundup_power2_divisions")
-    if not isinstance(given, dict):
-        return [0] * len(_DIVISIONS)
-    values = [given.get(name, 0) for name in _DIVISIONS]
-    return [each if type(each) is int and 0 <= each <= 1 << 16 else 0 for each in values]
+def _array(values: Any, kind: "pa.DataType") -> "pa.Array":
+    """Return a column in the form that `gpuviz._core.read_torch_snapshot` has it."""
+    if pa.types.is_dictionary(kind):
+        codes, words = values
+        indices = numbers(codes, kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, _array(words, kind.value_type))
+    if pa.types.is_list(kind):
+        offsets, items = values
+        return pa.ListArray.from_arrays(
+            numbers(offsets, pa.int32()), numbers(items, kind.value_type)
+        )
+    if pa.types.is_string(kind):
+        offsets, text = values
+        buffers = (numbers(offsets, pa.int32()).buffers()[1], pa.py_buffer(text))
+        return pa.StringArray.from_buffers(len(offsets) - 1, *buffers)
+    return numbers(values, kind)

@@ -211,9 +211,11 @@ def static(name: str) -> "Markup":
     return trusted(source.read_text(encoding="utf-8").strip())
 
 
-def policy(style: str, *scripts: str) -> "Markup":
+def policy(style: str, *scripts: str, webassembly: bool = False) -> "Markup":
     """Return the content security policy that allows a style and scripts, and nothing else."""
     allowed = " ".join(_hash(script) for script in scripts)
+    if webassembly:
+        allowed += " 'wasm-unsafe-eval'"
     return trusted(
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'"

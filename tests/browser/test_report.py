@@ -10,8 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 import gpuviz
 from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording import Recording
+from gpuviz.report import viewer
 from gpuviz.report.page import write_report
 from gpuviz.report.viewer import write_viewer
+from tests.unit.formats.plain_snapshots import DATA, SNAPSHOTS
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 from tests.unit.report.test_page import HOSTILE
 
@@ -391,10 +393,10 @@ def test_a_moment_without_known_segments_says_so(page, tmp_path):
 
 
 def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording, tmp_path):
-    viewer = write_viewer(tmp_path / "viewer.html")
+    empty = write_viewer(tmp_path / "viewer.html")
     report = write_report(recording, tmp_path / "run.html")
     saved = recording.save(tmp_path / "run.gpuviz")
-    page.goto(viewer.as_uri())
+    page.goto(empty.as_uri())
     page.wait_for_selector("html[data-gpuviz=empty]", state="attached")
     lines = page.locator("[data-panel=lines] tbody tr")
     title = page.locator("h1")
@@ -417,13 +419,43 @@ def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording,
     page.get_by_label("Open a file").set_input_files(
         {"name": "x.pickle", "mimeType": "", "buffer": b"\x80\x04."}
     )
-    page.locator("#gpuviz-notice:visible").wait_for()
+    expect(page.locator("#gpuviz-notice")).to_contain_text("x.pickle cannot be shown: byte 2: ")
 
     assert of_report == "run.html"
     assert lines.count() > 1
     assert f"peak allocated\n{format_bytes(recording.peak(0).bytes)}" in sums
-    notice = page.locator("#gpuviz-notice")
-    assert notice.locator("code").all_inner_texts() == ["gpuviz report snapshot.pickle"]
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_the_viewer_shows_a_dropped_snapshot_of_pytorch(name, page, tmp_path):
+    problems = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    path = DATA / f"{name}.pickle"
+    page.goto(write_viewer(tmp_path / "viewer.html").as_uri())
+    page.get_by_label("Open a file").set_input_files(path)
+    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+    notice = page.locator("#gpuviz-notice").inner_text()
+    sums = page.get_by_label("All of the recording").inner_text()
+    open_tab(page, "fragmentation").locator("table").first.wait_for()
+
+    recording = gpuviz.load(path)
+    assert f"peak allocated\n{format_bytes(recording.peak(0).bytes)}" in sums
+    assert all(note in notice for note in recording.notes)
+    assert "A recording alone has no findings here" in notice
+    assert "lacks" not in notice
+    assert problems == []
+
+
+def test_the_viewer_without_its_reader_of_snapshots_names_the_command(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(viewer, "_READER", tmp_path / "missing")
+    page.goto(write_viewer(tmp_path / "viewer.html").as_uri())
+
+    page.get_by_label("Open a file").set_input_files(DATA / f"{SNAPSHOTS[0]}.pickle")
+    notice = page.locator("#gpuviz-notice:visible code")
+
+    expect(notice).to_have_text("gpuviz report snapshot.pickle")
+    assert "wasm" not in (tmp_path / "viewer.html").read_text().partition("<title>")[0]
 
 
 def test_the_viewer_says_what_a_file_without_derived_tables_lacks(page, tmp_path):

@@ -5,11 +5,13 @@ import re
 import subprocess
 import sys
 import zipfile
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 import gpuviz
+from gpuviz.report.viewer import write_viewer
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "gpuviz" / "static"
@@ -58,6 +60,7 @@ def test_the_list_names_versions_and_licences(listed):
     assert {name: listed[name]["version"] for name in versions} == versions
     assert listed["@uwdata/flechette"]["purl"].startswith("pkg:npm/%40uwdata/flechette@")
     assert listed["nanobind"]["licenses"] == [{"license": {"id": "BSD-3-Clause"}}]
+    assert listed["llvm-project"]["licenses"] == [{"expression": "Apache-2.0 WITH LLVM-exception"}]
 
 
 def test_the_list_names_each_package_of_which_a_script_has_code(files, listed):
@@ -85,9 +88,18 @@ def test_a_report_contains_the_licence_of_the_arrow_reader(tmp_path):
     assert "Copyright (c) 2024, UW Interactive Data Lab" in page
 
 
+def test_the_viewer_contains_the_licences_of_the_libraries_in_its_reader(tmp_path):
+    page = words(unescape(write_viewer(tmp_path / "viewer.html").read_text()))
+    linked = [each for each in bundled() if each.get("ecosystem") == "generic"]
+
+    assert {each["name"] for each in linked} == {"llvm-project", "musl", "wasi-libc", "zig"}
+    assert all(words(each["text"]) in page for each in linked)
+
+
 def test_the_extension_has_its_licences_where_jupyterlab_looks_for_them(files):
     folder = "share/jupyter/labextensions/gpuviz/static"
     packages = json.loads(files[f"{folder}/third-party-licenses.json"])["packages"]
 
-    assert {each["name"] for each in packages} == {each["name"] for each in bundled()}
+    of_npm = {each["name"] for each in bundled() if "ecosystem" not in each}
+    assert {each["name"] for each in packages} == of_npm
     assert all(each["extractedText"] for each in packages)

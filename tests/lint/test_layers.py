@@ -57,6 +57,7 @@ CPP = {
         "torch",
     },
     "testing": {"record", "cupti", "python"},
+    "viewer": {"record", "state", "analysis", "formats"},
 }
 # Layers that may include the headers of Python and nanobind.
 CPP_PYTHON = {"python", "cupy", "bindings", "testing"}

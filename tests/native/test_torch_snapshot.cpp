@@ -10,6 +10,7 @@
 #include "check.hpp"
 #include "formats/format_error.hpp"
 #include "formats/torch_history.hpp"
+#include "formats/torch_recording.hpp"
 #include "formats/torch_snapshot.hpp"
 #include "formats/torch_snapshot_writer.hpp"
 
@@ -119,12 +120,16 @@ std::string mutated(std::string bytes, std::mt19937& random) {
 }
 
 // Whether a file of these bytes is accepted.
-bool is_read(const std::string& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+bool is_read(const std::string& bytes) {
     try {
-        const auto snapshot = gpuviz::formats::read_torch_snapshot(path, 64 * mib, {});
-        const auto history = gpuviz::formats::torch_history(snapshot, {});
+        // As the viewer reads it, from memory.
+        gpuviz::formats::ByteSource source(std::vector<char>(bytes.begin(), bytes.end()));
+        auto snapshot = gpuviz::formats::read_torch_snapshot(std::move(source), 64 * mib);
+        const auto history = gpuviz::formats::torch_history(snapshot);
         CHECK_EQUAL(history.size.size(), snapshot.events.count());
+        const auto recording = gpuviz::formats::torch_recording(std::move(snapshot));
+        CHECK_EQUAL(recording.tables.back().rows,
+                    history.before.size() + history.size.size() + history.after.size());
         return true;
     } catch (const gpuviz::formats::FormatError& error) {
         CHECK_EQUAL(std::string(error.what()).size() > 5, true);
@@ -139,21 +144,22 @@ int main(int argc, char** argv) {
     const auto folder = std::filesystem::temp_directory_path();
     const std::string path = folder / ("gpuviz-snapshot-" + std::to_string(getpid()));
     const std::string whole = snapshot_bytes();
-    CHECK_EQUAL(is_read(path, whole), true);
-    const auto snapshot = gpuviz::formats::read_torch_snapshot(path, 64 * mib, {});
-    const auto history = gpuviz::formats::torch_history(snapshot, {});
+    CHECK_EQUAL(is_read(whole), true);
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << whole;
+    const auto snapshot = gpuviz::formats::read_torch_snapshot({path, {}}, 64 * mib);
+    const auto history = gpuviz::formats::torch_history(snapshot);
     CHECK_EQUAL(snapshot.events.count(), program().action.size());
     CHECK_EQUAL(snapshot.stacks.first.size(), std::size_t{3});
     CHECK_EQUAL(history.before.empty(), true);
     CHECK_EQUAL(history.after.empty(), true);
     CHECK_EQUAL(history.contradictions, 0);
     for (std::size_t length = 0; length < whole.size(); length += std::size_t(61 / more)) {
-        CHECK_EQUAL(is_read(path, whole.substr(0, length)), false);
+        CHECK_EQUAL(is_read(whole.substr(0, length)), false);
     }
     std::mt19937 random(1);
     const int rounds = 400 * more;
     int read = 0;
-    for (int round = 0; round < rounds; ++round) read += is_read(path, mutated(whole, random));
+    for (int round = 0; round < rounds; ++round) read += is_read(mutated(whole, random));
     CHECK_EQUAL(read > 0, true);
     CHECK_EQUAL(read < rounds, true);
     std::filesystem::remove(path);

@@ -50,7 +50,10 @@ async function devicesOf(
   const table = await file.table("devices");
   const names = table.texts("name");
   const ids = table.rows === 0 ? [0] : [...table.numbers("id")];
-  return new Map(ids.map((id, at) => [id, `Device ${id}: ${names[at] ?? ""}`]));
+  // A snapshot of PyTorch has no names of devices.
+  const titleOf = (id: number, name = ""): string =>
+    `Device ${id}${name === "" ? "" : `: ${name}`}`;
+  return new Map(ids.map((id, at) => [id, titleOf(id, names[at])]));
 }
 
 /** Shows a recording in place of what is in the page until the scope ends. */

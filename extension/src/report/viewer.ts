@@ -1,13 +1,16 @@
 import { formatDuration } from "../base/format.ts";
 import { Scope } from "../base/scope.ts";
 import { Conclusions } from "../model/conclusions.ts";
+import { type ByteSource, sourceOfBase64 } from "../wire/byte_source.ts";
 import { archiveIn, isPickle } from "../wire/file_bytes.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
+import { readSnapshot } from "../wire/snapshot_reader.ts";
+import { inflated } from "../wire/zip.ts";
 import { notify } from "./notice.ts";
 
 const SNAPSHOT =
-  "This is a PyTorch memory snapshot, which this page cannot read. `gpuviz report snapshot.pickle` " +
-  "writes a page that shows it.";
+  "this is a PyTorch memory snapshot, and this page was built without their reader. " +
+  "`gpuviz report snapshot.pickle` writes a page that shows it.";
 const OLDER =
   "This file lacks what this version of gpuviz derives, such as waits and idle times: `gpuviz " +
   "convert OLD.gpuviz NEW.gpuviz` adds it.";
@@ -22,19 +25,21 @@ export function openViewer(show: Show): void {
   const choice = document.querySelector<HTMLInputElement>("#gpuviz-file");
   let shown = new Scope();
   const open = async (blob: Blob, name: string): Promise<void> => {
-    notify("");
+    notify(`Reading ${name}…`);
     try {
-      const file = await recordingIn(blob);
+      const { file, notes: own } = await recordingIn(blob);
       const conclusions = await Conclusions.of(file);
       shown.dispose();
       shown = new Scope();
       history.replaceState(null, "", location.pathname + location.search);
-      addHead(file, name, (await file.table("devices")).texts("name").join(", "));
+      const devices = (await file.table("devices")).texts("name");
+      addHead(file, name, devices.filter((device) => device !== "").join(", "));
       // The choice stays for the next file.
       document.querySelector("header")?.append(...(choice?.labels ?? []));
       drop?.remove();
       await show(shown, file, conclusions);
       const notes = [
+        ...own,
         ...(file.isClassified ? [] : [OLDER]),
         ...(conclusions.isEmpty ? [WITHOUT] : []),
       ];
@@ -59,16 +64,32 @@ export function openViewer(show: Show): void {
   });
 }
 
-async function recordingIn(blob: Blob): Promise<RecordingFile> {
+/** The recording in a file, and what the reader found missing in it. */
+async function recordingIn(
+  blob: Blob,
+): Promise<{ readonly file: RecordingFile; readonly notes: readonly string[] }> {
   const source = {
     byteLength: blob.size,
     slice: async (from: number, to: number) =>
       new Uint8Array(await blob.slice(from, to).arrayBuffer()),
   };
-  if (await isPickle(source)) {
+  if (!(await isPickle(source))) {
+    // The notes in a file may be a stranger's; those on a snapshot are the reader's own.
+    return { file: await RecordingFile.open(await archiveIn(source)), notes: [] };
+  }
+  const file = await snapshotIn(source);
+  const { notes } = file.manifest;
+  return { file, notes: Array.isArray(notes) ? notes.map(String) : [] };
+}
+
+/** The recording in a PyTorch snapshot, read by the module that the page embeds. */
+async function snapshotIn(source: ByteSource): Promise<RecordingFile> {
+  const embedded = document.getElementById("gpuviz-snapshot-reader")?.textContent ?? "";
+  if (embedded.trim() === "") {
     throw new Error(SNAPSHOT);
   }
-  return RecordingFile.open(await archiveIn(source));
+  const packed = sourceOfBase64(embedded);
+  return readSnapshot(await inflated(await packed.slice(0, packed.byteLength)), source);
 }
 
 /** Says in the head of the page what a file is about. */

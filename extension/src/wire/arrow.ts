@@ -8,7 +8,7 @@ type Numbers = Float64Array<ArrayBuffer>;
 export const UNKNOWN_CODE = 255;
 
 /** The part of a column in one record batch. */
-interface Part {
+export interface Part {
   readonly length: number;
   readonly nullCount: number;
   /** A bit for each value: whether it is not null. */
@@ -23,7 +23,7 @@ interface Part {
   readonly words: readonly string[] | undefined;
 }
 
-/** The columns of a table received as an Arrow stream. */
+/** The columns of a table received as an Arrow stream, or in parts. */
 export class ArrowTable {
   readonly name: string;
   /** Earlier rows that begin at this time or later are replaced by these. */
@@ -32,12 +32,16 @@ export class ArrowTable {
   readonly #columns: ReadonlyMap<string, readonly Part[]> | undefined;
   readonly #buffers: ArrayBuffer[] = [];
 
-  /** Without a stream, an empty table that has every column. */
-  constructor(name: string, stream?: Bytes, replaceFromNs?: number) {
+  /** Without content, an empty table that has every column. */
+  constructor(
+    name: string,
+    content?: Bytes | ReadonlyMap<string, readonly Part[]>,
+    replaceFromNs?: number,
+  ) {
     this.name = name;
     this.replaceFromNs = replaceFromNs;
-    this.#columns = stream && columnsOf(stream);
-    this.#buffers.push(...(stream ? [stream.buffer] : []));
+    this.#columns = content instanceof Uint8Array ? columnsOf(content) : content;
+    this.#buffers.push(...(content instanceof Uint8Array ? [content.buffer] : []));
     const [first = []] = this.#columns?.values() ?? [];
     this.rows = first.reduce((sum, { length }) => sum + length, 0);
   }
@@ -171,9 +175,10 @@ function isThere({ nullCount, validity }: Part, index: number): boolean {
   return nullCount === 0 || ((validity[index >> 3] ?? 0) & (1 << (index & 7))) !== 0;
 }
 
-const decoder = new TextDecoder();
+// A text may begin with U+FEFF, which is no mark of its encoding.
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-function textsOf(part: Part): string[] {
+export function textsOf(part: Part): string[] {
   const { length, words, starts, values } = part;
   return Array.from({ length }, (_, index) => {
     if (!isThere(part, index)) {

@@ -4,7 +4,15 @@ import type { ByteSource } from "./byte_source.ts";
 import { DERIVED_VERSION } from "./codes.ts";
 import { readZipDirectory, readZipMember, readZipPieces, type ZipMember } from "./zip.ts";
 
-/** A `.gpuviz` file: its manifest, and its tables on demand. */
+/** The tables of a recording. */
+export interface Tables {
+  /** A table; empty if the recording lacks it, for example because it is of an older version. */
+  table(name: string): ArrowTable | Promise<ArrowTable>;
+  /** The parts of a table, without loading all of it into memory; none if it is missing. */
+  parts(name: string): Iterable<ArrowTable> | AsyncIterable<ArrowTable>;
+}
+
+/** A recording in a file: its manifest, and its tables on demand. */
 export class RecordingFile {
   /** The number of initial events at the start of `memory_events`. */
   readonly initialEvents: number;
@@ -12,18 +20,12 @@ export class RecordingFile {
   /** The window of a longer recording that this is; undefined if it is whole. */
   readonly bounds: { readonly fromNs: number; readonly toNs: number } | undefined;
   readonly manifest: Readonly<Record<string, unknown>>;
-  readonly #source: ByteSource;
-  readonly #members: ReadonlyMap<string, ZipMember>;
+  readonly #tables: Tables;
   readonly #rows: Readonly<Record<string, unknown>>;
 
-  private constructor(
-    source: ByteSource,
-    members: ReadonlyMap<string, ZipMember>,
-    manifest: Readonly<Record<string, unknown>>,
-  ) {
-    this.#source = source;
-    this.#members = members;
+  constructor(manifest: Readonly<Record<string, unknown>>, tables: Tables) {
     this.manifest = manifest;
+    this.#tables = tables;
     this.#rows = objectOf(manifest["tables"]) ?? {};
     this.initialEvents = numberOf(manifest["initial_events"]);
     this.durationNs = numberOf(manifest["duration_ns"]);
@@ -31,6 +33,7 @@ export class RecordingFile {
     this.bounds = toNs > 0 ? { fromNs: numberOf(manifest["window_start_ns"]), toNs } : undefined;
   }
 
+  /** The recording in a `.gpuviz` file. */
   static async open(source: ByteSource): Promise<RecordingFile> {
     const members = await readZipDirectory(source);
     const member = members.get("manifest.json");
@@ -42,12 +45,12 @@ export class RecordingFile {
     if (manifest === undefined) {
       throw new Error("The member manifest.json holds no object.");
     }
-    return new RecordingFile(source, members, manifest);
+    return new RecordingFile(manifest, new ArchivedTables(source, members, manifest));
   }
 
   /** Whether the file has the derived tables of the current version. */
   get isClassified(): boolean {
-    return this.manifest["derived_version"] === DERIVED_VERSION;
+    return isCurrent(this.manifest);
   }
 
   /** The number of rows of a table; 0 if the recording has no such table. */
@@ -57,16 +60,36 @@ export class RecordingFile {
 
   /** A table; empty if the recording lacks it, for example because it is of an older version. */
   async table(name: string): Promise<ArrowTable> {
+    return this.#tables.table(name);
+  }
+
+  /** The parts of a table, without loading all of it into memory; none if it is missing. */
+  async *parts(name: string): AsyncGenerator<ArrowTable> {
+    yield* this.#tables.parts(name);
+  }
+}
+
+/** The tables in a `.gpuviz` file. */
+class ArchivedTables implements Tables {
+  readonly #source: ByteSource;
+  readonly #members: ReadonlyMap<string, ZipMember>;
+  readonly #manifest: Readonly<Record<string, unknown>>;
+
+  constructor(
+    source: ByteSource,
+    members: ReadonlyMap<string, ZipMember>,
+    manifest: Readonly<Record<string, unknown>>,
+  ) {
+    this.#source = source;
+    this.#members = members;
+    this.#manifest = manifest;
+  }
+
+  async table(name: string): Promise<ArrowTable> {
     const member = this.#memberOf(name);
     return new ArrowTable(name, member && (await readZipMember(this.#source, member)));
   }
 
-  #memberOf(name: string): ZipMember | undefined {
-    const derived = this.isClassified ? this.#members.get(`derived/${name}.arrow`) : undefined;
-    return this.#rows[name] === 0 ? undefined : (this.#members.get(`${name}.arrow`) ?? derived);
-  }
-
-  /** The parts of a table, without loading all of it into memory; none if it is missing. */
   async *parts(name: string): AsyncGenerator<ArrowTable> {
     const member = this.#memberOf(name);
     if (member !== undefined) {
@@ -75,6 +98,18 @@ export class RecordingFile {
       }
     }
   }
+
+  #memberOf(name: string): ZipMember | undefined {
+    const isDerived = isCurrent(this.#manifest);
+    const derived = isDerived ? this.#members.get(`derived/${name}.arrow`) : undefined;
+    const hasRows = objectOf(this.#manifest["tables"])?.[name] !== 0;
+    return hasRows ? (this.#members.get(`${name}.arrow`) ?? derived) : undefined;
+  }
+}
+
+/** Whether a file has the derived tables of the current version. */
+function isCurrent(manifest: Readonly<Record<string, unknown>>): boolean {
+  return manifest["derived_version"] === DERIVED_VERSION;
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> | undefined {

@@ -12,6 +12,7 @@ void bind_event_follower(nanobind::module_& m);
 void bind_sink(nanobind::module_& m);
 void bind_record(nanobind::module_& m);
 void bind_ranges(nanobind::module_& m);
+void bind_names(nanobind::module_& m);
 void bind_nccl(nanobind::module_& m);
 void bind_nvtx(nanobind::module_& m);
 void bind_allocator(nanobind::module_& m);

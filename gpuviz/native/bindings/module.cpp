@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_record(m);
     gpuviz::bindings::bind_cupti(m);
     gpuviz::bindings::bind_ranges(m);
+    gpuviz::bindings::bind_names(m);
     gpuviz::bindings::bind_nccl(m);
     gpuviz::bindings::bind_nvtx(m);
     gpuviz::bindings::bind_allocator(m);

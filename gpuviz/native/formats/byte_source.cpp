@@ -37,8 +37,8 @@ std::uint64_t ByteSource::little_endian(unsigned width) {
 
 std::string_view ByteSource::bytes(std::uint64_t count) {
     if (end_ - next_ < count) fill(count);
-    const std::string_view view(buffer_.data() + next_, count);
-    next_ += count;
+    const std::string_view view(buffer_.data() + next_, static_cast<std::size_t>(count));
+    next_ += view.size();
     return view;
 }
 
@@ -54,7 +54,7 @@ void ByteSource::fill(std::uint64_t count) {
     before_ += next_;
     next_ = 0;
     end_ = kept;
-    if (buffer_.size() < count) buffer_.resize(count);
+    if (buffer_.size() < count) buffer_.resize(static_cast<std::size_t>(count));
     while (end_ < count) {
         const std::size_t got =
             std::fread(buffer_.data() + end_, 1, buffer_.size() - end_, file_.get());

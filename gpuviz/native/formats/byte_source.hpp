@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gpuviz::formats {
@@ -13,11 +14,13 @@ namespace gpuviz::formats {
 // Called repeatedly with the bytes done and the total; its exceptions end the work.
 using ByteProgress = std::function<void(std::uint64_t, std::uint64_t)>;
 
-// A file read sequentially in large pieces. Not thread-safe.
+// A file read sequentially in large pieces, or bytes in memory. Not thread-safe.
 class ByteSource {
   public:
     // Throws std::system_error if the file cannot be opened.
     ByteSource(const std::string& path, ByteProgress progress);
+    explicit ByteSource(std::vector<char> bytes) noexcept
+        : size_(bytes.size()), buffer_(std::move(bytes)), end_(buffer_.size()) {}
 
     // The offset of the next byte.
     [[nodiscard]] std::uint64_t offset() const noexcept { return before_ + next_; }

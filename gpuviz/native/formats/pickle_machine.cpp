@@ -80,7 +80,7 @@ void PickleReader::push_long(std::uint64_t width) {
         return;
     }
     if (is_negative) value = ~std::uint64_t{0};
-    if (width > 0) std::memcpy(&value, bytes.data(), width);
+    if (width > 0) std::memcpy(&value, bytes.data(), bytes.size());
     push_integer(static_cast<std::int64_t>(value));
 }
 
@@ -138,20 +138,22 @@ void PickleReader::remember(std::uint64_t number) {
     if (number >= memo_.size() + largest_memo_gap) {
         fail("memo entry " + std::to_string(number) + " after " + std::to_string(memo_.size()));
     }
-    if (number >= memo_.size()) {
-        if (number >= memo_.capacity()) arena_->charge(9 * (memo_.capacity() + largest_memo_gap));
-        memo_.resize(number + 1);
-        known_.resize(number + 1);
+    const auto entry = static_cast<std::size_t>(number);
+    if (entry >= memo_.size()) {
+        if (entry >= memo_.capacity()) arena_->charge(9 * (memo_.capacity() + largest_memo_gap));
+        memo_.resize(entry + 1);
+        known_.resize(entry + 1);
     }
-    memo_[number] = value;
-    known_[number] = true;
+    memo_[entry] = value;
+    known_[entry] = 1;
 }
 
 void PickleReader::recall(std::uint64_t number) {
-    if (number >= memo_.size() || !known_[number]) {
+    const auto entry = static_cast<std::size_t>(number);
+    if (number >= memo_.size() || known_[entry] == 0) {
         fail("memo entry " + std::to_string(number) + " is used before it is made");
     }
-    push(memo_[number]);
+    push(memo_[entry]);
 }
 
 void PickleReader::fail(const std::string& problem) const {

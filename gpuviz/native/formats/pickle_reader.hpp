@@ -56,7 +56,7 @@ class PickleReader {
     std::vector<PickleValue> stack_;
     std::vector<std::size_t> marks_;  // heights of the stack
     std::vector<PickleValue> memo_;
-    std::vector<bool> known_;  // of memo_
+    std::vector<std::uint8_t> known_;  // of memo_
 };
 
 }  // namespace gpuviz::formats

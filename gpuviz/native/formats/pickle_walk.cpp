@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "formats/format_error.hpp"
+#include "formats/json_text.hpp"
 
 namespace gpuviz::formats {
 
@@ -50,25 +51,6 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Key::beyond) - 1
 constexpr int deepest_json = 16;
 constexpr std::size_t longest_json = std::size_t{1} << 20;
 
-void append_quoted(std::string_view text, std::string& json) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    json += '"';
-    for (const char character : text) {
-        const auto code = static_cast<unsigned char>(character);
-        if (character == '"' || character == '\\') {
-            json += '\\';
-            json += character;
-        } else if (code < 0x20) {
-            json += "\\u00";
-            json += digits[code >> 4];
-            json += digits[code & 15];
-        } else {
-            json += character;
-        }
-    }
-    json += '"';
-}
-
 class JsonText {
   public:
     explicit JsonText(const Place& place) : place_(&place) {}
@@ -90,7 +72,8 @@ class JsonText {
             case Kind::floating:
                 return append_floating(value.floating());
             case Kind::text:
-                return append_quoted(value.text()->view(), text_);
+                text_ += json_text(value.text()->view());
+                return;
             case Kind::list:
             case Kind::tuple:
                 return append_list(value, depth);
@@ -126,7 +109,7 @@ class JsonText {
             if (items[i].kind() != Kind::text) continue;
             if (!is_first) text_ += ',';
             is_first = false;
-            append_quoted(items[i].text()->view(), text_);
+            text_ += json_text(items[i].text()->view());
             text_ += ':';
             append(items[i + 1], depth + 1);
         }

@@ -46,7 +46,7 @@ void TorchSnapshotReader::read_traces(PickleValue traces) {
         if (trace.kind() != Kind::none) count += list_of(trace, place, "").count;
     }
     count_rows(count, place.list);
-    snapshot_.events.reserve(count);
+    snapshot_.events.reserve(static_cast<std::size_t>(count));
     for (std::size_t device = 0; device < devices.items().size(); ++device) {
         const PickleValue trace = devices.items()[device];
         if (trace.kind() == Kind::none) continue;

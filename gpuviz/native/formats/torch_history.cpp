@@ -38,7 +38,7 @@ std::vector<std::uint32_t> owners_of(
 
 }  // namespace
 
-TorchHistory torch_history(const TorchSnapshot& snapshot, const TorchRounding& rounding) {
+TorchHistory torch_history(const TorchSnapshot& snapshot) {
     const TorchEvents& events = snapshot.events;
     TorchHistory history;
     history.owners = owners_of(snapshot.pools);
@@ -54,7 +54,7 @@ TorchHistory torch_history(const TorchSnapshot& snapshot, const TorchRounding& r
         const auto range = std::equal_range(events.device.begin(), events.device.end(), device);
         const auto first = static_cast<std::size_t>(range.first - events.device.begin());
         const auto last = static_cast<std::size_t>(range.second - events.device.begin());
-        TorchDevice memory(snapshot, rounding, history, device);
+        TorchDevice memory(snapshot, snapshot.settings.rounding, history, device);
         memory.undo(first, last);
         memory.describe_before();
         memory.redo(first, last);

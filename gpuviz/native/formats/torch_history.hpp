@@ -4,16 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/size_classes.hpp"
 #include "formats/torch_snapshot.hpp"
 
 namespace gpuviz::formats {
-
-// The settings of torch's allocator that determine block sizes.
-struct TorchRounding {
-    std::uint64_t max_split_size = ~std::uint64_t{0};
-    allocator::RoundupDivisions divisions{};
-};
 
 // An event that the trace lacks.
 struct TorchRow {
@@ -39,7 +32,6 @@ struct TorchHistory {
 
 // Reverts the trace from the segments to the state before it, then replays it. A trace contains
 // requested sizes; torch's rules for splitting determine those of the blocks.
-[[nodiscard]] TorchHistory torch_history(const TorchSnapshot& snapshot,
-                                         const TorchRounding& rounding);
+[[nodiscard]] TorchHistory torch_history(const TorchSnapshot& snapshot);
 
 }  // namespace gpuviz::formats

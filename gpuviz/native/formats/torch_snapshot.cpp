@@ -3,24 +3,13 @@
 #include "formats/format_error.hpp"
 #include "formats/pickle_reader.hpp"
 #include "formats/torch_snapshot_reader.hpp"
+#include "formats/utf8.hpp"
 
 namespace gpuviz::formats {
 
 namespace {
 
 using Kind = PickleValue::Kind;
-
-std::vector<std::pair<std::string, std::string>> json_entries(PickleValue value,
-                                                              std::string_view name) {
-    const Place place{name};
-    std::vector<std::pair<std::string, std::string>> entries;
-    const auto items = dict_of(value, place, "").items();
-    for (std::size_t i = 0; i + 1 < items.size() && entries.size() < 1000; i += 2) {
-        if (items[i].kind() != Kind::text) continue;
-        entries.emplace_back(items[i].text()->view(), to_json(items[i + 1], place));
-    }
-    return entries;
-}
 
 }  // namespace
 
@@ -61,10 +50,10 @@ TorchSnapshot TorchSnapshotReader::read(PickleValue root) {
                     read_traces(value);
                     break;
                 case Key::allocator_settings:
-                    snapshot_.settings = json_entries(value, "allocator_settings");
+                    snapshot_.settings = torch_settings(value);
                     break;
                 case Key::gpuviz:
-                    snapshot_.recorder = json_entries(value, "gpuviz");
+                    snapshot_.recorder = torch_recorder(value);
                     break;
                 case Key::external_annotations:
                     read_annotations(value);
@@ -80,7 +69,9 @@ TorchSnapshot TorchSnapshotReader::read(PickleValue root) {
             throw FormatError("", "no memory snapshot; expected a dict with \"segments\"");
         }
     }
-    for (const PickleText* text : texts_->all()) snapshot_.texts.emplace_back(text->view());
+    for (const PickleText* text : texts_->all()) {
+        snapshot_.texts.push_back(valid_utf8(text->view()));
+    }
     snapshot_.left_out.assign(left_out_.begin(), left_out_.end());
     return std::move(snapshot_);
 }
@@ -134,18 +125,18 @@ void TorchSnapshotReader::read_annotations(PickleValue annotations) {
     }
 }
 
-TorchSnapshot read_torch_snapshot(const std::string& path, std::uint64_t memory_limit,
-                                  ByteProgress progress) {
-    ByteSource source(path, std::move(progress));
+TorchSnapshot read_torch_snapshot(ByteSource source, std::uint64_t memory_limit) {
     PickleArena arena(memory_limit);
     PickleTexts texts(arena);
     intern_keys(texts);
+    const std::uint64_t size = source.size();
     PickleValue root;
     {
-        PickleReader reader(source, arena, texts);
-        root = reader.read();
+        // Its bytes may be in memory, which is free afterwards.
+        ByteSource whole = std::move(source);
+        root = PickleReader(whole, arena, texts).read();
     }
-    return TorchSnapshotReader(texts, source.size()).read(root);
+    return TorchSnapshotReader(texts, size).read(root);
 }
 
 }  // namespace gpuviz::formats

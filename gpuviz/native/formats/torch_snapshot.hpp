@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/byte_source.hpp"
+#include "formats/torch_settings.hpp"
 #include "record/memory_event.hpp"
 
 namespace gpuviz::formats {
@@ -82,16 +83,15 @@ struct TorchSnapshot {
     TorchFrames frames;
     TorchStacks stacks;
     std::vector<std::pair<std::int64_t, std::int64_t>> pools;  // torch's MempoolId_t
-    std::vector<std::string> texts;                            // raw bytes in an unknown encoding
+    std::vector<std::string> texts;                            // UTF-8
     std::vector<TorchAnnotation> annotations;
-    std::vector<std::pair<std::string, std::string>> settings;   // values as JSON
-    std::vector<std::pair<std::string, std::string>> recorder;   // gpuviz's key; values as JSON
+    TorchSettings settings;
+    TorchRecorder recorder;
     std::vector<std::pair<std::string, std::int64_t>> left_out;  // what was ignored, with counts
 };
 
 // Reads a snapshot's pickle; `memory_limit` bounds its values, in bytes.
 // Throws FormatError that names the part, std::system_error if the file cannot be read.
-[[nodiscard]] TorchSnapshot read_torch_snapshot(const std::string& path, std::uint64_t memory_limit,
-                                                ByteProgress progress);
+[[nodiscard]] TorchSnapshot read_torch_snapshot(ByteSource source, std::uint64_t memory_limit);
 
 }  // namespace gpuviz::formats

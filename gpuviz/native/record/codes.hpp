@@ -39,6 +39,15 @@ inline constexpr auto action_names = std::to_array<std::string_view>({
 });
 
 enum class Framework : std::int8_t { none, cupy, torch, numba, cuda_core, rmm, jax };
+inline constexpr auto framework_names = std::to_array<std::string_view>({
+    "",
+    "cupy",
+    "torch",
+    "numba",
+    "cuda_core",
+    "rmm",
+    "jax",
+});
 
 enum class ActivityKind : std::int8_t { kernel, memcpy, memset, graph, range };
 
@@ -137,6 +146,13 @@ enum class OverheadKind : std::int8_t {
 enum class HostState : std::int8_t { unknown, working, waiting, gil, collection };
 
 enum class RangeKind : std::int8_t { range, cell, nvtx, load, compile };
+inline constexpr auto range_kind_names = std::to_array<std::string_view>({
+    "range",
+    "cell",
+    "nvtx",
+    "load",
+    "compile",
+});
 
 enum class Category : std::int8_t {
     none,
@@ -156,5 +172,28 @@ enum class StreamKind : std::int8_t {
     blocking,
     non_blocking,
 };
+inline constexpr auto stream_kind_names = std::to_array<std::string_view>({
+    "unknown",
+    "default",
+    "per_thread_default",
+    "blocking",
+    "non_blocking",
+});
+
+enum class PoolMemory : std::int8_t { none, device, pinned, managed };
+inline constexpr auto pool_memory_names = std::to_array<std::string_view>({
+    "",
+    "device",
+    "pinned",
+    "managed",
+});
+
+enum class Phase : std::int8_t { none, forward, backward, optimizer };
+inline constexpr auto phase_names = std::to_array<std::string_view>({
+    "",
+    "forward",
+    "backward",
+    "optimizer",
+});
 
 }  // namespace gpuviz::record

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuviz._core import pool_name
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER
-from gpuviz.analysis.row_facts import pool_name
 from tests.unit.formats.any_recording import any_recording
 from tests.unit.recording.from_activities import Timeline
 

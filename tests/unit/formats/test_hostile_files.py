@@ -233,7 +233,7 @@ def test_values_need_no_more_memory_than_allowed(tmp_path):
     path.write_bytes(START + b"](" + b"}" * 500_000 + b"e.")
 
     with pytest.raises(ValueError, match="need more than 4 MiB of memory"):
-        _core.TorchSnapshot.read(str(path), 4 << 20)
+        _core.read_torch_snapshot(str(path), 4 << 20)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 import gpuviz
-from gpuviz.data.stream_handle import stream_name
+from gpuviz._core import stream_name
 from gpuviz.present.text import hazards_text
 from tests.unit.hazards.test_pinned import BYTES, HOST, Program
 

@@ -2,7 +2,8 @@
 
 import threading
 
-from gpuviz.data.stream_handle import PER_THREAD, known_handle, stream_name, stream_row
+from gpuviz._core import stream_name
+from gpuviz.data.stream_handle import PER_THREAD, known_handle, stream_row
 
 
 def test_a_per_thread_default_stream_has_a_handle_for_each_thread():

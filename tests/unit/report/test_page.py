@@ -12,6 +12,7 @@ import pytest
 from gpuviz.data.tables import schemas
 from gpuviz.recording import load
 from gpuviz.report.page import build_page, write_report
+from gpuviz.report.viewer import write_viewer
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
@@ -56,8 +57,8 @@ def test_the_page_gives_the_recording_back(recording, tmp_path):
     assert back.table("memory_events").equals(recording.table("memory_events"))
 
 
-def test_the_policy_allows_only_the_page_s_own_script_and_style(recording):
-    page = build_page(recording)
+def policy_and_digests(page):
+    """Return the policy of a page, and the digests of its script and of its style."""
     found = Elements(page)
     policy = next(
         attributes["content"]
@@ -65,14 +66,29 @@ def test_the_policy_allows_only_the_page_s_own_script_and_style(recording):
         if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
     )
     script, style = found.texts["script"][-1], found.texts["style"][0]
-    digests = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return policy, *(
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
         for text in (script, style)
-    ]
+    )
+
+
+def test_the_policy_allows_only_the_page_s_own_script_and_style(recording):
+    policy, script, style = policy_and_digests(build_page(recording))
 
     assert policy == (
-        f"default-src 'none'; script-src 'sha256-{digests[0]}'; "
-        f"style-src 'sha256-{digests[1]}'; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {script}; "
+        f"style-src {style}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_the_policy_of_the_viewer_allows_webassembly_too(tmp_path):
+    page = write_viewer(tmp_path / "viewer.html").read_text()
+
+    policy, script, style = policy_and_digests(page)
+
+    assert policy == (
+        f"default-src 'none'; script-src {script} 'wasm-unsafe-eval'; "
+        f"style-src {style}; base-uri 'none'; form-action 'none'"
     )
 
 
