@@ -28,7 +28,7 @@ _STREAMS = DICTIONARIES["streams", "kind"]
 # Used where a recording has no example: from a launch call to a kernel on an idle GPU, and from the
 # end of a kernel to the next one of the stream, on an H100.
 _LAUNCH_NS = 6_000
-_NEXT_NS = 1_000
+NEXT_NS = 1_000
 # Waits for all streams of a device consider at most this many.
 _MOST_STREAMS = 64
 NEVER = -(2**62)
@@ -127,7 +127,7 @@ class Orders:
         # Of several activities, the call waited for the last.
         late = (done > trace.called[call]) & (done == since[call])
         lag = trace.returned[call] - trace.begin[work]
-        usual = trace.duration[work] + np.minimum(trace.returned[call] - done, _NEXT_NS)
+        usual = trace.duration[work] + np.minimum(trace.returned[call] - done, NEXT_NS)
         lag = np.where(late, lag, np.minimum(lag, usual))
         yield _of(moments.begun[work], moments.end[call], lag, work, call)
 
@@ -215,7 +215,7 @@ class Orders:
         # A dependent launch may begin before the end of the work before it.
         queued = (trace.end[before] == free[after]) & (trace.end[before] >= ready[after])
         queued &= apart >= 0
-        next_ns = _median(apart[queued], _NEXT_NS)
+        next_ns = _median(apart[queued], NEXT_NS)
         is_last = ready[launched] >= free[launched] + next_ns
         lag = np.where(is_last, lag, np.minimum(lag, launch_ns))
         yield _of(moments.start[calls], moments.begun[launched], lag, LAUNCHED, calls)

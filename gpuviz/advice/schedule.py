@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz import _core
-from gpuviz.advice.constraints import BY_STREAM, GAP, NEVER, OWN, Constraints, Moments, Orders
+from gpuviz.advice.constraints import (
+    BY_STREAM,
+    GAP,
+    NEVER,
+    NEXT_NS,
+    OWN,
+    Constraints,
+    Moments,
+    Orders,
+)
 from gpuviz.advice.trace import Trace
 
 if TYPE_CHECKING:
@@ -32,6 +41,8 @@ class ScheduleChange:
         joined: Mask of activities that one kernel does with the next of the stream, which therefore
             begins at once.
         at_most_ns: What the change can save at most, for reasons that the schedule does not have.
+        orders: Pairs of activities of which the second then has to wait for the first: what some
+            of the constraints that no longer hold were needed for.
     """
 
     duration: "NDArray[Any] | None" = None
@@ -42,6 +53,7 @@ class ScheduleChange:
     without_order: "NDArray[Any] | None" = None
     joined: "NDArray[Any] | None" = None
     at_most_ns: int | None = None
+    orders: "tuple[NDArray[Any], NDArray[Any]] | None" = None
 
 
 class Schedule(Trace):
@@ -72,17 +84,35 @@ class Schedule(Trace):
     def saved_ns(self, *changes: ScheduleChange) -> int:
         """Return by how much the last activity or call would end earlier after changes, in ns."""
         duration = self._shorter(changes)
-        times = self.times(self._lags(duration, changes))
+        times = self.times_after(*changes)
         saved = self._last(self.moments.times, self.duration) - self._last(times, duration)
         return max(0, saved)
 
     def times(self, lags: "NDArray[Any]") -> "NDArray[Any]":
         """Return when each moment is if the constraints have other lags, in ns."""
-        constraints = self.constraints
-        times: NDArray[Any] = np.asarray(
-            _core.earliest_times(self.not_before, constraints.source, constraints.target, lags)
+        return self._times(self.constraints.source, self.constraints.target, lags)
+
+    def times_after(self, *changes: ScheduleChange) -> "NDArray[Any]":
+        """Return when each moment is after changes, in ns."""
+        duration = self._shorter(changes)
+        lags = self._lags(duration, changes)
+        pairs = [change.orders for change in changes if change.orders is not None]
+        if not pairs:
+            return self.times(lags)
+        before, after = (np.concatenate(each) for each in zip(*pairs, strict=True))
+        later = self.moments.begun[before] < self.moments.begun[after]
+        before, after = before[later], after[later]
+        apart = np.minimum(self.begin[after] - self.end[before], NEXT_NS)
+        source, target = (
+            np.concatenate([known, self.moments.begun[added].astype(np.uint32)])
+            for known, added in (
+                (self.constraints.source, before),
+                (self.constraints.target, after),
+            )
         )
-        return times
+        lags = np.concatenate([lags, np.maximum(apart + duration[before], 0)])
+        order = np.argsort(target, kind="stable")
+        return self._times(source[order], target[order], lags[order])
 
     def saved_in_sequence(self, changes: "Sequence[ScheduleChange]") -> list[int]:
         """Return what each change saves after those before it, in ns."""
@@ -116,6 +146,14 @@ class Schedule(Trace):
         removed = np.zeros(len(self.constraints.lag), bool)
         removed[rows] = True
         return ScheduleChange(without_order=removed)
+
+    def _times(
+        self, source: "NDArray[Any]", target: "NDArray[Any]", lags: "NDArray[Any]"
+    ) -> "NDArray[Any]":
+        times: NDArray[Any] = np.asarray(
+            _core.earliest_times(self.not_before, source, target, lags)
+        )
+        return times
 
     def _shorter(self, changes: "Sequence[ScheduleChange]") -> "NDArray[Any]":
         """Return the durations of the activities after some changes."""

@@ -40,9 +40,17 @@ class Sharing:
         schedule: The recording's schedule.
         used: Which work used which blocks.
         is_epochal: Whether synchronizations of the device separate epochs.
+        apart_from: Streams whose blocks do not count, because their work is compared one by one.
     """
 
-    def __init__(self, schedule: "Schedule", used: "Touches", *, is_epochal: bool = True) -> None:
+    def __init__(
+        self,
+        schedule: "Schedule",
+        used: "Touches",
+        *,
+        is_epochal: bool = True,
+        apart_from: "NDArray[Any] | None" = None,
+    ) -> None:
         # The schedule itself would never be freed, since it is the key of what is known of it.
         self._stream = schedule.stream
         self._launched = np.where(schedule.call >= 0, schedule.launch_begin(), schedule.begin)
@@ -53,7 +61,8 @@ class Sharing:
             self._ends = self._ends[:0]
         self._shared = np.zeros((len(self._ends) + 1, count, count), bool)
         if count <= _MOST_STREAMS:
-            self._share_blocks(schedule, used)
+            none = np.zeros(0, np.int64)
+            self._share_blocks(schedule, used, none if apart_from is None else apart_from)
             self._share_host_memory(schedule)
         else:
             self._shared[:] = True
@@ -83,6 +92,11 @@ class Sharing:
         found |= self._epoch(before) != self._epoch(after)
         return found
 
+    def in_one_epoch(self, first: "NDArray[Any]", last: "NDArray[Any]") -> "NDArray[Any]":
+        """Return whether no synchronization of the device separates two activities."""
+        same: NDArray[Any] = self._epoch(first) == self._epoch(last)
+        return same
+
     @property
     def is_any(self) -> bool:
         """Whether any two streams share memory, or may."""
@@ -92,7 +106,9 @@ class Sharing:
         epoch: NDArray[Any] = np.searchsorted(self._ends, self._launched[work])
         return epoch
 
-    def _share_blocks(self, schedule: "Schedule", used: "Touches") -> None:
+    def _share_blocks(
+        self, schedule: "Schedule", used: "Touches", apart_from: "NDArray[Any]"
+    ) -> None:
         """Mark the streams that use a common block, of which at least one writes it."""
         tables = schedule.recording.tables
         seen = used.activity >= 0
@@ -108,10 +124,11 @@ class Sharing:
             keys = epoch.astype(np.int64) * len(used.blocks) + group
             group = np.unique(keys, return_inverse=True)[1]
         writes = used.mode[seen] != _READ
-        for one in range(len(self.streams)):
+        counts = ~np.isin(self.streams, apart_from)
+        for one in np.flatnonzero(counts):
             written = np.zeros(group.max(initial=0) + 1, bool)
             written[group[writes & (stream == one)]] = True
-            common = written[group]
+            common = written[group] & counts[stream]
             self._shared[epoch[common], one, stream[common]] = True
             self._shared[epoch[common], stream[common], one] = True
         everyone = np.arange(len(self.streams))
@@ -146,16 +163,25 @@ def _epoch_ends(schedule: "Schedule") -> "NDArray[Any]":
     return ends[:0] if several else ends
 
 
-_known: "WeakKeyDictionary[Schedule, dict[bool, Sharing | None]]" = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Schedule, dict[tuple[bool, tuple[int, ...]], Sharing | None]]" = (
+    WeakKeyDictionary()
+)
 
 
-def sharing(schedule: "Schedule", *, is_epochal: bool = True) -> Sharing | None:
+def sharing(
+    schedule: "Schedule", *, is_epochal: bool = True, apart_from: "NDArray[Any] | None" = None
+) -> Sharing | None:
     """Return which streams of a recording share memory; None if that is not recorded.
 
     It is computed once for a schedule.
     """
     known = _known.setdefault(schedule, {})
-    if is_epochal not in known:
+    key = is_epochal, () if apart_from is None else tuple(apart_from.tolist())
+    if key not in known:
         used = schedule.touches
-        known[is_epochal] = None if used is None else Sharing(schedule, used, is_epochal=is_epochal)
-    return known[is_epochal]
+        known[key] = (
+            None
+            if used is None
+            else Sharing(schedule, used, is_epochal=is_epochal, apart_from=apart_from)
+        )
+    return known[key]

@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Evidence
 from gpuviz.advice.scale import LEAST_SHARE
 from gpuviz.analysis.calls import call_kinds
+from gpuviz.analysis.handovers import handing_threads
 from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.steady_state import steady_ns, steady_states
@@ -57,8 +58,9 @@ class Trace:
         multiprocessors: The number of multiprocessors of each device; 0 if unknown.
         called: When each call of ``api_calls`` began, in ns.
         returned: When it returned.
-        thread: A number for the thread of each call, which threads that take turns share; see
-            `gpuviz.analysis.turns.taking_turns`.
+        thread: A number for the thread of each call, which threads that take turns share, and those
+            of which one hands its work to the other; see `gpuviz.analysis.turns.taking_turns` and
+            `gpuviz.analysis.handovers`.
     """
 
     def __init__(self, recording: "RecordingData") -> None:
@@ -101,6 +103,8 @@ class Trace:
         self.returned = np.maximum(self.called + durations(calls), self.called + 1)
         threads = plain(calls["thread"])
         self._groups = taking_turns(threads, self.called, self.returned)
+        for thread, handing in handing_threads(recording).items():
+            self._groups[thread] = self._groups.get(handing, self._groups[thread])
         self.thread = self.group_of(threads)
 
     def group_of(self, threads: "NDArray[Any]") -> "NDArray[Any]":

@@ -15,6 +15,7 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.steady_state import within_cells
+from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES
 from gpuviz.quantities import format_counted, format_duration
@@ -38,6 +39,7 @@ class Waits:
     Attributes:
         all_calls: The line's calls that wait for earlier work, and its synchronizations.
         rows: The rows of ``host_waits`` during which the GPU works.
+        calls: Their calls.
         begin: Their begins in ns.
         end: When the GPU had done the earlier work, in ns.
         transfer_ns: The part of all of the line's waits that transfers data.
@@ -50,6 +52,7 @@ class Waits:
 
     all_calls: "NDArray[Any]"
     rows: "NDArray[Any]"
+    calls: "NDArray[Any]"
     begin: "NDArray[Any]"
     end: "NDArray[Any]"
     transfer_ns: int
@@ -187,6 +190,7 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
             yield Waits(
                 calls[(lines == line) & useful],
                 rows,
+                calls[rows],
                 begin[rows],
                 end[rows],
                 int(transfer[lines == line].sum()),
@@ -210,7 +214,8 @@ def _reason(schedule: Schedule, waits: Waits, longest: Line, saved_ns: int) -> s
         else "The GPU is busy during the waits and hardly idle after them, so that removing them "
         "saves almost nothing."
     )
+    of_line = "" if longest.site == NO_STACK else f", {longest.amount} of it for {text_of(longest)}"
     return (
         f"The host waits in {format_counted(len(waits.rows), 'call')} for work that was launched "
-        f"before, {longest.amount} of it for {text_of(longest)}.{transfer} {after}"
+        f"before{of_line}.{transfer} {after}"
     )

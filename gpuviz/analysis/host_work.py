@@ -1,12 +1,13 @@
 """What the host did while a device was idle because of it: samples, collections, preparation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.handovers import handing_threads, handovers, waits_beside_launches
 from gpuviz.analysis.intervals import Intervals, overlaps
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
@@ -44,6 +45,7 @@ class HostWork:
         end: When it ends.
         work: The number of its work.
         activity: The row of the activity that ended the idle time.
+        is_beside_launches: Whether the thread waits while another one launches work.
     """
 
     works: tuple[Work, ...]
@@ -51,6 +53,7 @@ class HostWork:
     end: "NDArray[Any]"
     work: "NDArray[Any]"
     activity: "NDArray[Any]"
+    is_beside_launches: "NDArray[Any]"
 
 
 @Once
@@ -61,7 +64,8 @@ def _known(_: "RecordingData") -> dict[int, HostWork]:
 def host_work(recording: "RecordingData", device: int) -> HostWork:
     """Return what the host did while a device was idle because of it, where that is known.
 
-    A device waits for the thread that launches its next work. Compilation, loading and first use
+    A device waits for the thread that launches its next work, and until that has some for the
+    thread that hands it over; see `gpuviz.analysis.handovers`. Compilation, loading and first use
     come first, then garbage collections, then samples; the rest of the time has no piece, nor has
     the time between notebook cells. Computed once for each device.
     """
@@ -155,16 +159,15 @@ def newest_host_work(tables: "Mapping[str, pa.Table]", gaps: pa.Table) -> pa.Tab
 def _host_work(recording: "RecordingData", device: int) -> HostWork:
     numbers: dict[Work, int] = {}
     parts: list[tuple[NDArray[Any], ...]] = []
-    for thread, gaps in _gaps_by_thread(recording, device):
-        for begin, end, of_pieces, gap in _pieces(recording, thread, gaps):
+    for thread, gaps in _with_handing_threads(recording, device):
+        for begin, end, of_pieces, gap, beside in _pieces(recording, thread, gaps):
             known = [numbers.setdefault(each, len(numbers)) for each in of_pieces]
-            parts.append((begin, end, np.array(known, np.int64), gap))
+            parts.append((begin, end, np.array(known, np.int64), gap, beside))
     columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
     if not columns:
-        columns = [np.zeros(0, np.int64)] * 4
+        columns = [*[np.zeros(0, np.int64)] * 4, np.zeros(0, bool)]
     order = np.argsort(columns[0], kind="stable")
-    begin, end, work, activity = (column[order] for column in columns)
-    return HostWork(tuple(numbers), begin, end, work, activity)
+    return HostWork(tuple(numbers), *(column[order] for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,18 @@ class _Gaps:
     end: "NDArray[Any]"
     activity: "NDArray[Any]"
     is_host: "NDArray[Any]"
+
+
+def _with_handing_threads(recording: "RecordingData", device: int) -> "Iterator[tuple[int, _Gaps]]":
+    """Yield the threads that idle times wait for, with those or their parts."""
+    handing = handing_threads(recording)
+    for thread, gaps in _gaps_by_thread(recording, device):
+        if thread not in handing:
+            yield thread, gaps
+            continue
+        until = np.minimum(handovers(recording, thread, gaps.begin), gaps.end)
+        yield handing[thread], replace(gaps, end=until)
+        yield thread, replace(gaps, begin=until)
 
 
 def _gaps_by_thread(recording: "RecordingData", device: int) -> "Iterator[tuple[int, _Gaps]]":
@@ -200,14 +215,15 @@ def _gaps_by_thread(recording: "RecordingData", device: int) -> "Iterator[tuple[
 
 def _pieces(
     recording: "RecordingData", thread: int, gaps: _Gaps
-) -> "Iterator[tuple[NDArray[Any], NDArray[Any], list[Work], NDArray[Any]]]":
-    """Yield pieces: begins, ends, works, and the activities that end their gaps."""
+) -> "Iterator[tuple[NDArray[Any], NDArray[Any], list[Work], NDArray[Any], NDArray[Any]]]":
+    """Yield pieces: begins, ends, works, activities that end their gaps, waits beside launches."""
     asked = cells(recording)
     taken = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
     for kind, spans in zip(PREPARATIONS, preparations(recording, thread), strict=True):
         free = (spans if asked is None else spans.common(asked)).without(taken)
         gap, _, begin, end = overlaps(gaps.begin, gaps.end, free.begin, free.end)
-        yield begin, end, [Work(kind)] * len(begin), gaps.activity[gap]
+        none = np.zeros(len(begin), bool)
+        yield begin, end, [Work(kind)] * len(begin), gaps.activity[gap], none
         taken = taken.joined(free)
     table = recording.tables["host_samples"]
     states = codes(table["state"], HOST_STATES)
@@ -223,5 +239,6 @@ def _pieces(
         gap, piece, begin, end = overlaps(gaps.begin[late], gaps.end[late], begin, end)
         of_rows = rows[first][piece]
         works = works_of(recording.tables, recording.call_stacks, of_rows)
-        yield begin, end, works, gaps.activity[late][gap]
+        beside = waits_beside_launches(recording)[of_rows]
+        yield begin, end, works, gaps.activity[late][gap], beside
         taken = taken.joined(spans)

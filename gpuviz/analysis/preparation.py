@@ -89,13 +89,16 @@ def prepares(recording: "RecordingData") -> "NDArray[Any]":
 def _runs(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the rows of ``api_calls`` by thread and time, and the number of the run of each.
 
-    A run ends with the launch of a kernel, or with the last call of a thread.
+    A run ends with the launch of a kernel, or with the last call of a thread; in a thread that
+    launches only copies, as some of XLA's do, with that of any.
     """
     calls = recording.tables["api_calls"]
     threads = plain(calls["thread"])
     order = np.argsort(plain(calls["time"]), kind="stable")
     order = order[np.argsort(threads[order], kind="stable")]
-    ends = _launches_kernel(recording)[order]
+    ends = _launches_kernel(recording)
+    ends |= _launches(recording) & ~np.isin(threads, threads[ends])
+    ends = ends[order]
     ends[:-1] |= threads[order[1:]] != threads[order[:-1]]
     run = np.concatenate([[0], np.cumsum(ends)[:-1]]) if len(order) else order
     return order, run
@@ -128,6 +131,14 @@ def _loads(recording: "RecordingData") -> "NDArray[Any]":
     distinct = np.unique(names)
     loading = distinct[[bool(_LOAD.match(each)) for each in texts(recording.tables, distinct)]]
     found: NDArray[Any] = np.isin(names, loading)
+    return found
+
+
+def _launches(recording: "RecordingData") -> "NDArray[Any]":
+    """Return whether each call launches anything."""
+    launched = plain(recording.tables["activities"]["correlation"])
+    calls = plain(recording.tables["api_calls"]["correlation"])
+    found: NDArray[Any] = np.isin(calls, launched[launched != 0])
     return found
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TABLES = ("host_samples", "stacks", "frames", "threads")
 _OWN_THREADS = "gpuviz-"
 _LOADER = "/torch/utils/data/dataloader.py"
+_WITHIN = "<locals>"
 _PACKAGES = ("site-packages", "dist-packages")
 
 
@@ -35,7 +36,7 @@ class Work:
             `gpuviz.analysis.preparation.PREPARATIONS`.
         site: ``function (file:line)`` of the user's innermost line; empty if unknown.
         source: Its text; empty if unknown.
-        function: The function that the line calls, if it belongs to a library.
+        function: The function that the line calls, if it belongs to a library and has a name there.
         library: The library's name.
         holder: The name of the thread that has the GIL.
         loads: Whether it gets a batch from torch's data loader; the line is that of the loop then.
@@ -65,7 +66,8 @@ class Work:
     def text(self) -> str:
         """The work in a few words."""
         line = f"`{self.source.strip()}`" if self.source.strip() else self.site
-        called = f" ({self.function} of {self.library})" if self.library else ""
+        function = f"{self.function} of" if self.function else "of"
+        called = f" ({function} {self.library})" if self.library else ""
         at = f" in {line}{called}" if line else ""
         if self.loads:
             return f"getting a batch of the data loader{at}"
@@ -113,14 +115,18 @@ def sampled_work(tables: "Mapping[str, pa.Table]") -> dict[str, list[str]]:
 
 
 def called_function(frames: "list[Frame]") -> tuple[str, str]:
-    """Return the library function that the user's innermost line calls, and its library."""
+    """Return the library function that the user's innermost line calls, and its library.
+
+    A function within a function, as a decorator makes it, has no name that the program knows.
+    """
     own = [place for place, frame in enumerate(frames) if not frame.is_installed]
     if not own or own[0] == 0:
         return "", ""
     called = frames[own[0] - 1]
     if not called.filename:
         return "", ""
-    return called.name, _library(called.filename)
+    is_known = _WITHIN not in called.name
+    return called.name if is_known else "", _library(called.filename)
 
 
 def _work(call_stacks: CallStacks, kind: str, stack: int, holder: str) -> Work:

@@ -8,10 +8,12 @@ from gpuviz.advice.conditions import decides
 from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.reused_buffers import waits_to_reuse
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -25,8 +27,9 @@ RULES = (
         "R41",
         "a wait for earlier work",
         "a copy, `float(x)` or synchronization in which the host waits for other kernels longer "
-        "than it copies, and the program does not branch on the value; the saving is what the GPU "
-        "idles afterwards, so a busy GPU saves nothing",
+        "than it copies, on a known line, and the program does not branch on the value; a wait for "
+        "a copy of pinned memory that the next copy uses again is needed if other work was "
+        "launched since; the saving is what the GPU idles afterwards, so a busy GPU saves nothing",
         "read the value later; call a library's function later",
     ),
 )
@@ -37,8 +40,10 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
     Trigger: see `gpuviz.advice.waits.longest_waits`; synchronizations that nothing needs are R22,
     scalars R18, sizes R54. A copy is no fault if the program branches on its value, as in the
-    condition of a loop, since the next step needs it. The program cannot remove a wait inside a
-    function of a library, but can call it later.
+    condition of a loop, since the next step needs it. Nor is a wait that comes as late as a buffer
+    in pinned memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot
+    remove a wait inside a function of a library, but can call it later. Waits without a call stack
+    say nothing that could be changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
@@ -50,7 +55,10 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         if fetch is not None and (fetch.is_scalar or fetch.is_size):
             continue
         is_condition = waits.is_copy and decides(schedule.recording, waits.stack)
-        if is_condition or is_needless(schedule, waits):
+        is_unknown = schedule.recording.call_stacks.call_site(waits.stack)[0] == NO_STACK
+        if is_unknown or is_condition or is_needless(schedule, waits):
+            continue
+        if waits_to_reuse(schedule, waits):
             continue
         removed = without_waits(schedule, waits)
         waited = format_duration(removed.waited_ns)

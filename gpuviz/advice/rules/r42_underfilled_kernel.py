@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.constraints import BY_DEFAULT_STREAM
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.needless_orders import needless_orders
 from gpuviz.advice.occupancy import Occupancy
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -33,7 +35,7 @@ RULES = (
         "its blocks, with those of its launches that run at the same time, are at most half as "
         "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
         "least 10 µs, 5 % of the busy time, and half of the time of the kernels that its call "
-        "stacks launch, and no other kernel runs",
+        "stacks launch, and no other kernel runs, nor would without the needless orders of R23",
         "another layout or function",
     ),
 )
@@ -73,7 +75,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     one multiprocessor, so the others are idle. If the number of multiprocessors is unknown, only a
     single block counts. Kernels that take less than half of the time of all kernels of their call
     stacks do not count: they mostly prepare the work of a library's routine. Nor do NCCL's, which
-    take few blocks on purpose, and mostly wait for other GPUs.
+    take few blocks on purpose, and mostly wait for other GPUs. Nor do kernels that run alone only
+    because of orders of the default stream that nothing needs, which are R23.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
@@ -107,6 +110,7 @@ def _candidates(
     keys = lines * len(chosen) + text_numbers(recording.tables, names)
     _, numbers = np.unique(keys, return_inverse=True)
     totals = np.bincount(numbers, weights=schedule.duration[chosen])
+    begins = _begins(schedule, device)
     for group in np.argsort(-totals, kind="stable")[:_MOST_KERNELS]:
         if totals[group] < _LEAST_SHARE * busy_ns:
             return
@@ -114,17 +118,37 @@ def _candidates(
         if not _is_main(schedule, stacks, kernels, work):
             continue
         others = kernels[~np.isin(kernels, work)]
-        occupancy = Occupancy(
-            schedule.begin[work],
-            schedule.end[work],
-            blocks[work],
-            multiprocessors,
-            Intervals(schedule.begin[others], schedule.end[others]),
-        )
-        is_long = occupancy.union_ns >= _LEAST_SHARE * busy_ns
-        unfilled_ns = occupancy.filled_at_most_ns(_LARGEST_FILL)
-        if is_long and unfilled_ns >= _LEAST_UNFILLED * occupancy.union_ns:
-            yield _Kernels(work, blocks[work], occupancy, multiprocessors)
+        found = [
+            Occupancy(
+                begin[work],
+                begin[work] + schedule.duration[work],
+                blocks[work],
+                multiprocessors,
+                Intervals(begin[others], begin[others] + schedule.duration[others]),
+            )
+            for begin in begins
+        ]
+        is_long = found[0].union_ns >= _LEAST_SHARE * busy_ns
+        if is_long and all(
+            each.filled_at_most_ns(_LARGEST_FILL) >= _LEAST_UNFILLED * each.union_ns
+            for each in found
+        ):
+            yield _Kernels(work, blocks[work], found[0], multiprocessors)
+
+
+def _begins(schedule: Schedule, device: int) -> "list[NDArray[Any]]":
+    """Return when activities begin, as recorded and without needless orders of the default stream.
+
+    The second only if there are such orders.
+    """
+    return [
+        schedule.begin,
+        *(
+            schedule.times_after(orders.change)[schedule.moments.begun]
+            for orders in needless_orders(schedule, BY_DEFAULT_STREAM)
+            if orders.device == device
+        ),
+    ]
 
 
 def _is_main(

@@ -11,7 +11,9 @@ from gpuviz.advice.host_lines import between, line_of, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.staging import is_staging
+from gpuviz.advice.work_groups import work_groups
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.handovers import handing_threads
 from gpuviz.analysis.host_work import host_work, is_sampled
 from gpuviz.analysis.intervals import Intervals, overlaps
 from gpuviz.analysis.launches import calls_of
@@ -24,7 +26,7 @@ from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -39,7 +41,10 @@ RULES = (
         "a thread are 250 µs or more apart while the GPU is idle; time between cells, and before "
         "the first launch of a kernel or while its library starts, does not count; samples of the "
         "host name the line that ran, and without them the calls and allocations around the gap "
-        "narrow the lines down; time in a library function that is as long as a copy to pinned "
+        "narrow the lines down; lines that run in the same gaps are one finding, with the call "
+        "that all of them are in; while a thread of a library has nothing to launch, the line is "
+        "that of the thread that hands it work; a wait in which another thread launches work does "
+        "not count; time in a library function that is as long as a copy to pinned "
         "memory of the array that it then uploads is called such a copy",
         "do the work on the GPU, or while it works",
     ),
@@ -52,6 +57,8 @@ _MOST_OF_FIRST = 2
 # Of the rounds of a step of the program, such as work that is done every tenth time.
 _LEAST_OF_ROUNDS = 0.1
 _MOST_PLACES = 8
+# Lines are compared in pairs.
+_MOST_JOINED = 64
 # By the kind of work that was sampled; "": any other, or unknown.
 _ADVICE = {
     "": (
@@ -82,6 +89,7 @@ _LOADER_ADVICE = (
     "cheaper to load."
 )
 _MOST_ROWS = 1000
+_MOST_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,8 @@ class _Place:
         host_ns: How long it takes before each of the calls.
         is_upload: Whether a library copies an array to pinned memory, to upload it.
         work: What was sampled; None if only the lines around it are known.
+        lines: The lines that were sampled, with their times, longest first; empty if it is one.
+        is_call: Whether these lines are in the call of the first line.
     """
 
     first: "Line | Frame"
@@ -104,6 +114,14 @@ class _Place:
     host_ns: "NDArray[Any]"
     is_upload: bool
     work: Work | None = None
+    lines: tuple[Line, ...] = ()
+    is_call: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether lines of the program were sampled at work."""
+        work = self.work
+        return work is not None and not work.loads and work.kind not in _ADVICE
 
     @property
     def text(self) -> str:
@@ -114,6 +132,10 @@ class _Place:
             return f"works {self._between}"
         if self.work.loads or self.work.is_wait:
             return f"is {self.work.text}"
+        if self.lines:
+            further = 0 if self.is_call else len(self.lines) - 1
+            more = f" and {format_counted(further, 'more line', 'more lines')}" if further else ""
+            return f"runs {text_of(self.first)}{more}"
         verb = "does" if self.work.kind == "collection" else "runs"
         return f"{verb} {self.work.text}"
 
@@ -149,12 +171,15 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     `gpuviz.analysis.overlap.LaneOverlap`), in total for at least 1 % of the recording, and so in a
     tenth of the rounds of that step: pauses of Python and of other threads are rarer. The places
     are the lines that were sampled for at least 250 µs of a gap, or for the longest part of it,
-    each with the time of its own samples; gaps without samples do not count. In recordings without
-    any, the place is where the call stacks of the calls before and after differ, or those of the
-    allocations between them: of the parts of a gap, the longest. Time between notebook cells does
-    not count, nor do gaps before the first launch of a kernel, which is compiled or loaded then, as
-    is its library. The first gap of a place does not count if it is twice as long as any later one,
-    for the same reason.
+    each with the time of its own samples; gaps without samples do not count. Lines that work in the
+    same gaps are one place, with those in the innermost call that contains them but not the
+    launches around the gaps; see `gpuviz.advice.work_groups`. A wait in which another thread
+    launches work, such as a backward pass, does not count. In recordings without any, the place is
+    where the call stacks of the calls before and after differ, or those of the allocations between
+    them: of the parts of a gap, the longest. Time between notebook cells does not count, nor do
+    gaps before the first launch of a kernel, which is compiled or loaded then, as is its library.
+    The first gap of a place does not count if it is twice as long as any later one, for the same
+    reason.
 
     Saving: the recording's `Schedule`, replayed without this time. The work has to be done
     somewhere, so that it is ``possible``.
@@ -225,36 +250,150 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
     for thread in np.unique(threads[calls]).tolist():
         own = np.flatnonzero(threads[calls] == thread)
         own = own[np.argsort(times[calls[own]], kind="stable")]
-        pieces = np.flatnonzero(threads[launching] == thread)
+        pieces = np.flatnonzero((threads[launching] == thread) & ~found.is_beside_launches)
         ends = times[calls[own]]
         gap, piece, begin, end = overlaps(
             ends - gaps.length[calls[own]], ends, found.begin[pieces], found.end[pieces]
         )
         np.add.at(totals, (own[gap], of_work[found.work[pieces[piece]]]), end - begin)
-    places = []
-    most = totals.argmax(axis=1) if totals.size else np.zeros(0, int)
-    for number, work in enumerate(works):
-        own = totals[:, number]
-        chosen = np.flatnonzero((own >= LONG_NS) | ((most == number) & (own > 0)))
-        rows, sampled = calls[chosen], totals[chosen, number]
-        if len(rows) and sampled[0] > _MOST_OF_FIRST * sampled[1:].max(initial=0):
-            rows, sampled = rows[1:], sampled[1:]
-        if work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz:
+    works_of_gaps = [
+        _Sampled(work, calls, totals[:, number], _is_most(totals, number))
+        for number, work in enumerate(works)
+        if not (work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz)
+    ]
+    places = [_place_of_work(recording, each) for each in works_of_gaps]
+    together = [
+        number
+        for number, place in enumerate(places)
+        if len(place.calls) and not place.is_upload and place.is_plain
+    ]
+    together = sorted(together, key=lambda number: -places[number].idle_ns)[:_MOST_JOINED]
+    grouped = _joined(recording, gaps, [works_of_gaps[number] for number in together])
+    apart = [place for number, place in enumerate(places) if number not in together]
+    return sorted([*apart, *grouped], key=lambda place: -place.idle_ns)[:_MOST_PLACES]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """How long something was sampled in each gap, which the call after it stands for."""
+
+    work: Work
+    calls: "NDArray[Any]"
+    sampled: "NDArray[Any]"
+    is_most: "NDArray[Any]"
+
+    def chosen(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return the calls after the gaps that it takes much of, and how long it takes there."""
+        is_long = (self.sampled >= LONG_NS) | (self.is_most & (self.sampled > 0))
+        return _without_first(self.calls[is_long], self.sampled[is_long])
+
+
+def _is_most(totals: "NDArray[Any]", number: int) -> "NDArray[Any]":
+    is_most: NDArray[Any] = totals.argmax(axis=1) == number
+    return is_most
+
+
+def _without_first(
+    calls: "NDArray[Any]", sampled: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return gaps without the first if that is much longer than all later ones."""
+    if len(calls) and sampled[0] > _MOST_OF_FIRST * sampled[1:].max(initial=0):
+        return calls[1:], sampled[1:]
+    return calls, sampled
+
+
+def _place_of_work(recording: "RecordingData", found: _Sampled) -> _Place:
+    work = found.work
+    calls, sampled = found.chosen()
+    line, stacks = Line(work.site, work.source, "", work.stack), (work.stack, work.stack)
+    return _Place(
+        line,
+        line,
+        stacks,
+        calls,
+        idle_ns=int(sampled.sum()),
+        host_ns=sampled,
+        is_upload=not work.is_wait and is_staging(recording, stacks, calls, sampled),
+        work=work,
+    )
+
+
+def _joined(
+    recording: "RecordingData", gaps: HostGaps, works: list[_Sampled]
+) -> "Iterator[_Place]":
+    """Yield the places of lines that run in the same gaps, or in one call of the program."""
+    around = _stacks_around(recording, gaps)
+    chosen = [each.chosen()[0] for each in works]
+    groups = work_groups(
+        recording,
+        [each.work.stack for each in works],
+        chosen,
+        [[around(call) for call in calls.tolist()] for calls in chosen],
+    )
+    for group in groups:
+        members = [works[number] for number in group.members]
+        if len(members) == 1:
+            yield _place_of_work(recording, members[0])
             continue
-        line, stacks = Line(work.site, work.source, "", work.stack), (work.stack, work.stack)
-        places.append(
-            _Place(
-                line,
-                line,
-                stacks,
-                rows,
-                idle_ns=int(sampled.sum()),
-                host_ns=sampled,
-                is_upload=not work.is_wait and is_staging(recording, stacks, rows, sampled),
-                work=work,
-            )
+        calls = members[0].calls
+        total = np.sum([each.sampled for each in members], axis=0)
+        is_long = np.isin(calls, np.concatenate([chosen[number] for number in group.members]))
+        calls, sampled = _without_first(calls[is_long], total[is_long])
+        members.sort(key=lambda each: -int(each.sampled[is_long].sum()))
+        lines = _lines_of(members, is_long)
+        call = group.call
+        first = lines[0] if call is None else Line(call.site, call.source, "", lines[0].stack)
+        yield _Place(
+            first,
+            first,
+            (first.stack, first.stack),
+            calls,
+            idle_ns=int(sampled.sum()),
+            host_ns=sampled,
+            is_upload=False,
+            work=members[0].work,
+            lines=lines,
+            is_call=call is not None,
         )
-    return sorted(places, key=lambda place: -place.idle_ns)[:_MOST_PLACES]
+
+
+def _lines_of(members: list[_Sampled], is_long: "NDArray[Any]") -> tuple[Line, ...]:
+    """Return the lines that were sampled, with their times, longest first."""
+    sums: dict[str, int] = {}
+    of_site: dict[str, Work] = {}
+    for each in members:
+        site = each.work.site
+        sums[site] = sums.get(site, 0) + int(each.sampled[is_long].sum())
+        of_site.setdefault(site, each.work)
+    return tuple(
+        Line(site, of_site[site].source, format_duration(time_ns), of_site[site].stack)
+        for site, time_ns in sorted(sums.items(), key=lambda each: -each[1])
+    )
+
+
+def _stacks_around(
+    recording: "RecordingData", gaps: HostGaps
+) -> "Callable[[int], tuple[int, int]]":
+    """Return a function for the call stacks before and after a gap.
+
+    They are those of the thread that launches then, or of the one that hands it its work.
+    """
+    table, handing = recording.tables["api_calls"], handing_threads(recording)
+    times, threads, stacks = (plain(table[name]) for name in ("time", "thread", "stack"))
+    calls_of_thread = {
+        each: (rows := np.flatnonzero(threads == each))[np.argsort(times[rows], kind="stable")]
+        for each in set(handing.values())
+    }
+
+    def around(call: int) -> tuple[int, int]:
+        own = calls_of_thread.get(handing.get(int(threads[call]), -1))
+        if own is None:
+            return int(stacks[gaps.previous[call]]), int(stacks[call])
+        place = int(np.searchsorted(times[own], times[call]))
+        before, after = max(place - 1, 0), min(place, len(own) - 1)
+        return int(stacks[own[before]]), int(stacks[own[after]])
+
+    return around
 
 
 def _share_of_rounds(recording: "RecordingData", gaps: HostGaps) -> "NDArray[Any]":
@@ -357,6 +496,10 @@ def _finding(
 
 
 def _lines(place: _Place, idle: str) -> tuple[Line, ...]:
+    if place.lines:
+        call = (Line(place.first.site, place.first.source, idle, place.stacks[0]),)
+        is_one = len(place.lines) == 1
+        return call if is_one else (call if place.is_call else ()) + place.lines[:_MOST_LINES]
     ends = (place.first,) if place.first == place.last else (place.first, place.last)
     return tuple(
         Line(each.site, each.source, idle, stack)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuviz.quantities import format_duration
 from tests.unit.advice.timed_programs import found, saved_ns, small
 
 STEPS = 10
@@ -83,6 +84,62 @@ def fills_before_it_synchronizes(gpu):
         gpu.copy_to_host(y, pinned=True)
 
 
+def scenarios(gpu, *, measure):
+    """Advance eight arrays, each in a stream of its own, and measure after each."""
+    streams = [gpu.Stream(non_blocking=False) for _ in range(8)]
+    states, sums = [gpu.empty(1 << 20) for _ in streams], gpu.empty(1 << 10)
+    for state in states:
+        gpu.fill(state)
+    gpu.synchronize()
+    for _ in range(STEPS):
+        for stream, state in zip(streams, states, strict=True):
+            with stream:
+                gpu.launch("advance", duration=KERNEL_S, writes=[state], grid=(16,), share=0.12)
+            measure(gpu, stream, state, states, sums)
+
+
+def mean(gpu, state, sums):
+    gpu.launch("mean", duration=2e-6, reads=[state], writes=[sums], grid=(1,), share=0.01)
+
+
+def measures_on_the_default_stream(gpu):
+    scenarios(gpu, measure=lambda gpu, _stream, state, _states, sums: mean(gpu, state, sums))
+
+
+def measures_in_the_stream(gpu):
+    def measure(gpu, stream, state, _states, sums):
+        with stream:
+            mean(gpu, state, sums)
+
+    scenarios(gpu, measure=measure)
+
+
+def combines_on_the_default_stream(gpu):
+    def measure(gpu, _stream, _state, states, sums):
+        gpu.launch("combine", duration=2e-6, reads=states, writes=[sums], grid=(1,), share=0.01)
+
+    scenarios(gpu, measure=measure)
+
+
+def measures_what_two_streams_share(gpu):
+    """Advance one array in two streams, which only the default stream orders."""
+    streams = [gpu.Stream(non_blocking=False) for _ in range(2)]
+    state, sums = gpu.empty(1 << 20), gpu.empty(1 << 10)
+    for _ in range(STEPS):
+        for stream in streams:
+            with stream:
+                gpu.launch("advance", duration=KERNEL_S, writes=[state], grid=(16,), share=0.12)
+            mean(gpu, state, sums)
+
+
+def measures_with_unknown_arrays(gpu):
+    def measure(gpu, _stream, state, _states, sums):
+        mean(gpu, state, sums)
+        gpu.launch("by_pointers", duration=1e-6, grid=(1,), share=0.01)
+
+    scenarios(gpu, measure=measure)
+
+
 def waits_for_events(gpu):
     computing, copying, x, y = two(gpu, non_blocking=True)
     for _ in range(STEPS):
@@ -161,12 +218,36 @@ def test_a_default_stream_between_others_is_found_and_saves_what_was_predicted()
     }
 
 
+def test_operations_that_share_arrays_with_one_stream_each_need_not_order_the_others():
+    (finding,) = found(measures_on_the_default_stream, "R23")
+
+    measured = saved_ns(measures_on_the_default_stream, measures_in_the_stream)
+    assert finding.saved_ns == pytest.approx(measured, rel=0.05)
+    assert finding.title == (
+        '`gpu.launch("mean", duration=2e-6, reads=[state], writes=[sums], grid=(1,), share=0.01)` '
+        "on the default stream makes other streams wait for each other 79 times, though they use "
+        "different arrays."
+    )
+    assert finding.reason.endswith(
+        "If only operations that use the same arrays waited for each other, the work would end "
+        f"{format_duration(finding.saved_ns)} earlier."
+    )
+    assert finding.change.startswith("Run `gpu.launch(")
+    assert "in the stream whose arrays it uses, with `with stream:`." in finding.change
+    assert [line.amount for line in finding.lines][:1] == ["79 operations"]
+
+
+def test_kernels_that_a_needless_order_keeps_apart_are_not_called_narrow():
+    assert small(measures_on_the_default_stream, "R42") == []
+    assert len(small(combines_on_the_default_stream, "R42")) == 1
+
+
 def test_what_was_shared_before_a_synchronization_of_the_device_does_not_count():
     (finding,) = found(fills_before_it_synchronizes, "R23")
 
-    assert finding.saved_ns == pytest.approx(
-        found(copies_on_the_default_stream, "R23")[0].saved_ns, rel=0.02
-    )
+    (alone,) = found(copies_on_the_default_stream, "R23")
+    assert finding.saved_ns == pytest.approx(alone.saved_ns, rel=0.02)
+    assert finding.title.startswith("The default stream and other streams wait for each other")
 
 
 @pytest.mark.parametrize(
@@ -177,6 +258,10 @@ def test_what_was_shared_before_a_synchronization_of_the_device_does_not_count()
         default_stream_between_two_that_share,
         exchanges_by_the_host,
         unknown_arrays,
+        measures_in_the_stream,
+        combines_on_the_default_stream,
+        measures_what_two_streams_share,
+        measures_with_unknown_arrays,
     ],
 )
 def test_a_default_stream_that_is_needed_is_no_finding(program):

@@ -64,14 +64,14 @@ def test_streams_that_never_overlap_are_shown_after_what_causes_it():
 
 
 def narrow_streams_with_a_tick(gpu):
-    """Fill the GPU with four streams, but for work on the default stream between them."""
-    arrays = [gpu.empty(8 << 20) for _ in range(4)]
+    """Fill half of the GPU with eight streams, but for work on the default stream between them."""
+    arrays = [gpu.empty(8 << 20) for _ in range(8)]
     streams = [gpu.Stream() for _ in arrays]
     counter = gpu.empty(8)
     for _ in range(STEPS):
         for stream, array in zip(streams, arrays, strict=True):
             with stream:
-                gpu.launch("work", writes=[array], duration=4e-4, share=0.22, grid=(30,))
+                gpu.launch("work", writes=[array], duration=4e-4, share=0.12, grid=(8,))
             gpu.launch("tick", writes=[counter], duration=3e-6, grid=(1,))
 
 

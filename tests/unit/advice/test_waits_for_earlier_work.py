@@ -1,8 +1,11 @@
 """R41: copies and synchronizations that wait for earlier work."""
 
+import pyarrow as pa
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.advice.programs import without_frames
 from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
 
@@ -237,6 +240,65 @@ def test_a_wait_during_which_the_gpu_stays_busy_saves_nothing():
         "The GPU is busy during the waits and hardly idle after them, so that removing them saves "
         "almost nothing."
     )
+
+
+def tiles(gpu, *, slots=2):
+    """Compute in slots that take turns, and wait for one only where the next tile needs it."""
+    streams = [gpu.Stream(non_blocking=True) for _ in range(slots)]
+    results = [gpu.empty(1 << 16) for _ in streams]
+    for step in range(STEPS * slots):
+        slot = step % slots
+        streams[slot].synchronize()
+        gpu.work_on_host(400e-6)
+        with streams[slot]:
+            gpu.launch("tile", duration=1e-3, writes=[results[slot]])
+            gpu.copy_to_host(results[slot], pinned=True)
+
+
+def in_buffers(recording, count):
+    """Return a recording whose copies to the host go to some pinned buffers in turn."""
+    tables = dict(recording.tables)
+    copies = [row for row in tables["activities"].to_pylist() if row["kind"] == "memcpy"]
+    blocks = [(1 << 40) + (number % count << 20) for number in range(len(copies))]
+    filler = {"mode": "write", "bytes": 1 << 16, "content": 0}
+    alloc = {"time": 0, "action": "alloc", "size": 1 << 16, "requested_size": 1 << 16}
+    alloc |= {"stack": 0, "thread": 0, "range": 0}
+    added = {
+        "launch_blocks": [
+            {"correlation": copy["correlation"], "block": block, "address": block, **filler}
+            for copy, block in zip(copies, blocks, strict=True)
+        ],
+        "host_memory_events": [alloc | {"address": block} for block in sorted(set(blocks))],
+    }
+    for name, rows in added.items():
+        more = pa.Table.from_pylist(rows, schemas()[name])
+        tables[name] = pa.concat_tables([tables[name], more]).unify_dictionaries()
+    return Recording(tables, recording.manifest)
+
+
+@pytest.mark.parametrize(
+    ("program", "buffers", "count"),
+    [
+        pytest.param(tiles, 2, 0, id="a buffer for each slot"),
+        pytest.param(tiles, 1000, 1, id="a buffer for each tile"),
+        pytest.param(lambda gpu: tiles(gpu, slots=1), 1, 1, id="one slot"),
+        pytest.param(reads_pinned_memory_each_step, 1, 1, id="a wait right after the copy"),
+    ],
+)
+def test_a_wait_for_the_buffer_that_the_next_copy_uses_is_needed(program, buffers, count):
+    found_here = findings(in_buffers(timed(program), buffers), small=True)
+
+    assert [each.rule for each in found_here].count("R41") == count
+
+
+def test_a_wait_without_a_call_stack_is_no_finding():
+    recording = timed(reads_each_step)
+    stacks = pa.array([0] * recording.tables["api_calls"].num_rows, pa.uint32())
+    calls = recording.tables["api_calls"]
+    calls = calls.set_column(calls.column_names.index("stack"), "stack", stacks)
+    unknown = Recording({**recording.tables, "api_calls": calls}, recording.manifest)
+
+    assert [each.rule for each in findings(unknown, small=True) if each.rule == "R41"] == []
 
 
 @pytest.mark.parametrize("program", [never_waits, copies_much_after_nothing])
