@@ -30,6 +30,7 @@ from tests.unit.advice import (
     test_dead_write,
     test_early_allocation,
     test_emptied_caches,
+    test_graphs_alive_at_once,
     test_grown_by_concatenation,
     test_inference_with_gradients,
     test_longer_than_used,
@@ -146,6 +147,7 @@ TRAINING: dict[str, Program] = {
     "R51": test_inference_with_gradients.serves(gradients=True),
     "R52": test_checkpointed_activations.trains(test_checkpointed_activations.NAMES),
     "R53": test_optimizer_memory.trains(zero_grad="zero"),
+    "R58": test_graphs_alive_at_once.accumulates(at_once=True),
 }
 OTHERS = {
     "R04": notebook,

@@ -50,6 +50,7 @@ from gpuviz.advice.rules import (
     r54_hidden_synchronization,
     r56_staged_copies,
     r57_same_result_again,
+    r58_graphs_alive_at_once,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
 from gpuviz.advice.schedule import Schedule
@@ -88,6 +89,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     return (
         r50_loss_kept_with_its_graph.find,
         r51_inference_with_gradients.find,
+        r58_graphs_alive_at_once.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,

@@ -44,6 +44,10 @@ def _free(gpu, arrays):
     arrays.clear()
 
 
+def _call(model, x, **options):
+    return model.forward(x, **options)
+
+
 class Output:
     """A result of a model; without gradients it has no graph.
 
@@ -66,6 +70,9 @@ class Model:
         self._no_grad = {name: named(_layer, f"no_grad {name}") for name in names}
         self._backward = {name: named(_gradient, f"backward {name}") for name in names}
         self._free = {name: named(_free, f"backward {name}") for name in names}
+
+    # Such as torch calls `forward`.
+    __call__ = named(_call, "Module._wrapped_call_impl")
 
     def forward(self, x, *, gradients=True, names=None):
         graph = []
