@@ -212,6 +212,19 @@ class DeviceBlocks:
         return of_device
 
     @cached_property
+    def after_known_use(self) -> "NDArray[Any]":
+        """The place after the call of each block's last use that is known; its begin without one.
+
+        Work that may use a block without naming it does not count. Within a line, only a library
+        can free the block there.
+        """
+        place = self.place[self.used.block]
+        last = np.full(len(self.size), -1)
+        last[place[place >= 0]] = self.used.call[place >= 0]
+        after = self._places.after(plain(self.recording.tables["api_calls"]["end"])[last])
+        return np.where(last >= 0, np.clip(after, self.begin, self.end), self.begin)
+
+    @cached_property
     def schedule(self) -> Schedule:
         """The calls and the work of the recording."""
         return self._schedule or Schedule(self.recording)

@@ -17,9 +17,9 @@ RULES = (
         "R51",
         "inference with gradients enabled",
         "at least twice, activations that autograd recorded in at least three modules or lines are "
-        "freed at once, by no backward pass, and long after their last use; the saving frees each "
-        "after the line that last uses it, or if that is unknown, when the next array but one "
-        "is allocated",
+        "freed at once, without a backward pass that uses or frees them, and long after their last "
+        "use; the saving frees each after the line that last uses it, or if that is unknown, when "
+        "the next array but one is allocated",
         "`torch.inference_mode()` or `torch.no_grad()`",
     ),
 )

@@ -84,15 +84,16 @@ class Model:
             x = y
         return Output(x, graph)
 
-    def backward(self, output, names=None):
+    def backward(self, output, names=None, *, retain=False):
+        graph = [*output.graph] if retain else output.graph
         for name in reversed(names or self.names):
-            saved, result = output.graph.pop()
+            saved, result = graph.pop()
             _, self.gradients[name] = self._backward[name](
                 self.gpu, saved, result, self.weights[name], self.gradients[name]
             )
             arrays = [saved, result]
             del saved, result
-            if output.graph:
+            if graph:
                 self._free[name](self.gpu, arrays)
 
 
