@@ -337,7 +337,7 @@ class Recording(RecordingData):
         return out_of_memory(self)
 
     def findings(self, *, small: bool = False) -> "tuple[Finding, ...]":
-        """Return what costs memory or time, with what to change, most saving first.
+        """Return what costs memory or time, with what to change, most saving first, trades last.
 
         They are computed once, or read from the file.
 

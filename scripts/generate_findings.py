@@ -30,6 +30,7 @@ from tests.unit.advice import (
     test_dead_write,
     test_early_allocation,
     test_emptied_caches,
+    test_graphs_alive_at_once,
     test_grown_by_concatenation,
     test_inference_with_gradients,
     test_longer_than_used,
@@ -40,6 +41,7 @@ from tests.unit.advice import (
     test_needless_synchronization,
     test_optimizer_memory,
     test_reserved_memory,
+    test_retained_graph,
     test_same_bytes_again,
     test_same_bytes_twice,
     test_same_result_again,
@@ -146,6 +148,8 @@ TRAINING: dict[str, Program] = {
     "R51": test_inference_with_gradients.serves(gradients=True),
     "R52": test_checkpointed_activations.trains(test_checkpointed_activations.NAMES),
     "R53": test_optimizer_memory.trains(zero_grad="zero"),
+    "R58": test_graphs_alive_at_once.accumulates(at_once=True),
+    "R59": test_retained_graph.trains_twice(retain=True),
 }
 OTHERS = {
     "R04": notebook,

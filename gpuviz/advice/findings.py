@@ -1,7 +1,8 @@
 """All findings of a recording, ranked by what they save."""
 
+import sys
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.compensation import compensated, recorded_evidence
@@ -49,6 +50,8 @@ from gpuviz.advice.rules import (
     r54_hidden_synchronization,
     r56_staged_copies,
     r57_same_result_again,
+    r58_graphs_alive_at_once,
+    r59_retained_graph,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
 from gpuviz.advice.schedule import Schedule
@@ -87,6 +90,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     return (
         r50_loss_kept_with_its_graph.find,
         r51_inference_with_gradients.find,
+        r59_retained_graph.find,
+        r58_graphs_alive_at_once.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,
@@ -143,9 +148,9 @@ def allocator_rules() -> "tuple[AllocatorRule, ...]":
 def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Finding, ...]":
     """Return what is wrong or costs memory or time, and what to change; most saving first.
 
-    What may make results wrong comes before everything that saves something. Times and savings are
-    those of the program as if it had not been recorded, if that is known; see
-    `gpuviz.advice.compensation.compensated`.
+    What may make results wrong comes before everything that saves something, and a change that
+    trades time for memory after all others. Times and savings are those of the program as if it had
+    not been recorded, if that is known; see `gpuviz.advice.compensation.compensated`.
 
     Args:
         recording: The recording.
@@ -153,7 +158,8 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
             or saves no time and less memory than that after the findings before it.
     """
     if processes(recording):
-        return findings_of_processes(recording, partial(findings, small=small), small=small)
+        merged = findings_of_processes(recording, partial(findings, small=small), small=small)
+        return tuple(sorted(merged, key=is_trade))
     part = seen_part(recording)
     if part is not recording:
         return _of_part(recording, part, small=small)
@@ -201,11 +207,28 @@ def _recorded(recording: "RecordingData", finding: "Finding") -> "Finding":
     return replace(finding, evidence=recorded_evidence(recording, finding.evidence))
 
 
+def is_trade(finding: "Finding") -> bool:
+    """Return whether the change of a finding always costs something else than it saves."""
+    return finding.rule in _trades()
+
+
+@cache
+def _trades() -> frozenset[str]:
+    finds = (*memory_rules(), *time_rules(), *allocator_rules())
+    rules = (rule for find in finds for rule in sys.modules[find.__module__].RULES)
+    return frozenset(rule.name for rule in rules if rule.is_trade)
+
+
 def varied(ranked: "Sequence[Finding]", first: int = _FIRST) -> "list[Finding]":
-    """Return findings with each rule once among the first few, as long as there are others."""
+    """Return findings with trades last, and each rule once among the first few if it can be.
+
+    Other findings of a rule that is among the first few come before any trade.
+    """
     chosen: list[Finding] = []
+    ranked = sorted(ranked, key=is_trade)
     for each in ranked:
-        if len(chosen) < first and each.rule not in {other.rule for other in chosen}:
+        is_new = each.rule not in {other.rule for other in chosen}
+        if len(chosen) < first and is_new and not is_trade(each):
             chosen.append(each)
     shown = {id(each) for each in chosen}
     others = [each for each in ranked if id(each) not in shown]
@@ -227,8 +250,8 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
     for device in devices:
         of_device = [each for each in found if each.lifetimes and each.device == device.device]
         of_device.sort(key=lambda finding: -finding.saved_bytes)
-        of_device += _of_the_rest(device, of_device)
-        of_device.sort(key=lambda finding: -finding.saved_bytes)
+        of_device += _of_the_rest(device, [each for each in of_device if not is_trade(each)])
+        of_device.sort(key=lambda finding: (is_trade(finding), -finding.saved_bytes))
         ranked += _in_sequence(device, of_device)
     yield from (each for each in ranked if small or _adds_something(each, scale))
 

@@ -212,6 +212,36 @@ class DeviceBlocks:
         return of_device
 
     @cached_property
+    def last_known(self) -> "NDArray[Any]":
+        """The row of ``api_calls`` that is the last known to use each block; -1 without one.
+
+        Work that may use a block without naming it does not count.
+        """
+        place = self.place[self.used.block]
+        last = np.full(len(self.size), -1)
+        last[place[place >= 0]] = self.used.call[place >= 0]
+        return last
+
+    @cached_property
+    def after_known_use(self) -> "NDArray[Any]":
+        """The place after the last call that is known to use each block; its begin without one.
+
+        Within a line, only a library can free the block there.
+        """
+        after = self._places.after(
+            plain(self.recording.tables["api_calls"]["end"])[self.last_known]
+        )
+        return self._after_known(after)
+
+    @cached_property
+    def after_known_line(self) -> "NDArray[Any]":
+        """The place after the last line that is known to use each block; its begin without one."""
+        return self._after_known(self.after_lines(self.last_known))
+
+    def _after_known(self, places: "NDArray[Any]") -> "NDArray[Any]":
+        return np.where(self.last_known >= 0, np.clip(places, self.begin, self.end), self.begin)
+
+    @cached_property
     def schedule(self) -> Schedule:
         """The calls and the work of the recording."""
         return self._schedule or Schedule(self.recording)

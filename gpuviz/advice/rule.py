@@ -12,9 +12,11 @@ class Rule:
         finding: What it finds.
         trigger: How it is found, and what its saving assumes.
         change: What to change in the program.
+        is_trade: Whether the change always costs time to save memory, or memory to save time.
     """
 
     name: str
     finding: str
     trigger: str
     change: str
+    is_trade: bool = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.categories import block_categories, freeing_stacks
-from gpuviz.analysis.launches import phases_of, values_of_stacks
+from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
 from gpuviz.data.codes import ACTIONS, CATEGORIES, PHASES
 from gpuviz.data.columns import codes, plain
 
@@ -21,6 +21,8 @@ FORWARD, BACKWARD, OPTIMIZER = map(PHASES.index, ("forward", "backward", "optimi
 _LEAST_PARTS = 2
 _LEAST_KEPT = 3
 _LEAST_ENDED = 3
+# Of a graph that a backward pass retains, what it frees at most.
+_MOST_FREED = 0.05
 
 
 class TrainingBlocks:
@@ -101,6 +103,49 @@ class TrainingBlocks:
         of several modules, one after the other in one call stack. Arrays of a single one may be
         kept by the program itself.
         """
+        blocks, graph = self._ended
+        is_used = np.bincount(graph, self.is_used_backward[blocks], int(graph.max(initial=-1)) + 1)
+        chosen = is_used[graph] == 0
+        return blocks[chosen], len(np.unique(graph[chosen]))
+
+    @cached_property
+    def retained_graphs(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """The blocks of graphs that are kept after their backward pass, and a number of each graph.
+
+        A backward pass frees what it has used unless it retains the graph. If it has freed more
+        than a little of what was made meanwhile, the program itself keeps the others.
+        """
+        device = self._device
+        blocks, graph = self._ended
+        is_made = (self.category == ACTIVATION) & self.is_differentiable
+        is_freed = is_made & (self.freed_in == BACKWARD)
+        begin, end = device.begin, device.end
+        kept = np.zeros(len(blocks), bool)
+        for number in np.unique(graph).tolist():
+            chosen = graph == number
+            ours = blocks[chosen]
+            if not self.is_used_backward[ours].any():
+                continue
+            beside = is_freed & (begin >= begin[ours].min()) & (begin <= begin[ours].max())
+            beside &= end <= device.after_known_use[ours].max()
+            kept[chosen] = device.size[beside].sum() <= _MOST_FREED * device.size[ours].sum()
+        return blocks[kept], graph[kept]
+
+    @cached_property
+    def is_used_backward(self) -> "NDArray[Any]":
+        """Whether work of a backward pass is known to have used each block."""
+        device = self._device
+        phase = phases_of(
+            device.recording.tables, stacks_of(device.recording.tables, device.used.call)
+        )
+        place = device.place[device.used.block]
+        found = np.zeros(len(device.size), bool)
+        found[place[(place >= 0) & (phase == BACKWARD)]] = True
+        return found
+
+    @cached_property
+    def _ended(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """The blocks of graphs that no backward pass freed, and a number of each block's graph."""
         device = self._device
         is_saved = (self.category == ACTIVATION) & self.is_differentiable
         is_saved &= device.is_freed & (self.freed_in != BACKWARD) & ~device.is_shared
@@ -116,7 +161,7 @@ class TrainingBlocks:
         graph = graph.ravel()
         parts = np.unique(np.stack([graph, device.stack[blocks].astype(np.int64)]), axis=1)[0]
         is_graph = np.bincount(parts, minlength=len(count)) >= _LEAST_ENDED
-        return blocks[is_graph[graph]], int(is_graph.sum())
+        return blocks[is_graph[graph]], graph[is_graph[graph]]
 
     @cached_property
     def is_held(self) -> "NDArray[Any]":
@@ -130,4 +175,5 @@ class TrainingBlocks:
         held |= (self.category == TEMPORARY) & np.isin(self.phase, (BACKWARD, OPTIMIZER))
         held[self.kept_graphs] = True
         held[self.ended_graphs[0]] = True
+        held[self.retained_graphs[0]] = True
         return held

@@ -30,6 +30,9 @@ _BY_TABLE = re.compile(
     r"(?<!strided)(?<!strided_)batched|grouped|concatenate|_ptrs|ptr_array|multi_tensor",
     re.IGNORECASE,
 )
+# Kernels that use only what their library has allocated for itself: those of cuRAND that make the
+# state of a generator from its seed.
+_OF_LIBRARY = re.compile(r"\bgenerate_seed_pseudo")
 # CuPy's own kernels receive tables of pointers only if they are named above.
 _OF_CUPY = re.compile(r"cupyx?_")
 # Kernels that multiply matrices, whose only output is a matrix.
@@ -168,8 +171,9 @@ def _opaque_calls(
     """Return the calls, rows of ``api_calls``, that may use blocks which they do not name.
 
     These are launches of graphs, launches that have not ended, kernels without the address of any
-    block among their arguments, kernels that are known to receive a table of pointers, and kernels
-    of unknown programs that read what may be one.
+    block among their arguments unless they are known to use only memory of their library, kernels
+    that are known to receive a table of pointers, and kernels of unknown programs that read what
+    may be one.
     """
     tables = recording.tables
     activities = tables["activities"]
@@ -183,8 +187,10 @@ def _opaque_calls(
     names = np.unique(plain(activities["name"])[is_kernel])
     known = texts(tables, names)
     by_table = names[[bool(_BY_TABLE.search(text)) for text in known]]
+    of_library = names[[bool(_OF_LIBRARY.search(text)) for text in known]]
     of_cupy = names[[bool(_OF_CUPY.match(text)) for text in known]]
     name = plain(activities["name"])
+    is_silent &= ~np.isin(name, of_library)
     readers = activity[_reads_of_tables(recording, blocks, block, activity)]
     readers = readers[is_kernel[readers] & ~np.isin(name[readers], of_cupy)]
     opaque = is_graph | is_silent | (is_kernel & np.isin(name, by_table))

@@ -19,7 +19,8 @@ def ranked(recording: "RecordingData", found: "Sequence[Finding]") -> tuple[Find
     """Return what gpuviz says about a recording, given its findings.
 
     What may make results wrong comes first, then what failed, then what saves memory or time, most
-    saving first and with each rule once among the first few, then facts that are no faults.
+    saving first and with each rule once among the first few, then what trades time for memory, then
+    facts that are no faults.
     """
     devices = recording.devices
     return (

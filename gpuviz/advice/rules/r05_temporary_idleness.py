@@ -27,6 +27,7 @@ RULES = (
         "of all these arrays to the host and back at 25 GB/s and 1 ms; at least 5 % of the peak "
         "and 8 MiB",
         "compute them again, or copy them to pinned memory meanwhile",
+        is_trade=True,
     ),
 )
 

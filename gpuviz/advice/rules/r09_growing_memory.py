@@ -20,7 +20,7 @@ RULES = (
         "the live memory of a line [grows](../how-to/leaks.md) with the iterations or with the "
         "runs of a cell, and of the arrays older than three of them, none is used after the one "
         "that follows its own",
-        "drop the references: a list, a cache, a closure, outputs",
+        "drop the references: a list, a cache, a closure, an exception with its traceback, outputs",
     ),
 )
 
@@ -92,6 +92,6 @@ def _advice(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
     after = f" after {named(*device.last_use(used[:1]))}" if len(used) else ""
     return (
         f"Drop the references to these arrays{after}. Something keeps them: a list, a cache, "
-        "a closure, or the outputs of the notebook. If the host needs the values later, keep a "
-        "copy in its memory (`cupy.asnumpy`)."
+        "a closure, the traceback of an exception, or the outputs of the notebook. If the host "
+        "needs the values later, keep a copy in its memory (`cupy.asnumpy`)."
     )

@@ -17,9 +17,10 @@ RULES = (
         "R51",
         "inference with gradients enabled",
         "at least twice, activations that autograd recorded in at least three modules or lines are "
-        "freed at once, by no backward pass, and long after their last use; the saving frees each "
-        "after the line that last uses it, or if that is unknown, when the next array but one "
-        "is allocated",
+        "freed at once, without a backward pass that uses or frees them, and long after their last "
+        "use; the saving frees each after the line that last uses it; if work that names no arrays "
+        "may use it, after the last line that is known to, and when the next array but one is "
+        "allocated",
         "`torch.inference_mode()` or `torch.no_grad()`",
     ),
 )
@@ -36,8 +37,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     R50's.
 
     Saving: the decrease of the peak if each array were freed after the line that last uses it.
-    Kernels of libraries may not name the arrays that they use. Then it is freed at the latest when
-    the array after the next one of its graph is allocated, as in a chain of modules: ``possible``.
+    Kernels of libraries may not name the arrays that they use. Then it is freed when the array
+    after the next one of its graph is allocated, as in a chain of modules, but not before the last
+    line that is known to use it: ``possible``. What the program keeps and uses itself stays.
     """
     if device.training is None:
         return
@@ -47,13 +49,20 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     blocks = blocks[np.argsort(device.begin[blocks], kind="stable")]
     used, end = device.after_use[blocks], device.end[blocks]
     in_chain = np.append(device.begin[blocks][2:], end[-2:])
-    is_unknown = (used >= end) & (in_chain < end)
-    change = Change(blocks, device.begin[blocks], np.where(is_unknown, in_chain, used))
+    # Only what the program keeps itself can be used by work that does not name it.
+    is_unknown = device.last_known[blocks] != device.used.last[device.number[blocks]]
+    is_unknown |= used >= end
+    known = np.minimum(np.maximum(device.after_known_line[blocks], in_chain), end)
+    is_unknown &= known < end
+    change = Change(blocks, device.begin[blocks], np.where(is_unknown, known, used))
     yield _finding(device, change, passes, "possible" if is_unknown.any() else "likely")
 
 
 def _finding(device: DeviceBlocks, change: Change, passes: int, certainty: Certainty) -> Finding:
     at_peak = change.blocks[device.at_peak[change.blocks]]
+    # What the program keeps itself, such as outputs in a list, would stay.
+    freed = change.blocks[device.at_peak[change.blocks] & (change.end <= device.peak_place)]
+    at_peak = freed if len(freed) else at_peak
     size = format_bytes(int(device.size[at_peak].sum()))
     return Finding(
         rule="R51",

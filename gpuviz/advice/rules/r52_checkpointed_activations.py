@@ -28,6 +28,7 @@ RULES = (
         "of one list or sequence; checkpointing them in the best of a few groupings lowers the "
         "peak by at least a fifth; the cost is the time of their forward kernels, once more",
         "`torch.utils.checkpoint` for these modules",
+        is_trade=True,
     ),
 )
 

@@ -1,6 +1,6 @@
 """R52: activations that checkpointing saves."""
 
-from gpuviz.advice.findings import findings
+from gpuviz.advice.findings import findings, is_trade
 from tests.unit.advice.training import MIB, Model, found, recorded, saved
 
 STEPS = 3
@@ -37,9 +37,8 @@ def trains(names, *, segment=0, size=8 * MIB):
 
 def test_layers_are_checkpointed_in_segments_and_save_about_what_was_predicted():
     before, after = trains(NAMES), trains(NAMES, segment=4)
-    finding = findings(recorded(before))[0]
+    (finding,) = found(before, "R52")
 
-    assert finding.rule == "R52"
     measured = saved(before, after)
     assert abs(finding.saved_bytes - measured) <= 0.2 * measured
     assert finding.title.startswith("112 MiB, 61 % of the peak, are activations; ")
@@ -47,6 +46,14 @@ def test_layers_are_checkpointed_in_segments_and_save_about_what_was_predicted()
     assert finding.title.endswith("takes 1.60 ms more in each step.")
     assert "checkpoint_sequential` with 4 segments" in finding.change
     assert found(after, "R52") == []
+
+
+def test_the_trade_comes_last_though_it_saves_most():
+    found = findings(recorded(trains(NAMES)), small=True)
+
+    assert [each.rule for each in found if is_trade(each)] == ["R52"]
+    assert found[-1].rule == "R52"
+    assert found[-1].saved_bytes > max(each.saved_bytes for each in found[:-1]) > 0
 
 
 def test_blocks_of_several_layers_are_checkpointed_as_a_whole():

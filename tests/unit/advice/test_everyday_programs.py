@@ -43,6 +43,30 @@ def caught_exceptions(cp, *, keeps):
             errors.append(error if keeps else str(error))
 
 
+# It makes the state of a random number generator, in memory of cuRAND.
+SEED = "void generate_seed_pseudo<rng_config<curandStateXORWOW, (curandOrdering)101> >(...)"
+
+
+def failed_restarts(cp, *, keeps, seed=SEED):
+    data = cp.random(4 * MI)
+
+    def fit(start):
+        cp.kernel(seed, [], [])
+        for step in range(12):
+            distances = cp.elementwise("exp", data)
+            weights = distances * data
+            weights.sum()
+            if start % 2 and step == 6:
+                raise ValueError("no")
+
+    errors = []
+    for start in range(24):
+        try:
+            fit(start)
+        except ValueError as error:
+            errors.append(error if keeps else str(error))
+
+
 def samples_joined_each_time(cp, *, keeps):
     if keeps:
         samples = cp.random(MI)
@@ -122,6 +146,7 @@ FAULTS = {
     outputs_in_a_list: "R09",
     states_of_one_line: "R09",
     caught_exceptions: "R09",
+    failed_restarts: "R09",
     samples_joined_each_time: "R49",
     float64_by_a_small_array: "R33",
     passes_over_an_image: "R08",
@@ -135,11 +160,12 @@ FAULTS = {
 def test_the_fault_is_among_the_first_and_saves_what_was_predicted(program, rule):
     with_it = of_arrays(lambda cp: program(cp, keeps=True))
     without = of_arrays(lambda cp: program(cp, keeps=False))
-    found = [each for each in findings(with_it)[:3] if each.rule == rule]
+    said = findings(with_it)
+    found = [each for each in said if each.rule == rule]
     saved_bytes = with_it.peak().bytes - without.peak().bytes
     saved_ns = Trace(with_it).working_ns - Trace(without).working_ns
 
-    assert found
+    assert rule in {each.rule for each in said[:3]}
     if found[0].saved_bytes and not found[0].saved_ns:
         assert sum(each.saved_bytes for each in found) == pytest.approx(saved_bytes, rel=0.06)
     if found[0].saved_ns:
@@ -231,3 +257,9 @@ def test_a_wider_type_is_said_beside_a_kernel_for_the_whole_expression():
 
     assert [each.rule for each in first] == ["R08", "R33"]
     assert first[1].saved_bytes == 384 * MI
+
+
+def test_unknown_kernels_without_arguments_may_use_what_is_kept():
+    unknown = of_arrays(lambda cp: failed_restarts(cp, keeps=True, seed="prepare"))
+
+    assert "R09" not in {each.rule for each in findings(unknown)}

@@ -26,3 +26,14 @@ def test_a_rule_is_once_among_the_first_three():
 def test_a_rule_fills_the_first_three_if_nothing_else_is_there():
     assert titles("R45", "R45", "R08", "R45") == ["R45 0.", "R08 2.", "R45 1.", "R45 3."]
     assert titles() == []
+
+
+def test_a_trade_comes_after_what_costs_nothing():
+    assert titles("R52", "R45", "R45", "R05", "R08") == [
+        "R45 1.",
+        "R08 4.",
+        "R45 2.",
+        "R52 0.",
+        "R05 3.",
+    ]
+    assert titles("R05", "R52") == ["R05 0.", "R52 1."]

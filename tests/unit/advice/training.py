@@ -44,6 +44,10 @@ def _free(gpu, arrays):
     arrays.clear()
 
 
+def _call(model, x, **options):
+    return model.forward(x, **options)
+
+
 class Output:
     """A result of a model; without gradients it has no graph.
 
@@ -67,6 +71,9 @@ class Model:
         self._backward = {name: named(_gradient, f"backward {name}") for name in names}
         self._free = {name: named(_free, f"backward {name}") for name in names}
 
+    # Such as torch calls `forward`.
+    __call__ = named(_call, "Module._wrapped_call_impl")
+
     def forward(self, x, *, gradients=True, names=None):
         graph = []
         for name in names or self.names:
@@ -77,15 +84,16 @@ class Model:
             x = y
         return Output(x, graph)
 
-    def backward(self, output, names=None):
+    def backward(self, output, names=None, *, retain=False):
+        graph = [*output.graph] if retain else output.graph
         for name in reversed(names or self.names):
-            saved, result = output.graph.pop()
+            saved, result = graph.pop()
             _, self.gradients[name] = self._backward[name](
                 self.gpu, saved, result, self.weights[name], self.gradients[name]
             )
             arrays = [saved, result]
             del saved, result
-            if output.graph:
+            if graph:
                 self._free[name](self.gpu, arrays)
 
 

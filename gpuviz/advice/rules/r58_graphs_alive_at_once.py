@@ -1,0 +1,183 @@
+"""R58: the graphs of several forward passes are alive until one backward pass."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.model_calls import ModelCalls, caller, model_calls
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.training import (
+    ACTIVATION,
+    BACKWARD,
+    FORWARD,
+    GRADIENT,
+    OPTIMIZER,
+    TrainingBlocks,
+)
+from gpuviz.analysis.launches import phases_of, stacks_of
+from gpuviz.data.columns import plain
+from gpuviz.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R58",
+        "several graphs are alive at once",
+        "a model is called at least twice before a backward pass, which frees the activations of "
+        "all these calls; after the next call has begun, only the backward pass uses those of the "
+        "one before, but for scalars such as its loss; the saving frees the activations of each "
+        "call but the largest before the next one begins, and allocates the gradients there",
+        "`backward()` after each forward pass: the gradients add up",
+    ),
+)
+
+_LEAST_CALLS = 2
+# A call with as large a share of the most activations counts as the largest, if it comes later.
+_ABOUT_LARGEST = 0.9
+# Of a loss, as the allocator rounds it.
+_SCALAR_BYTES = 512
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Together:
+    """Calls of a model before one backward pass.
+
+    Attributes:
+        calls: Their positions in `ModelCalls`, ascending.
+        blocks: The activations of each that a backward pass frees.
+        made: All activations of each.
+    """
+
+    calls: "list[int]"
+    blocks: "list[NDArray[Any]]"
+    made: "list[NDArray[Any]]"
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find forward passes whose graphs wait for the same backward pass.
+
+    Trigger: a model, the outermost module that is called, is called at least twice before a
+    backward pass, and that frees activations of all these calls. Modules that are called within
+    another one do not count. Calls are of one model if their activations are of the same modules.
+    Nothing but a backward pass uses the activations of a call after the next one has begun, other
+    than scalars: what a recurrent network hands on, or a loss compares, is needed.
+
+    Saving: the decrease of the peak if the activations of each call but the largest were freed
+    before the next one begins, and the gradients allocated there, by the first backward pass. A
+    loss may need several passes together in a way that is not seen: ``possible``.
+    """
+    training = device.training
+    if training is None:
+        return
+    calls = model_calls(device.recording)
+    found = [each for each in _together(device, training, calls) if _is_apart(device, calls, each)]
+    if not found:
+        return
+    change = _one_by_one(device, training, calls, found)
+    at_peak = [each for each in found if _count_at_peak(device, each) >= _LEAST_CALLS]
+    if at_peak:
+        largest = max(at_peak, key=lambda each: sum(device.size[np.concatenate(each.blocks)]))
+        yield _finding(device, largest, change)
+
+
+def _count_at_peak(device: DeviceBlocks, together: _Together) -> int:
+    return sum(bool(device.at_peak[blocks].any()) for blocks in together.blocks)
+
+
+def _together(
+    device: DeviceBlocks, training: TrainingBlocks, calls: ModelCalls
+) -> "Iterator[_Together]":
+    """Yield the calls of each model before each backward pass, with what that pass frees."""
+    is_made = (training.category == ACTIVATION) & (training.phase == FORWARD)
+    made = np.flatnonzero(is_made & training.is_differentiable)
+    made = made[np.argsort(device.begin[made], kind="stable")]
+    times = device.used.blocks.begin[device.number[made]]
+    first = np.searchsorted(times, calls.begin)
+    graphs = [made[slice(*bounds)] for bounds in pairwise([*first.tolist(), len(made)])]
+    is_kept = (training.freed_in == BACKWARD) & ~device.is_shared
+    groups: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
+    for call, graph in enumerate(graphs):
+        modules = frozenset(training.modules[block] for block in graph[is_kept[graph]]) - {""}
+        groups[int(calls.backward[call]), modules].append(call)
+    for (_, modules), members in groups.items():
+        if len(members) >= _LEAST_CALLS and modules:
+            of_calls = [graphs[call] for call in members]
+            yield _Together(members, [graph[is_kept[graph]] for graph in of_calls], of_calls)
+
+
+def _is_apart(device: DeviceBlocks, calls: ModelCalls, together: _Together) -> bool:
+    """Return whether no forward work uses the activations of a call once the next has begun."""
+    used, api = device.used, device.recording.tables["api_calls"]
+    next_begin = np.full(len(device.size), np.iinfo(np.int64).max)
+    for made, following in zip(together.made[:-1], together.calls[1:], strict=True):
+        large = made[device.size[made] > _SCALAR_BYTES]
+        next_begin[large] = calls.begin[following]
+    place = device.place[used.block]
+    late = (place >= 0) & (plain(api["time"])[used.call] >= next_begin[place])
+    phases = phases_of(device.recording.tables, stacks_of(device.recording.tables, used.call[late]))
+    return bool(np.isin(phases, (BACKWARD, OPTIMIZER)).all())
+
+
+def _one_by_one(
+    device: DeviceBlocks, training: TrainingBlocks, calls: ModelCalls, found: "list[_Together]"
+) -> Change:
+    """Return the lifetimes of activations and gradients with a backward pass after each call."""
+    begin, end = device.begin.copy(), device.end.copy()
+    times = device.used.blocks.begin[device.number]
+    gradients = np.flatnonzero((training.category == GRADIENT) & (training.phase == BACKWARD))
+    for each in found:
+        sizes = np.array([device.size[blocks].sum() for blocks in each.blocks])
+        largest = int(np.flatnonzero(sizes >= _ABOUT_LARGEST * sizes.max())[-1])
+        # Before the first allocation of the next call.
+        places = [
+            int(device.begin[times >= calls.begin[call]].min()) - 1 for call in each.calls[1:]
+        ]
+        for number, (blocks, place) in enumerate(zip(each.blocks, places, strict=False)):
+            if number != largest:
+                end[blocks] = np.minimum(end[blocks], place)
+        freed = max(int(device.end[blocks].max()) for blocks in each.blocks)
+        ours = gradients[(begin[gradients] > places[0]) & (device.begin[gradients] < freed)]
+        begin[ours] = places[0]
+    changed = np.flatnonzero((begin != device.begin) | (end != device.end))
+    return Change(changed, begin[changed], end[changed])
+
+
+def _finding(device: DeviceBlocks, together: _Together, change: Change) -> Finding:
+    blocks = np.concatenate(together.blocks)
+    at_peak = blocks[device.at_peak[blocks]]
+    stacks, training = device.recording.call_stacks, device.training
+    assert training is not None  # noqa: S101 - see find
+    called = caller(device.recording, int(device.stack[together.blocks[0][0]]))
+    freeing = stacks.user_frame(int(training.freed_by[at_peak[0]]))
+    size = format_bytes(int(device.size[at_peak].sum()))
+    count = len(together.calls)
+    model = named(called.site, called.source) if called is not None else "the model"
+    backward = named(freeing.site, freeing.source) if freeing is not None else "a backward pass"
+    return Finding(
+        rule="R58",
+        title=f"{size} of the peak are activations of {count} forward passes, which all wait for "
+        "one backward pass.",
+        reason=(
+            f"{model} calls the model {count} times before {backward}. Once the next call has "
+            "begun, only the backward pass uses the activations of the one before."
+        ),
+        change=(
+            "Call `backward()` for the loss of each forward pass before the next one: gradients "
+            "add up. Run passes that need no gradients under `torch.no_grad()`. Only a loss that "
+            "compares several passes, as in contrastive learning, needs them together."
+        ),
+        certainty="possible",
+        device=device.device,
+        lines=device.lines_of(at_peak),
+        evidence=device.evidence(at_peak),
+        lifetimes=change,
+    )

@@ -1,0 +1,177 @@
+"""R58: the graphs of several forward passes are alive until one backward pass."""
+
+from gpuviz.advice.findings import findings
+from tests.unit.advice.training import MIB, Model, found, named, recorded, saved
+
+STEPS = 3
+MICRO_BATCHES = 4
+SIZE = 8 * MIB
+
+
+def _loss(gpu, read):
+    loss = gpu.empty(4)
+    gpu.launch("loss", duration=1e-5, reads=read, writes=[loss])
+    return loss
+
+
+loss_of = named(_loss, "forward")
+
+
+def _backward(model, output):
+    model.backward(output)
+
+
+backward = named(_backward, "backward")
+
+
+def _step(gpu, gradients):
+    gpu.launch("adam", duration=1e-4, reads=gradients, writes=[])
+
+
+optimize = named(_step, "optimizer")
+
+
+def _forward(gpu, model, batches):
+    graphs = []
+    for x in batches:
+        graphs.append(model(x))
+        loss_of(gpu, [graphs[-1].value])
+        graphs[-1].value = None
+    return graphs
+
+
+call_all = named(_forward, "Module._wrapped_call_impl")
+
+
+def loads(gpu):
+    x = gpu.empty(SIZE)
+    gpu.launch("load", duration=1e-4, writes=[x])
+    return x
+
+
+def accumulates(*, at_once):
+    """Return a program that adds up the gradients of some batches."""
+
+    def program(gpu):
+        model = Model(gpu)
+        for _ in range(STEPS):
+            graphs, total = [], gpu.empty(4)
+            for x in [loads(gpu) for _ in range(MICRO_BATCHES)]:
+                output = model(x)
+                total = loss_of(gpu, [output.value, total])
+                output.value = None
+                if at_once:
+                    graphs.append(output)
+                else:
+                    backward(model, output)
+                del output
+            while graphs:
+                backward(model, graphs.pop())
+            optimize(gpu, [each for each in model.gradients.values() if each])
+
+    return program
+
+
+def runs_a_recurrent_cell(gpu):
+    cell = Model(gpu)
+    for _ in range(STEPS):
+        outputs, state = [], loads(gpu)
+        for _ in range(MICRO_BATCHES):
+            outputs.append(cell(state))
+            state = outputs[-1].value
+            loss_of(gpu, [state])
+        del state
+        while outputs:
+            backward(cell, outputs.pop())
+
+
+def compares_two_batches(gpu):
+    model = Model(gpu)
+    for _ in range(STEPS):
+        left = model(loads(gpu))
+        norm = loss_of(gpu, [left.value])
+        right = model(loads(gpu))
+        loss_of(gpu, [left.value, right.value, norm])
+        backward(model, right)
+        backward(model, left)
+
+
+def trains_two_models(gpu):
+    generator, judge = Model(gpu, ("up.0", "up.1")), Model(gpu, ("down.0", "down.1"))
+    for _ in range(STEPS):
+        made = generator(loads(gpu))
+        loss_of(gpu, [made.value])
+        judged = judge(made.value)
+        loss_of(gpu, [judged.value])
+        backward(judge, judged)
+        backward(generator, made)
+
+
+def calls_a_module_within_another(gpu):
+    model = Model(gpu)
+
+    for _ in range(STEPS):
+        graphs = call_all(gpu, model, [loads(gpu) for _ in range(MICRO_BATCHES)])
+        while graphs:
+            backward(model, graphs.pop())
+
+
+def evaluates_before_it_trains(gpu):
+    model = Model(gpu)
+    for _ in range(STEPS):
+        for _ in range(MICRO_BATCHES):
+            loss_of(gpu, [model(loads(gpu), gradients=False).value])
+        output = model(loads(gpu))
+        loss_of(gpu, [output.value])
+        backward(model, output)
+
+
+def checkpoints(gpu):
+    model = Model(gpu)
+    for _ in range(STEPS):
+        inputs = [loads(gpu)]
+        for name in model.names:
+            inputs.append(model(inputs[-1], gradients=False, names=[name]).value)
+        loss_of(gpu, [inputs.pop()])
+        for name in reversed(model.names):
+            again = model(inputs.pop(), names=[name])
+            model.backward(again, names=[name])
+
+
+def test_one_backward_pass_for_several_is_found_and_one_for_each_saves_what_was_predicted():
+    before, after = accumulates(at_once=True), accumulates(at_once=False)
+    finding = findings(recorded(before))[0]
+
+    assert finding.rule == "R58"
+    measured = saved(before, after)
+    assert abs(finding.saved_bytes - measured) <= 0.02 * measured
+    assert finding.title == (
+        "128 MiB of the peak are activations of 4 forward passes, which all wait for one backward "
+        "pass."
+    )
+    assert finding.reason.startswith("`output = model(x)` calls the model 4 times before ")
+    assert found(after, "R58") == []
+
+
+def test_what_the_next_pass_reads_is_needed():
+    assert found(runs_a_recurrent_cell, "R58") == []
+
+
+def test_outputs_that_a_loss_compares_are_needed():
+    assert found(compares_two_batches, "R58") == []
+
+
+def test_two_models_are_no_passes_of_one():
+    assert found(trains_two_models, "R58") == []
+
+
+def test_a_module_that_another_one_calls_is_a_part_of_one_pass():
+    assert found(calls_a_module_within_another, "R58") == []
+
+
+def test_passes_without_gradients_have_no_graph():
+    assert found(evaluates_before_it_trains, "R58") == []
+
+
+def test_each_checkpointed_part_has_a_backward_pass_of_its_own():
+    assert found(checkpoints, "R58") == []
