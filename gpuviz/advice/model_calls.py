@@ -56,6 +56,12 @@ def model_calls(recording: "RecordingData") -> ModelCalls:
     return ModelCalls(begin[first], stack[first], backward[first])
 
 
+def are_in_models(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether each call stack is in a call of a model."""
+    inside: NDArray[Any] = _callers(recording, stacks) != 0
+    return inside
+
+
 def caller(recording: "RecordingData", stack: int) -> "Frame | None":
     """Return the program's line that calls the model in a call stack; None if it calls none."""
     outside = _outside(recording, stack) or ()

@@ -118,17 +118,19 @@ class TrainingBlocks:
         device = self._device
         blocks, graph = self._ended
         is_made = (self.category == ACTIVATION) & self.is_differentiable
-        is_freed = is_made & (self.freed_in == BACKWARD)
-        begin, end = device.begin, device.end
+        freed = np.flatnonzero(is_made & (self.freed_in == BACKWARD))
+        freed = freed[np.argsort(device.begin[freed], kind="stable")]
+        order = np.argsort(graph, kind="stable")
+        _, first = np.unique(graph[order], return_index=True)
         kept = np.zeros(len(blocks), bool)
-        for number in np.unique(graph).tolist():
-            chosen = graph == number
-            ours = blocks[chosen]
-            if not self.is_used_backward[ours].any():
-                continue
-            beside = is_freed & (begin >= begin[ours].min()) & (begin <= begin[ours].max())
-            beside &= end <= device.after_known_use[ours].max()
-            kept[chosen] = device.size[beside].sum() <= _MOST_FREED * device.size[ours].sum()
+        for rows in np.split(order, first[1:]):
+            ours = blocks[rows]
+            if self.is_used_backward[ours].any():
+                begin, last = device.begin[ours], int(device.after_known_use[ours].max())
+                made = np.searchsorted(device.begin[freed], (begin.min(), begin.max()))
+                beside = freed[slice(*made.tolist())]
+                size = int(device.size[beside[device.end[beside] <= last]].sum())
+                kept[rows] = size <= _MOST_FREED * device.size[ours].sum()
         return blocks[kept], graph[kept]
 
     @cached_property

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
-from gpuviz.advice.model_calls import ModelCalls, caller, model_calls
+from gpuviz.advice.model_calls import ModelCalls, are_in_models, caller, model_calls
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import (
     ACTIVATION,
@@ -34,7 +34,8 @@ RULES = (
         "several graphs are alive at once",
         "a model is called at least twice before a backward pass, which frees the activations of "
         "all these calls; after the next call has begun, only the backward pass uses those of the "
-        "one before, but for scalars such as its loss; the saving frees the activations of each "
+        "one before, but for scalars such as its loss, and no work of a loss gets arrays that it "
+        "does not name, as of `torch.cat`; the saving frees the activations of each "
         "call but the largest before the next one begins, and allocates the gradients there",
         "`backward()` after each forward pass: the gradients add up",
     ),
@@ -69,7 +70,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     backward pass, and that frees activations of all these calls. Modules that are called within
     another one do not count. Calls are of one model if their activations are of the same modules.
     Nothing but a backward pass uses the activations of a call after the next one has begun, other
-    than scalars: what a recurrent network hands on, or a loss compares, is needed.
+    than scalars: what a recurrent network hands on, or a loss compares, is needed. Neither may
+    forward work outside of models use arrays that it does not name.
 
     Saving: the decrease of the peak if the activations of each call but the largest were freed
     before the next one begins, and the gradients allocated there, by the first backward pass. A
@@ -79,7 +81,15 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     if training is None:
         return
     calls = model_calls(device.recording)
-    found = [each for each in _together(device, training, calls) if _is_apart(device, calls, each)]
+    together = list(_together(device, training, calls))
+    is_needed = _is_used_again(device, calls, together)
+    hidden = _hidden_uses(device)
+    found = [
+        each
+        for each in together
+        if not is_needed[np.concatenate(each.made)].any()
+        and not _is_within(hidden, *_window(device, calls, each))
+    ]
     if not found:
         return
     change = _one_by_one(device, training, calls, found)
@@ -114,17 +124,43 @@ def _together(
             yield _Together(members, [graph[is_kept[graph]] for graph in of_calls], of_calls)
 
 
-def _is_apart(device: DeviceBlocks, calls: ModelCalls, together: _Together) -> bool:
-    """Return whether no forward work uses the activations of a call once the next has begun."""
-    used, api = device.used, device.recording.tables["api_calls"]
-    next_begin = np.full(len(device.size), np.iinfo(np.int64).max)
-    for made, following in zip(together.made[:-1], together.calls[1:], strict=True):
-        large = made[device.size[made] > _SCALAR_BYTES]
-        next_begin[large] = calls.begin[following]
+def _is_used_again(
+    device: DeviceBlocks, calls: ModelCalls, together: "list[_Together]"
+) -> "NDArray[Any]":
+    """Return whether forward work uses each activation once the next call has begun."""
+    used, tables = device.used, device.recording.tables
+    never = np.iinfo(np.int64).max
+    next_begin = np.full(len(device.size), never)
+    for each in together:
+        for made, following in zip(each.made[:-1], each.calls[1:], strict=True):
+            next_begin[made[device.size[made] > _SCALAR_BYTES]] = calls.begin[following]
     place = device.place[used.block]
-    late = (place >= 0) & (plain(api["time"])[used.call] >= next_begin[place])
-    phases = phases_of(device.recording.tables, stacks_of(device.recording.tables, used.call[late]))
-    return bool(np.isin(phases, (BACKWARD, OPTIMIZER)).all())
+    late = np.flatnonzero(place >= 0)
+    late = late[plain(tables["api_calls"]["time"])[used.call[late]] >= next_begin[place[late]]]
+    phases = phases_of(tables, stacks_of(tables, used.call[late]))
+    found = np.zeros(len(device.size), bool)
+    found[place[late[~np.isin(phases, (BACKWARD, OPTIMIZER))]]] = True
+    return found
+
+
+def _hidden_uses(device: DeviceBlocks) -> "NDArray[Any]":
+    """Return when losses were computed by work that may use arrays without naming them, in ns."""
+    opaque, tables = device.used.opaque, device.recording.tables
+    stacks = stacks_of(tables, opaque)
+    is_of_loss = phases_of(tables, stacks) == FORWARD
+    is_of_loss &= ~are_in_models(device.recording, stacks)
+    return np.sort(plain(tables["api_calls"]["time"])[opaque[is_of_loss]])
+
+
+def _window(device: DeviceBlocks, calls: ModelCalls, together: _Together) -> tuple[int, int]:
+    """Return the time from the begin of the second call to the first free, in ns."""
+    blocks = device.number[np.concatenate(together.blocks)]
+    return int(calls.begin[together.calls[1]]), int(device.used.blocks.end[blocks].min())
+
+
+def _is_within(times: "NDArray[Any]", begin: int, end: int) -> bool:
+    first, after = np.searchsorted(times, (begin, end))
+    return bool(first < after)
 
 
 def _one_by_one(
@@ -133,20 +169,22 @@ def _one_by_one(
     """Return the lifetimes of activations and gradients with a backward pass after each call."""
     begin, end = device.begin.copy(), device.end.copy()
     times = device.used.blocks.begin[device.number]
+    in_order = np.lexsort((device.begin, times))
+    # The place before the first allocation of each call.
+    first = np.searchsorted(times[in_order], calls.begin)
+    before = np.append(device.begin[in_order], 0)[first] - 1
     gradients = np.flatnonzero((training.category == GRADIENT) & (training.phase == BACKWARD))
+    gradients = gradients[np.argsort(device.begin[gradients], kind="stable")]
     for each in found:
         sizes = np.array([device.size[blocks].sum() for blocks in each.blocks])
         largest = int(np.flatnonzero(sizes >= _ABOUT_LARGEST * sizes.max())[-1])
-        # Before the first allocation of the next call.
-        places = [
-            int(device.begin[times >= calls.begin[call]].min()) - 1 for call in each.calls[1:]
-        ]
+        places = before[each.calls[1:]].tolist()
         for number, (blocks, place) in enumerate(zip(each.blocks, places, strict=False)):
             if number != largest:
                 end[blocks] = np.minimum(end[blocks], place)
         freed = max(int(device.end[blocks].max()) for blocks in each.blocks)
-        ours = gradients[(begin[gradients] > places[0]) & (device.begin[gradients] < freed)]
-        begin[ours] = places[0]
+        ours = gradients[slice(*np.searchsorted(device.begin[gradients], (places[0], freed)))]
+        begin[ours] = np.minimum(begin[ours], places[0])
     changed = np.flatnonzero((begin != device.begin) | (end != device.end))
     return Change(changed, begin[changed], end[changed])
 

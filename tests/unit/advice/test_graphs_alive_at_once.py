@@ -96,6 +96,25 @@ def compares_two_batches(gpu):
         backward(model, left)
 
 
+def _joined(gpu, scalar):
+    gpu.launch("CatArrayBatchedCopy", duration=1e-5, reads=[scalar])
+
+
+join = named(_joined, "forward")
+
+
+def joins_two_batches(gpu):
+    """Train on outputs that one kernel gets as a table of pointers."""
+    model = Model(gpu)
+    for _ in range(STEPS):
+        left = model(loads(gpu))
+        norm = loss_of(gpu, [left.value])
+        right = model(loads(gpu))
+        join(gpu, norm)
+        backward(model, right)
+        backward(model, left)
+
+
 def trains_two_models(gpu):
     generator, judge = Model(gpu, ("up.0", "up.1")), Model(gpu, ("down.0", "down.1"))
     for _ in range(STEPS):
@@ -159,6 +178,7 @@ def test_what_the_next_pass_reads_is_needed():
 
 def test_outputs_that_a_loss_compares_are_needed():
     assert found(compares_two_batches, "R58") == []
+    assert found(joins_two_batches, "R58") == []
 
 
 def test_two_models_are_no_passes_of_one():
