@@ -20,6 +20,7 @@ from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.pools import allocator_beside
 from gpuviz.analysis.statistics import statistics
+from gpuviz.analysis.torch_alone import by_torch_alone
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.data.tables import ACTIONS
@@ -69,15 +70,15 @@ class ReservedMemory:
     """
 
     def __init__(self, recording: "RecordingData", device: int) -> None:
-        self.recording, self.device = recording, device
+        self.recording, self.device = by_torch_alone(recording), device
         self._known: dict[tuple[str, Change], Outcome] = {}
         self._shared: SharedOperations = {}
-        manifest = recording.manifest
+        manifest = self.recording.manifest
         self.own: str | None = None
-        if allocator_beside(recording.tables):
+        if allocator_beside(self.recording.tables):
             return
         if manifest.allocator == "caching" or manifest.allocator_name == TORCH_ALLOCATOR:
-            self.own = ",".join(known_settings(recording))
+            self.own = ",".join(known_settings(self.recording))
         elif manifest.allocator_name == _CUPY_POOL:
             self.own = CUPY
 

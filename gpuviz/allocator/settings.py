@@ -1,5 +1,7 @@
 """Text form of the allocator's settings."""
 
+import os
+
 from gpuviz import _core
 
 MIB = 1 << 20
@@ -43,3 +45,9 @@ def _divisions(settings: _core.AllocatorSettings) -> str:
     if len(set(divisions.values())) == 1:
         return str(next(iter(divisions.values())))
     return "[" + ",".join(f"{size_mb}:{count}" for size_mb, count in divisions.items()) + "]"
+
+
+def torch_settings() -> str:
+    """Return the settings of torch's own allocator in this process, as the program chose them."""
+    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # since torch 2.10 both
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuviz.analysis.allocator_settings import known_settings, line_to_use
+from gpuviz.analysis.torch_alone import by_torch_alone
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def recommendation(
         moved: Whether they assume another capacity of the device. Then only the replay of the
             program's own settings can be compared.
     """
+    recording = by_torch_alone(recording)
     own = ",".join(known_settings(recording))
     others = [row for row in rows[1:] if row["settings"] != own and row["num_ooms"] == 0]
     before = next((row for row in rows[1:] if row["settings"] == own), None) if moved else rows[0]

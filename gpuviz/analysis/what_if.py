@@ -14,8 +14,10 @@ from gpuviz.analysis.peak import peak
 from gpuviz.analysis.pools import allocator_beside
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.statistics import statistics
+from gpuviz.analysis.torch_alone import by_torch_alone
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
+from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.data.tables import ACTIONS
 from gpuviz.errors import RecordingError
 
@@ -107,6 +109,7 @@ def what_if(
         return _of_process(recording, device, settings, capacity)
     if capacity is not None and capacity < 1:
         raise ValueError(f"capacity must be at least 1 byte, got {capacity}")
+    recording = by_torch_alone(recording)
     beside = allocator_beside(recording.tables)
     if beside:
         raise RecordingError(f"{beside} used the GPU too, and only one allocator can be repeated.")
@@ -148,7 +151,8 @@ def _sweep(recording: "RecordingData", *, is_other_device: bool) -> list[str]:
     """Return the settings that matter; the recording's own too if its device is replaced."""
     own = ",".join(known_settings(recording))
     others = [each for each in SETTINGS_THAT_MATTER if each != own]
-    return [*([own] if is_other_device else []), *others, CUPY, ASYNC]
+    pools = () if recording.manifest.allocator_name == TORCH_ALLOCATOR else (CUPY,)
+    return [*([own] if is_other_device else []), *others, *pools, ASYNC]
 
 
 def _recorded(recording: "RecordingData", device: int) -> dict[str, Any]:

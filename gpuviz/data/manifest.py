@@ -43,6 +43,8 @@ class Manifest:
         complete: Whether the recording was stopped properly.
         program: The command line.
         allocator: ``caching`` (gpuviz's own) or ``observe`` (the program's).
+        torch_settings: Those of torch's own allocator, as the variable ``PYTORCH_CUDA_ALLOC_CONF``
+            had them.
         hazards: Whether the hazards were asked for when the recording was made.
         forbid_default_stream: Whether work on the legacy default stream was asked for, to avoid it.
         simulated: Whether events come from a simulated device.
@@ -107,6 +109,7 @@ class Manifest:
     allocator: str = "caching"
     allocator_name: str = ""
     settings: str = ""
+    torch_settings: str = ""
     hazards: bool = False
     forbid_default_stream: bool = False
     simulated: bool = False

@@ -14,6 +14,7 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.failure_report import FailureReport, explanation_of
+from gpuviz.allocator.settings import torch_settings
 from gpuviz.data.manifest import NOT_LIMITED
 from gpuviz.frameworks.cupy import total_memory
 from gpuviz.frameworks.torch import is_installed as shared_with_torch
@@ -227,9 +228,8 @@ def _is_initializing(torch: ModuleType) -> bool:
 
 def _settings() -> _core.AllocatorSettings:
     """Return what determines the sizes of blocks; torch itself rejects errors."""
-    text = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
     chosen = _core.AllocatorSettings.parse("")
-    for item in _SEPARATOR.split(text):
+    for item in _SEPARATOR.split(torch_settings()):
         with suppress(ValueError):
             chosen = chosen.updated(item)
     return chosen

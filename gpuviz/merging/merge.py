@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 # Facts that are kept where all processes agree.
 _COMMON = (
     *("host", "host_hash", "boot_id", "gpuviz_version", "python", "platform", "program", "cupy"),
-    *("driver", "runtime", "allocator_name", "settings", "record_stream", "label"),
+    *("driver", "runtime", "allocator_name", "settings", "torch_settings"),
+    *("record_stream", "label"),
 )
 _SUMS = (
     *("events", "dropped", "dropped_oldest", "dropped_activities", "dropped_oldest_activities"),

@@ -10,13 +10,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gpuviz.allocator.settings import torch_settings
 from gpuviz.data.escaping import as_unicode
 from gpuviz.recorder.launch import launch_fields
 
 
 def environment_fields() -> dict[str, Any]:
     """Return the manifest's fields on the running process: program, versions, platform, host."""
-    return {"program": tuple(map(as_unicode, sys.argv)), **_constant_fields(os.getpid())}
+    return {
+        "program": tuple(map(as_unicode, sys.argv)),
+        "torch_settings": as_unicode(torch_settings()),
+        **_constant_fields(os.getpid()),
+    }
 
 
 @cache

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from gpuviz._core import DeviceError
 from gpuviz.analysis.allocator_settings import ASYNC, line_to_use
 from gpuviz.analysis.recommendation import name_of, recommendation
+from gpuviz.analysis.torch_alone import by_torch_alone
 from gpuviz.analysis.what_if import RECORDED
 from gpuviz.conclusions.store import affordable_what_if
 from gpuviz.errors import RecordingError
@@ -85,7 +86,7 @@ def _row(
 ) -> Row:
     settings = row["settings"]
     is_recorded = settings == RECORDED
-    line = "" if is_recorded else line_to_use(recording, settings)
+    line = "" if is_recorded else line_to_use(by_torch_alone(recording), settings)
     allocated, reserved = row["peak_allocated"], row["peak_reserved"] or 0
     unused = max(reserved - allocated, 0)
     cells = (

@@ -12,6 +12,7 @@ from gpuviz import _core
 from gpuviz.analysis.allocator_settings import CUPY
 from gpuviz.analysis.described import check_described
 from gpuviz.analysis.device_replay import DeviceReplay
+from gpuviz.analysis.torch_alone import by_torch_alone
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, schemas
@@ -92,7 +93,7 @@ class _Program:
     def __init__(
         self, recording: RecordingData, settings: str | None, capacity: int | None
     ) -> None:
-        self.recording = recording
+        self.recording = recording = by_torch_alone(recording)
         own = recording.manifest.settings
         self.settings = own if settings is None else settings
         self.is_cupy = settings == CUPY

@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 import gpuviz
-from gpuviz.data.manifest import TORCH_ALLOCATOR
-from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
+from tests.torch_alone import of_torch
 from tests.unit.advice.programs import MIB
 from tests.unit.advice.timed_programs import small, timed
 
@@ -83,16 +82,8 @@ def test_the_finding_says_what_is_allocated_again():
 def by_torch(program):
     """Return the recording of a program as if its allocator were torch's."""
     recording = timed(program)
-    events = recording.tables["memory_events"].to_pylist()
-    rows = [row | {"framework": "torch"} for row in events if row["action"] != "empty_cache"]
-    tables = {
-        **recording.tables,
-        "memory_events": pa.Table.from_pylist(rows, schemas()["memory_events"]),
-    }
-    manifest = replace(
-        recording.manifest, allocator="observe", allocator_name=TORCH_ALLOCATOR, events=len(rows)
-    )
-    return Recording(tables, manifest)
+    actions = recording.tables["memory_events"]["action"].to_pylist()
+    return of_torch(recording, pa.array([each != "empty_cache" for each in actions]))
 
 
 @pytest.mark.parametrize("program", [empties, waits])

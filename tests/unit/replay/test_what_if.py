@@ -16,8 +16,10 @@ from gpuviz import _core
 from gpuviz.analysis.allocator_settings import line_to_use
 from gpuviz.commands.cli import commands
 from gpuviz.data.manifest import Manifest
+from gpuviz.errors import RecordingError
 from gpuviz.recording import Recording
 from tests.examples import examples
+from tests.torch_alone import of_torch
 from tests.unit.advice.programs import recorded
 from tests.unit.replay.test_replay import SHIPPED, record, shipped
 from tests.unit.replay.torch_programs import random_program
@@ -430,3 +432,36 @@ def test_the_command_says_what_it_rests_on_without_the_memory_of_the_gpu(
 
     assert done.exit_code == 0
     assert ("does not contain the memory of the GPU" in done.stdout) == is_said
+
+
+def test_what_torchs_allocator_would_reserve_is_predicted_where_it_serves_alone():
+    recording = recorded(small_before_large)
+    expected = recording.what_if().to_pylist()
+    found = of_torch(recording).what_if().to_pylist()
+
+    assert [row["settings"] for row in expected if row not in found] == ["cupy"]
+    assert [row for row in found if row not in expected] == []
+
+
+def test_the_settings_of_torchs_allocator_are_those_of_its_variable():
+    recording = of_torch(recorded(small_before_large), settings=EXPANDABLE)
+
+    replayed = gpuviz.replay(recording)
+    (row,) = replayed.what_if(EXPANDABLE).to_pylist()[1:]
+
+    assert replayed.manifest.settings == EXPANDABLE
+    assert row["peak_reserved"] == replayed.memory_stats()["reserved_bytes.all.peak"]
+    assert EXPANDABLE not in [row["settings"] for row in recording.what_if().to_pylist()]
+
+
+def test_two_allocators_that_served_memory_are_not_repeated():
+    one = recorded(small_before_large)
+    of_one, of_other = one.tables, of_torch(one).tables
+    both = {
+        name: pa.concat_tables([of_one[name], of_other[name]])
+        for name in ("memory_events", "pools")
+    }
+    recording = Recording({**of_one, **both}, one.manifest)
+
+    with pytest.raises(RecordingError, match="PyTorch's allocator used the GPU too"):
+        recording.what_if()
