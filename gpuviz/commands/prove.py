@@ -10,15 +10,19 @@ from pathlib import Path
 
 from gpuviz.advice.trace import Trace
 from gpuviz.allocator.memory import SETTINGS_VARIABLE
+from gpuviz.analysis.pools import allocator_beside
 from gpuviz.analysis.statistics import statistics
+from gpuviz.analysis.torch_alone import by_torch_alone
 from gpuviz.analysis.what_if import RECORDED, SETTINGS_THAT_MATTER
 from gpuviz.commands.output import say
+from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.errors import GpuvizError
 from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording import Recording, load
 
 # Of the reserved bytes; other settings would show nothing.
 _LEAST_CHANGE = 0.05
+_TORCH_VARIABLE = "PYTORCH_CUDA_ALLOC_CONF"
 _LOADING = "CUDA_MODULE_LOADING"
 _UNKNOWN = "not predicted"
 # Options of ``gpuviz run`` that do what the findings of a rule ask for.
@@ -119,16 +123,20 @@ def _options(before: Recording) -> Iterator[Change]:
 
 def _settings(before: Recording) -> Iterator[Change]:
     """Yield the settings of the allocator that a replay predicts to change what it reserves."""
-    if before.manifest.allocator != "caching" or not before.devices:
+    alone = by_torch_alone(before)
+    is_torch = alone.manifest.allocator_name == TORCH_ALLOCATOR
+    is_repeatable = is_torch or before.manifest.allocator == "caching"
+    if not is_repeatable or allocator_beside(alone.tables) or not before.devices:
         return
+    variable = _TORCH_VARIABLE if is_torch else SETTINGS_VARIABLE
     tried = [each for each in SETTINGS_THAT_MATTER if each]
     rows = {row["settings"]: row for row in before.what_if(tried).to_pylist()}
     reserved = rows[RECORDED]["peak_reserved"] or 0
     for settings in tried:
         row = rows[settings]
         if not row["num_ooms"] and abs(row["peak_reserved"] - reserved) > _LEAST_CHANGE * reserved:
-            name = f"{SETTINGS_VARIABLE}={settings}"
-            yield Change(name, {SETTINGS_VARIABLE: settings}, reserved=row["peak_reserved"])
+            name = f"{variable}={settings}"
+            yield Change(name, {variable: settings}, reserved=row["peak_reserved"])
 
 
 def _predicted(before: Recording, change: Change) -> str:

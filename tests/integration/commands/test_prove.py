@@ -7,6 +7,9 @@ from click.testing import CliRunner
 
 from gpuviz.commands import cli, prove
 from gpuviz.errors import GpuvizError
+from tests.torch_alone import of_torch
+from tests.unit.advice.programs import recorded
+from tests.unit.replay.test_what_if import small_before_large
 
 # The simulated GPU reads no variable itself.
 PROGRAM = """
@@ -91,3 +94,11 @@ def test_a_program_that_fails_or_uses_no_gpu_is_an_error(tmp_path):
         )
     with pytest.raises(GpuvizError, match="was not recorded"):
         prove.recorded(("-c", "1"), tmp_path / "one.gpuviz")
+
+
+def test_torchs_allocator_is_set_by_its_own_variable():
+    recording = of_torch(recorded(small_before_large))
+    proposed = [change.environment for change in prove.changes(recording)]
+
+    assert {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"} in proposed
+    assert all("GPUVIZ_ALLOC_CONF" not in each for each in proposed)
