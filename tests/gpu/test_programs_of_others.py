@@ -40,6 +40,14 @@ def recorded(name):
     return recorder.recording
 
 
+def peak_bytes(name):
+    """Return the bytes at the peak, without what other tests have left."""
+    recording = recorded(name)
+    before = recording.table("memory_events").slice(0, recording.manifest.initial_events)
+    left = [row["size"] for row in before.to_pylist() if row["action"] == "alloc"]
+    return recording.peak().bytes - sum(left)
+
+
 @cache
 def about_memory(name):
     """Return the findings about the memory of a program, small ones too."""
@@ -60,10 +68,10 @@ def shown(pytestconfig):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_published_peak_is_reached_by_the_advice_and_predicted(name):
     peak, improved_peak, rules = PROGRAMS[name]
-    measured = recorded(f"{name}_improved").peak().bytes
-    predicted = recorded(name).peak().bytes - sum(each.further_bytes for each in about_memory(name))
+    measured = peak_bytes(f"{name}_improved")
+    predicted = peak_bytes(name) - sum(each.further_bytes for each in about_memory(name))
 
-    assert recorded(name).peak().bytes == pytest.approx(peak, abs=ROUNDED)
+    assert peak_bytes(name) == pytest.approx(peak, abs=ROUNDED)
     assert measured == pytest.approx(improved_peak, abs=ROUNDED)
     assert predicted == pytest.approx(measured, rel=0.01)
     assert {each.rule for each in about_memory(name)} == rules
@@ -73,8 +81,8 @@ def test_the_published_peak_is_reached_by_the_advice_and_predicted(name):
 def test_nothing_is_said_about_memory_that_every_kernel_receives(name):
     peak, improved_peak = BY_HAND[name]
 
-    assert recorded(name).peak().bytes == pytest.approx(peak, abs=ROUNDED)
-    assert recorded(f"{name}_improved").peak().bytes == pytest.approx(improved_peak, abs=ROUNDED)
+    assert peak_bytes(name) == pytest.approx(peak, abs=ROUNDED)
+    assert peak_bytes(f"{name}_improved") == pytest.approx(improved_peak, abs=ROUNDED)
     assert about_memory(name) == []
 
 
