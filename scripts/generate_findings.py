@@ -24,6 +24,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.conclusions.wording import saving
 from gpuviz.recording import Recording
 from tests.unit.advice import (
+    test_attention_scores,
     test_checkpointed_activations,
     test_compiled_kernels,
     test_dead_at_the_peak,
@@ -155,6 +156,7 @@ OTHERS = {
     "R04": notebook,
     "R09": growing,
     "R29": uploading,
+    "R60": partial(test_attention_scores.recorded, test_attention_scores.stored),
     "R57": partial(of_arrays, test_same_result_again.in_each_round),
     **{name: partial(training.recorded, program) for name, program in TRAINING.items()},
 }
