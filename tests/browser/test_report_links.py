@@ -142,6 +142,17 @@ def test_another_fragment_in_the_open_page_is_followed(page, tmp_path):
     assert "Block of 4.00 MiB" in page.locator(".gpuviz-selected").inner_text()
 
 
+def test_a_fragment_is_followed_though_the_page_writes_its_own_meanwhile(page, tmp_path):
+    open_at(page, make_recording(), tmp_path)
+
+    page.evaluate(
+        "location.hash = '#t=0-150000&select=block:2'; history.replaceState(null, '', '#t=1-9')"
+    )
+
+    page.wait_for_selector(".gpuviz-selected__title")
+    assert "Block of 4.00 MiB" in page.locator(".gpuviz-selected").inner_text()
+
+
 @pytest.mark.parametrize(
     "part",
     [

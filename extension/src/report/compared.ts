@@ -55,7 +55,7 @@ async function start(): Promise<void> {
   }
   const first = Number(charts.dataset["charts"]);
   let shown = new Scope();
-  const show = (device: number): void => {
+  const show = (device: number, fragment = location.hash): void => {
     shown.dispose();
     shown = new Scope();
     const places = { charts, controls, keys: document.body };
@@ -66,11 +66,12 @@ async function start(): Promise<void> {
       drawLines(shown, view.drawer.add(shown, name, title), lines, [], () => undefined);
     }
     view.drawer.prefer("changes");
-    const { address } = readAddress(location.hash);
+    const { address } = readAddress(fragment);
     showAddress(view, address);
     followAddress(shown, view, choice === null ? undefined : device, remember);
   };
-  const chosen = (): number => readAddress(location.hash).address.device ?? first;
+  const chosen = (fragment = location.hash): number =>
+    readAddress(fragment).address.device ?? first;
   choice?.addEventListener("change", () => {
     remember({ ...readAddress("").address, device: Number(choice.value) });
     show(Number(choice.value));
@@ -79,7 +80,10 @@ async function start(): Promise<void> {
     choice.value = String(chosen());
   }
   show(choice === null ? first : Number(choice.value));
-  window.addEventListener("hashchange", () => show(chosen()));
+  window.addEventListener("hashchange", ({ newURL }) => {
+    const { hash } = new URL(newURL);
+    show(chosen(hash), hash);
+  });
   redrawForPrint(new Scope(), () => frames.redrawAll());
   document.documentElement.dataset["gpuviz"] = "ready";
 }

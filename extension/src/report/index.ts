@@ -68,7 +68,8 @@ async function show(
   const devices = await devicesOf(file, conclusions);
   const report = new Report(scope, main, recording, conclusions, devices, initial);
   report.showFragment();
-  const follow = (): void => report.showFragment();
+  // The page's own address may be what was shown when this event was sent.
+  const follow = ({ newURL }: HashChangeEvent): void => report.showFragment(new URL(newURL).hash);
   window.addEventListener("hashchange", follow);
   scope.defer(() => window.removeEventListener("hashchange", follow));
   redrawForPrint(scope, () => report.redraw());

@@ -79,8 +79,8 @@ export class Report {
   }
 
   /** Shows what the page's address points at, and names what of it is missing. */
-  showFragment(): void {
-    const { address, bad } = readAddress(location.hash);
+  showFragment(fragment = location.hash): void {
+    const { address, bad } = readAddress(fragment);
     const [first = 0] = this.#devices;
     const device = address.device ?? first;
     const isKnown = address.device === undefined || this.#devices.includes(device);
