@@ -38,6 +38,9 @@ class HostRanges:
         stream_names.names.begin(self._session)
         self._nvtx.begin()
         self._collectives.begin()
+
+    def begin_collections(self) -> None:
+        """Start recording garbage collections, once gpuviz itself makes no more objects here."""
         if self._session.samples_host:
             gc.callbacks.append(self._session.collection)
 

@@ -203,6 +203,7 @@ class Recorder:
                 self._learn_gil(pump)
                 Recorder._latest = weakref.ref(self)
                 Recorder._active = self
+                self._ranges.begin_collections()
             except BaseException:
                 Recorder._active = self._store = self._pump = None
                 pump.discard()
