@@ -439,7 +439,7 @@ class Oracle:
         places = [(mode, place_of(side)) for mode, side in sides if side != "pageable"]
         is_captured = where in self.captures
         peer = None
-        if o.peer is not None and stream.kind == "legacy" and not is_captured:
+        if o.peer not in {None, stream.device} and stream.kind == "legacy" and not is_captured:
             # In the default streams of both devices.
             peer = self.default_of(o.peer)
             self.act(o, peer)
