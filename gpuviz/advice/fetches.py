@@ -18,7 +18,7 @@ from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.steady_state import within_cells
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
@@ -252,7 +252,5 @@ def _named(
     """Return the kernels with a name that matches."""
     tables = schedule.recording.tables
     names = plain(tables["activities"]["name"])[schedule.rows[kernels]]
-    distinct = np.unique(names)
-    known = distinct[[bool(pattern.match(text)) for text in texts(tables, distinct)]]
-    found: NDArray[Any] = kernels[np.isin(names, known)]
+    found: NDArray[Any] = kernels[are_named(tables, names, pattern.match)]
     return found

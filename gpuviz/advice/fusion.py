@@ -13,7 +13,7 @@ from gpuviz.advice.rounds import Updates, consecutive
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -84,10 +84,7 @@ def fusible(device: "DeviceBlocks") -> Groups:
 def are_reductions(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether some rows of ``activities`` are kernels of CuPy's reductions."""
     names = plain(recording.tables["activities"]["name"])[activities]
-    distinct = np.unique(names)
-    matches = [bool(_REDUCTION.match(text)) for text in texts(recording.tables, distinct)]
-    found: NDArray[Any] = np.isin(names, distinct[matches])
-    return found
+    return are_named(recording.tables, names, _REDUCTION.match)
 
 
 def operations_of(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":

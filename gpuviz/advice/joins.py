@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -123,8 +123,4 @@ def _joined(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
 def _named(device: "DeviceBlocks", pattern: "re.Pattern[str]") -> "NDArray[Any]":
     """Return which activities have a name that matches."""
     tables = device.recording.tables
-    names = plain(tables["activities"]["name"])
-    distinct = np.unique(names)
-    known = distinct[[bool(pattern.match(text)) for text in texts(tables, distinct)]]
-    found: NDArray[Any] = np.isin(names, known)
-    return found
+    return are_named(tables, plain(tables["activities"]["name"]), pattern.match)

@@ -17,7 +17,7 @@ from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import GOLDEN, mixed
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.hazards.workspaces import is_of_plan
 
@@ -161,9 +161,7 @@ class RepeatedWork:
         )
         is_hidden = (call >= 0) & ~np.isin(call, self.call)
         names = plain(activities["name"])[np.maximum(self.activity, 0)]
-        distinct = np.unique(names)
-        products = distinct[[bool(PRODUCT.search(text)) for text in texts(tables, distinct)]]
-        of_products = np.setdiff1d(self._stacks[np.isin(names, products)], [0])
+        of_products = np.setdiff1d(self._stacks[are_named(tables, names, PRODUCT.search)], [0])
         is_cleared = (kind[writes] == _MEMSET) & np.isin(stacks_of(tables, call), of_products)
         return np.union1d(self._used.opaque, call[is_hidden & ~is_cleared])
 
@@ -189,9 +187,8 @@ class RepeatedWork:
         # A block that nothing has used before has no contents to read.
         is_read = (self._mode != WRITE) & (self._used.first[self._block] != self.call[self._work])
         reads = np.bincount(self._work[is_read], minlength=len(self.call)) > 0
-        distinct = np.unique(name[is_kernel])
-        constant = distinct[[bool(_CONSTANT.match(text)) for text in texts(tables, distinct)]]
-        is_known = is_kernel & (arguments != 0) & (reads | np.isin(name, constant))
+        is_constant = are_named(tables, name, _CONSTANT.match)
+        is_known = is_kernel & (arguments != 0) & (reads | is_constant)
         # What is known of the host's memory are samples, which can be equal where the rest differs.
         is_known |= is_copy & (self._copy_kind != _TO_DEVICE)
         is_known |= self._kind == _MEMSET

@@ -18,7 +18,7 @@ from gpuviz.analysis.xla import xla_compilations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -128,10 +128,7 @@ def _from_load_to_launch(
 def _loads(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether each call loads code."""
     names = plain(recording.tables["api_calls"]["name"])
-    distinct = np.unique(names)
-    loading = distinct[[bool(_LOAD.match(each)) for each in texts(recording.tables, distinct)]]
-    found: NDArray[Any] = np.isin(names, loading)
-    return found
+    return are_named(recording.tables, names, _LOAD.match)
 
 
 def _launches(recording: "RecordingData") -> "NDArray[Any]":

@@ -11,7 +11,7 @@ from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named, texts
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -215,9 +215,7 @@ def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
     """
     tables = recording.tables
     name = plain(tables["activities"]["name"])
-    distinct = np.unique(name)
-    products = distinct[[bool(PRODUCT.search(text)) for text in texts(tables, distinct)]]
-    rows = np.flatnonzero((activity >= 0) & np.isin(name[activity], products))
+    rows = np.flatnonzero((activity >= 0) & are_named(tables, name, PRODUCT.search)[activity])
     if not len(rows):
         return mode
     stacks = plain(tables["api_calls"]["stack"])
@@ -244,15 +242,13 @@ def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     While a program runs, these are the latest. Launches that a capture recorded do not run.
     """
     calls = tables["api_calls"]
-    names = plain(calls["name"])
-    distinct = np.unique(names)
-    launching = distinct[[bool(_LAUNCH.match(text)) for text in texts(tables, distinct)]]
+    is_launch = are_named(tables, plain(calls["name"]), _LAUNCH.match)
     correlations = plain(calls["correlation"])
     ended = np.isin(correlations, plain(tables["activities"]["correlation"]))
     captured = tables["graph_calls"]
     is_node = codes(captured["kind"], _GRAPH_CALLS) != _GRAPH_CALLS.index("launch")
     ended |= np.isin(correlations, plain(captured["correlation"])[is_node])
-    return np.flatnonzero(np.isin(names, launching) & ~ended)
+    return np.flatnonzero(is_launch & ~ended)
 
 
 def _reads_of_tables(

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import distinct, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -19,3 +19,13 @@ def texts(tables: "Mapping[str, pa.Table]", ids: "NDArray[Any]") -> list[str]:
     wanted = np.flatnonzero(np.isin(known, ids)).tolist()
     text_of = {int(known[row]): strings[row].as_py() for row in wanted}
     return [text_of.get(number, "") for number in ids.tolist()]
+
+
+def are_named(
+    tables: "Mapping[str, pa.Table]", ids: "NDArray[Any]", matches: "Callable[[str], object]"
+) -> "NDArray[Any]":
+    """Return whether the text of each id of ``strings`` matches, such as by `re.Pattern.match`."""
+    known = distinct(ids)
+    found = np.array([bool(matches(text)) for text in texts(tables, known)], bool)
+    named: NDArray[Any] = np.isin(ids, known[found])
+    return named

@@ -8,7 +8,7 @@ import numpy as np
 from gpuviz.analysis.pools import private_pools
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ def accesses(
     row = activity[of]
     # Those of the host itself are of no call.
     names = np.append(plain(tables["api_calls"]["name"]), 0)
-    distinct = np.unique(names)
-    planes = distinct[[bool(_PLANE.search(text)) for text in texts(tables, distinct)]]
-    is_plane = np.isin(names[np.minimum(used.call[touch], len(names) - 1)], planes)
+    is_plane = are_named(tables, names, _PLANE.search)[np.minimum(used.call[touch], len(names) - 1)]
     # Older recordings have the bytes of copies only there.
     is_copy = np.isin(codes(activities["kind"], _KINDS)[row], _COPIES) & (row >= 0) & ~is_plane
     size = used.bytes[touch]

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.hazards.queries import CLOCKS_AGREE
 
@@ -78,10 +78,8 @@ def _may_be_of_host_functions(tables: "Tables", rows: "NDArray[Any]") -> "NDArra
     Its stream orders it. CUDA calls such functions on threads that may not use CUDA.
     """
     table, calls = tables[TABLE], tables["api_calls"]
-    names = plain(calls["name"])
-    distinct = np.unique(names)
-    is_function = [bool(_HOST_FUNCTION.match(text)) for text in texts(tables, distinct)]
-    begins = plain(calls["time"])[np.isin(names, distinct[is_function])]
+    is_function = are_named(tables, plain(calls["name"]), _HOST_FUNCTION.match)
+    begins = plain(calls["time"])[is_function]
     first = begins.min(initial=_LATEST)
     is_own = (plain(table["exact"]) != 0) & np.isin(plain(table["thread"]), plain(calls["thread"]))
     found: NDArray[Any] = ((plain(table["time"]) > first) & ~is_own)[rows]

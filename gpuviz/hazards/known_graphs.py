@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ _SIGNALS = re.compile(r"nccl|nvshmem|barrier_all|multimem", re.IGNORECASE)
 
 def are_signalling(tables: "Tables", names: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether each kernel waits for other kernels by signals of its own, by its name."""
-    distinct = np.unique(names)
-    signals = distinct[[bool(_SIGNALS.search(text)) for text in texts(tables, distinct)]]
-    found: NDArray[Any] = np.isin(names, signals)
-    return found
+    return are_named(tables, names, _SIGNALS.search)
 
 
 class KnownGraphs:

@@ -12,7 +12,7 @@ from gpuviz.analysis.touches import touches
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,9 +118,8 @@ def _states_of_process(recording: "RecordingData") -> "NDArray[Any]":
     if used is None:
         return np.zeros(0, np.int64)
     names = np.append(plain(recording.tables["activities"]["name"]), 0)[used.activity]
-    distinct = np.unique(names)
-    is_fill = [bool(_FILLS_STATE.search(each)) for each in texts(recording.tables, distinct)]
-    found: NDArray[Any] = used.blocks.alloc[used.block[np.isin(names, distinct[is_fill])]]
+    is_fill = are_named(recording.tables, names, _FILLS_STATE.search)
+    found: NDArray[Any] = used.blocks.alloc[used.block[is_fill]]
     return found
 
 

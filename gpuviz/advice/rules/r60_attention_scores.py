@@ -15,7 +15,7 @@ from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.call_stacks import BACKWARD_OF
 from gpuviz.data.columns import plain
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
@@ -93,9 +93,8 @@ class _Scores:
         used, activities = self._used, self._recording.tables["activities"]
         seen = used.activity >= 0
         names = plain(activities["name"])[used.activity[seen]]
-        distinct = np.unique(names)
-        matches = [bool(pattern.search(each)) for each in texts(self._recording.tables, distinct)]
-        return set(used.call[seen][np.isin(names, distinct[matches])].tolist())
+        is_named = are_named(self._recording.tables, names, pattern.search)
+        return set(used.call[seen][is_named].tolist())
 
     @cached_property
     def _products(self) -> set[int]:
