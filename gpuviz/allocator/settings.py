@@ -5,6 +5,8 @@ import os
 from gpuviz import _core
 
 MIB = 1 << 20
+# The settings of torch's own allocator. Both names are in use since torch 2.10.
+TORCH_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
 def settings_text(settings: _core.AllocatorSettings) -> str:
@@ -49,5 +51,4 @@ def _divisions(settings: _core.AllocatorSettings) -> str:
 
 def torch_settings() -> str:
     """Return the settings of torch's own allocator in this process, as the program chose them."""
-    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # since torch 2.10 both
-    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+    return next((os.environ[name] for name in TORCH_VARIABLES if os.environ.get(name)), "")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuviz import _core
+from gpuviz.allocator.settings import TORCH_VARIABLES
 from gpuviz.doctor.finding import Finding, Level
 from gpuviz.doctor.machine import Machine
 from gpuviz.recorder.injection import NVTX_TOOL
@@ -49,7 +50,6 @@ MEANINGS = {
     "CUPY_TF32": ("Matrix products use TF32: different kernels, lower precision.", ""),
     "CUPY_CACHE_IN_MEMORY": ("Every process compiles CuPy's kernels again.", _UNSET),
 }
-_OF_TORCH = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _TOOLKITS = ("CUDA_PATH", "CUDA_HOME")
 SETTINGS = "GPUVIZ_ALLOC_CONF"
 
@@ -75,7 +75,7 @@ def _is_off(name: str, value: str) -> bool:
 
 
 def _settings(machine: Machine) -> Iterator[Finding]:
-    for name in _OF_TORCH:
+    for name in TORCH_VARIABLES:
         if name in machine.environment:
             found = f"{name}={machine.environment[name]}"
             meaning = "For PyTorch only; gpuviz's allocator ignores it."

@@ -8,11 +8,10 @@ from types import ModuleType
 
 from gpuviz import _core
 from gpuviz.allocator.memory import SETTINGS_VARIABLE
+from gpuviz.allocator.settings import TORCH_VARIABLES
 from gpuviz.errors import DeviceUnavailableError, InstallationError
 from gpuviz.frameworks.shared_pool import import_library, shared_pool
 
-# Both names are in use since torch 2.10.
-_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _NATIVE = "backend:native"
 _GRAPH = (
     "torch cannot capture a CUDA graph on gpuviz's caching allocator, which keeps no memory for "
@@ -108,7 +107,7 @@ _begin_pool = _BeginPool(_warn_of_pool)
 
 
 def _check_backend() -> None:
-    for variable in _VARIABLES:
+    for variable in TORCH_VARIABLES:
         items = os.environ.get(variable, "").replace(" ", "").split(",")
         chosen = next((item for item in items if item.startswith("backend:")), _NATIVE)
         if chosen != _NATIVE:
@@ -119,7 +118,7 @@ def _check_backend() -> None:
 
 
 def _warn_of_settings() -> None:
-    for variable in _VARIABLES:
+    for variable in TORCH_VARIABLES:
         if os.environ.get(variable):
             warnings.warn(
                 f"{variable}={os.environ[variable]} has no effect on gpuviz's caching allocator; "
