@@ -123,6 +123,7 @@ def test_a_thread_that_waits_for_the_gil_names_its_holder():
 
 
 def test_the_holder_of_the_gil_is_known_from_the_beginning():
+    holders = []
     with busy_thread():
         for _ in range(ENOUGH):
             gpu = gpuviz.SimulatedGPU()
@@ -130,11 +131,14 @@ def test_the_holder_of_the_gil_is_known_from_the_beginning():
                 gpu.launch("first", duration=1e-6)
                 counting()
                 gpu.launch("second", duration=1e-6)
-            rows = [row for row in samples(recorder.recording) if row["state"] == "gil"]
-            if rows:
+            rows = samples(recorder.recording)
+            holders += [row["holder"] for row in rows if row["state"] == "gil"]
+            if len(holders) >= 10:
                 break
-    assert {row["holder"] for row in rows} <= {"busy", "gpuviz-pump"}
-    assert rows
+    assert set(holders) <= {"busy", "gpuviz-pump", ""}
+    # A lock that is just changing hands has no holder.
+    assert holders.count("") <= len(holders) / 2
+    assert holders
 
 
 def test_functions_that_no_longer_exist_are_left_out():
