@@ -13,6 +13,7 @@ import sys
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 NATIVE = Path(__file__).parents[1] / "gpuviz" / "native"
 # Rooms of the native core, and the files of each.
@@ -53,16 +54,24 @@ LIBRARIES = {
 }
 
 
-def sources() -> list[Path]:
-    """Return the compiled files."""
-    return [NATIVE / room / f"{name}.cpp" for room, names in SOURCES.items() for name in names]
+def sources_of(room: str) -> list[Path]:
+    """Return the compiled files of a room."""
+    return [NATIVE / room / f"{name}.cpp" for name in SOURCES[room]]
+
+
+def room_in(folder: Path, room: str) -> Path:
+    """Return a source in a folder that compiles the files of a room as one, as CMake does."""
+    together = folder / f"{room}.cpp"
+    together.write_text("".join(f'#include "{each}"\n' for each in sources_of(room)))
+    return together
 
 
 def is_current(module: Path) -> bool:
     """Return whether no source or header is newer than the module."""
     if not module.exists():
         return False
-    read = [Path(__file__), *sources(), *NATIVE.rglob("*.hpp")]
+    sources = [each for room in SOURCES for each in sources_of(room)]
+    read = [Path(__file__), *sources, *NATIVE.rglob("*.hpp")]
     return module.stat().st_mtime > max(each.stat().st_mtime for each in read)
 
 
@@ -99,8 +108,10 @@ def main() -> None:
     print("Compiling the viewer's reader of snapshots (a minute the first time)")
     folder.mkdir(parents=True, exist_ok=True)
     made = module.with_suffix(".new")
-    command = [sys.executable, "-m", "ziglang", "c++", *FLAGS, "-o", made, *sources()]
-    subprocess.run(command, check=True)  # noqa: S603
+    with TemporaryDirectory() as rooms:
+        together = [room_in(Path(rooms), room) for room in SOURCES]
+        command = [sys.executable, "-m", "ziglang", "c++", *FLAGS, "-o", made, *together]
+        subprocess.run(command, check=True)  # noqa: S603
     libraries = components(Path(spec.origin).parent)
     module.with_suffix(".json").write_text(json.dumps(libraries), encoding="utf-8")
     made.replace(module)
