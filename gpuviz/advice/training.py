@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.memory_changes import DeviceBlocks
 
 ACTIVATION, TEMPORARY, GRADIENT = map(CATEGORIES.index, ("activation", "temporary", "gradient"))
-FORWARD, BACKWARD, OPTIMIZER = map(PHASES.index, ("forward", "backward", "optimizer"))
+_OTHER, FORWARD, BACKWARD, OPTIMIZER = range(len(PHASES))
 # One kept array in each iteration is a result, and no graph.
 _LEAST_PARTS = 2
 _LEAST_KEPT = 3
@@ -109,6 +109,31 @@ class TrainingBlocks:
         return blocks[chosen], len(np.unique(graph[chosen]))
 
     @cached_property
+    def ended_inputs(self) -> "NDArray[Any]":
+        """The other blocks that are freed with the graphs of `ended_graphs`, such as their inputs.
+
+        They are freed in the same call stack with nothing allocated in between.
+        """
+        device, graphs = self._device, self.ended_graphs[0]
+        is_other = device.is_freed & (self.phase == _OTHER) & ~device.is_shared
+        is_other &= (self.freed_by != 0) & (device.stack != 0) & ~device.is_initial
+        others = np.flatnonzero(is_other)
+        keys = self._free_keys(np.append(graphs, others))
+        # A number for each pair; the second is less than the number of events.
+        pairs = keys[0] * (int(keys[1].max(initial=0)) + 1) + keys[1]
+        found: NDArray[Any] = others[np.isin(pairs[len(graphs) :], pairs[: len(graphs)])]
+        return found
+
+    def _free_keys(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the call stack that freed each block, and how much was allocated before."""
+        device = self._device
+        events = device.recording.tables["memory_events"]
+        is_allocation = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
+        allocated = np.cumsum(is_allocation & (plain(events["device"]) == device.device))
+        before = allocated[device.used.blocks.free[device.number[blocks]]]
+        return np.stack([self.freed_by[blocks].astype(np.int64), before])
+
+    @cached_property
     def retained_graphs(self) -> "tuple[NDArray[Any], NDArray[Any]]":
         """The blocks of graphs that are kept after their backward pass, and a number of each graph.
 
@@ -153,12 +178,8 @@ class TrainingBlocks:
         is_saved &= device.is_freed & (self.freed_in != BACKWARD) & ~device.is_shared
         is_saved[self.kept_graphs] = False
         blocks = np.flatnonzero(is_saved & (self.freed_by != 0))
-        events = device.recording.tables["memory_events"]
-        is_allocation = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
-        allocated = np.cumsum(is_allocation & (plain(events["device"]) == device.device))
         # Between two frees of a graph nothing is allocated.
-        before = allocated[device.used.blocks.free[device.number[blocks]]]
-        keys = np.stack([self.freed_by[blocks].astype(np.int64), before])
+        keys = self._free_keys(blocks)
         _, graph, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
         graph = graph.ravel()
         parts = np.unique(np.stack([graph, device.stack[blocks].astype(np.int64)]), axis=1)[0]

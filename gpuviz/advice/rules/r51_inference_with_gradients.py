@@ -7,10 +7,14 @@ import numpy as np
 from gpuviz.advice.finding import Certainty, Finding
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.without_graph import ends_without_graph
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
+
+    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -40,6 +44,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Kernels of libraries may not name the arrays that they use. Then it is freed when the array
     after the next one of its graph is allocated, as in a chain of modules, but not before the last
     line that is known to use it: ``possible``. What the program keeps and uses itself stays.
+    Inputs that are freed with a graph are freed when their line has made the next one.
     """
     if device.training is None:
         return
@@ -47,15 +52,29 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     if passes < _LEAST_PASSES:
         return
     blocks = blocks[np.argsort(device.begin[blocks], kind="stable")]
-    used, end = device.after_use[blocks], device.end[blocks]
-    in_chain = np.append(device.begin[blocks][2:], end[-2:])
-    # Only what the program keeps itself can be used by work that does not name it.
     is_unknown = device.last_known[blocks] != device.used.last[device.number[blocks]]
-    is_unknown |= used >= end
-    known = np.minimum(np.maximum(device.after_known_line[blocks], in_chain), end)
-    is_unknown &= known < end
-    change = Change(blocks, device.begin[blocks], np.where(is_unknown, known, used))
+    end, is_unknown = ends_without_graph(
+        device, blocks, device.after_use[blocks], device.after_known_line[blocks], is_unknown
+    )
+    inputs, replaced = _replaced_inputs(device, device.training.ended_inputs)
+    blocks, end = np.append(blocks, inputs), np.append(end, replaced)
+    change = Change(blocks, device.begin[blocks], end)
     yield _finding(device, change, passes, "possible" if is_unknown.any() else "likely")
+
+
+def _replaced_inputs(
+    device: DeviceBlocks, blocks: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return which inputs would be freed when their line makes the next one, and the places."""
+    known = np.flatnonzero(device.stack != 0)
+    order = known[np.lexsort((device.begin[known], device.stack[known]))]
+    following = np.full(len(device.stack), np.iinfo(np.int64).max)
+    is_same = device.stack[order[1:]] == device.stack[order[:-1]]
+    # Its variable keeps the array until it gets the new one.
+    following[order[:-1][is_same]] = device.begin[order[1:][is_same]] + 1
+    end = np.maximum(device.after_known_line[blocks], following[blocks])
+    is_sooner = end < device.end[blocks]
+    return blocks[is_sooner], end[is_sooner]
 
 
 def _finding(device: DeviceBlocks, change: Change, passes: int, certainty: Certainty) -> Finding:

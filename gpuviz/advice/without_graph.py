@@ -1,0 +1,40 @@
+"""When the arrays of a forward pass would be freed if autograd kept none of them."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.memory_changes import DeviceBlocks
+
+
+def ends_without_graph(
+    device: "DeviceBlocks",
+    blocks: "NDArray[Any]",
+    used: "NDArray[Any]",
+    known: "NDArray[Any]",
+    is_unknown: "NDArray[Any]",
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the places where blocks would be freed, and for which of them that is a guess.
+
+    Kernels of libraries may not name the arrays that they use. Then a block is freed when the one
+    after the next one is allocated, as in a chain of modules, but not before the last line that is
+    known to use it.
+
+    Args:
+        device: All blocks.
+        blocks: Those of a graph, in the order of their allocations.
+        used: The place after the line that last uses each, or may.
+        known: The place after the last line that is known to use it.
+        is_unknown: Whether work that does not name it may have been the last to use it.
+    """
+    end = device.end[blocks]
+    in_chain = np.append(device.begin[blocks][2:], end[-2:])
+    guess = np.minimum(np.maximum(known, in_chain), end)
+    # Only what the program keeps itself can be used by work that does not name it.
+    is_guess = (is_unknown | (used >= end)) & (guess < end)
+    return np.where(is_guess, guess, used), is_guess
