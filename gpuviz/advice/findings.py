@@ -53,6 +53,7 @@ from gpuviz.advice.rules import (
     r58_graphs_alive_at_once,
     r59_retained_graph,
     r60_attention_scores,
+    r61_unused_gradients,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
 from gpuviz.advice.schedule import Schedule
@@ -91,6 +92,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     return (
         r50_loss_kept_with_its_graph.find,
         r51_inference_with_gradients.find,
+        r61_unused_gradients.find,
         r59_retained_graph.find,
         r60_attention_scores.find,
         r58_graphs_alive_at_once.find,

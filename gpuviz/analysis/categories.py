@@ -9,7 +9,7 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, phases_of, stacks_of
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.phases import PhasedWork
-from gpuviz.data.codes import CATEGORIES, COPY_KINDS, PHASES
+from gpuviz.data.codes import CATEGORIES, COPY_KINDS, PHASES, TENSOR_CATEGORIES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _UNKNOWN, _PARAMETER, _GRADIENT, _STATE, _INPUT, _ACTIVATION, _TEMPORARY, _WORKSPACE = range(
     len(CATEGORIES)
 )
+_UNUSED_GRADIENT = TENSOR_CATEGORIES.index("unused_gradient")
 _OTHER, _FORWARD, _BACKWARD, _OPTIMIZER = range(len(PHASES))
 _FOREVER = 2**62
 # A tensor that begins within a block, such as a view of a bucket, is looked for in the blocks of
@@ -217,7 +218,8 @@ def _take_named(
 ) -> None:
     """Set the categories of the blocks that tensors with a known owner were in."""
     tensors = recording.tables["tensors"]
-    category = codes(tensors["category"], CATEGORIES)
+    category = codes(tensors["category"], TENSOR_CATEGORIES)
+    category = np.where(category == _UNUSED_GRADIENT, _GRADIENT, category)
     # What follows is stronger.
     for order in ((_WORKSPACE,), (_GRADIENT,), (_STATE,), (_PARAMETER,)):
         rows = np.flatnonzero(np.isin(category, order))
@@ -226,6 +228,27 @@ def _take_named(
         if order == (_WORKSPACE,):
             kept &= (end[block] == _FOREVER) & (phases[block] != _OPTIMIZER)
         found[block[kept]] = category[rows[kept]]
+
+
+def named_blocks(
+    recording: "RecordingData", category: str
+) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return the blocks that tensors of a category were in, when, and the tensors' names.
+
+    Args:
+        recording: The recording.
+        category: A word of ``TENSOR_CATEGORIES``.
+
+    Returns:
+        Indices of `block_categories`'s blocks, times in ns, and ids of ``strings``.
+    """
+    blocks, _ = block_categories(recording)
+    tensors = recording.tables["tensors"]
+    known = codes(tensors["category"], TENSOR_CATEGORIES)
+    rows = tensors.take(np.flatnonzero(known == TENSOR_CATEGORIES.index(category)))
+    block = _blocks_of(rows, blocks, np.where(blocks.end < 0, _FOREVER, blocks.end))
+    found = np.flatnonzero(block >= 0)
+    return block[found], plain(rows["time"])[found], plain(rows["name"])[found]
 
 
 def _blocks_of(tensors: "pa.Table", blocks: Lifetimes, end: "NDArray[Any]") -> "NDArray[Any]":

@@ -143,6 +143,9 @@ CATEGORIES = (
     "workspace",
 )
 
+# What the owner of a tensor says: a category, or a gradient that does not change its parameter.
+TENSOR_CATEGORIES = (*CATEGORIES, "unused_gradient")
+
 STREAM_KINDS = ("unknown", "default", "per_thread_default", "blocking", "non_blocking")
 
 HOST_WAIT_KINDS = (

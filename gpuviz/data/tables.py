@@ -38,7 +38,7 @@ DICTIONARIES = {
     ("pools", "memory"): codes.POOL_MEMORIES,
     ("ranges", "kind"): codes.RANGE_KINDS,
     ("stacks", "phase"): codes.PHASES,
-    ("tensors", "category"): codes.CATEGORIES,
+    ("tensors", "category"): codes.TENSOR_CATEGORIES,
     ("streams", "kind"): codes.STREAM_KINDS,
 }
 
@@ -190,7 +190,8 @@ def schemas() -> "dict[str, pa.Schema]":
       ``stack``, which began at ``time``.
     - ``tensors``: a tensor that had this ``category`` at ``time``, as its owner said: a parameter
       or a buffer of a module, the gradient or a state of a parameter, or memory that a library
-      works in. ``address`` is that of its first element, and ``name`` that of the parameter, such
+      works in; ``unused_gradient`` is one that an optimizer gets with a learning rate of 0.
+      ``address`` is that of its first element, and ``name`` that of the parameter, such
       as ``layer3.5.conv2.weight``; 0 if unknown. A row is about the block that was there then.
     - ``held_blocks``: the ``holder`` that kept a large block alive when the recording ended, such
       as ``cache[7]``; several are joined by `` and ``. Blocks with an unknown one have no row.

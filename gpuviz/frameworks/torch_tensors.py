@@ -14,13 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.data.codes import CATEGORIES
+from gpuviz.data.codes import CATEGORIES, TENSOR_CATEGORIES
 from gpuviz.frameworks.torch_modules import own_path
 
 if TYPE_CHECKING:
     from gpuviz import _core
 
 _PARAMETER, _GRADIENT, _STATE = map(CATEGORIES.index, ("parameter", "gradient", "optimizer_state"))
+_UNUSED = TENSOR_CATEGORIES.index("unused_gradient")
 _LIBRARY = "libtorch_cuda.so"
 # The functions that tell how much memory cuBLAS and cuBLASLt get to work in.
 _WORKSPACE_SIZES = (
@@ -97,7 +98,8 @@ class TensorCategories:
     def _send_gradients(self, optimizer: Any) -> None:
         with suppress(Exception):
             for group in optimizer.param_groups:
-                self._send(_GRADIENT, self._gradients(group["params"]))
+                category = _UNUSED if _is_frozen(group) else _GRADIENT
+                self._send(category, self._gradients(group["params"]))
 
     def _after_step(
         self, optimizer: Any, arguments: tuple[Any, ...], named: dict[str, Any]
@@ -152,6 +154,15 @@ def _parts(tensor: Any) -> Iterator[Any]:
         return
     for name in flatten(tensor)[0]:
         yield from _parts(getattr(tensor, name))
+
+
+def _is_frozen(group: dict[str, Any]) -> bool:
+    """Return whether an optimizer's step changes no parameter of a group, whatever the gradients.
+
+    A learning rate that is a tensor is not read, because the host might wait for it.
+    """
+    rate = group.get("lr")
+    return isinstance(rate, (int, float)) and rate == 0
 
 
 def _has_closure(arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:

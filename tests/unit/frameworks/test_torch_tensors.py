@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuviz import _core
-from gpuviz.data.codes import CATEGORIES
+from gpuviz.data.codes import TENSOR_CATEGORIES
 from gpuviz.frameworks.torch_tensors import TensorCategories
 
 
@@ -114,7 +114,7 @@ def rows_of(session):
     """Return category, device, address and name of each new row."""
     texts = [None, *session.strings(1)]
     return [
-        (CATEGORIES[category], int(device), int(address), texts[name] or "")
+        (TENSOR_CATEGORIES[category], int(device), int(address), texts[name] or "")
         for chunk in session.take_tables(flush=True)["tensors"]
         for category, device, address, name in zip(
             *(chunk[each] for each in ("category", "device", "address", "name")), strict=True
@@ -171,6 +171,21 @@ def test_each_step_names_the_gradients_and_the_first_one_the_states(session, ten
     ]
     assert rows_of(session) == [("gradient", 0, 0x5000, "weight")]
     assert model.parameters()
+
+
+@pytest.mark.usefixtures("tensors")
+@pytest.mark.parametrize(
+    ("rate", "category"),
+    [(0.0, "unused_gradient"), (1e-3, "gradient"), (Tensor(0x9000), "gradient")],
+)
+def test_a_gradient_with_a_learning_rate_of_0_is_unused(session, hooks, rate, category):
+    weight = Tensor(0x1000)
+    weight.grad = Tensor(0x3000)
+    optimizer = SimpleNamespace(param_groups=[{"params": [weight], "lr": rate}], state={})
+
+    hooks.step(optimizer)
+
+    assert rows_of(session)[0] == (category, 0, 0x3000, "")
 
 
 def test_a_step_with_a_closure_names_the_gradients_that_it_computes(session, tensors, hooks):

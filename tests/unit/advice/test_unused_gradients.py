@@ -1,0 +1,173 @@
+"""R61: gradients that nothing uses."""
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
+from tests.unit.advice.training import MIB, Model, named, recorded
+from tests.unit.recording.from_activities import rows_of
+
+STEPS, LAYER = 4, 8 * MIB
+ENCODER, HEAD = ("0", "1", "2"), ("3", "4")
+# The category of the gradients that a kernel of an optimizer reads.
+_CATEGORIES = {"update": "gradient", "update at rate 0": "unused_gradient"}
+
+
+def _step(gpu, model, names, kernel="update"):
+    gpu.work_on_host(1e-6)
+    for name in names:
+        arrays = [model.gradients[name], model.weights[name]]
+        gpu.launch(kernel, duration=1e-5, reads=arrays[:1], writes=arrays[1:])
+
+
+def _drop(gpu, model):
+    gpu.work_on_host(1e-6)
+    model.gradients = dict.fromkeys(model.names)
+
+
+def _read(gpu, gradient):
+    gpu.launch("norm", duration=1e-5, reads=[gradient])
+
+
+def _accumulate(gpu, saved, gradient):
+    gpu.work_on_host(1e-6)
+    part = gpu.empty(MIB)
+    gpu.launch("weight gradient", duration=1e-4, reads=[saved], writes=[part])
+    gpu.launch("add", duration=1e-5, reads=[part, gradient], writes=[gradient])
+
+
+accumulate = named(_accumulate, "backward 3")
+step, drop = (named(each, "optimizer") for each in (_step, _drop))
+
+
+def trains(frozen=None):
+    """Return a program that trains a head on an encoder, which is frozen in some way.
+
+    Args:
+        frozen: ``rate`` if the encoder's learning rate is 0, ``dropped`` if no optimizer gets its
+            gradients, ``read`` if the program itself reads them then, ``warm-up`` if the rate is 0
+            in the first step only, ``no_grad`` if it has no gradients; None if it is trained.
+    """
+
+    def program(gpu):
+        model = Model(gpu, ENCODER + HEAD)
+        for number in range(STEPS):
+            x = gpu.empty(LAYER)
+            gpu.launch("load", duration=1e-4, writes=[x])
+            if frozen == "no_grad":
+                features = model(x, gradients=False, names=ENCODER).value
+                output = model(features, names=HEAD)
+                del features
+                model.backward(output, names=HEAD)
+            else:
+                output = model(x)
+                model.backward(output)
+            del output, x
+            step(gpu, model, HEAD)
+            if frozen == "rate" or (frozen == "warm-up" and number == 0):
+                step(gpu, model, ENCODER, kernel="update at rate 0")
+            elif frozen in {None, "warm-up"}:
+                step(gpu, model, ENCODER)
+            elif frozen == "read":
+                for name in ENCODER:
+                    _read(gpu, model.gradients[name])
+            drop(gpu, model)
+
+    return program
+
+
+def trained(program):
+    """Return the recording of a program with the gradients that its optimizer gets."""
+    recording = recorded(program)
+    tables = recording.tables
+    texts = {row["id"]: row["text"] for row in tables["strings"].to_pylist()}
+    kernels = {row["correlation"]: texts[row["name"]] for row in tables["activities"].to_pylist()}
+    times = {row["correlation"]: row["time"] for row in tables["api_calls"].to_pylist()}
+    rows = [
+        {
+            "time": times[row["correlation"]],
+            "address": row["address"],
+            "category": _CATEGORIES[kernels[row["correlation"]]],
+        }
+        for row in tables["launch_blocks"].to_pylist()
+        if kernels[row["correlation"]] in _CATEGORIES and row["mode"] == "read"
+    ]
+    named_before = tables["tensors"].to_pylist()
+    tensors = rows_of("tensors", named_before + rows)
+    return Recording({**tables, "tensors": tensors}, recording.manifest)
+
+
+def unused(frozen):
+    return [each for each in findings(trained(trains(frozen)), small=True) if each.rule == "R61"]
+
+
+@pytest.mark.parametrize("frozen", ["rate", "dropped"])
+def test_gradients_of_a_frozen_part_are_found_and_none_save_what_was_predicted(frozen):
+    before, after = trained(trains(frozen)), trained(trains("no_grad"))
+    (finding,) = unused(frozen)
+
+    # The simulated backward pass leaves the output of the first layer to the program.
+    assert finding.saved_bytes == before.peak().bytes - after.peak().bytes - LAYER
+    assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.1)
+    assert finding.title == (
+        "4 backward passes spend 2.40 ms of the GPU's work on gradients that nothing uses."
+    )
+    assert ("learning rate of 0" in finding.reason) is (frozen == "rate")
+    assert "12 arrays, 3.00 MiB in each pass" in finding.reason
+
+
+@pytest.mark.parametrize("frozen", [None, "no_grad", "read", "warm-up"])
+def test_gradients_with_a_use_are_needed(frozen):
+    assert unused(frozen) == []
+
+
+def trains_adversaries(*, through=True):
+    """Return a program that trains a head, then an encoder through it, until the next step.
+
+    Args:
+        through: Whether the second pass adds to the gradients of the head, which are dropped.
+    """
+
+    def program(gpu):
+        model = Model(gpu, ENCODER + HEAD)
+        for _ in range(STEPS):
+            x = gpu.empty(LAYER)
+            gpu.launch("load", duration=1e-4, writes=[x])
+            model.backward(model(x, names=HEAD), names=HEAD)
+            step(gpu, model, HEAD)
+            output = model(x, names=ENCODER)
+            if through:
+                accumulate(gpu, x, model.gradients["3"])
+            model.backward(output, names=ENCODER)
+            del output, x
+            step(gpu, model, ENCODER)
+            drop(gpu, model)
+
+    return program
+
+
+def test_gradients_that_another_pass_adds_to_after_their_step_are_unused():
+    before, after = (trained(trains_adversaries(through=each)) for each in (True, False))
+    (finding,) = [each for each in findings(before, small=True) if each.rule == "R61"]
+
+    saved_ns = before.duration_ns - after.duration_ns
+    assert finding.saved_ns == pytest.approx(saved_ns, rel=0.1)
+    assert "4 backward passes spend 440 µs" in finding.title
+    assert "backward(inputs=...)" in finding.change
+    assert [each for each in findings(after, small=True) if each.rule == "R61"] == []
+
+
+def test_gradients_that_add_up_until_a_step_are_needed():
+    def program(gpu):
+        model = Model(gpu)
+        for _ in range(STEPS):
+            for _ in range(STEPS):
+                x = gpu.empty(LAYER)
+                gpu.launch("load", duration=1e-4, writes=[x])
+                output = model(x)
+                model.backward(output)
+                del output, x
+            step(gpu, model, model.names)
+            drop(gpu, model)
+
+    assert "R61" not in {each.rule for each in findings(trained(program), small=True)}
