@@ -54,6 +54,7 @@ from gpuviz.advice.rules import (
     r59_retained_graph,
     r60_attention_scores,
     r61_unused_gradients,
+    r62_round_trips,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
 from gpuviz.advice.schedule import Schedule
@@ -121,6 +122,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     """
     return (
         r10_emptied_caches.find,
+        r62_round_trips.find,
         r17_pageable_copies.find,
         r18_scalars_read_in_a_loop.find,
         r21_tiny_transfers.find,

@@ -183,7 +183,7 @@ class RepeatedWork:
         # A memset's value is that of its line.
         what = np.where(self._kind == _MEMSET, self._lines, self._copy_kind).astype(np.uint64)
         moved = mixed(plain(activities["bytes"])[known].astype(np.uint64), what + GOLDEN)
-        number = np.where(is_kernel, number, mixed(moved, arguments))
+        number = np.where(is_kernel, number, moved)
         # A block that nothing has used before has no contents to read.
         is_read = (self._mode != WRITE) & (self._used.first[self._block] != self.call[self._work])
         reads = np.bincount(self._work[is_read], minlength=len(self.call)) > 0

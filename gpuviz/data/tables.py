@@ -175,9 +175,10 @@ def schemas() -> "dict[str, pa.Schema]":
       ``read_write`` some of it may stay as it was, as when a kernel writes under a condition.
       ``bytes`` is how much it accesses from there on, without gaps; 0 if that is not known. The
       ``address`` of an array of CuPy is its lowest, also if its strides are negative. ``content``
-      is a number that is equal for copies from the host with equal bytes at 64 places of the
-      source. In the first row of a launch, it is equal for kernels whose arguments are equal but
-      for the addresses of blocks. It is 0 if unknown, and for all other work.
+      is a number that is equal for copies of as many bytes from or to the host with equal bytes at
+      64 places of the host's memory, as the call left it. In the first row of a launch, it is equal
+      for kernels whose arguments are equal but for the addresses of blocks. It is 0 if unknown, and
+      for all other work.
     - ``graph_calls``: a call that a stream capture recorded instead of running it, or a launch of
       a graph (kind ``launch``). ``capture`` numbers the captures; of a launch it is 0 unless all
       nodes of the graph are known. ``graph`` numbers the executable graphs made of captures; it is

@@ -280,6 +280,11 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
                 record::sampled_content(member_at<std::uint64_t>(parameters, call.source), count);
         }
         add(call.source, AccessMode::read);
+        // What is there when the call returns: all of a copy to pageable memory.
+        if (!found.empty() && call.is_to_host()) {
+            found.back().content = record::sampled_content(
+                member_at<std::uint64_t>(parameters, call.destination), count);
+        }
     }
     if (!found.empty()) {
         blocks.add(found);

@@ -55,6 +55,9 @@ struct CuptiCall {
     [[nodiscard]] bool is_from_host() const noexcept {
         return std::string_view(name).find("HtoD") != std::string_view::npos;
     }
+    [[nodiscard]] bool is_to_host() const noexcept {
+        return std::string_view(name).find("DtoH") != std::string_view::npos;
+    }
     // Whether the call copies and may do so between two devices: its copy can then run in a stream
     // that the driver made for itself.
     [[nodiscard]] bool may_be_between_devices() const noexcept {

@@ -24,7 +24,7 @@ class BlockTouches {
         std::uint32_t correlation;
         AccessMode mode;
         std::uint64_t bytes = 0;    // from the address on, all of which it accesses; 0: unknown
-        std::uint64_t content = 0;  // of what is copied there, or of the launch's other arguments
+        std::uint64_t content = 0;  // of a copy on the host, or of the launch's other arguments
     };
 
     // Called by launching threads: keeps addresses that may lie in a block.

@@ -13,9 +13,9 @@ constexpr std::uint64_t most_content = 1 << 16;
 // places, spread evenly over many.
 [[nodiscard]] std::uint64_t content(std::uint64_t address, std::uint64_t bytes) noexcept;
 
-// A number that is equal for sources of a copy with equal bytes at 64 places, spread evenly over
-// them; 0 if there are fewer than `least_content` bytes, or if they cannot be read. Memory that is
-// not the host's, or not mapped, does no harm.
+// A number that is equal for the host's memory of copies with equal bytes at 64 places, spread
+// evenly over it; 0 if there are fewer than `least_content` bytes, or if they cannot be read.
+// Memory that is not the host's, or not mapped, does no harm.
 [[nodiscard]] std::uint64_t sampled_content(std::uint64_t address, std::uint64_t bytes) noexcept;
 
 }  // namespace gpuviz::record
