@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.call_paths import CallPaths
 from gpuviz.advice.elementwise import READ, WRITE, type_bytes
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
@@ -72,8 +74,9 @@ def fusible(device: "DeviceBlocks") -> Groups:
     """Return the elementwise launches of a device that one kernel could do, by group.
 
     A launch passes its result on if only elementwise launches with as many elements read it, those
-    that update an array with it too, and reductions, on the same line or a later one of the same
-    function, and if the program frees it and no list keeps it: the array is not needed then.
+    that update an array with it too, and reductions, and if the program frees it and no list keeps
+    it: the array is not needed then. The reader is on the same line, in the same statement, or on a
+    later line of a function; either may be in a function called from there.
     Launches that pass results to each other are a group, unless other work writes to what they read
     meanwhile. A group with a reduction has no other result. Consecutive rounds of a loop that
     update one array are a group, too; see `gpuviz.advice.rounds`.
@@ -108,7 +111,8 @@ class _Fusion:
         self._activity = np.concatenate([launches.activity, self._reduction_activity])
         stacks = stacks_of(device.recording.tables, self._call)
         self._is_own = is_own(device.recording, stacks)
-        self._function, self._file, self._line = self._places(stacks)
+        operations = partial(operations_of, device.recording)
+        self._paths = CallPaths(device.recording, self._call, operations)
         # A copy can be a change of type within an expression.
         able = launches.where(lambda each: each.name not in _COPIES or len(set(each.types)) > 1)
         able &= launches.is_whole & (device.place[launches.target] >= 0)
@@ -179,7 +183,7 @@ class _Fusion:
         group[members] = label[members]
         group[node] = label[node]
         reads = self._host_reads(self._call[node])
-        keys = np.stack([self._line[node], self._function[node], launches.function[node], reads])
+        keys = np.stack([self._paths.lines()[node], launches.function[node], reads])
         equal = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
         updates = Updates(node, group, self._call, launches.target[node], equal)
         first = consecutive(self._used, self._times(), updates)
@@ -230,24 +234,6 @@ class _Fusion:
         rows = seen[np.sort(first)]
         return used.call[rows], used.activity[rows]
 
-    def _places(self, stacks: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
-        """Return numbers of the function and the file of call stacks, and their lines."""
-        distinct, place = np.unique(stacks, return_inverse=True)
-        numbers: dict[tuple[str, ...], int] = {}
-        rows = []
-        for stack in distinct.tolist():
-            frame = self._device.recording.call_stacks.user_frame(stack)
-            if frame is None:
-                rows.append((-1, -1, -1))
-                continue
-            file = numbers.setdefault((frame.filename, str(frame.cell)), len(numbers))
-            function = numbers.setdefault(
-                (frame.filename, str(frame.cell), frame.name), len(numbers)
-            )
-            rows.append((function, file, frame.line))
-        table = np.array(rows, np.int64).reshape(-1, 3)[place]
-        return table[:, 0], table[:, 1], table[:, 2]
-
     def _passed_on(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
         """Return the writers, readers and bytes of arrays that one kernel would not need."""
         device, used, launches = self._device, self._used, self._device.elementwise
@@ -270,15 +256,13 @@ class _Fusion:
         elements = np.append(launches.elements, 0)[np.where(of_launch, target, count)]
         reads &= ~of_launch | ((elements == launches.elements[source]) & (used.mode[touch] == READ))
         reads &= self._is_able[target] & used.at_begin[touch]
-        reads &= self._file[source] == self._file[target]
-        same_line = self._line[source] == self._line[target]
+        reads &= self._host_reads(self._call[source]) == self._host_reads(self._call[target])
+        seen = np.flatnonzero(reads)
+        same_line, follows = self._paths.lie(source[seen], target[seen])
         # In another round of a loop, the line reads the result of the round before.
         runs, rounds = self._runs, self._round
         same_round = (runs[source] == runs[target]) & (rounds[source] == rounds[target])
-        reads &= ~same_line | same_round
-        reads &= self._host_reads(self._call[source]) == self._host_reads(self._call[target])
-        same_function = self._function[source] == self._function[target]
-        reads &= same_line | (same_function & (self._line[source] < self._line[target]))
+        reads[seen] = follows | (same_line & same_round[seen])
         # An array that the writer itself reads, as in `x += 1`, or that something else uses.
         bad = np.zeros(len(self._call), bool)
         bad[source[~reads & ~(is_write & (used.mode[touch] == WRITE))]] = True

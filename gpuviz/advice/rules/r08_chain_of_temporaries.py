@@ -10,6 +10,7 @@ from gpuviz.advice.fused_code import fused_code
 from gpuviz.advice.fusion import Groups, fusible, operations_of
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.kernel_times import thread_ns
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
@@ -25,10 +26,11 @@ RULES = (
     Rule(
         "R08",
         "temporary arrays of an expression",
-        "elementwise functions of one line, or of several in a function, pass arrays on that "
-        "nothing else uses, also to a reduction, or at least four rounds of a loop update one array"
-        " from the same ones; the saving of time assumes one launch of a kernel that takes as long "
-        "as its remaining arrays at their highest rate, or as what they compute beyond that",
+        "elementwise functions of one line, or of several in a function and those that it calls, "
+        "pass arrays on that nothing else uses, also to a reduction, or at least four rounds of a "
+        "loop update one array from the same ones; the saving of time assumes one launch of a "
+        "kernel that takes as long as its remaining arrays at their highest rate, or as its "
+        "elements take at least and what is computed beyond that",
         "`cupy.fuse`, `ElementwiseKernel`: the finding has the code of short expressions",
     ),
 )
@@ -45,15 +47,15 @@ _MOST_LINES = 8
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find elementwise operations of CuPy that could be one kernel.
 
-    Trigger: see `gpuviz.advice.fusion.fusible`; on one line or several of a function, with the
-    reductions that read their results. The text of each line has at least as many operators and
-    calls as a group has launches there in a round of a loop: otherwise each round may use the
-    result of the round before.
+    Trigger: see `gpuviz.advice.fusion.fusible`; on one line or several of a function and of those
+    that it calls, with the reductions that read their results. The text of each line has at least
+    as many operators and calls as a group has launches there in a round of a loop, in one call of
+    its function: otherwise each round may use the result of the round before.
 
     Savings: the decrease of the peak without the arrays that are only passed on. And the
     recording's `Schedule`, replayed with one launch for each group. Its kernel takes as long as the
     memory that remains to be read and written, at the highest rate of these kernels, or as long as
-    they take beyond their own reads and writes, which is what they compute.
+    its elements take at least, and what the launches take beyond both, which is what they compute.
     """
     groups = fusible(device)
     if not len(groups.group):
@@ -89,10 +91,11 @@ def _of_expressions(
     device: DeviceBlocks, groups: Groups, stacks: "NDArray[Any]", lines: "NDArray[Any]"
 ) -> "tuple[Groups, NDArray[Any]]":
     """Return the groups whose launches are not the rounds of a loop, and their lines."""
-    _, first, line = np.unique(lines, return_index=True, return_inverse=True)
-    operations = operations_of(device.recording, stacks[first])
+    # A function that an expression calls twice has two call stacks there.
+    distinct, stack = np.unique(stacks, return_inverse=True)
+    operations = operations_of(device.recording, distinct)
     parts, count = np.unique(
-        np.stack([groups.group, line, groups.round]), axis=1, return_counts=True
+        np.stack([groups.group, stack, groups.round]), axis=1, return_counts=True
     )
     repeats = parts[0, count > operations[parts[1]]]
     rows = np.flatnonzero(~np.isin(groups.group, repeats))
@@ -183,7 +186,7 @@ def _schedule_change(device: DeviceBlocks, groups: Groups, work: "NDArray[Any]")
     """Return the schedule with one launch of one kernel for each group."""
     schedule = device.schedule
     duration = schedule.duration.copy()
-    duration[work] = _fused_durations(groups, duration[work])
+    duration[work] = _fused_durations(device, groups, duration[work])
     joined, instant = np.zeros(len(duration), bool), np.zeros(len(schedule.called), bool)
     is_last = np.append(groups.group[1:] != groups.group[:-1], True)
     joined[work[~is_last]] = True
@@ -192,18 +195,26 @@ def _schedule_change(device: DeviceBlocks, groups: Groups, work: "NDArray[Any]")
     return ScheduleChange(duration=duration, joined=joined, instant=instant, without_gap=gaps)
 
 
-def _fused_durations(groups: Groups, duration: "NDArray[Any]") -> "NDArray[Any]":
+def _fused_durations(
+    device: DeviceBlocks, groups: Groups, duration: "NDArray[Any]"
+) -> "NDArray[Any]":
     """Return the share of each launch in the time of one kernel for its group, in ns."""
     is_long = duration >= _SHORTEST_NS
     if not is_long.any():
         fastest = float(_BYTES_EACH_NS)
     else:
         fastest = float((groups.moved[is_long] / duration[is_long]).max())
+    elements = np.append(device.elementwise.elements, 0)[groups.launch] * (groups.launch >= 0)
+    threads = elements * thread_ns(device)
     _, group = np.unique(groups.group, return_inverse=True)
-    computed = duration - np.maximum(groups.moved / fastest, _EMPTY_NS)
+    computed = duration - np.maximum(np.maximum(groups.moved / fastest, threads), _EMPTY_NS)
     remaining = np.bincount(group, groups.moved - groups.passed)
     total = np.bincount(group, duration)
-    least = np.maximum(np.bincount(group, np.maximum(computed, 0)), _EMPTY_NS)
-    fused = np.minimum(np.maximum(remaining / fastest, least), total)
+    least = np.bincount(group, np.maximum(computed, 0))
+    # A kernel that reduces has fewer threads than elements.
+    once = np.zeros(len(total))
+    np.maximum.at(once, group, threads)
+    once[group[groups.launch < 0]] = 0
+    fused = np.minimum(np.maximum(remaining / fastest, np.maximum(least + once, _EMPTY_NS)), total)
     shares: NDArray[Any] = (duration * (fused / np.maximum(total, 1))[group]).astype(np.int64)
     return shares

@@ -508,3 +508,93 @@ def test_rounds_that_one_kernel_cannot_do_are_not_joined(program):
     found = chains(timed(computes(program)))
 
     assert [each for each in found if "in a row" in each.title] == []
+
+
+def blend(gpu, a, b):
+    near = apply(gpu, "add", apply(gpu, "subtract", a, b), b)
+    return apply(gpu, "multiply", near, a)
+
+
+def of_a_function_in_several_lines(gpu, a, b, c):
+    return blend(
+        gpu,
+        apply(gpu, "sqrt", apply(gpu, "add", a, c)),
+        blend(gpu, apply(gpu, "square", b), apply(gpu, "negative", c)),
+    )
+
+
+def of_functions_on_several_lines(gpu, a, b, c):
+    first = blend(gpu, a, b)
+    return blend(gpu, first, c)
+
+
+def around_a_function(gpu, a, b, _):
+    return apply(gpu, "sqrt", blend(gpu, a, b))
+
+
+def fused_pair(gpu, a, b, _):
+    return apply(gpu, "", a, b)
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "after", "arrays"),
+    [
+        (of_a_function_in_several_lines, fused, 9),
+        (of_functions_on_several_lines, fused, 5),
+        (around_a_function, fused_pair, 3),
+    ],
+)
+def test_an_expression_and_the_functions_that_it_calls_are_one_kernel(evaluate, after, arrays):
+    (finding,) = chains(timed(computes(evaluate)))
+
+    assert finding.saved_ns == pytest.approx(saved_ns(computes(evaluate), computes(after)), rel=0.2)
+    assert finding.saved_bytes == saved(computes(evaluate), computes(after))
+    assert finding.reason.split(". ")[1].startswith(f"{10 * arrays} arrays of them")
+
+
+def step(gpu, a, b):
+    return apply(gpu, "add", apply(gpu, "sqrt", a), b)
+
+
+def in_a_loop_over_a_function(gpu, a, b, _):
+    for _ in range(6):
+        a = step(gpu, a, b)
+    return a
+
+
+def test_the_rounds_of_a_loop_over_a_function_are_kernels_of_their_own():
+    (finding,) = chains(recorded(computes(in_a_loop_over_a_function)))
+
+    assert "60 launches of one kernel would keep" in finding.reason
+    assert [each.source for each in finding.lines] == [
+        'return apply(gpu, "add", apply(gpu, "sqrt", a), b)'
+    ]
+
+
+def limited(gpu, function, *reads):
+    """Return the result of a kernel that takes as long for two arrays as for three."""
+    target = gpu.empty(SIZE)
+    kinds = "_".join(["float32"] * (1 + len(reads)))
+    gpu.launch(
+        f"cupy_{function}__{kinds}" if function else "expression",
+        duration=max(4.8e-12 * FLOATS, (1 + len(reads)) * SIZE / 3e12),
+        reads=reads,
+        writes=[target],
+        **threads(FLOATS),
+    )
+    return target
+
+
+def limited_one_by_one(gpu, a, b, _):
+    return limited(gpu, "sqrt", limited(gpu, "add", limited(gpu, "square", a), b))
+
+
+def limited_at_once(gpu, a, b, _):
+    return limited(gpu, "", a, b)
+
+
+def test_one_kernel_takes_the_time_of_its_threads_once():
+    programs = computes(limited_one_by_one), computes(limited_at_once)
+    (finding,) = chains(without_frames(timed(programs[0]), "limited"))
+
+    assert finding.saved_ns == pytest.approx(saved_ns(*programs), rel=0.05)
