@@ -18,23 +18,33 @@ _PASSES_ON = re.compile(
     r"|_statistics[/\\]order\.py:a?(max|min)$|_logic[/\\]truth\.py:(all|any)$"
     r"|_sorting[/\\](search\.py:(arg(max|min)|where)|count\.py:count_nonzero)$)"
 )
+# Functions of CuPy that return new arrays of random numbers; they keep arrays of their own, too.
+_RANDOM = re.compile(r"cupy[/\\]random[/\\]\w+\.py")
 
 
-def is_own(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def is_own(
+    recording: "RecordingData", stacks: "NDArray[Any]", *, random: bool = False
+) -> "NDArray[Any]":
     """Return whether the program itself makes the call with each stack, and so can change it.
 
     What a function of a library does is not the program's to change, nor is what has no call stack.
+
+    Args:
+        recording: The recording.
+        stacks: Ids of ``stacks``.
+        random: Whether to include what CuPy's functions for random numbers do for their callers.
     """
     distinct, place = np.unique(stacks, return_inverse=True)
-    own = np.array([_is_own(recording, stack) for stack in distinct.tolist()], bool)
+    own = np.array([_is_own(recording, stack, random=random) for stack in distinct.tolist()], bool)
     found: NDArray[Any] = own[place]
     return found
 
 
-def _is_own(recording: "RecordingData", stack: int) -> bool:
+def _is_own(recording: "RecordingData", stack: int, *, random: bool) -> bool:
     for frame in recording.call_stacks.frames(stack):
         if not frame.is_installed:
             return True
-        if not _PASSES_ON.search(f"{frame.filename}:{frame.name}"):
+        place = f"{frame.filename}:{frame.name}"
+        if not _PASSES_ON.search(place) and not (random and _RANDOM.search(place)):
             return False
     return False

@@ -1,19 +1,23 @@
-"""R33: a small operand of a wider type doubles the size of a result."""
+"""R33: an operand of a wider type doubles the size of a result."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.default_types import Doubles, doubles
 from gpuviz.advice.elementwise import READ, WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.fusion import are_reductions
+from gpuviz.advice.host_lines import line_of, text_of
+from gpuviz.advice.kernel_times import thread_ns
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.quantities import format_bytes
+from gpuviz.data.columns import plain
+from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +31,13 @@ RULES = (
         "R33",
         "a result in a wider type",
         "an elementwise function combines an array of float16, float32 or complex64 with a small "
-        "array of a wider type; the saving is half of the bytes of its result and of what is "
-        "computed from it, and the time in which elementwise kernels and reductions move that half",
-        "convert the operand, if that is precise enough",
+        "array of a wider type, or with an array that CuPy creates in float64 by default, as "
+        "`linspace`, `ones` and `random` do, or a table made so is looked up with integers of at "
+        "most 16 bits, or such an array is only converted; the saving is half of the bytes of the "
+        "array and of what is computed from it, and the time in which elementwise kernels and "
+        "reductions move that half",
+        "convert the operand, or create the array with `dtype=cupy.float32`, if that is precise "
+        "enough",
     ),
 )
 
@@ -63,7 +71,10 @@ class _Widened:
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
-    """Find the lines whose results are wider than their inputs because of a small operand.
+    """Find the lines whose results are wider than their inputs because of an operand.
+
+    The operand may be an array that CuPy creates in double precision by default: see
+    `gpuviz.advice.default_types.doubles`. Otherwise it is small.
 
     Trigger: the program itself calls an elementwise function of CuPy which writes a new block. An
     input has as many elements in a type of half the size (float16, float32 or complex64), and all
@@ -72,10 +83,16 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     The saving is the decrease of the peak if these results had half of their size, and so had those
     of further elementwise functions that only lack the narrower type because of them; and the time
     in which elementwise kernels and reductions move the bytes that are no longer needed, at the
-    highest rate of any, by the recording's `Schedule`.
+    highest rate of any, by the recording's `Schedule`. An elementwise kernel takes no less than any
+    other for each element.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """
+    by_default = doubles(device)
+    shown = np.zeros(len(device.used.blocks), bool)
+    for rows in _by_line(device, by_default):
+        shown[by_default.blocks[rows]] = True
+        yield _of_default(device, by_default, rows)
     launches = device.elementwise
     meets, source = _meets(device)
     sites = device.site[device.place[launches.target]]
@@ -83,18 +100,75 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     widened, line = np.unique(key[meets], return_inverse=True)
     made = np.bincount(line.ravel(), device.used.blocks.requested[launches.target[meets]])
     always = ~np.isin(widened, key[~meets])
+    always &= ~np.isin(widened, key[shown[launches.target]])
     for each in widened[always][np.argsort(-made[always], kind="stable")[:_MOST_LINES]].tolist():
         chosen = np.flatnonzero(key == each)
         change = _change(device, chosen)
         schedule = _schedule_change(device, change)
         saved_ns = device.schedule.saved_alone(schedule)
         at_peak = device.at_peak[device.place[launches.target[chosen]]]
-        shown, place = chosen[at_peak] if at_peak.any() else chosen[:1], device.place
-        found = _Widened(shown, place[launches.target[shown]], place[source[shown]])
+        some, place = chosen[at_peak] if at_peak.any() else chosen[:1], device.place
+        found = _Widened(some, place[launches.target[some]], place[source[some]])
         finding = _finding(device, found, change)
         if saved_ns >= device.schedule.relevant_ns:
             finding = replace(finding, saved_ns=saved_ns, schedule=schedule)
         yield finding
+
+
+def _by_line(device: DeviceBlocks, found: Doubles) -> "list[NDArray[Any]]":
+    """Return the arrays that are float64 by default, together if the same lines create them."""
+    created = np.flatnonzero(found.is_created)
+    places = device.place[found.blocks[created]]
+    group = np.unique(found.group, return_inverse=True)[1]
+    own = is_own(device.recording, device.stack[places], random=True)
+    is_foreign = np.bincount(group[created], ~own, int(group.max(initial=-1)) + 1) > 0
+    pairs = np.unique(np.stack([group[created], device.site[places]]), axis=1)
+    lines: dict[tuple[int, ...], list[int]] = {}
+    starts = np.flatnonzero(np.diff(pairs[0], prepend=-1))
+    for number, sites in zip(pairs[0, starts], np.split(pairs[1], starts[1:]), strict=False):
+        if not is_foreign[number]:
+            lines.setdefault(tuple(sites.tolist()), []).append(number)
+    made = [np.flatnonzero(np.isin(group, numbers)) for numbers in lines.values()]
+    made.sort(key=lambda rows: -int(device.used.blocks.requested[found.blocks[rows]].sum()))
+    return made[:_MOST_LINES]
+
+
+def _of_default(device: DeviceBlocks, found: Doubles, rows: "NDArray[Any]") -> Finding:
+    """Return the finding about some arrays that are float64 by default."""
+    blocks, mixed = device.place[found.blocks[rows]], int(found.mixed[rows[0]])
+    origins, others = blocks[found.is_created[rows]], blocks[~found.is_created[rows]]
+    change = Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
+    schedule = _schedule_change(device, change)
+    saved_ns = device.schedule.saved_alone(schedule)
+    is_relevant = saved_ns >= device.schedule.relevant_ns
+    created = device.lines_of(origins)
+    at_peak = blocks[device.at_peak[blocks]]
+    call = plain(device.recording.tables["api_calls"]["stack"])[mixed]
+    use = line_of(device.recording, int(call), "")
+    size = format_bytes(device.most_at_once(blocks))
+    more = f" and {format_counted(len(created) - 1, 'line')} more" if created[1:] else ""
+    s = "" if created[1:] else "s"
+    are = "These arrays are" if created[1:] else "The array is"
+    computed = ""
+    if len(others):
+        be = "is" if len(others) == 1 else "are"
+        computed = f", and so {be} {format_counted(len(others), 'array')} computed from it"
+    peak = f"; {format_bytes(int(device.size[at_peak].sum()))} of this is allocated at the peak"
+    return Finding(
+        rule="R33",
+        title=f"{text_of(created[0])}{more} make{s} up to {size} of arrays float64.",
+        reason=f"{are} float64 by default{computed}{peak if len(at_peak) else ''}. All other data "
+        f"used with it is of smaller types, as in {text_of(use)}.",
+        change=f"Create {'these arrays' if created[1:] else 'the array'} in single precision "
+        "(`dtype=cupy.float32`), if that suffices.",
+        certainty="possible",
+        device=device.device,
+        lines=(*created, *device.lines_of(others)) if len(others) else created,
+        evidence=device.evidence(at_peak if len(at_peak) else blocks),
+        lifetimes=change,
+        saved_ns=saved_ns if is_relevant else 0,
+        schedule=schedule if is_relevant else None,
+    )
 
 
 def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -192,8 +266,18 @@ def _schedule_change(device: DeviceBlocks, change: Change) -> ScheduleChange:
     if is_long.any():
         fastest = float((moved[is_long] / duration[is_long]).max())
         saved = np.minimum(less / fastest, duration * less / np.maximum(moved, 1))
+        saved = np.clip(saved, 0, np.maximum(duration - _thread_times(device, work), 0))
         changed[work] = duration - np.where(is_long, saved, 0).astype(np.int64)
     return ScheduleChange(duration=changed)
+
+
+def _thread_times(device: DeviceBlocks, work: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how long some work takes at least for its elements, whatever their type."""
+    launches = device.elementwise
+    elements = np.zeros(len(device.schedule.duration))
+    elements[np.searchsorted(device.schedule.rows, launches.activity)] = launches.elements
+    times: NDArray[Any] = elements[work] * thread_ns(device)
+    return times
 
 
 def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:
