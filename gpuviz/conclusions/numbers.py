@@ -143,8 +143,7 @@ def figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
         middle = median_iteration(iterations)
         yield Number(
             "Iterations",
-            format_count(iterations.num_rows),
-            f"\u00d7 {_iteration(recording, device, middle['duration_ns'])}",
+            *_iterations(recording, device, iterations.num_rows, middle["duration_ns"]),
             (middle["start"], middle["end"]),
         )
     elif (cost := recording_cost(recording)) is not None:
@@ -153,15 +152,17 @@ def figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
     yield Number("Dropped", format_count(recording.dropped), tab="environment")
 
 
-def _iteration(recording: "RecordingData", device: int, recorded_ns: int) -> str:
-    """Return how long an iteration takes, as if it had not been recorded if that is known."""
+def _iterations(
+    recording: "RecordingData", device: int, count: int, recorded_ns: int
+) -> tuple[str, str]:
+    """Return how often an iteration ran for how long, and whether that is as if not recorded."""
     recorded = format_duration(recorded_ns)
     unrecorded = compensated(recording)
     iterations = known_iterations(unrecorded, device)
     if unrecorded is recording or not iterations.num_rows:
-        return recorded
-    middle = median_iteration(iterations)
-    return f"{format_duration(middle['duration_ns'])} as if not recorded (recorded {recorded})"
+        return f"{format_count(count)} \u00d7 {recorded}", ""
+    middle = format_duration(median_iteration(iterations)["duration_ns"])
+    return f"{format_count(count)} \u00d7 {middle}", f"as if not recorded (recorded {recorded})"
 
 
 def _memory_figures(recording: "RecordingData", summary: DeviceSummary) -> "Iterator[Number]":

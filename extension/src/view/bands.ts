@@ -5,7 +5,11 @@ import { cutText } from "./lane_frames.ts";
 import type { Drawing } from "./plot.ts";
 
 const NARROWEST_PX = 5;
-const NARROWEST_NAMED_PX = 30;
+/** Edges of narrower ones would cover what is drawn. */
+const NARROWEST_EDGED_PX = 24;
+const NARROWEST_NAMED_PX = 12;
+/** Less of a name says nothing. */
+const LEAST_LETTERS = 6;
 const TINT = 0.07;
 const PADDING_PX = 4;
 /** Between the parts of a name, of which the last ones are left out where there is no room. */
@@ -45,7 +49,10 @@ export class Bands {
     context.lineWidth = 1;
     context.setLineDash([2, 3]);
     const right = area.left + area.width;
-    for (const { fromPx, toPx } of this.#wide(drawing, time)) {
+    const wide = this.#wide(drawing, time);
+    for (const { fromPx, toPx } of wide.filter(
+      (each) => each.toPx - each.fromPx >= NARROWEST_EDGED_PX,
+    )) {
       for (const x of [fromPx, toPx].filter((edge) => edge > area.left && edge < right)) {
         const sharp = Math.round(x) + 0.5;
         line(context, sharp, area.top, sharp, area.top + area.height);
@@ -69,8 +76,10 @@ export class Bands {
           parts.pop();
         }
         const text = cutText(context, parts.join(SEPARATOR), widthPx);
-        context.fillStyle = theme.text;
-        context.fillText(text, fromPx + PADDING_PX, area.top + 3);
+        if (text === parts[0] || text.length > LEAST_LETTERS) {
+          context.fillStyle = theme.text;
+          context.fillText(text, fromPx + PADDING_PX, area.top + 3);
+        }
       }
     }
     context.restore();

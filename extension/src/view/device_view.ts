@@ -54,7 +54,7 @@ export interface Places {
 /** Heights of the tracks, as shares of what there is. */
 const MEMORY_SIZE = 176;
 /** The streams may have more rows than room, and would leave none. */
-const LEAST_MEMORY_PX = 72;
+const LEAST_MEMORY = { px: 116, most: "18%" };
 const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
@@ -120,7 +120,7 @@ export function addTracks(scope: Scope, panes: Panes, chart: ChartContext, isSec
     });
   };
   track("memory", "Memory", MEMORY_HINT, MEMORY_SIZE, hasMemory, ({ body, side, setSize }) => {
-    setSize(MEMORY_SIZE, LEAST_MEMORY_PX);
+    setSize(MEMORY_SIZE, LEAST_MEMORY.px, LEAST_MEMORY.most);
     levelsView(scope, body, chart);
     levelsLegend(scope, side, chart);
   });

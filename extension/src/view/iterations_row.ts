@@ -60,20 +60,14 @@ export function iterationsRow(
 
 /** A tick where an iteration begins; many in the same few pixels have one. */
 function drawTicks({ context, area, theme }: Drawing, time: Scale, row: SpanRow): void {
-  const columns = Math.ceil(area.width / TICK_PX);
+  const [first, after] = row.range(time.from, time.to);
+  let freeFromPx = -Infinity;
   context.fillStyle = theme.muted;
-  row.columns(time.from, time.to, columns).span.forEach((span, column) => {
-    if (span >= 0) {
-      const [fromPx, toPx] = [row.fromNs, row.toNs].map((times) => toPixel(time, times[span] ?? 0));
-      const leftPx = area.left + column * TICK_PX;
-      if (
-        fromPx !== undefined &&
-        toPx !== undefined &&
-        (fromPx >= leftPx || toPx - fromPx < TICK_PX)
-      ) {
-        const at = Math.round(Math.max(fromPx, leftPx));
-        context.fillRect(at, area.top + 5, 1, area.height - 10);
-      }
+  for (let span = first; span < after; span += 1) {
+    const at = Math.round(toPixel(time, row.fromNs[span] ?? 0));
+    if (at >= Math.max(area.left, freeFromPx)) {
+      context.fillRect(at, area.top + 5, 1, area.height - 10);
+      freeFromPx = at + TICK_PX;
     }
-  });
+  }
 }

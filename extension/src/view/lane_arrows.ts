@@ -5,6 +5,9 @@ import type { LaneLayout, PlacedLane } from "./lane_layout.ts";
 import { saveAndClip, type Drawing } from "./plot.ts";
 
 const MOST_ARROWS = 1500;
+/** Between two streams one arrow is drawn in so much of the width, and where that is too many. */
+const APART_PX = 4;
+const CROWDED_APART_PX = 32;
 const HEAD_PX = 7;
 /** How wide an arrow is for the pointer. */
 const REACHED_PX = 11;
@@ -27,6 +30,15 @@ export function drawArrows(
   const { area, context, pixelRatio, theme } = drawing;
   const lanes = new Map(layout.lanes.map((placed) => [placed.lane.stream, placed]));
   const drawn = new Set<string>();
+  const isSeen = (fromNs = 0, toNs = 0): boolean =>
+    Math.max(fromNs, toNs) >= time.from && Math.min(fromNs, toNs) <= time.to;
+  const seen = waits.recordedNs.reduce(
+    (count, fromNs, wait) => count + Number(isSeen(fromNs, waits.resumedNs[wait])),
+    0,
+  );
+  // A thicket of arrows would hide the streams.
+  const isCrowded = seen * CROWDED_APART_PX > area.width;
+  const apartPx = isCrowded ? CROWDED_APART_PX : APART_PX;
   saveAndClip(drawing);
   const draw = (
     from: PlacedLane | undefined,
@@ -35,11 +47,11 @@ export function drawArrows(
     toNs: number,
     colour: string,
   ): void => {
-    const isSeen = Math.max(fromNs, toNs) >= time.from && Math.min(fromNs, toNs) <= time.to;
-    if (from !== undefined && to !== undefined && isSeen) {
+    if (from !== undefined && to !== undefined && isSeen(fromNs, toNs)) {
       const fromX = toPixel(time, fromNs);
       const toX = toPixel(time, toNs);
-      const place = `${fromX >> 2} ${toX >> 2} ${from.topPx} ${to.topPx} ${colour}`;
+      const columns = [fromX, isCrowded ? 0 : toX].map((x) => Math.floor(x / apartPx));
+      const place = [...columns, from.topPx, to.topPx, colour].join(" ");
       if (!drawn.has(place)) {
         drawn.add(place);
         const isDown = to.topPx > from.topPx;

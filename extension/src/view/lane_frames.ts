@@ -85,9 +85,15 @@ function inLines(context: CanvasRenderingContext2D, text: string, widthPx: numbe
 }
 
 const HANDLE = /0x[0-9a-f]+$/;
+/** What is left out first of the name of a stream that no variable holds. */
+const FILE_OF_LINE = / made at .*(?=:\d+)/;
 
 /** A text with its middle cut out where there is no room: handles differ at their ends. */
 function cutInside(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
+  const short = text.replace(FILE_OF_LINE, " ");
+  if (context.measureText(short).width <= widthPx && context.measureText(text).width > widthPx) {
+    return short;
+  }
   return cutText(context, text, widthPx, HANDLE.test(text) ? 0.5 : 0.25);
 }
 

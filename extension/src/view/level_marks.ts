@@ -47,13 +47,19 @@ const SIGNS: Readonly<Record<MarkKind, string>> = {
   "empty_cache()": "▲",
 };
 
-/** Marks above the plot, each with a sign of its kind; those too close together share a label. */
+/**
+ * Marks above the plot, each with a sign of its kind.
+ *
+ * Those that a label of their own would lie on share one, and signs below it are left out.
+ */
 export function drawMarks(drawing: Drawing, marks: readonly Mark[], time: Scale): void {
   const { context, area, theme } = drawing;
+  const seen = marksIn(marks, time);
+  const places = seen.map(({ timeNs }) => toPixel(time, timeNs));
   let takenUntil = -Infinity;
   let labelledUntil = -Infinity;
-  for (const { kind, timeNs, bytes } of marksIn(marks, time)) {
-    const x = toPixel(time, timeNs);
+  seen.forEach(({ kind }, at) => {
+    const x = places[at] ?? 0;
     const isFailure = kind === "out of memory";
     context.strokeStyle = isFailure ? theme.alarm : theme.muted;
     context.fillStyle = context.strokeStyle;
@@ -66,10 +72,32 @@ export function drawMarks(drawing: Drawing, marks: readonly Mark[], time: Scale)
       context.fillText(SIGNS[kind], x, area.top - 7);
     }
     if (x > labelledUntil) {
-      const label = kind === "snapshot" ? kind : `${kind}: ${formatBytes(bytes)}`;
-      labelledUntil = x + drawLabel(drawing, label, x, area.top - 12);
+      const [label, last] = labelFrom(seen, places, at, context);
+      const until = x + drawLabel(drawing, label, x, area.top - 12);
+      takenUntil = Math.max(takenUntil, until);
+      labelledUntil = Math.max(until, places[last] ?? 0);
     }
+  });
+}
+
+/** The label of a mark, or of it and the next ones of its kind; and which is the last of them. */
+function labelFrom(
+  marks: readonly Mark[],
+  places: readonly number[],
+  first: number,
+  context: CanvasRenderingContext2D,
+): readonly [label: string, last: number] {
+  const { kind = "snapshot", bytes = 0 } = marks[first] ?? {};
+  const own = kind === "snapshot" ? kind : `${kind}: ${formatBytes(bytes)}`;
+  const widthPx = context.measureText(own).width + 4 * PADDING_PX;
+  let last = first;
+  while (
+    marks[last + 1]?.kind === kind &&
+    (places[last + 1] ?? Infinity) - (places[last] ?? 0) < widthPx
+  ) {
+    last += 1;
   }
+  return [last === first ? own : `${kind}, ${last - first + 1} times`, last];
 }
 
 /** The mark near a place above or in the plot; failures first. */

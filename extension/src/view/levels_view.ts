@@ -63,12 +63,16 @@ export function levelsView(scope: Scope, parent: HTMLElement, chart: ChartContex
     paintImage(drawing, raster);
     drawStackNames(drawing, stack, bytes, colours, (band) => bandName(stack, band, chart));
     drawLines(drawing, chart, ends, time, bytes);
-    drawPeak(drawing, timeline, time, bytes);
-    drawMarks(drawing, chart.marks, time);
     drawn = { stack, area, time, bytes };
   };
   const plot = timePlot(scope, parent, chart, OPTIONS, {
     draw,
+    drawLabels: (drawing, time) => {
+      if (drawn !== undefined) {
+        drawPeak(drawing, chart.timeline, time, drawn.bytes);
+      }
+      drawMarks(drawing, chart.marks, time);
+    },
     pick: (x, y) => {
       const block = drawn?.stack.blocks?.[bandAt(drawn, x, y).band];
       return block === undefined ? undefined : { kind: "block", block };

@@ -73,7 +73,7 @@ function lineColumn(chart: ChartContext, opened: Signal<string>): TableColumn<Li
         const colour = chart.grouping.colourOfStack(stack);
         line.prepend(...(colour === undefined ? [] : [colourKey(colour)]));
       }, chart.grouping.categories);
-      if (frame === undefined) {
+      if (frame === undefined || frame.filename === "") {
         line.append(callSite.site);
       } else {
         const open = actionButton(scope, "", callSite.site, () => {

@@ -50,12 +50,12 @@ export class Panes {
   }
 
   /** Sets the share of a pane, unless a reader has arranged the panes. */
-  resize(pane: Pane, size: number | string, leastPx = LEAST_PX): void {
+  resize(pane: Pane, size: number | string, leastPx = LEAST_PX, mostLeast = MOST_LEAST): void {
     if (this.arrangement.value === undefined) {
       setSize(pane, size);
       pane.root.style.setProperty(
         "--gpuviz-least-pane",
-        `max(${LEAST_PX}px, min(${leastPx}px, ${MOST_LEAST}))`,
+        `max(${LEAST_PX}px, min(${leastPx}px, ${mostLeast}))`,
       );
     }
   }

@@ -72,7 +72,10 @@ function drawn(
     case "numbers":
       return listOf("dl", "gpuviz-number-list", rows, ({ line }) => [number(line)]);
     case "figures":
-      return listOf("ul", "gpuviz-headline", rows, ({ line }) => [figure(scope, line, lead)]);
+      return oneLine(
+        scope,
+        listOf("ul", "gpuviz-headline", rows, ({ line }) => [figure(scope, line, lead)]),
+      );
     case "items":
       return listOf("ul", "gpuviz-items", rows, ({ line, more }) => [
         filled(element("li", ""), line.cells[0], more && linesOf(more)),
@@ -165,6 +168,36 @@ function figure(scope: Scope, line: Line, lead: Lead): HTMLElement {
   const item = element("li", "");
   item.append(shown);
   return item;
+}
+
+/**
+ * Leaves out as many details, the longest first, as it takes for all figures to be in a line.
+ *
+ * Where the figures alone take more than a line, all have their details.
+ */
+function oneLine(scope: Scope, list: HTMLElement): HTMLElement {
+  const details = [...list.querySelectorAll<HTMLElement>(".gpuviz-headline__detail")];
+  const show = (shown: (detail: HTMLElement) => boolean): void =>
+    details.forEach((detail) => {
+      detail.hidden = !shown(detail);
+    });
+  const isInLine = (): boolean => {
+    const tops = [...list.children].map((item) => item.getBoundingClientRect().top);
+    return tops.every((top) => top === tops[0]);
+  };
+  const fit = (): void => {
+    show(() => true);
+    const widths = new Map(details.map((detail) => [detail, detail.offsetWidth]));
+    const widthOf = (detail: HTMLElement): number => widths.get(detail) ?? 0;
+    const longest = details.toSorted((one, other) => widthOf(other) - widthOf(one));
+    for (let left = 0; !isInLine() && left <= longest.length; left += 1) {
+      show((detail) => left === longest.length || longest.indexOf(detail) > left);
+    }
+  };
+  const observer = new ResizeObserver(fit);
+  observer.observe(list);
+  scope.defer(() => observer.disconnect());
+  return list;
 }
 
 function number({ cells: [name = NOTHING, value = NOTHING, detail = NOTHING] }: Line): HTMLElement {

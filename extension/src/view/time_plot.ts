@@ -25,6 +25,8 @@ interface TimePlotOptions {
 /** What a plot on the time axis adds to it. */
 interface TimePlotParts {
   readonly draw: (drawing: Drawing, time: Scale) => void;
+  /** Draws labels, over the edges of ranges. */
+  readonly drawLabels?: (drawing: Drawing, time: Scale) => void;
   /** Draws what lights up with the selection. */
   readonly drawHighlighted?: (drawing: Drawing, time: Scale) => void;
   /** Draws above all else, also where nothing is selected. */
@@ -41,7 +43,7 @@ export function timePlot(
   parent: HTMLElement,
   chart: ChartContext,
   { label, heightPx, topPx, hasAxis = false }: TimePlotOptions,
-  { draw, drawHighlighted, drawOver, pick, pickByKey }: TimePlotParts,
+  { draw, drawLabels, drawHighlighted, drawOver, pick, pickByKey }: TimePlotParts,
 ): Plot {
   const { selection } = chart;
   const marginsPx = { ...TIME_MARGINS_PX, top: topPx, bottom: hasAxis ? AXIS_PX : BOTTOM_PX };
@@ -68,6 +70,7 @@ export function timePlot(
       chart.bands.drawGround(drawing, time());
       draw(drawing, time());
       chart.bands.drawEdges(drawing, time());
+      drawLabels?.(drawing, time());
     },
     (drawing) => {
       drawHighlighted?.(drawing, time());

@@ -11,7 +11,8 @@ export const LEAST_LOW_TRACK_PX = 48;
 export interface Track {
   readonly body: HTMLElement;
   readonly side: HTMLElement;
-  readonly setSize: (px: number, leastPx: number) => void;
+  /** Sets the share of the height, and the least height, which is at most a part of all. */
+  readonly setSize: (px: number, leastPx: number, mostLeast?: string) => void;
 }
 
 interface TrackOptions {
@@ -51,7 +52,7 @@ export function addTrack(
   const ariaLabel = `Legend of ${title}`;
   const side = element("div", "gpuviz-track__side", { tabIndex: 0, role: "group", ariaLabel });
   pane.root.append(head, frame, side);
-  const setSize = (px: number, leastPx: number): void => panes.resize(pane, px, leastPx);
+  const setSize: Track["setSize"] = (...size) => panes.resize(pane, ...size);
   once(scope, chart, isThere, pane.root, () => show({ body, side, setSize }));
 }
 
