@@ -39,6 +39,8 @@ FEWEST = 3
 _LEAST_SHARE = 0.5
 # How many times as long as the median iteration a regular one takes.
 _MOST_REGULAR = 1.5
+# What PyTorch calls the range of an optimizer's step, before the optimizer's name.
+_OPTIMIZER_STEP = "Optimizer.step#"
 _KINDS = DICTIONARIES["activities", "kind"]
 _RANGE_KINDS = DICTIONARIES["ranges", "kind"]
 
@@ -80,14 +82,15 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     Iterations are the ranges of one name (``gpuviz.range`` or NVTX) that ran at least three times
     in one thread, one after the other; of several names, that with the most time. Without such
     ranges they are the steps of a training program, each until an optimizer of PyTorch has run: of
-    several lines that run one, that which does so most often, of those the last. Otherwise they are
-    found by the order of the user's lines that launched kernels, copies and memsets: at least two
-    lines that repeat at least three times, with eight launches or more. More than half of the
-    repetitions must be equal, and all together differ by at most 5 % of their launches, or 20 % if
-    at least 85 % are equal, as when every tenth step logs. Of three lines or more that take turns,
-    each may launch any number of times in a row. Where the user's lines have no such order, it is
-    that of call stacks, as in a loop of a library, or of kernels, in what XLA made of a function.
-    If several threads run the same loop, iterations
+    several lines that run one, that which does so most often, of those the last. Of a snapshot of
+    PyTorch they are the times between the ends of an optimizer's steps. Otherwise they are found by
+    the order of the user's lines that launched kernels, copies and memsets: at least two lines that
+    repeat at least three times, with eight launches or more. More than half of the repetitions must
+    be equal, and all together differ by at most 5 % of their launches, or 20 % if at least 85 % are
+    equal, as when every tenth step logs. Of three lines or more that take turns, each may launch
+    any number of times in a row. Where the user's lines have no such order, it is that of call
+    stacks, as in a loop of a library, or of kernels, in what XLA made of a function. If several
+    threads run the same loop, iterations
     are those of the one that launches most. An iteration ends where the next one begins; the last
     one ends with its last launch or the work of it. If the GPU has work left when the host begins
     an iteration, it begins when the GPU does. Of nested loops this is the inner one if launches
@@ -169,6 +172,7 @@ def _found(recording: "RecordingData") -> "tuple[_Launches, _Found | None]":
     found = (
         _ranges(recording, launches)
         or _steps(recording, launches)
+        or _steps_of_memory(recording, launches)
         or _periods(recording, launches.of_one_worker())
     )
     if found is not None and recording.bounds is not None:
@@ -366,6 +370,31 @@ def _steps(recording: "RecordingData", launches: _Launches) -> _Found | None:
     if len(begins) < FEWEST or not forward.size or forward[0] > begins[0]:
         return None
     return _repeated(recording, launches, np.append(forward[0], ends[:-1]), int(ends[-1]))
+
+
+def _steps_of_memory(recording: "RecordingData", launches: _Launches) -> _Found | None:
+    """Return the steps of a training program of which only memory is known; None without them.
+
+    PyTorch's snapshots have the steps of optimizers as ranges. An iteration is the time from the
+    end of one to the end of the next; when the first one began is unknown.
+    """
+    table, events = recording.tables["ranges"], recording.tables["memory_events"]
+    if len(launches.called) or not table.num_rows:
+        return None
+    names, ends = plain(table["name"]), plain(table["end"])
+    distinct = np.unique(names)
+    is_step = [text.startswith(_OPTIMIZER_STEP) for text in texts(recording.tables, distinct)]
+    rows = np.flatnonzero(np.isin(names, distinct[is_step]) & (ends >= plain(table["time"])))
+    if not rows.size:
+        return None
+    # Of several optimizers, the one that steps most often, of those the last one.
+    steps, at, counts = np.unique(names[rows][::-1], return_index=True, return_counts=True)
+    chosen = steps[np.lexsort((-at, counts))[-1]]
+    ended = np.sort(ends[rows[names[rows] == chosen]])
+    first, after = np.searchsorted(plain(events["time"]), ended[[0, -1]])
+    if len(ended) <= FEWEST or after - first <= _LEAST_SHARE * events.num_rows:
+        return None
+    return _Found("", ended[:-1], ended[1:], ended[:-1], ended[1:])
 
 
 def _periods(recording: "RecordingData", launches: _Launches) -> _Found | None:

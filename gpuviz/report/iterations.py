@@ -65,14 +65,15 @@ def iterations_text(iterations: "pa.Table") -> list[str]:
     first, middle = iterations.slice(0, 1).to_pylist()[0], median_iteration(iterations)
     durations = iterations["duration_ns"].to_pylist()
     busy = format_share(middle["busy_ns"] / max(middle["duration_ns"], 1))
+    and_busy = f" and the GPU busy for {busy} of it" if _has_work(iterations) else ""
     shortest, longest = map(format_duration, (min(durations), max(durations)))
     median = (
         f"The median one, number {middle['number']}, takes {format_duration(middle['duration_ns'])}"
-        f" ({shortest} to {longest} in all), with a peak of {format_bytes(middle['peak_bytes'])} "
-        f"and the GPU busy for {busy} of it."
+        f" ({shortest} to {longest} in all), with a peak of "
+        f"{format_bytes(middle['peak_bytes'])}{and_busy}."
     )
     counted = format_counted(iterations.num_rows, "iteration")
-    sentences = [f"{counted}: {_origin(middle)}.", median]
+    sentences = [f"{counted}: {_origin(middle, has_work=_has_work(iterations))}.", median]
     if _has_phases(middle):
         parts = [f"{title.lower()} {cell(middle[name]).text}" for title, name, cell in _PHASES]
         sentences.append(f"Of its kernel time, {', '.join(parts)}.")
@@ -93,7 +94,7 @@ def iterations_section(recording: "Recording", device: int) -> Section | None:
         text(" ".join(iterations_text(found))),
         text("Show one iteration", _window(middle)),
         *_table(found, middle),
-        hint(_HINT),
+        *([hint(_HINT)] if _has_work(found) else []),
     )
     return Section("iterations", "Iterations", parts, found.num_rows)
 
@@ -109,10 +110,16 @@ def _with_unrecorded(recording: "Recording", found: "pa.Table", device: int) -> 
     return found.append_column(_UNRECORDED[1], others["duration_ns"])
 
 
-def _origin(row: dict[str, Any]) -> str:
+def _has_work(iterations: "pa.Table") -> bool:
+    """Return whether anything but memory is known of iterations."""
+    names = ("busy_ns", "kernel_count", "copy_bytes", "wait_ns")
+    return any(any(iterations[name].to_pylist()) for name in names)
+
+
+def _origin(row: dict[str, Any], *, has_work: bool) -> str:
     if row["name"]:
         return f"the ranges `{row['name']}`"
-    if row["optimizer_ns"]:
+    if row["optimizer_ns"] or not has_work:
         return "each ends with a step of an optimizer"
     return "the same lines launch work again and again"
 
@@ -144,7 +151,9 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "list[Part]":
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
     ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
     chosen = (_UNRECORDED, *_COLUMNS, *(_PHASES if _has_phases(middle) else ()))
-    columns = [each for each in chosen if each[1] in iterations.schema.names]
+    of_memory = ("duration_ns", "peak_bytes")
+    known = iterations.schema.names if _has_work(iterations) else of_memory
+    columns = [each for each in chosen if each[1] in known]
     titles = ("Iteration", *(title for title, _, _ in columns))
     body = (_row(row, middle, columns) for row in [*ordered.values()][:_MOST_ROWS])
     shown = [table("Iterations", titles, body)]
