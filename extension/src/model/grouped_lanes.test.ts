@@ -87,6 +87,22 @@ test("a device is called after its process, and a thread belongs to one", () => 
   assert.equal(processes.isThreadOf(11, 7), true);
 });
 
+test("a thread with nothing but the overhead of recording is below the streams", () => {
+  const recording = new GrowingRecording();
+  recording.append(tableOf("threads", { id: [11, 12], name: ["flush", "main"] }));
+  recording.append(
+    tableOf("overheads", { kind: ["buffer_flush"], time: [0], end: [3], thread: [11] }),
+  );
+  recording.append(tableOf("api_calls", { time: [4], end: [5], thread: [12], correlation: [1] }));
+  recording.append(
+    tableOf("activities", { kind: ["kernel"], time: [6], end: [7], device: [0], stream: [1] }),
+  );
+
+  const titles = groupedLanes(recording.contentsOf(0)).map(({ title }) => title);
+
+  assert.deepEqual(titles, ["main", "stream 1", "flush"]);
+});
+
 test("a thread that only the samples of the host's code know is below the streams", () => {
   const recording = new GrowingRecording();
   const times = { time: [0, 4], end: [3, 9] };

@@ -66,7 +66,7 @@ export class ThreadLanes {
     const { fromNs, toNs, thread, count } = this.#gpu[table];
     for (let row = this.#taken[table]; row < count; row += 1) {
       const lane = this.#laneOf(thread[row] ?? HOST);
-      lane.isQuiet &&= table === "hostSamples";
+      lane.isQuiet &&= table !== "apiCalls";
       lane.added.push(fromNs[row] ?? 0, toNs[row] ?? 0, kindOf(row), row);
     }
     this.#taken[table] = count;
