@@ -256,6 +256,24 @@ def test_blocks_can_be_coloured_by_function(page, recording, tmp_path):
     ]
 
 
+def test_blocks_can_be_coloured_by_the_innermost_call(page, tmp_path):
+    recording = gpuviz.load(TRAINING)
+    open_report(page, recording, tmp_path)
+    entries = page.locator(".gpuviz-legend").first.locator("li")
+
+    page.get_by_label("Colour by").select_option("call")
+
+    frames = {row["id"]: row for row in recording.table("frames").to_pylist()}
+    called = {
+        f"{frame['name']} ({'/'.join(frame['filename'].split('/')[-2:])}:{frame['line']})"
+        for stack in recording.table("stacks").to_pylist()
+        for frame in (frames[each] for each in stack["frames"][:1])
+    }
+    names = [title.rpartition(": ")[0] for title in map(title_of, entries.all())]
+    assert {*names} <= called | {"no call stack", "other calls"}
+    assert "Linear.forward (modules/linear.py:134)" in names
+
+
 def test_a_training_program_has_modules_phases_and_categories(page, tmp_path):
     recording = gpuviz.load(TRAINING)
     open_report(page, recording, tmp_path)

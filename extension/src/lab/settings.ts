@@ -8,6 +8,7 @@ const ID = "gpuviz:settings";
 const COLOURS: readonly GroupedBy[] = [
   "stack",
   "function",
+  "call",
   "module",
   "phase",
   "stream",

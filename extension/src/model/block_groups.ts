@@ -13,6 +13,7 @@ export const AGE_LIMITS = [1e5, 1e6, 1e7, 1e8, 1e9, 10e9];
 export type GroupedBy =
   | "stack"
   | "function"
+  | "call"
   | "module"
   | "phase"
   | "category"
@@ -102,8 +103,8 @@ export class BlockGroups {
     if (by === "category") {
       return originOf(blocks, block);
     }
-    const isOfStack = by === "function" || by === "module" || by === "phase";
-    return events[isOfStack ? "stack" : by][originOf(blocks, block)] ?? 0;
+    const isOfEvent = by === "stream" || by === "pool" || by === "framework";
+    return events[isOfEvent ? by : "stack"][originOf(blocks, block)] ?? 0;
   }
 
   #groupOf(id: number): number {

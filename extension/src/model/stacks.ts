@@ -193,6 +193,19 @@ export class Stacks {
     return { short: name, long: filename === "" ? name : `${name} (${shortFilename(filename)})` };
   }
 
+  /** The innermost call, also of a library, as `forward (conv.py:548)`. */
+  innermostOf(stack: number): CategoryName {
+    const [frame] = this.framesOf(stack);
+    if (frame === undefined) {
+      return { short: "no call stack", long: "no call stack" };
+    }
+    const { name, filename, line } = frame;
+    const [short, long] = [1, 2].map((parts) =>
+      siteText({ name, filename: shortFilename(filename, parts), line }),
+    );
+    return { short: short ?? name, long: long ?? name };
+  }
+
   /** The same line by what it assigns to, as `train.py:12 loss`, and by its text. */
   lineNameOf(stack: number): CategoryName {
     const line = this.#lineOf(stack);

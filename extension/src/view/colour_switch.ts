@@ -9,6 +9,7 @@ import { element, legendEntry } from "./dom.ts";
 const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
   ["stack", "source line"],
   ["function", "function"],
+  ["call", "innermost call"],
   ["module", "module"],
   ["phase", "training phase"],
   ["category", "category"],

@@ -91,6 +91,13 @@ export class Grouping {
           "other functions",
           (stack) => stacks.functionOf(stack),
         );
+      case "call":
+        return categorize(
+          groups,
+          (stack) => stacks.innermostOf(stack).long,
+          "other calls",
+          (stack) => stacks.innermostOf(stack),
+        );
       case "module":
         return categorize(groups, (stack) => stacks.moduleOf(stack), "other modules");
       case "category": {
