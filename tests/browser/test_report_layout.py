@@ -11,7 +11,8 @@ import gpuviz
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import drag, open_report, open_tab
+from tests.browser.test_report import TRAINING, drag, open_report, open_tab
+from tests.unit.report.recordings import make_recording
 
 pytestmark = pytest.mark.browser
 
@@ -134,6 +135,35 @@ def test_everything_is_on_one_screen_and_nothing_overlaps(page, tmp_path, name):
         assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
 
 
+@pytest.mark.parametrize("width", [1280, 1440, 1920])
+def test_the_headline_of_a_training_program_is_one_line(page, tmp_path, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    open_report(page, load(TRAINING), tmp_path)
+
+    figures = page.locator(".gpuviz-headline__figure")
+    shown = figures.all_inner_texts()
+
+    assert len({each.bounding_box()["y"] for each in figures.all()}) == 1
+    assert any(text.startswith("Iterations 4 \N{MULTIPLICATION SIGN} ") for text in shown)
+    # What takes most room is left out first.
+    busy = figures.filter(has_text="GPU busy")
+    assert "of warm-up" in busy.get_attribute("title")
+    assert ("of warm-up" in busy.inner_text()) == (width > 1440)
+
+
+def test_several_notes_take_one_line_until_they_are_opened(page, tmp_path):
+    open_report(page, make_recording(notes=("One was lost.", "Another, too.")), tmp_path)
+    notes = page.get_by_role("note")
+
+    closed = notes.bounding_box()["height"]
+    text = notes.inner_text()
+    notes.get_by_text("and 1 more").click()
+
+    assert closed < 30
+    assert text.split("\n") == ["One was lost. and 1 more"]
+    assert notes.inner_text().split("\n") == ["One was lost.", "Another, too."]
+
+
 def test_on_a_phone_and_on_paper_the_parts_follow_one_another(page, tmp_path):
     page.set_viewport_size({"width": 390, "height": 844})
     open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
@@ -163,8 +193,9 @@ def test_a_track_is_closed_and_resized_and_a_link_keeps_that(page, tmp_path):
     page.get_by_role("separator").locator("visible=true").first.focus()
     for _ in range(3):
         page.keyboard.press("ArrowUp")
-    page.wait_for_function("() => location.hash.includes('view=')")
     arranged = [each.bounding_box()["height"] for each in (memory, streams)]
+    written = f"streams-{round(arranged[1])}"
+    page.wait_for_function("(written) => location.hash.includes(written)", arg=written)
     page.reload()
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
 
