@@ -269,10 +269,10 @@ def test_a_finding_lights_up_the_idle_time_that_it_is_about_and_dims_the_rest(pa
 
     before = [page.evaluate(CLEAR, lane) for lane in lanes]
     page.get_by_role("button", name="show", exact=True).first.click()
-    page.wait_for_function(f"({CLEAR})('odd chunks') < 0.5")
+    page.wait_for_function(f"(lane) => ({CLEAR})(lane) < 0.5", arg="odd chunks")
     idle, odd = (page.evaluate(CLEAR, lane) for lane in lanes)
     page.keyboard.press("Escape")
-    page.wait_for_function(f"({CLEAR})('odd chunks') > 0.9")
+    page.wait_for_function(f"(lane) => ({CLEAR})(lane) > 0.9", arg="odd chunks")
 
     assert min(before) > 0.9
     assert idle > 0.6

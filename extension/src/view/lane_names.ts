@@ -11,6 +11,10 @@ const NARROWEST_PX = 34;
 const LOWEST_ROW_PX = 12;
 const PADDING_PX = 4;
 const LINE_PX = 13;
+/** Of a part of a name that does not fit, less is not shown. */
+const LEAST_PART_PX = 80;
+/** A comma between parts, but not within code. */
+const OUTSIDE_CODE = /, (?=(?:[^`]*`[^`]*`)*[^`]*$)/;
 
 /** The names of spans that are wide enough for them, as the raster shows them. */
 export function drawSpanNames(
@@ -82,9 +86,12 @@ function drawRowNames(
 function fittingName({ context }: Drawing, name: string, kind: number, widthPx: number): string {
   const fits = (text: string): boolean => context.measureText(text).width <= widthPx;
   if (kind === SpanKind.idle) {
-    const parts = name.split(", ");
+    const parts = name.split(OUTSIDE_CODE).map((part) => part.replaceAll("`", ""));
     const texts = parts.map((_, dropped) => parts.slice(0, parts.length - dropped).join(", "));
-    return texts.find(fits) ?? "";
+    const [whole = ""] = texts;
+    const text = texts.find(fits) ?? "";
+    const isRoomLeft = text !== "" && context.measureText(text).width + LEAST_PART_PX <= widthPx;
+    return text !== whole && isRoomLeft ? cutText(context, whole, widthPx) : text;
   }
   const direction = name.slice(0, Math.max(name.indexOf(" "), 0));
   return !fits(name) && isCopy(kind) ? direction : cutText(context, name, widthPx);
