@@ -32,8 +32,8 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 @click.group(
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog='In bash, `eval "$(_GPUVIZ_COMPLETE=bash_source gpuviz)"` lets Tab complete verbs and '
-    "options; likewise zsh_source and fish_source.",
+    epilog='In bash, `eval "$(_GPUVIZ_COMPLETE=bash_source gpuviz)"` enables completion with Tab. '
+    "For other shells, use zsh_source or fish_source.",
 )
 @click.version_option(package_name="gpuviz", message="%(prog)s %(version)s")
 def commands() -> None:

@@ -42,7 +42,8 @@ def verdict(found: "list[Finding]") -> str:
     problems = [finding for finding in found if finding.level == "problem"]
     warnings = [finding for finding in found if finding.level == "warning"]
     if problems:
-        return f"This machine cannot record: {'; '.join(each.topic for each in problems)}."
+        topics = dict.fromkeys(each.topic for each in problems)
+        return f"This machine cannot record; the problem is with: {', '.join(topics)}."
     if warnings:
         topics = dict.fromkeys(each.topic for each in warnings)
         return f"This machine can record, with limits: {', '.join(topics)}."

@@ -306,7 +306,7 @@ def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> "Iterator[s
         label = labels.get(each["device"], f"Device {each['device']}")
         shown = [busy(each["busy"], f"of {format_duration(each['window_ns'])}")]
         shown += [] if share is None else [hidden_copies(share, None)]
-        yield f"{label}: {', '.join(map(str, shown))}"
+        yield f"{label}: {'; '.join(map(str, shown))}"
 
 
 def _lines_of_collectives(collectives: dict[str, Any]) -> "Iterator[str]":

@@ -33,7 +33,8 @@ def conclusions_text(
     parts = [nothing, ""] if nothing else []
     parts += [f"{_numbered(number, each)}\n" for number, each in enumerate(shown, 1)]
     if len(shown) < len(found):
-        parts.append(f"{format_counted(len(found) - len(shown), 'more finding')}: --all")
+        rest = format_counted(len(found) - len(shown), "more finding")
+        parts.append(f"{rest}: show all with --all")
     return "\n".join([*parts, *unknown(recording)]).rstrip()
 
 

@@ -26,7 +26,7 @@ RULES = (
 
 _UNIT = {"iteration": "iteration", "cell": "run of the cell"}
 _UNITS = {"iteration": "iterations", "cell": "runs of the cell"}
-_OPEN = " The recording ends with them: if the program uses them later, they are no fault."
+_OPEN = " They exist until the recording ends: if the program uses them later, keep them."
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -67,7 +67,8 @@ def _finding(
         reason=(
             f"After {format_count(line.periods)} {_UNITS[line.by]}, it keeps "
             f"{format_bytes(line.live_bytes)} in {format_count(len(line.blocks))} arrays. "
-            "Of those that are older than three, none was used after the one that follows its own."
+            f"Of the arrays older than three {_UNITS[line.by]}, none was used later than one "
+            f"{unit} after its own."
             f"{_OPEN if is_open else ''}"
         ),
         change=_advice(device, blocks),

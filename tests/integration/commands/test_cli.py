@@ -87,7 +87,7 @@ def test_info_prints_what_ran_on_the_gpu(gpuviz_command, tmp_path):
     assert "Kernels: 2" in lines
     assert "Copies: 1, 3.00 MiB" in lines
     assert "Synchronizations: 1, blocking the host for 250 ms" in lines
-    assert "Device 0: GPU busy 80 % of 1.00 s, Copies hidden 50 %" in lines
+    assert "Device 0: GPU busy 80 % of 1.00 s; Copies hidden 50 %" in lines
 
 
 def test_report_writes_a_page_that_holds_the_recording(gpuviz_command, saved, tmp_path):

@@ -18,7 +18,7 @@ def test_a_machine_without_a_gpu_is_told_so_in_plain_words(tmp_path):
     assert (done.returncode, done.stderr) == (1, "")
     assert "GPU programs cannot be recorded on this machine." in words
     assert "cupy-cuda" in words
-    assert words.endswith("This machine cannot record: driver.")
+    assert words.endswith("This machine cannot record; the problem is with: driver.")
 
 
 def test_programs_can_read_what_the_doctor_finds(tmp_path):
@@ -62,7 +62,7 @@ def test_the_doctor_loads_no_table_and_no_chart(tmp_path):
     [
         (["ok"], "This machine can record."),
         (["ok", "warning", "warning"], "This machine can record, with limits: thing 1, thing 2."),
-        (["warning", "problem"], "This machine cannot record: thing 1."),
+        (["warning", "problem"], "This machine cannot record; the problem is with: thing 1."),
     ],
 )
 def test_the_verdict_is_one_sentence(levels, sentence):
