@@ -1,12 +1,11 @@
 """The documentation site: built without a warning, whole, and without anything from a network."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from scripts.generate_gallery import REPORTS
+from tests.documentation_site import build_site
 from tests.documents import PAGES, ROOT
 
 # What a browser loads by itself; links may lead anywhere.
@@ -15,16 +14,7 @@ LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?P<src>[^"]*
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "state"]
-    done = subprocess.run(
-        [*map(str, command), str(ROOT / "docs"), str(folder / "html")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return folder / "html"
+    return build_site(tmp_path_factory.mktemp("site"))
 
 
 def test_every_page_and_every_report_of_the_gallery_is_there(site):

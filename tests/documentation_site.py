@@ -1,0 +1,20 @@
+"""The documentation site, built for tests."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.documents import ROOT
+
+
+def build_site(folder: Path) -> Path:
+    """Build the site below a folder, without a warning, and return where its pages are."""
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "state"]
+    done = subprocess.run(
+        [*map(str, command), str(ROOT / "docs"), str(folder / "html")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder / "html"
