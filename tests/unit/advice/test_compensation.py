@@ -294,6 +294,17 @@ def test_what_recording_cost_is_the_difference_of_both_programs():
     assert cost.least_ns == cost.most_ns == cost.compensated_ns
 
 
+def test_costs_that_are_estimated_too_high_leave_calls_one_after_the_other():
+    recording = costly((("launch", 0, 2_000),) * 20, ALL_KNOWN)
+    too_high = np.full(recording.tables["api_calls"].num_rows, 9 * OWN_NS, np.uint32)
+
+    found = times(
+        with_columns(recording, "api_calls", {"own_cost": too_high}, ALL_KNOWN).compensated()
+    )
+
+    assert (found["called"][1:] > found["returned"][:-1]).all()
+
+
 def test_an_uncertain_cost_is_an_interval():
     interval = dict.fromkeys(KINDS, (1_000, TRACING_NS))
 
