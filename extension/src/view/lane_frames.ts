@@ -85,16 +85,22 @@ function inLines(context: CanvasRenderingContext2D, text: string, widthPx: numbe
 }
 
 const HANDLE = /0x[0-9a-f]+$/;
-/** What is left out first of the name of a stream that no variable holds. */
-const FILE_OF_LINE = / made at .*(?=:\d+)/;
+/** Words of a longer text that are kept: its first one, and those that tell texts apart. */
+const LEAST_WORDS = 3;
 
-/** A text with its middle cut out where there is no room: handles differ at their ends. */
+/**
+ * A text with as much of its middle left out as there is no room for.
+ *
+ * Streams differ at the ends of their names, in their lines and handles.
+ */
 function cutInside(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
-  const short = text.replace(FILE_OF_LINE, " ");
-  if (context.measureText(short).width <= widthPx && context.measureText(text).width > widthPx) {
-    return short;
+  const words = text.split(" ");
+  const isTooWide = (): boolean => context.measureText(words.join(" ")).width > widthPx;
+  while (words.length > LEAST_WORDS && isTooWide()) {
+    words.splice(1, 1);
   }
-  return cutText(context, text, widthPx, HANDLE.test(text) ? 0.5 : 0.25);
+  const endShare = words.length > 1 || HANDLE.test(text) ? 0.5 : 0.25;
+  return cutText(context, words.join(" "), widthPx, endShare);
 }
 
 /** A text with its end cut off where there is no room, but for a share of what is kept. */
