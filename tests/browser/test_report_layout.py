@@ -225,7 +225,7 @@ def test_all_tabs_can_be_opened_and_the_drawer_takes_the_window(page, tmp_path):
     page.locator(".gpuviz-drawer__head").dblclick(position={"x": 1276, "y": 17})
 
     assert sum(row["y"] + row["height"] <= 720 for row in seen) >= 9
-    assert "Findings 6" in tabs
+    assert "Findings 5" in tabs
     assert len(hidden) >= 2
     assert (opened, is_visible) == (hidden[0], True)
     assert drawer.bounding_box()["height"] > 390

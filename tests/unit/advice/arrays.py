@@ -1,5 +1,7 @@
 """CuPy's arrays on a simulated GPU: the kernels that it launches, with their names and times."""
 
+import gc
+
 import pyarrow as pa
 
 import gpuviz
@@ -98,11 +100,18 @@ class Arrays:
 
 
 def of_arrays(program):
-    """Return the recording of a program, in which these functions are a library's, not its own."""
+    """Return the recording of a program, in which these functions are a library's, not its own.
+
+    Cycles that it makes, such as of an exception and its frames, are there until it ends.
+    """
     gpu = gpuviz.SimulatedGPU(real_time=False)
-    with gpuviz.record(device=gpu) as recorder:
-        program(Arrays(gpu))
-        gpu.synchronize()
+    gc.disable()
+    try:
+        with gpuviz.record(device=gpu) as recorder:
+            program(Arrays(gpu))
+            gpu.synchronize()
+    finally:
+        gc.enable()
     recording = recorder.recording
     frames, stacks = recording.tables["frames"].to_pylist(), recording.tables["stacks"].to_pylist()
     own = {each["id"] for each in frames if each["filename"] != __file__}

@@ -243,7 +243,7 @@ def test_what_the_recording_ends_with_may_be_used_later():
     (finding,) = findings(of_arrays(program))
 
     assert (finding.rule, finding.certainty) == ("R09", "possible")
-    assert finding.reason.endswith("if the program uses them later, they are no fault.")
+    assert finding.reason.endswith("if the program uses them later, keep them.")
 
 
 def test_a_wider_type_is_said_beside_a_kernel_for_the_whole_expression():
