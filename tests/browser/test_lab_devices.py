@@ -60,6 +60,8 @@ def page(chromium: Browser) -> Iterator[Page]:
     with watched_page(chromium) as page:
         page.clock.install()
         yield page
+        # A kernel that runs on would show its devices to later tests.
+        page.evaluate("window.jupyterapp?.serviceManager.sessions.shutdownAll()")
 
 
 @pytest.fixture
