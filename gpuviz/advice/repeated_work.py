@@ -214,6 +214,8 @@ class RepeatedWork:
                 break
             is_useful = more
             useful |= self._of_blocks(readers & is_useful[self._work])
+        if not is_useful.any():
+            return
         is_useful &= self._can_leave_out(repeats)
         works = np.flatnonzero(repeats)
         _, first = np.unique(self.value[works], return_index=True)

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,9 +74,13 @@ class _Scores:
 
     def __init__(self, device: DeviceBlocks) -> None:
         self._used, self._recording = device.used, device.recording
-        used = device.used
-        self._touches = np.unique(np.stack([used.call, used.block]), axis=1)
-        self._requested = used.blocks.requested
+        self._requested = device.used.blocks.requested
+
+    @cached_property
+    def _touches(self) -> "NDArray[Any]":
+        """Each call with each block that it uses."""
+        pairs: NDArray[Any] = np.unique(np.stack([self._used.call, self._used.block]), axis=1)
+        return pairs
 
     @cached_property
     def _blocks(self) -> dict[int, list[int]]:

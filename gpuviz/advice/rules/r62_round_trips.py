@@ -75,10 +75,10 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     """
     copies = _with_content(schedule)
     pairs = _pairs(copies)
+    if not pairs.size:
+        return
     pairs = pairs[:, _is_needless(schedule, *copies.work[pairs])]
     first, second = copies.work[pairs]
-    if not len(first):
-        return
     lines = np.stack([schedule.lines[first], schedule.lines[second]])
     _, pair = np.unique(lines, axis=1, return_inverse=True)
     pair = pair.ravel()
