@@ -100,3 +100,35 @@ def test_temporary_arrays_of_an_optimizer():
             optimizer.step()
 
     check("R53", lambda: train(foreach=True), lambda: train(fused=True))
+
+
+def test_gradients_of_a_part_with_a_learning_rate_of_zero():
+    x = torch.randn(8192, WIDTH, device="cuda")
+
+    def train(*, frozen):
+        encoder, head = layers().requires_grad_(not frozen), linear().cuda()
+        groups = [{"params": head.parameters()}]
+        if not frozen:
+            groups.append({"params": encoder.parameters(), "lr": 0.0})
+        optimizer = torch.optim.SGD(groups, lr=1e-3)
+        for _ in range(5):
+            optimizer.zero_grad()
+            head(encoder(x)).square().mean().backward()
+            optimizer.step()
+
+    check("R61", lambda: train(frozen=False), lambda: train(frozen=True))
+
+
+def test_an_array_that_goes_to_torch_through_the_host():
+    cp = pytest.importorskip("cupy")
+
+    def rules(pass_on):
+        def program():
+            for _ in range(6):
+                float(pass_on(cp.random.random(1 << 20, cp.float32)).sum())
+
+        recording, _ = recorded(program)
+        return {each.rule for each in recording.findings()}
+
+    assert "R62" in rules(lambda array: torch.from_numpy(cp.asnumpy(array)).cuda())
+    assert "R62" not in rules(torch.from_dlpack)
