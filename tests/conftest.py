@@ -1,15 +1,18 @@
-"""The profiles of Hypothesis, and the wheel, built once for all tests."""
+"""The profiles of Hypothesis, and the wheel and the site, built once for all tests."""
 
 import fcntl
 import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.documentation_site import build_site
 from tests.examples import register_profiles
 from tests.leftovers import collect_simulated_gpus
 from tests.wheels import NOTHING_TO_BUILD, build_wheel, stripped_core
@@ -53,23 +56,40 @@ def _small_heap() -> None:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel as for a release, with the core of the editable build; all workers share it."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # of all workers of this run
-    folder /= "wheel"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Build a wheel as for a release, with the core of the editable build."""
+    with shared_folder(tmp_path_factory, "wheel") as folder:
         if not any(folder.glob("*.whl")):
             build_wheel(folder, f"GPUVIZ_CORE={stripped_core(folder)}")
     return next(folder.glob("*.whl"))
 
 
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the documentation site."""
+    with shared_folder(tmp_path_factory, "site") as folder:
+        if not (folder / "built").exists():
+            build_site(folder)
+            (folder / "built").touch()
+    return folder / "html"
+
+
+@contextmanager
+def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
+    """Yield a folder that all workers of this run share, to one of them at a time."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= name
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the first test that needs the wheel the time to build it."""
+    """Give the first test that needs the wheel or the site the time to build it."""
     for item in items:
-        if "wheel" in getattr(item, "fixturenames", ()):
+        if {"wheel", "site"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.timeout(1200))
 
 

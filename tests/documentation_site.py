@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.documents import ROOT
 
 
-def build_site(folder: Path) -> Path:
-    """Build the site below a folder, without a warning, and return where its pages are."""
+def build_site(folder: Path) -> None:
+    """Build the site in the folder ``html`` of a folder, without a warning."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "state"]
     done = subprocess.run(
         [*map(str, command), str(ROOT / "docs"), str(folder / "html")],
@@ -17,4 +17,3 @@ def build_site(folder: Path) -> Path:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return folder / "html"

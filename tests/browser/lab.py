@@ -273,9 +273,14 @@ def saved_on_server(page: Page, path: str, *texts: str) -> AbstractContextManage
 def run_cell(page: Page, number: int) -> None:
     """Run a cell, counted from 0, without waiting for its end."""
     before = prompt(page, number)
+    begin_cell(page, number)
+    until(page, lambda: prompt(page, number) != before)
+
+
+def begin_cell(page: Page, number: int) -> None:
+    """Run a cell that may end its kernel, which takes its prompt back at once."""
     page.locator(".jp-CodeCell .cm-content").nth(number).click()
     page.keyboard.press("Control+Enter")
-    until(page, lambda: prompt(page, number) != before)
 
 
 def run(page: Page, number: int) -> None:

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, WebSocket
 import gpuviz
 from tests.browser.lab import (
     add_kernel,
+    begin_cell,
     card_of,
     holding,
     kernels_of,
@@ -246,7 +247,7 @@ def test_a_kernel_that_is_killed_is_met_anew_when_it_is_back(pages, lab, name):
     card = card_of(page, name)
     run_cell(page, SETUP)
     card.get_by_text("Recording for").wait_for()
-    run_cell(page, DIE)
+    begin_cell(page, DIE)
     page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
     card.get_by_text("gpuviz is not loaded").wait_for()
     buttons = card.get_by_role("button").all_inner_texts()
@@ -265,7 +266,7 @@ def test_a_kernel_that_stays_dead_is_said_to_be(pages, tmp_path):
         card = card_of(page, "dead.ipynb")
         run_cell(page, SETUP)
         card.get_by_text("Recording for").wait_for()
-        run_cell(page, DIE)
+        begin_cell(page, DIE)
         card.get_by_text("The kernel died.").wait_for()
         shown = card.get_by_role("button").count()
         page.keyboard.press("Escape")

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.browser.test_accessibility import AXE
-from tests.documentation_site import build_site
 
 pytestmark = pytest.mark.browser
 
@@ -17,11 +16,6 @@ VIOLATED = (
     "axe.run(document, {preload: false}).then(found => found.violations.map(each => each.id))"
 )
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    return build_site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.mark.parametrize("size", SIZES)

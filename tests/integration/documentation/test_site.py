@@ -2,19 +2,11 @@
 
 import re
 
-import pytest
-
 from scripts.generate_gallery import REPORTS
-from tests.documentation_site import build_site
 from tests.documents import PAGES, ROOT
 
 # What a browser loads by itself; links may lead anywhere.
 LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?P<src>[^"]*)"|<link\b[^>]*>""")
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    return build_site(tmp_path_factory.mktemp("site"))
 
 
 def test_every_page_and_every_report_of_the_gallery_is_there(site):

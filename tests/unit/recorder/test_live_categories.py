@@ -1,5 +1,8 @@
 """Categories of blocks that a dashboard shows while a training program runs."""
 
+import itertools
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pytest
 
@@ -15,11 +18,11 @@ PARAMETER, GRADIENT = CATEGORIES.index("parameter"), CATEGORIES.index("gradient"
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock on which a look takes no time, so that each is due."""
-    now = iter(range(1000))
-    monkeypatch.setattr(samples.time, "monotonic", lambda: next(now))
-    for name in ("perf_counter", "thread_time"):
-        monkeypatch.setattr(samples.time, name, lambda: 0.0)
+    """A clock of samples alone on which a look takes no time, so that each is due."""
+    now = itertools.count()
+    nothing = dict.fromkeys(("perf_counter", "thread_time"), lambda: 0.0)
+    fake = SimpleNamespace(monotonic=lambda: next(now), **nothing)
+    monkeypatch.setattr(samples, "time", fake)
 
 
 def rows(table):
