@@ -91,7 +91,7 @@ PLUMBING = {
         *("take_path", "of", "with_manifest", "with_note", "memory_columns", "device_or_first"),
         *("call_stacks", "of_checked"),
     ),
-    "Recorder": (*("end", "follow_statistics", "read_statistics", "statistics", "verdict"),),
+    "Recorder": ("end", "follow_statistics", "read_statistics", "statistics", "verdict"),
     "Diff": ("devices", "lines"),
     "SimulatedGPU": ("source", "tracer"),
     "SimulatedStream": (

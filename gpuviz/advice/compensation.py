@@ -180,7 +180,8 @@ def _times(schedule: Schedule, costs: HostCosts) -> "NDArray[Any]":
     is_own[is_own] = (lag == until - recorded[constraints.source])[is_own]
     host = np.flatnonzero(is_own | np.isin(constraints.work, (GAP, NESTED)))
     spent = costs.between(schedule.thread[calls[host]], (until - lag)[host], until[host])
-    # Costs that are estimated too high keep the order of calls, by which a block has a first use.
+    # A cost estimated too high must not make calls simultaneous: the first use of a block is the
+    # earliest.
     lag[host] = np.where(spent > lag[host], np.minimum(lag[host], 1), lag[host] - spent)
     launches = np.flatnonzero(constraints.work == LAUNCHED)
     lag[launches] = np.maximum(lag[launches] - costs.inside[constraints.call[launches]], 0)

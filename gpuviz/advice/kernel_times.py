@@ -29,11 +29,11 @@ def thread_ns(device: "DeviceBlocks") -> float:
     read and write at about the highest rate.
     """
     launches, schedule = device.elementwise, device.schedule
-    requested, each = device.used.blocks.requested, type_bytes()
-    most = launches.elements[launches.launch] * int(each.max())
+    requested, bytes_of = device.used.blocks.requested, type_bytes()
+    most = launches.elements[launches.launch] * int(bytes_of.max())
     read = np.minimum(requested[launches.source], most)
     moved = np.bincount(launches.launch, read, len(launches))
-    moved += launches.elements * each[launches.output]
+    moved += launches.elements * bytes_of[launches.output]
     duration = schedule.duration[np.searchsorted(schedule.rows, launches.activity)]
     chosen = launches.is_whole & (duration >= _SHORTEST_NS)
     chosen &= launches.where(lambda function: function.name in _SIMPLE)

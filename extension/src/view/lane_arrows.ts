@@ -5,7 +5,7 @@ import type { LaneLayout, PlacedLane } from "./lane_layout.ts";
 import { saveAndClip, type Drawing } from "./plot.ts";
 
 const MOST_ARROWS = 1500;
-/** Between two streams one arrow is drawn in so much of the width, and where that is too many. */
+/** Arrows between two streams that begin and end in the same so many pixels are drawn once. */
 const APART_PX = 4;
 const CROWDED_APART_PX = 32;
 const HEAD_PX = 7;

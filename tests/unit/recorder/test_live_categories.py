@@ -18,7 +18,7 @@ PARAMETER, GRADIENT = CATEGORIES.index("parameter"), CATEGORIES.index("gradient"
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock of samples alone on which a look takes no time, so that each is due."""
+    """A clock for samples only, on which a look takes no time, so that each is due."""
     now = itertools.count()
     nothing = dict.fromkeys(("perf_counter", "thread_time"), lambda: 0.0)
     fake = SimpleNamespace(monotonic=lambda: next(now), **nothing)
