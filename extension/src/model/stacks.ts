@@ -51,6 +51,8 @@ const UNKNOWN_FRAME: Frame = {
   isInstalled: false,
 };
 
+const UNKNOWN_CALL: CategoryName = { short: "no call stack", long: "no call stack" };
+
 /** The call stacks of a recording, by id; later rows add to them. */
 export class Stacks {
   readonly #frames = new Map<number, Frame>();
@@ -184,12 +186,15 @@ export class Stacks {
   /** The user's line that allocated or freed, as `train.py:12 forward`. */
   siteOf(stack: number): string {
     const line = this.#lineOf(stack);
-    return line === undefined ? "no call stack" : `${line.before}${describeFrame(line.frame)}`;
+    return line === undefined ? UNKNOWN_CALL.short : `${line.before}${describeFrame(line.frame)}`;
   }
 
   /** The function of that line, as `forward` and as `forward (train.py)`. */
   functionOf(stack: number): CategoryName {
-    const { name, filename } = this.userFrameOf(stack) ?? { name: "no call stack", filename: "" };
+    const { name, filename } = this.userFrameOf(stack) ?? {
+      name: UNKNOWN_CALL.short,
+      filename: "",
+    };
     return { short: name, long: filename === "" ? name : `${name} (${shortFilename(filename)})` };
   }
 
@@ -197,7 +202,7 @@ export class Stacks {
   innermostOf(stack: number): CategoryName {
     const [frame] = this.framesOf(stack);
     if (frame === undefined) {
-      return { short: "no call stack", long: "no call stack" };
+      return UNKNOWN_CALL;
     }
     const { name, filename, line } = frame;
     const [short, long] = [1, 2].map((parts) =>
@@ -210,7 +215,7 @@ export class Stacks {
   lineNameOf(stack: number): CategoryName {
     const line = this.#lineOf(stack);
     if (line === undefined) {
-      return { short: "no call stack", long: "no call stack" };
+      return UNKNOWN_CALL;
     }
     const { frame, before } = line;
     const file =

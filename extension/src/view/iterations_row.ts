@@ -68,6 +68,8 @@ function drawTicks({ context, area, theme }: Drawing, time: Scale, row: SpanRow)
     if (at >= Math.max(area.left, freeFromPx)) {
       context.fillRect(at, area.top + 5, 1, area.height - 10);
       freeFromPx = at + TICK_PX;
+      // Of a million iterations, only those that begin in another tick's place are looked at.
+      span = Math.max(span, row.range(fromPixel(time, freeFromPx - 0.5), time.to)[0] - 1);
     }
   }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { cutText } from "./lane_frames.ts";
+import { cutInside, cutText } from "./lane_frames.ts";
 
 /** A context in which each character is 10 px wide; it counts how often it measured. */
 function contextOf(): { context: CanvasRenderingContext2D; measured: () => number } {
@@ -27,4 +27,14 @@ test("a long text is not measured once for each of its characters", () => {
 
   assert.equal(cutText(context, "x".repeat(10_000), 50, 0.25).length, 5);
   assert.ok(measured() < 20);
+});
+
+test("the name of a stream loses its middle words first, and keeps its line", () => {
+  const { context } = contextOf();
+  const name = "stream made at train.py:24 #1";
+
+  assert.equal(cutInside(context, name, 290), name);
+  assert.equal(cutInside(context, name, 280), "stream at train.py:24 #1");
+  assert.equal(cutInside(context, name, 230), "stream train.py:24 #1");
+  assert.equal(cutInside(context, name, 160), "stream t…y:24 #1");
 });

@@ -93,7 +93,11 @@ const LEAST_WORDS = 3;
  *
  * Streams differ at the ends of their names, in their lines and handles.
  */
-function cutInside(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
+export function cutInside(
+  context: CanvasRenderingContext2D,
+  text: string,
+  widthPx: number,
+): string {
   const words = text.split(" ");
   const isTooWide = (): boolean => context.measureText(words.join(" ")).width > widthPx;
   while (words.length > LEAST_WORDS && isTooWide()) {
