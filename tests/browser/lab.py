@@ -164,7 +164,11 @@ def palette(page: Page, label: str) -> None:
 
 
 def gpu_panel(page: Page) -> Locator:
-    """Open the side panel, and return the card of the first kernel."""
+    """Open the side panel, and return the card of the first kernel.
+
+    JupyterLab opens the panels of its last layout as it starts, in place of one opened before.
+    """
+    page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
     page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
     return page.locator("#gpuviz-panel .gpuviz-card").first
 
