@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.browser.lab import (
+    gpu_panel,
     holding,
     leave,
     open_notebook,
@@ -88,7 +89,7 @@ def open_panel(page: Page, url: str) -> Locator:
 
 
 def show_panel(page: Page) -> Locator:
-    page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
+    gpu_panel(page)
     return page.locator("#gpuviz-panel")
 
 

@@ -17,6 +17,7 @@ from tests.browser.lab import (
     LAB,
     NOTEBOOK,
     Application,
+    gpu_panel,
     leave,
     open_notebook,
     run_cell,
@@ -77,8 +78,7 @@ def test_the_oldest_jupyterlab_opens_recordings_and_tells_of_kernels(oldest_lab,
         shown = page.locator(".gpuviz-recording:visible")
         shown.get_by_role("region", name="Memory over time").wait_for()
         page.locator(".lm-TabBar-tab", has_text="old.ipynb").click()
-        page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
-        card = page.locator("#gpuviz-panel .gpuviz-card").first
+        card = gpu_panel(page)
         card.get_by_text("gpuviz is not loaded").wait_for()
         run_cell(page, 0)
         card.get_by_text("Not recording").wait_for()
