@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.analysis.grouping import numbered
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -55,13 +57,10 @@ class Callers:
         self, recording: "RecordingData", allocated: "NDArray[Any]", used: "NDArray[Any]"
     ) -> None:
         self._stacks = recording.call_stacks
-        pairs, first, number = np.unique(
-            np.stack([allocated, used]), axis=1, return_index=True, return_inverse=True
-        )
-        self._first, self._number = first, number.ravel()
-        self._callers = self._called_from(np.unique(allocated).tolist())
-        self._frames = [self._frame(*pair) for pair in pairs.T.tolist()]
-        self._allocated: list[int] = pairs[0].tolist()
+        self._number, first = numbered(allocated, used)
+        self._allocated: list[int] = allocated[first].tolist()
+        self._callers = self._called_from(sorted(set(self._allocated)))
+        self._frames = list(map(self._frame, self._allocated, used[first].tolist()))
 
     @property
     def numbers(self) -> "NDArray[Any]":

@@ -34,7 +34,7 @@ def thread_ns(device: "DeviceBlocks") -> float:
     read = np.minimum(requested[launches.source], most)
     moved = np.bincount(launches.launch, read, len(launches))
     moved += launches.elements * bytes_of[launches.output]
-    duration = schedule.duration[np.searchsorted(schedule.rows, launches.activity)]
+    duration = schedule.duration[schedule.number[launches.activity]]
     chosen = launches.is_whole & (duration >= _SHORTEST_NS)
     chosen &= launches.where(lambda function: function.name in _SIMPLE)
     if not chosen.any():

@@ -19,7 +19,7 @@ from gpuviz.analysis.leaks import growing_lines
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.touches import Touches, touches, without_touches
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -366,19 +366,20 @@ class DeviceBlocks:
         order = returned[np.lexsort((self.begin[returned], self.site[returned]))]
         site, run = self.site[order].astype(np.int64), runs[order]
         last = np.where(calls >= 0, self._call_times[calls], -1)[order]
-        times, moments = np.unique(
-            np.append(blocks.begin[number][order], last), return_inverse=True
-        )
+        begin = blocks.begin[number][order]
+        is_no_stack = (begin[1:] < last[:-1]) & (last[:-1] < last[1:]) & (run[1:] != run[:-1])
+        sites = distinct(site[1:][is_no_stack & (site[1:] == site[:-1])])
+        chosen = np.isin(site, sites)
+        site, run = site[chosen], run[chosen]
         # Moments of a site are later than those of the sites before it.
-        begin, last = moments.reshape(2, -1) + site * len(times)
+        times, last = np.unique(last[chosen], return_inverse=True)
+        last = last + site * len(times)
         longest = np.append(-1, np.maximum.accumulate(last))
         second = np.append(-1, np.maximum.accumulate(np.minimum(longest[:-1], last)))
-        begins = np.ones(len(order), bool)
+        begins = np.ones(len(site), bool)
         begins[1:] = (site[1:] != site[:-1]) | (run[1:] != run[:-1])
-        before = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
-        is_no_queue = second[before] > last
-        is_no_stack = (begin[1:] < last[:-1]) & (last[:-1] < last[1:]) & begins[1:]
-        sites = np.intersect1d(site[is_no_queue], site[1:][is_no_stack & (site[1:] == site[:-1])])
+        before = np.maximum.accumulate(np.where(begins, np.arange(len(site)), 0))
+        sites = distinct(site[second[before] > last])
         found = np.zeros(len(runs), bool)
         found[returned] = np.isin(self.site[returned], sites)
         return found
@@ -579,7 +580,7 @@ class _Places:
     """
 
     def __init__(self, times: "NDArray[Any]", begins: "NDArray[Any]", ends: "NDArray[Any]") -> None:
-        self._times, self._begins, self._ends = times, _distinct(begins), _distinct(ends)
+        self._times, self._begins, self._ends = times, distinct(begins), distinct(ends)
         self.count = 2 * len(times) + len(self._begins) + len(self._ends) + 2
         events = 2 * np.arange(len(times)) + 1
         events += np.searchsorted(self._begins, times, side="right")
@@ -596,9 +597,10 @@ class _Places:
 
     def _at(self, time: "NDArray[Any]", *, before: bool) -> "NDArray[Any]":
         first = np.searchsorted(self._times, time)
-        after_last = np.searchsorted(self._times, time, side="right")
+        after_last = first.copy()
         # With an event at this time, lines end after it and begin before it.
-        is_at_event = first < after_last
+        is_at_event = np.append(self._times, -1)[first] == time
+        after_last[is_at_event] = np.searchsorted(self._times, time[is_at_event], side="right")
         begins, ends = (_before_and_until(each, time) for each in (self._begins, self._ends))
         place: NDArray[Any] = 2 * (first if before else after_last)
         place = place + np.where(is_at_event & (not before), begins[1], begins[0])
@@ -606,22 +608,12 @@ class _Places:
 
 
 def _before_and_until(
-    distinct: "NDArray[Any]", times: "NDArray[Any]"
+    ascending: "NDArray[Any]", times: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return how many distinct, ascending times are before each of some times, or equal to it."""
-    before = np.searchsorted(distinct, times)
-    is_there = before < len(distinct)
-    is_there[is_there] = distinct[before[is_there]] == times[is_there]
+    before = np.searchsorted(ascending, times)
+    is_there = np.append(ascending, -1)[before] == times
     return before, before + is_there
-
-
-def _distinct(times: "NDArray[Any]") -> "NDArray[Any]":
-    """Return distinct times, ascending; `numpy.unique` is slow for many that are nearly sorted."""
-    ascending = np.sort(times, kind="stable")
-    kept = np.ones(len(times), bool)
-    kept[1:] = ascending[1:] != ascending[:-1]
-    distinct: NDArray[Any] = ascending[kept]
-    return distinct
 
 
 def needed_touches(recording: "RecordingData", used: Touches) -> Touches:

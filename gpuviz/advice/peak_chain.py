@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.advice.memory_changes import DeviceBlocks, device_blocks
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.packing import packing
 from gpuviz.analysis.processes import part_of_device
@@ -138,16 +139,14 @@ def _largest_operation(blocks: DeviceBlocks) -> tuple[int, int | None]:
     used, calls = blocks.used, blocks.recording.tables["api_calls"]
     requested = np.zeros(len(used.blocks), np.int64)
     requested[blocks.number] = blocks.requested
-    # Each block once for each call.
-    pairs = np.sort(used.call.astype(np.int64) * len(used.blocks) + used.block)
-    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-    call, block = np.divmod(pairs, len(used.blocks))
-    first = np.flatnonzero(np.diff(call, prepend=-1))
-    if not len(first):
+    if not len(used.call):
         return 0, None
-    sums = np.add.reduceat(requested[block], first)
-    largest = call[first[np.argmax(sums)]]
-    return int(sums.max()), int(plain(calls["time"])[largest])
+    # Each block once for each call.
+    _, rows = numbered(used.call, used.block)
+    sums = np.zeros(calls.num_rows, np.int64)
+    np.add.at(sums, used.call[rows], requested[used.block[rows]])
+    largest = int(np.argmax(sums))
+    return int(sums[largest]), int(plain(calls["time"])[largest])
 
 
 def _used(blocks: DeviceBlocks) -> tuple[int, int | None]:

@@ -12,6 +12,7 @@ from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.fusion import components
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.columns import codes, plain
@@ -231,7 +232,7 @@ class RepeatedWork:
         able = (self._kind == _KERNEL) | (self._kind == _MEMSET)
         able |= (self._kind == _COPY) & ~np.isin(self._copy_kind, (_TO_DEVICE, _TO_HOST))
         repeats: NDArray[Any] = able & of_device & (self._stacks != 0)
-        _, group = np.unique(self.value, return_inverse=True)
+        group, _ = numbered(self.value >> 32, self.value & 0xFFFFFFFF)
         is_written = (self._mode != READ) & ~self._is_scratch
         place = self._device.place[self._block]
         unseen = is_written & ((place < 0) | ~self._device.is_seen[place])

@@ -106,7 +106,7 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
         known &= ~device.training.is_held[device.place[used.block[first]]]
     first, second = first[known], second[known]
     block, before, after = device.place[used.block[first]], used.call[first], used.call[second]
-    work = [np.searchsorted(schedule.rows, used.activity[each]) for each in (first, second)]
+    work = [schedule.number[used.activity[each]] for each in (first, second)]
     length = schedule.begin[work[1]] - schedule.end[work[0]]
     is_long = length >= _copies_ns(device.size[block]) + _SPARE_NS
     times = plain(tables["api_calls"]["time"])

@@ -9,6 +9,7 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rule import Rule
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes
 
@@ -82,16 +83,15 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     launch, source = launches.launch, launches.source
     target, call = launches.target[launch], launches.call[launch]
     # An array that is two inputs may be read in two orders.
-    _, group, count = np.unique(
-        launch * np.int64(len(blocks)) + source, return_inverse=True, return_counts=True
-    )
-    fits = accepted[launch] & (count[group] == 1) & (source != target)
+    group, _ = numbered(launch, source)
+    fits = accepted[launch] & (np.bincount(group)[group] == 1) & (source != target)
     fits &= launches.at_begin & (launches.kind == launches.output[launch])
     place = device.place
     known = (place[source] >= 0) & (place[target] >= 0)
     is_last = used.last[source] == call
-    lines = device.site[place[target]].astype(np.int64) << 32 | device.site[place[source]]
-    inputs = np.unique(np.stack([launch, lines]), axis=1, return_inverse=True)[1].ravel()
+    sites = device.site[place[target]], device.site[place[source]]
+    lines = sites[0].astype(np.int64) << 32 | sites[1]
+    inputs, _ = numbered(launch, *sites)
     is_needed = np.bincount(inputs, is_last, len(inputs))[inputs] == 0
     fits &= known & is_last & ~np.isin(lines, lines[known & is_needed])
     fits &= blocks.end[source] >= 0

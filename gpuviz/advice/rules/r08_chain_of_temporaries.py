@@ -106,7 +106,7 @@ def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
     schedule = device.schedule
     blocks = groups.temporary[groups.temporary >= 0]
     change = Change(blocks, device.begin[blocks], device.begin[blocks])
-    work = np.searchsorted(schedule.rows, groups.activity)
+    work = schedule.number[groups.activity]
     faster = _schedule_change(device, groups, work)
     lines = _lines(device, groups, schedule.duration[work])
     rounds = int(groups.rounds.max())

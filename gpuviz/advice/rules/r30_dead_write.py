@@ -97,7 +97,7 @@ def _writes(device: "DeviceBlocks") -> _Writes:
     order = np.argsort(used.block, kind="stable")
     order = order[device.place[used.block[order]] >= 0]
     block, call = used.block[order], used.call[order]
-    work = np.searchsorted(schedule.rows, used.activity[order])
+    work = schedule.number[used.activity[order]]
     changes = np.ones(len(order) + 1, bool)
     changes[1:-1] = (block[1:] != block[:-1]) | (call[1:] != call[:-1])
     alone = changes[1:] & changes[:-1]

@@ -251,9 +251,7 @@ def _schedule_change(device: DeviceBlocks, change: Change) -> ScheduleChange:
     known = np.isin(used.activity[seen], device.elementwise.activity)
     known |= are_reductions(device.recording, used.activity[seen])
     seen = seen[known]
-    work, place = np.unique(
-        np.searchsorted(schedule.rows, used.activity[seen]), return_inverse=True
-    )
+    work, place = np.unique(schedule.number[used.activity[seen]], return_inverse=True)
     whole = used.blocks.requested[used.block[seen]]
     size = np.where(used.bytes[seen] > 0, np.minimum(used.bytes[seen], whole), whole)
     is_narrow = np.isin(used.block[seen], device.number[change.blocks])
@@ -275,7 +273,7 @@ def _thread_times(device: DeviceBlocks, work: "NDArray[Any]") -> "NDArray[Any]":
     """Return how long some work takes at least for its elements, whatever their type."""
     launches = device.elementwise
     elements = np.zeros(len(device.schedule.duration))
-    elements[np.searchsorted(device.schedule.rows, launches.activity)] = launches.elements
+    elements[device.schedule.number[launches.activity]] = launches.elements
     times: NDArray[Any] = elements[work] * thread_ns(device)
     return times
 

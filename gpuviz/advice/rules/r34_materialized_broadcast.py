@@ -120,7 +120,7 @@ def _finding(
     shown, sources = target[is_at_peak], np.unique(small[is_at_peak])
     calls = launches.call[chosen]
     duration = schedule.duration.copy()
-    duration[np.searchsorted(schedule.rows, launches.activity[chosen])] = 0
+    duration[schedule.number[launches.activity[chosen]]] = 0
     is_gone = np.zeros(device.recording.tables["api_calls"].num_rows, bool)
     is_gone[calls] = True
     faster = ScheduleChange(duration=duration, instant=is_gone)

@@ -13,6 +13,7 @@ from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.staging import is_staging
 from gpuviz.advice.work_groups import work_groups
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.handovers import handing_threads
 from gpuviz.analysis.host_work import host_work, is_sampled
 from gpuviz.analysis.intervals import Intervals, overlaps
@@ -410,18 +411,11 @@ def _share_of_rounds(recording: "RecordingData", gaps: HostGaps) -> "NDArray[Any
     # Kernels and calls are numbered apart.
     launched = np.append(plain(activities["name"]).astype(np.int64), 0)[rows]
     work = np.where(rows >= 0, 2 * launched + 1, 2 * names)
-    columns = np.stack([work, plain(table["stack"]).astype(np.int64)])
-    steps = np.concatenate([columns, columns[:, gaps.previous]])
-    _, step, count = np.unique(_hashed(steps), return_inverse=True, return_counts=True)
+    calls, _ = numbered(work, plain(table["stack"]))
+    step, _ = numbered(calls, calls[gaps.previous])
+    count = np.bincount(step)
     share: NDArray[Any] = (np.bincount(step, gaps.length >= LONG_NS) / count)[step]
     return share
-
-
-def _hashed(columns: "NDArray[Any]") -> "NDArray[Any]":
-    """Return a number for each column of a table, equal for equal ones."""
-    factors = np.random.default_rng(0).integers(1 << 63, size=(len(columns), 1), dtype=np.uint64)
-    sums: NDArray[Any] = (columns.astype(np.uint64) * (factors | np.uint64(1))).sum(axis=0)
-    return sums
 
 
 def _longest_parts(

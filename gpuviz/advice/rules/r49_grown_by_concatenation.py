@@ -91,7 +91,7 @@ def _of_list(
     activity: "NDArray[Any]",
 ) -> Finding:
     schedule = device.schedule
-    work = np.searchsorted(schedule.rows, activity[again])
+    work = schedule.number[activity[again]]
     duration = schedule.duration.copy()
     spent = format_duration(int(duration[work].sum()))
     duration[work] = 0
@@ -139,7 +139,7 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
     schedule = device.schedule
     last = links.target[~np.isin(links.target, links.part)]
     change = _change(device, links, last)
-    work = np.searchsorted(schedule.rows, links.activity)
+    work = schedule.number[links.activity]
     duration = schedule.duration.copy()
     share = device.requested[links.part] / device.requested[links.target]
     duration[work] = (duration[work] * np.where(links.is_shared, 1 - share, 0)).astype(np.int64)

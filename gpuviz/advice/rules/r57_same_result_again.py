@@ -56,7 +56,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     if total and device.peak.bytes + repeated.kept_bytes(again)[0] > total:
         return
     schedule = device.schedule
-    work = np.searchsorted(schedule.rows, repeated.activity[again])
+    work = schedule.number[repeated.activity[again]]
     known, line = _lines(device, repeated, again)
     group = repeated.groups(line)[line]
     spent = np.bincount(group, schedule.duration[work])
@@ -98,7 +98,7 @@ def _finding(
 ) -> Finding:
     recording, schedule = device.recording, device.schedule
     calls = repeated.call[again]
-    work = np.searchsorted(schedule.rows, repeated.activity[again])
+    work = schedule.number[repeated.activity[again]]
     duration = schedule.duration.copy()
     duration[work] = 0
     is_gone = np.zeros(len(schedule.called), bool)
