@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from gpuviz.recording import Recording
-from tests.browser.lab import running_lab
+from tests.browser.lab import LoadedLab, running_lab
 from tests.patience import PATIENCE_S
 from tests.unit.report.recordings import make_recording
 
@@ -59,6 +59,25 @@ def lab(folder: Path) -> Iterator[str]:
     """Yield the address of a JupyterLab that serves the folder."""
     with running_lab(folder) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def loaded_lab(chromium: Browser, lab: str) -> Iterator[LoadedLab]:
+    """Yield JupyterLab in a page for all tests of a module."""
+    loaded = LoadedLab(chromium, lab)
+    yield loaded
+    loaded.discard()
+
+
+@pytest.fixture
+def lab_page(loaded_lab: LoadedLab, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """Yield JupyterLab with nothing open; an error in the browser's console fails the test."""
+    failed = request.session.testsfailed
+    yield loaded_lab.page()
+    if request.session.testsfailed > failed:
+        loaded_lab.discard()
+    else:
+        loaded_lab.clear()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from playwright.sync_api import (
     Locator,
     Page,
     Response,
+    ViewportSize,
 )
 
 from tests.patience import PATIENCE_S, T, address_of, wait_until
@@ -27,6 +28,8 @@ PAGE_CONFIG = {
         "@jupyterlab/extensionmanager-extension": True,
     }
 }
+
+WINDOW: ViewportSize = {"width": 1400, "height": 900}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +134,30 @@ def write_notebook(folder: Path, name: str, cells: list[str], kernel: str = "pyt
 
 def open_notebook(page: Page, url: str, name: str, application: Application = LAB) -> None:
     page.goto(f"{url}/{application.page}/{name}?reset")
+    wait_until_restored(page)
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
     wait_until_idle(page)
+
+
+def open_lab(page: Page, url: str) -> None:
+    """Load JupyterLab without a notebook."""
+    page.goto(f"{url}/lab?reset")
+    wait_until_restored(page)
+
+
+def open_in_lab(page: Page, name: str) -> None:
+    """Open a notebook in a page that has loaded JupyterLab."""
+    page.evaluate(
+        "path => window.jupyterapp.commands.execute('docmanager:open', { path }).then(() => {})",
+        name,
+    )
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
+    wait_until_idle(page)
+
+
+def wait_until_restored(page: Page) -> None:
+    """Wait until the application shows its last layout, in place of what was opened before."""
+    page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
 
 
 def wait_until_idle(page: Page) -> None:
@@ -164,11 +189,8 @@ def palette(page: Page, label: str) -> None:
 
 
 def gpu_panel(page: Page) -> Locator:
-    """Open the side panel, and return the card of the first kernel.
-
-    JupyterLab opens the panels of its last layout as it starts, in place of one opened before.
-    """
-    page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
+    """Open the side panel, and return the card of the first kernel."""
+    wait_until_restored(page)
     page.locator(".jp-SideBar [data-id='gpuviz-panel']").click()
     return page.locator("#gpuviz-panel .gpuviz-card").first
 
@@ -212,7 +234,7 @@ LACKS_SCHEMA = "Cannot read properties of undefined (reading 'schema')"
 @contextmanager
 def watched_page(
     browser: Browser,
-    height: int = 900,
+    height: int = WINDOW["height"],
     *,
     is_ours: Callable[[str], bool] = bool,
     at_end: Callable[[Page], object] = lambda _: None,
@@ -231,20 +253,25 @@ def watched_page(
 
 
 @contextmanager
-def patient_page(browser: Browser, height: int = 900) -> Iterator[Page]:
+def patient_page(browser: Browser, height: int = WINDOW["height"]) -> Iterator[Page]:
     """Yield a page that waits as long as a busy machine may take."""
-    context = browser.new_context(viewport={"width": 1400, "height": height})
+    context = browser.new_context(viewport=WINDOW | {"height": height})
     context.set_default_timeout(1000 * PATIENCE_S)
     yield context.new_page()
     context.close()
 
 
-def note_complaints(page: Page) -> list[str]:
+def is_error(message: ConsoleMessage) -> bool:
+    """Return whether a message in the browser's console is an error of a page."""
+    return message.type == "error" and "/api/" not in message.location.get("url", "")
+
+
+def note_complaints(page: Page, is_ours: Callable[[ConsoleMessage], bool] = is_error) -> list[str]:
     """Return a list to which errors in the browser's console are added."""
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
-        if message.type == "error" and "/api/" not in message.location.get("url", ""):
+        if is_ours(message):
             complain(message.text)
 
     def complain(text: str) -> None:
@@ -255,6 +282,77 @@ def note_complaints(page: Page) -> list[str]:
     page.on("console", note)
     page.on("pageerror", lambda error: complain(str(error)))
     return complaints
+
+
+# Disposed of, a notebook does not ask whether to save it. A toast's element has its message's id.
+CLOSE_ALL = """async () => {
+  const { commands, shell } = window.jupyterapp;
+  [...shell.widgets("main")].forEach((each) => each.dispose());
+  for (const { id } of document.querySelectorAll(".Toastify__toast")) {
+    await commands.execute("apputils:dismiss-notification", { id });
+  }
+  shell.activateById("filebrowser");
+}"""
+
+
+# The server cannot end a kernel that it is just restarting.
+END_KERNELS = """() => window.jupyterapp.serviceManager.sessions.shutdownAll().then(
+  () => true, () => false)"""
+
+
+class LoadedLab:
+    """A page of JupyterLab for one test after the other: to load it takes seconds of CPU time.
+
+    `is_ours` tells whether a message in the browser's console fails a test, and `prepare` is called
+    with a page before it loads JupyterLab.
+    """
+
+    def __init__(
+        self,
+        browser: Browser,
+        url: str,
+        *,
+        is_ours: Callable[[ConsoleMessage], bool] = is_error,
+        prepare: Callable[[Page], object] = lambda _: None,
+    ) -> None:
+        self._browser = browser
+        self._url = url
+        self._is_ours = is_ours
+        self._prepare = prepare
+        self._opened = ExitStack()
+        self._page: Page | None = None
+        self._complaints: list[str] = []
+
+    def page(self) -> Page:
+        """Return the page, on which nothing is open."""
+        if self._page is None:
+            self._page = self._opened.enter_context(patient_page(self._browser))
+            self._complaints = note_complaints(self._page, self._is_ours)
+            self._prepare(self._page)
+            open_lab(self._page, self._url)
+        self._page.set_viewport_size(WINDOW)
+        return self._page
+
+    def clear(self) -> None:
+        """Close all that a test opened, and end its kernels.
+
+        Raises:
+            AssertionError: There were errors in the browser's console.
+        """
+        complaints = self._complaints.copy()
+        page = self.page()
+        page.evaluate(CLOSE_ALL)
+        until(page, lambda: page.evaluate(END_KERNELS))
+        page.locator(".gpuviz-card, .Toastify__toast").first.wait_for(state="detached")
+        self._complaints.clear()
+        assert complaints == [], complaints
+
+    def discard(self) -> None:
+        """Close the page, so that the next test gets a new one."""
+        if self._page is not None:
+            leave(self._page)
+            self._opened.close()
+            self._page = None
 
 
 def until(page: Page, read: Callable[[], T]) -> T:

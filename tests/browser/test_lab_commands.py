@@ -1,19 +1,17 @@
 """gpuviz's menus, palette, launcher, keys and settings in JupyterLab."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 import gpuviz
 from tests.browser.lab import (
     gpu_panel,
-    open_notebook,
+    open_in_lab,
     palette,
     run,
     saved_on_server,
-    watched_page,
     write_notebook,
 )
 
@@ -49,12 +47,11 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def page(chromium: Browser, lab: str, folder: Path, name: str) -> Iterator[Page]:
-    """Yield a new open notebook; an error in the browser's console fails the test."""
+def page(lab_page: Page, folder: Path, name: str) -> Page:
+    """Return a page with a new notebook."""
     write_notebook(folder, f"{name}.ipynb", CELLS)
-    with watched_page(chromium) as page:
-        open_notebook(page, lab, f"{name}.ipynb")
-        yield page
+    open_in_lab(lab_page, f"{name}.ipynb")
+    return lab_page
 
 
 def menu(page: Page, name: str) -> list[str]:
@@ -126,14 +123,14 @@ def test_keys_profile_the_cell(page):
     page.locator(".jp-CodeCell").nth(PROGRAM).get_by_text("8.00 MiB").first.wait_for()
 
 
-def test_the_launcher_and_the_dialog_open_a_recording(page, lab, folder):
+def test_the_launcher_and_the_dialog_open_a_recording(lab_page, folder):
+    page = lab_page
     gpu = gpuviz.SimulatedGPU()
     with gpuviz.record(device=gpu) as recorder:
         kept = gpu.empty(1 << 20)
         del kept
     recorder.recording.save(folder / "launched.gpuviz")
     (folder / "notes.txt").write_text("no recording")
-    page.goto(f"{lab}/lab?reset")
     page.locator(".jp-LauncherCard", has_text="Open GPU Recording…").click()
     dialog = page.locator(".jp-Open-Dialog")
     chosen = dialog.locator(".jp-DirListing-item", has_text="launched.gpuviz")

@@ -10,10 +10,12 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.browser.lab import (
+    LoadedLab,
     gpu_panel,
     holding,
     leave,
-    open_notebook,
+    open_in_lab,
+    open_lab,
     prompt,
     run,
     run_cell,
@@ -55,22 +57,35 @@ def devices(module: FakeDevices) -> Iterator[FakeDevices]:
     module.tell(devices=two_devices(), failure="")
 
 
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    """Yield a page whose clock can be advanced; an error in its console fails the test."""
-    with watched_page(chromium) as page:
-        page.clock.install()
-        yield page
-        # A kernel that runs on would show its devices to later tests.
-        page.evaluate("window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+@pytest.fixture(scope="module")
+def all_asked() -> list[str]:
+    """Return a list to which each request of a page for the devices is added."""
+    return []
+
+
+def prepare(page: Page, asked: list[str]) -> None:
+    """Let the clock of a page be advanced, and add its requests for the devices to a list."""
+    page.clock.install()
+    page.on("request", lambda request: asked.append(request.url) if ASKED in request.url else None)
+
+
+@pytest.fixture(scope="module")
+def loaded_lab(chromium: Browser, lab: str, all_asked: list[str]) -> Iterator[LoadedLab]:
+    loaded = LoadedLab(chromium, lab, prepare=lambda page: prepare(page, all_asked))
+    yield loaded
+    loaded.discard()
 
 
 @pytest.fixture
-def asked(page: Page) -> list[str]:
-    """Return a list to which each request for the devices is added."""
-    urls: list[str] = []
-    page.on("request", lambda request: urls.append(request.url) if ASKED in request.url else None)
-    return urls
+def page(lab_page: Page) -> Page:
+    return lab_page
+
+
+@pytest.fixture
+def asked(all_asked: list[str]) -> list[str]:
+    """Return the list of a test's requests for the devices."""
+    all_asked.clear()
+    return all_asked
 
 
 def ask_again_until(page: Page, holds: Callable[[], bool]) -> None:
@@ -83,11 +98,6 @@ def ask_again_until(page: Page, holds: Callable[[], bool]) -> None:
     until(page, asked)
 
 
-def open_panel(page: Page, url: str) -> Locator:
-    page.goto(f"{url}/lab?reset")
-    return show_panel(page)
-
-
 def show_panel(page: Page) -> Locator:
     gpu_panel(page)
     return page.locator("#gpuviz-panel")
@@ -97,10 +107,24 @@ def processes(device: Locator) -> list[str]:
     return [" ".join(text.split()) for text in device.locator("li").all_inner_texts()]
 
 
+def test_nothing_is_asked_before_the_panel_is_shown(loaded_lab, asked):
+    loaded_lab.discard()
+    page = loaded_lab.page()
+    page.locator(".jp-DirListing-item").first.wait_for()
+    page.clock.fast_forward(10 * ASK_AGAIN_MS)
+    before = asked.copy()
+    show_panel(page).locator(".gpuviz-device").first.wait_for()
+    loaded_lab.clear()
+
+    assert before == []
+    assert len(asked) > 0
+
+
 def test_each_gpu_is_shown_by_process_while_no_kernel_runs(page, lab, asked):
-    panel = open_panel(page, lab)
+    panel = show_panel(page)
     shown = panel.locator(".gpuviz-device")
     shown.nth(1).wait_for()
+    shown.nth(0).get_by_text("53.0 GiB of").wait_for()
     meter = shown.nth(0).locator("meter")
 
     assert panel.get_by_text("No running kernels.").is_visible()
@@ -116,8 +140,8 @@ def test_each_gpu_is_shown_by_process_while_no_kernel_runs(page, lab, asked):
     assert {url.partition("?")[0] for url in asked} == {f"{lab}/{ASKED}"}
 
 
-def test_the_server_is_asked_again_and_only_while_the_panel_is_shown(page, lab, asked, devices):
-    panel = open_panel(page, lab)
+def test_the_server_is_asked_again_and_only_while_the_panel_is_shown(page, asked, devices):
+    panel = show_panel(page)
     first = panel.locator(".gpuviz-device").first
     first.get_by_text("53.0 GiB of").wait_for()
     changed = two_devices()
@@ -139,20 +163,9 @@ def test_the_server_is_asked_again_and_only_while_the_panel_is_shown(page, lab, 
     assert while_hidden == until_hidden
 
 
-def test_nothing_is_asked_before_the_panel_is_shown(page, lab, asked):
-    page.goto(f"{lab}/lab?reset")
-    page.locator(".jp-DirListing-item").first.wait_for()
-    page.clock.fast_forward(10 * ASK_AGAIN_MS)
-    before = asked.copy()
-    show_panel(page).locator(".gpuviz-device").first.wait_for()
-
-    assert before == []
-    assert len(asked) > 0
-
-
-def test_a_process_is_named_by_its_notebook_though_no_kernel_has_gpuviz(page, lab, folder, devices):
+def test_a_process_is_named_by_its_notebook_though_no_kernel_has_gpuviz(page, folder, devices):
     write_notebook(folder, "train.ipynb", CELLS)
-    open_notebook(page, lab, "train.ipynb")
+    open_in_lab(page, "train.ipynb")
     run(page, 0)
     pid = int((folder / "pid").read_text())
     told = two_devices()
@@ -174,11 +187,11 @@ def test_a_process_is_named_by_its_notebook_though_no_kernel_has_gpuviz(page, la
     assert panel.locator(".gpuviz-device").count() == 2
 
 
-def test_the_server_tells_while_a_kernel_cannot(page, lab, folder, devices):
+def test_the_server_tells_while_a_kernel_cannot(page, folder, devices):
     pipe = folder / "pipe"
     os.mkfifo(pipe)
     write_notebook(folder, "held.ipynb", [CELLS[1], holding(pipe)])
-    open_notebook(page, lab, "held.ipynb")
+    open_in_lab(page, "held.ipynb")
     panel = show_panel(page)
     run_cell(page, 0)
     panel.get_by_text("Not recording").wait_for()
@@ -199,25 +212,27 @@ def test_the_server_tells_while_a_kernel_cannot(page, lab, folder, devices):
     assert held == "[*]:"
 
 
-def test_machines_are_named_where_the_server_and_a_kernel_are_on_two(page, lab, folder, devices):
+def test_machines_are_named_where_the_server_and_a_kernel_are_on_two(page, folder, devices):
     far = {"machine": "hub-7", "devices": [two_devices()[1] | {"uuid": "GPU-far", "name": "Far"}]}
     page.route(f"**/{ASKED}*", lambda route: route.fulfill(json=far))
     write_notebook(folder, "gateway.ipynb", CELLS)
-    open_notebook(page, lab, "gateway.ipynb")
+    open_in_lab(page, "gateway.ipynb")
     run_cell(page, 1)
     panel = show_panel(page)
     panel.locator(".gpuviz-device").nth(2).wait_for()
     where = panel.locator(".gpuviz-device__where").all_inner_texts()
+    names = panel.locator(".gpuviz-device h3").all_inner_texts()
+    page.unroute_all()
 
-    assert panel.locator(".gpuviz-device h3").all_inner_texts() == [
+    assert names == [
         "Far",
         *[each["name"] for each in devices.devices],
     ]
     assert where == ["on hub-7, the Jupyter server", *[f"on {platform.node()}"] * 2]
 
 
-def test_what_the_server_cannot_tell_any_more_is_not_shown(page, lab, devices):
-    panel = open_panel(page, lab)
+def test_what_the_server_cannot_tell_any_more_is_not_shown(page, devices):
+    panel = show_panel(page)
     shown = panel.locator(".gpuviz-device")
     shown.nth(1).wait_for()
     devices.tell(failure="out of order")
@@ -226,16 +241,16 @@ def test_what_the_server_cannot_tell_any_more_is_not_shown(page, lab, devices):
     ask_again_until(page, lambda: shown.count() == 2)
 
 
-def test_a_machine_without_a_driver_has_no_gpu(page, lab, devices):
+def test_a_machine_without_a_driver_has_no_gpu(page, devices):
     devices.tell(failure="no driver")
-    panel = open_panel(page, lab)
+    panel = show_panel(page)
     panel.get_by_text("No NVIDIA GPU detected").wait_for()
 
     assert panel.locator(".gpuviz-device").count() == 0
 
 
 def test_without_the_server_part_the_panel_is_as_it_was_and_asks_nothing(
-    page, module, asked, tmp_path, monkeypatch
+    chromium, module, asked, tmp_path, monkeypatch
 ):
     off = tmp_path / "etc" / "jupyter_server_config.d"
     off.mkdir(parents=True)
@@ -244,17 +259,17 @@ def test_without_the_server_part_the_panel_is_as_it_was_and_asks_nothing(
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(off.parent))
     monkeypatch.setenv("PYTHONPATH", str(module.folder))
     write_notebook(tmp_path, "alone.ipynb", CELLS)
-    with running_lab(tmp_path) as url:
-        panel = open_panel(page, url)
+    with running_lab(tmp_path) as url, watched_page(chromium, at_end=leave) as page:
+        prepare(page, asked)
+        open_lab(page, url)
+        panel = show_panel(page)
         panel.get_by_text("No running kernels.").wait_for()
         page.clock.fast_forward(2 * ASK_AGAIN_MS)
         at_first = panel.locator(".gpuviz-device").count()
-        open_notebook(page, url, "alone.ipynb")
-        show_panel(page)
+        open_in_lab(page, "alone.ipynb")
         run_cell(page, 1)
         panel.locator(".gpuviz-device").nth(1).wait_for()
         of_kernel = panel.inner_text()
-        leave(page)
 
     assert at_first == 0
     assert asked == []

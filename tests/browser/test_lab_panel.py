@@ -1,22 +1,21 @@
-"""The side panel, the commands and the status bar of a real JupyterLab."""
+"""The side panel, the commands, the status bar and the list of leaks in a real JupyterLab."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 import gpuviz
 from tests.browser.lab import (
     gpu_panel,
-    open_notebook,
+    open_in_lab,
     palette,
     prompt,
     run,
     run_cell,
     until,
-    watched_page,
+    wait_until_run,
     write_notebook,
 )
 
@@ -39,22 +38,32 @@ while True:
     "model = {'w': gpu.empty(3 << 20)}\ngpu.empty(2 << 20)",
 ]
 
+LEAKING, OUTPUT, FAILURE, SHOW, USED, WAIT = range(6)
+LEAKS = [
+    """
+%load_ext gpuviz
+import gpuviz
+gpu = gpuviz.SimulatedGPU(memory=4 << 30)
+weights = gpu.empty(40 << 20)
+def train():
+    batch = gpu.empty(30 << 20)
+    1 / 0
+""",
+    "gpu.empty(20 << 20)",
+    "train()",
+    "%gpuviz dashboard",
+    "gpu.memory_stats()['allocated_bytes.all.current'] >> 20",
+    "import time\ntime.sleep(3)\nweights.nbytes >> 20",
+]
+
 
 @pytest.fixture
-def page(
-    chromium: Browser, lab: str, folder: Path, request: pytest.FixtureRequest
-) -> Iterator[Page]:
-    """Yield a new open notebook; an error in the browser's console fails the test."""
+def page(lab_page: Page, folder: Path, request: pytest.FixtureRequest) -> Page:
+    """Return a page with a new notebook."""
     name = f"{request.node.name[5:25]}.ipynb"
     write_notebook(folder, name, CELLS)
-    with watched_page(chromium, at_end=shut_down) as page:
-        open_notebook(page, lab, name)
-        yield page
-
-
-def shut_down(page: Page) -> None:
-    """End all kernels, so that the next test's is the only one that the panel shows."""
-    page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    open_in_lab(lab_page, name)
+    return lab_page
 
 
 def test_the_panel_tells_and_obeys_while_a_cell_runs(page, folder):
@@ -216,3 +225,47 @@ def test_the_numbers_move_together_while_a_cell_runs(page):
     page.wait_for_function(same, polling=50)
 
     assert prompt(page, PROGRAM) == "[*]:"
+
+
+def output(page: Page, cell: int) -> str:
+    """Return what a cell that has been started shows at its end."""
+    wait_until_run(page, cell)
+    return page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output").inner_text()
+
+
+def test_leaks_lists_holders_and_a_button_frees_what_it_says(lab_page, folder):
+    notebook = lab_page
+    notebook.set_viewport_size({"width": 1400, "height": 1100})
+    write_notebook(folder, "leaks.ipynb", LEAKS)
+    open_in_lab(notebook, "leaks.ipynb")
+    for cell in (LEAKING, OUTPUT, FAILURE, SHOW):
+        run(notebook, cell)
+    buttons = notebook.locator(".gpuviz-widget .gpuviz-button")
+    buttons.get_by_text("Leaks", exact=True).click()
+    listed = notebook.locator(".gpuviz-holders")
+    expect(listed).to_contain_text("90.0 MiB of GPU memory in use.")
+    rows = listed.locator("tbody tr")
+
+    texts = [row.inner_text() for row in rows.all()]
+    assert [text.split("\t")[0] for text in texts] == ["40.0 MiB", "30.0 MiB", "20.0 MiB"]
+    assert texts[0].split("\t")[2:] == ["weights", "only holder"]
+    assert "local `batch` of train() line 7" in texts[1]
+    assert texts[2].split("\t")[2:] == ["Out[2]", "only holder"]
+
+    forget = buttons.filter(has_text="Forget the last exception")
+    expect(forget).to_have_text(re.compile("30.0 MiB$"))
+    forget.click()
+    expect(notebook.get_by_text("Freed 30.0 MiB.")).to_be_visible()
+    expect(rows).to_have_count(2)
+    expect(forget).to_have_count(0)
+
+    buttons.get_by_text("Drop Out[2]: 20.0 MiB", exact=True).click()
+    expect(notebook.get_by_text("Freed 20.0 MiB.")).to_be_visible()
+    run_cell(notebook, USED)
+    assert output(notebook, USED) == "40"
+
+    run_cell(notebook, WAIT)
+    buttons.get_by_text("Delete weights: 40.0 MiB", exact=True).click()
+    # The variable is there until the cell has ended.
+    assert output(notebook, WAIT) == "40"
+    expect(notebook.get_by_text("Freed 40.0 MiB.")).to_be_visible()

@@ -17,7 +17,14 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
 
 import gpuviz
 from gpuviz.data.derived import DERIVED_VERSION
-from tests.browser.lab import listed_file, patient_page, running_lab, saved_on_server
+from tests.browser.lab import (
+    LoadedLab,
+    listed_file,
+    open_lab,
+    patient_page,
+    running_lab,
+    saved_on_server,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -67,26 +74,27 @@ def write_as_of(path: Path, derived_version: int) -> None:
                 written.writestr(name, content)
 
 
+def is_ours(message: ConsoleMessage) -> bool:
+    """Return whether a message in the browser's console fails a test: a warning does, too."""
+    # The browser logs an error response that the tab also shows.
+    is_answer = "gpuviz/api/" in message.location.get("url", "")
+    # JupyterLab warns of plugins that take more than five seconds, as on a busy machine.
+    is_slow = message.text.endswith("to activate.")
+    return message.type in {"error", "warning"} and not is_answer and not is_slow
+
+
+@pytest.fixture(scope="module")
+def loaded_lab(chromium: Browser, lab: str) -> Iterator[LoadedLab]:
+    loaded = LoadedLab(chromium, lab, is_ours=is_ours)
+    yield loaded
+    loaded.discard()
+
+
 @pytest.fixture
-def page(chromium: Browser, lab: str) -> Iterator[Page]:
-    """Yield JupyterLab's page; a warning or an error in its console fails the test."""
-    complaints: list[str] = []
-
-    def note(message: ConsoleMessage) -> None:
-        # The browser logs an error response that the tab also shows.
-        is_answer = "gpuviz/api/" in message.location.get("url", "")
-        # JupyterLab warns of plugins that take more than five seconds, as on a busy machine.
-        is_slow = message.text.endswith("to activate.")
-        if message.type in {"error", "warning"} and not is_answer and not is_slow:
-            complaints.append(message.text)
-
-    with patient_page(chromium) as page:
-        page.on("console", note)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"{lab}/lab?reset")
-        listed_file(page, RECORDINGS[0].name).wait_for()
-        yield page
-    assert complaints == []
+def page(lab_page: Page) -> Page:
+    """Return JupyterLab's page, which lists the recordings."""
+    listed_file(lab_page, RECORDINGS[0].name).wait_for()
+    return lab_page
 
 
 def tab(page: Page) -> Locator:
@@ -234,7 +242,7 @@ def test_a_server_without_gpuviz_shows_recordings_and_says_what_snapshots_need(
         running_lab(tmp_path, more_options=disabled) as url,
         patient_page(chromium) as page,
     ):
-        page.goto(f"{url}/lab?reset")
+        open_lab(page, url)
         listed_file(page, "old.gpuviz").dblclick()
         memory(page).wait_for()
         open_with(page, "snapshot.pickle").filter(has_text="GPU Timeline").click()

@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from tests.browser.lab import (
-    open_notebook,
-    patient_page,
+    open_in_lab,
     prompt,
     run,
     run_cell,
     until,
     wait_until_run,
-    watched_page,
     write_notebook,
 )
 from tests.browser.test_report import LEVELS, open_tab, point
@@ -95,14 +93,14 @@ COLUMNS = {
 
 @pytest.fixture
 def notebook(
-    chromium: Browser, lab: str, folder: Path, end: Path, request: pytest.FixtureRequest
+    lab_page: Page, folder: Path, end: Path, request: pytest.FixtureRequest
 ) -> Iterator[Page]:
-    """Yield a new open notebook; an error in the browser's console fails the test."""
+    """Yield a page with a new notebook."""
     name = f"{request.node.name[:30]}.ipynb"
     write_notebook(folder, name, [cell.replace("END", str(end)) for cell in CELLS])
-    with watched_page(chromium, 1100) as page:
-        open_notebook(page, lab, name)
-        yield page
+    lab_page.set_viewport_size({"width": 1400, "height": 1100})
+    open_in_lab(lab_page, name)
+    yield lab_page
     end.touch()
 
 
@@ -235,16 +233,16 @@ def test_keys_of_the_timeline_do_not_edit_the_notebook(notebook):
     assert notebook.locator(".jp-CodeCell").count() == before
 
 
-def test_the_wheel_scrolls_past_three_dashboards_and_back(chromium, lab, folder):
+def test_the_wheel_scrolls_past_three_dashboards_and_back(lab_page, folder):
+    page = lab_page
     write_notebook(folder, "dashboards.ipynb", DASHBOARDS)
-    with patient_page(chromium) as page:
-        open_notebook(page, lab, "dashboards.ipynb")
-        for number in range(len(DASHBOARDS)):
-            run(page, number)
-        page.locator(".gpuviz-plot canvas").first.wait_for()
+    open_in_lab(page, "dashboards.ipynb")
+    for number in range(len(DASHBOARDS)):
+        run(page, number)
+    page.locator(".gpuviz-plot canvas").first.wait_for()
 
-        page.mouse.move(*MIDDLE)
-        over_plots = [over_plots_until_the_end(page, by) for by in (-200, 200, -200)]
+    page.mouse.move(*MIDDLE)
+    over_plots = [over_plots_until_the_end(page, by) for by in (-200, 200, -200)]
 
     # Down and up again the pointer was over the charts of each dashboard.
     assert over_plots[1] >= 3

@@ -4,15 +4,15 @@ The tour runs in Notebook 7; `test_lab_walk` follows it in JupyterLab.
 """
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Error, Page
+from playwright.sync_api import Error, Page
 
 from tests.browser.lab import (
     NOTEBOOK,
+    open_in_lab,
     open_notebook,
     run_all,
     running_lab,
@@ -41,13 +41,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    """Yield a page; an error in the browser's console fails the test."""
-    with watched_page(chromium, 1100) as page:
-        yield page
-
-
 def outputs(notebook):
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
@@ -67,22 +60,22 @@ def show_dashboard(page):
     until(page, is_in_view)
 
 
-@pytest.fixture(scope="module")
-def notebook_seven(folder: Path) -> Iterator[str]:
-    with running_lab(folder, application=NOTEBOOK) as url:
-        yield url
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_run_in_jupyterlab_with_their_outputs_and_no_error(page, lab, folder, path):
-    open_notebook(page, lab, path.name)
-    check_a_run(page, folder / path.name)
+def test_notebooks_run_in_jupyterlab_with_their_outputs_and_no_error(lab_page, folder, path):
+    lab_page.set_viewport_size({"width": 1400, "height": 1100})
+    open_in_lab(lab_page, path.name)
+
+    check_a_run(lab_page, folder / path.name)
 
 
-def test_the_tour_runs_in_notebook_7_with_its_outputs_and_no_error(page, notebook_seven, folder):
-    open_notebook(page, notebook_seven, TOUR.name, NOTEBOOK)
+def test_the_tour_runs_in_notebook_7_with_its_outputs_and_no_error(chromium, folder):
+    with (
+        running_lab(folder, application=NOTEBOOK) as url,
+        watched_page(chromium, 1100) as page,
+    ):
+        open_notebook(page, url, TOUR.name, NOTEBOOK)
 
-    check_a_run(page, folder / TOUR.name)
+        check_a_run(page, folder / TOUR.name)
 
 
 def check_a_run(page: Page, path: Path) -> None:
