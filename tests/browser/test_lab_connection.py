@@ -8,16 +8,14 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, WebSocketRoute
 
 from tests.browser.lab import (
+    LoadedLab,
     card_of,
-    kernels_of,
-    leave,
-    open_notebook,
+    open_in_lab,
     prompt,
     run,
     run_cell,
     until,
     wait_until_run,
-    watched_page,
     write_notebook,
 )
 
@@ -53,28 +51,27 @@ def name(folder: Path, pipe: Path) -> str:
     return name
 
 
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    # No message may be on its way through a test when the page is closed.
-    with watched_page(chromium, at_end=leave) as page:
-        yield page
-
-
 def passes_all(_socket: WebSocketRoute, _message: bytes) -> bool:
     return True
 
 
-def route(page: Page, lab: str, is_sent: Filter, is_received: Filter = passes_all) -> None:
-    """Drop messages to the next kernel, and from it, for which a function returns false.
+class Connections:
+    """A page's connections to kernels, which drop messages for which a function returns false."""
 
-    A page also connects to the kernels of earlier tests.
-    """
-    others = kernels_of(page, lab)
+    def __init__(self) -> None:
+        self.pass_all()
 
-    def connect(socket: WebSocketRoute) -> None:
+    def pass_all(self) -> None:
+        self.is_sent: Filter = passes_all
+        self.is_received: Filter = passes_all
+
+    def follow(self, page: Page) -> None:
+        page.route_web_socket("**/api/kernels/*/channels*", self._connect)
+
+    def _connect(self, socket: WebSocketRoute) -> None:
         server = socket.connect_to_server()
-        if any(other in socket.url for other in others):
-            return
+        # A connection to the kernel of an earlier test keeps the functions of that test.
+        is_sent, is_received = self.is_sent, self.is_received
 
         def send(message: bytes | str) -> None:
             if is_sent(socket, bytes_of(message)):
@@ -87,15 +84,43 @@ def route(page: Page, lab: str, is_sent: Filter, is_received: Filter = passes_al
         socket.on_message(send)
         server.on_message(receive)
 
-    page.route_web_socket("**/api/kernels/*/channels*", connect)
+
+@pytest.fixture(scope="module")
+def all_connections() -> Connections:
+    return Connections()
+
+
+@pytest.fixture(scope="module")
+def loaded_lab(chromium: Browser, lab: str, all_connections: Connections) -> Iterator[LoadedLab]:
+    """Yield JupyterLab in a page whose clock can be advanced."""
+
+    def prepare(page: Page) -> None:
+        page.clock.install()
+        all_connections.follow(page)
+
+    loaded = LoadedLab(chromium, lab, prepare=prepare)
+    yield loaded
+    loaded.discard()
+
+
+@pytest.fixture
+def page(lab_page: Page) -> Page:
+    return lab_page
+
+
+@pytest.fixture
+def connections(all_connections: Connections) -> Iterator[Connections]:
+    """Yield the connections to a test's kernel, which drop nothing yet."""
+    yield all_connections
+    all_connections.pass_all()
 
 
 def bytes_of(message: bytes | str) -> bytes:
     return message if isinstance(message, bytes) else message.encode()
 
 
-def shown_card(page: Page, lab: str, name: str) -> Locator:
-    open_notebook(page, lab, name)
+def shown_card(page: Page, name: str) -> Locator:
+    open_in_lab(page, name)
     return card_of(page, name)
 
 
@@ -111,22 +136,20 @@ def losing_the_first(lost: bytes, dropped: list[bytes]) -> Filter:
     return is_sent
 
 
-def test_a_lost_question_is_asked_again(page, lab, name):
+def test_a_lost_question_is_asked_again(page, connections, name):
     dropped: list[bytes] = []
-    route(page, lab, losing_the_first(ASKS, dropped))
-    page.clock.install()
-    card = shown_card(page, lab, name)
+    connections.is_sent = losing_the_first(ASKS, dropped)
+    card = shown_card(page, name)
     until(page, lambda: dropped)
     page.clock.fast_forward(LONGEST_SILENCE_MS)
 
     card.get_by_text("gpuviz is not loaded").wait_for()
 
 
-def test_a_panel_that_the_kernel_was_not_asked_to_open_is_opened(page, lab, name):
+def test_a_panel_that_the_kernel_was_not_asked_to_open_is_opened(page, connections, name):
     dropped: list[bytes] = []
-    route(page, lab, losing_the_first(OPENS_A_COMM, dropped))
-    page.clock.install()
-    card = shown_card(page, lab, name)
+    connections.is_sent = losing_the_first(OPENS_A_COMM, dropped)
+    card = shown_card(page, name)
     run(page, SETUP)
     until(page, lambda: dropped)
     page.clock.fast_forward(LONGEST_SILENCE_MS)
@@ -134,7 +157,7 @@ def test_a_panel_that_the_kernel_was_not_asked_to_open_is_opened(page, lab, name
     card.get_by_text("Recording for").wait_for()
 
 
-def test_a_question_that_a_closing_connection_loses_is_asked_again(page, lab, name):
+def test_a_question_that_a_closing_connection_loses_is_asked_again(page, connections, name):
     closed: list[WebSocketRoute] = []
 
     def is_sent(socket: WebSocketRoute, message: bytes) -> bool:
@@ -143,8 +166,8 @@ def test_a_question_that_a_closing_connection_loses_is_asked_again(page, lab, na
             socket.close(code=1011)
         return socket not in closed
 
-    route(page, lab, is_sent)
-    card = shown_card(page, lab, name)
+    connections.is_sent = is_sent
+    card = shown_card(page, name)
     card.get_by_text("gpuviz is not loaded").wait_for()
     run(page, SETUP)
     card.get_by_text("Recording for").wait_for()
@@ -152,7 +175,7 @@ def test_a_question_that_a_closing_connection_loses_is_asked_again(page, lab, na
     assert len(closed) == 1
 
 
-def test_a_connection_on_which_replies_are_lost_is_replaced(page, lab, name):
+def test_a_connection_on_which_replies_are_lost_is_replaced(page, connections, name):
     asking: list[WebSocketRoute] = []
 
     def is_sent(socket: WebSocketRoute, message: bytes) -> bool:
@@ -163,9 +186,8 @@ def test_a_connection_on_which_replies_are_lost_is_replaced(page, lab, name):
     def is_received(socket: WebSocketRoute, message: bytes) -> bool:
         return socket not in asking[:1] or b"execute_reply" not in message
 
-    route(page, lab, is_sent, is_received)
-    page.clock.install()
-    card = shown_card(page, lab, name)
+    connections.is_sent, connections.is_received = is_sent, is_received
+    card = shown_card(page, name)
 
     def is_replaced() -> bool:
         page.clock.fast_forward(LONGEST_WAIT_MS)
@@ -179,7 +201,7 @@ def test_a_connection_on_which_replies_are_lost_is_replaced(page, lab, name):
     assert asking[0].url == asking[1].url
 
 
-def test_gpuviz_is_found_late_in_a_long_cell(page, lab, name, pipe):
+def test_gpuviz_is_found_late_in_a_long_cell(page, connections, name, pipe):
     asked: list[bytes] = []
 
     def is_sent(_: WebSocketRoute, message: bytes) -> bool:
@@ -187,8 +209,8 @@ def test_gpuviz_is_found_late_in_a_long_cell(page, lab, name, pipe):
             asked.append(message)
         return True
 
-    route(page, lab, is_sent)
-    card = shown_card(page, lab, name)
+    connections.is_sent = is_sent
+    card = shown_card(page, name)
     card.get_by_text("gpuviz is not loaded").wait_for()
     run_cell(page, LATE)
     before = len(asked)

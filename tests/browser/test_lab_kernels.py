@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, WebSocket
 
 import gpuviz
 from tests.browser.lab import (
+    LoadedLab,
     add_kernel,
     begin_cell,
     card_of,
@@ -18,6 +19,7 @@ from tests.browser.lab import (
     kernels_of,
     leave,
     listed_file,
+    open_in_lab,
     open_notebook,
     palette,
     prompt,
@@ -84,14 +86,37 @@ def name(folder: Path, request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.fixture(scope="module")
+def loaded_lab(folder: Path, chromium: Browser, lab: str) -> Iterator[LoadedLab]:
+    """Yield JupyterLab, which learns as it starts of which kernels there are."""
+    add_kernel(folder / ".home" / "data", "flat", "-c", FLAT)
+    loaded = LoadedLab(chromium, lab)
+    yield loaded
+    loaded.discard()
+
+
 @pytest.fixture
-def pages(chromium: Browser) -> Iterator[list[Page]]:
-    """Yield two pages; an error in the console of one fails the test."""
-    with (
-        watched_page(chromium, is_ours=is_ours) as first,
-        watched_page(chromium, is_ours=is_ours) as second,
-    ):
-        yield [first, second]
+def page(lab_page: Page, name: str) -> Page:
+    """Return a page with a new notebook."""
+    open_in_lab(lab_page, name)
+    return lab_page
+
+
+@pytest.fixture
+def own_page(chromium: Browser) -> Iterator[Page]:
+    """Yield a new page; an error in its console fails the test."""
+    with watched_page(chromium, is_ours=is_ours) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def never_restarting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """Yield folder and address of a JupyterLab, also a gateway, where dead kernels stay dead."""
+    folder = tmp_path_factory.mktemp("never_restarting")
+    options = ["--AsyncIOLoopKernelRestarter.restart_limit=0"]
+    options.append("--ServerApp.disable_check_xsrf=True")
+    with running_lab(folder, more_options=options) as url:
+        yield folder, url
 
 
 def is_ours(complaint: str) -> bool:
@@ -130,24 +155,25 @@ def follow_news(page: Page, lab: str) -> list[int]:
     return times
 
 
-def test_two_pages_on_one_kernel_get_each_state_once_and_one_may_leave(pages, lab, name):
-    times = follow_news(pages[1], lab)
-    cards = []
-    for page in pages:
-        open_notebook(page, lab, name)
-        cards.append(card_of(page, name))
-    run_cell(pages[0], SETUP)
+def test_two_pages_on_one_kernel_get_each_state_once_and_one_may_leave(
+    own_page, lab_page, lab, name
+):
+    times = follow_news(lab_page, lab)
+    open_notebook(own_page, lab, name)
+    open_in_lab(lab_page, name)
+    cards = [card_of(page, name) for page in (own_page, lab_page)]
+    run_cell(own_page, SETUP)
     for card in cards:
         card.get_by_text("Recording for").wait_for()
-    run_cell(pages[0], PROGRAM)
+    run_cell(own_page, PROGRAM)
     cards[1].get_by_text("GPU busy").wait_for()
-    with_two = next_of(pages[1], times)
+    with_two = next_of(lab_page, times)
     # The page whose comm carries the messages is closed without notice.
-    pages[0].close()
-    alone = next_of(pages[1], times)
+    own_page.close()
+    alone = next_of(lab_page, times)
     cards[1].get_by_role("button", name="Stop").click()
     cards[1].get_by_text("Not recording").wait_for()
-    interrupt(pages[1])
+    interrupt(lab_page)
 
     assert min(np.diff(with_two)) > SHORTEST_NS
     assert min(np.diff(alone)) > SHORTEST_NS
@@ -160,10 +186,10 @@ def next_of(page: Page, times: list[int]) -> list[int]:
     return times[begin : begin + MESSAGES]
 
 
-def test_a_page_that_cannot_be_seen_is_sent_nothing(pages, lab, name):
-    page = pages[0]
+def test_a_page_that_cannot_be_seen_is_sent_nothing(lab_page, lab, name):
+    page = lab_page
     times = follow_news(page, lab)
-    open_notebook(page, lab, name)
+    open_in_lab(page, name)
     run(page, SETUP)
     card_of(page, name).get_by_text("Recording for").wait_for()
     until(page, lambda: times)
@@ -181,9 +207,7 @@ def test_a_page_that_cannot_be_seen_is_sent_nothing(pages, lab, name):
     assert hidden == 0
 
 
-def test_a_recording_that_begins_in_a_long_cell_shows_while_that_runs(pages, lab, name):
-    page = pages[0]
-    open_notebook(page, lab, name)
+def test_a_recording_that_begins_in_a_long_cell_shows_while_that_runs(page, name):
     card = card_of(page, name)
     card.get_by_text("gpuviz is not loaded").wait_for()
     run_cell(page, ALL_IN_ONE)
@@ -196,54 +220,17 @@ def test_a_recording_that_begins_in_a_long_cell_shows_while_that_runs(pages, lab
     assert running == "[*]:"
 
 
-def test_a_kernel_without_subshells_is_connected(pages, lab, name, folder):
-    page = pages[0]
-    add_kernel(folder / ".home" / "data", "flat", "-c", FLAT)
+def test_a_kernel_without_subshells_is_connected(lab_page, name, folder):
+    page = lab_page
     write_notebook(folder, name, CELLS, kernel="flat")
-    open_notebook(page, lab, name)
+    open_in_lab(page, name)
     card = card_of(page, name)
     card.get_by_text("gpuviz is not loaded").wait_for()
     run(page, SETUP)
     card.get_by_text("Recording for").wait_for()
 
 
-def test_a_kernel_that_is_slow_at_first_answers_while_a_cell_runs(pages, lab, name, folder):
-    page = pages[0]
-    pipe = folder / f"{name}.pipe"
-    os.mkfifo(pipe)
-    write_notebook(folder, name, [CELLS[SETUP], holding(pipe) + WORK])
-    page.clock.install()
-    open_notebook(page, lab, name)
-    run(page, 0)
-    run_cell(page, 1)
-    until(page, pipe.with_suffix(".begun").exists)
-    asked: list[bool] = []
-
-    def hear(frame: bytes | str) -> None:
-        asked.append(isinstance(frame, bytes) and OFFER in frame)
-
-    page.on("websocket", lambda socket: socket.on("framesent", hear))
-
-    def has_given_up() -> bool:
-        page.clock.fast_forward(LONGEST_WAIT_MS)
-        return any(asked)
-
-    try:
-        page.reload()
-        card = card_of(page, name)
-        until(page, has_given_up)
-    finally:
-        pipe.write_text("")
-    card.get_by_text("GPU busy").wait_for()
-    while_running = card.inner_text()
-    interrupt(page)  # else the cell would not end
-
-    assert "Recording for" in while_running
-
-
-def test_a_kernel_that_is_killed_is_met_anew_when_it_is_back(pages, lab, name):
-    page = pages[0]
-    open_notebook(page, lab, name)
+def test_a_kernel_that_is_killed_is_met_anew_when_it_is_back(page, name):
     card = card_of(page, name)
     run_cell(page, SETUP)
     card.get_by_text("Recording for").wait_for()
@@ -257,37 +244,71 @@ def test_a_kernel_that_is_killed_is_met_anew_when_it_is_back(pages, lab, name):
     assert buttons == ["Load gpuviz in this kernel"]
 
 
-def test_a_kernel_that_stays_dead_is_said_to_be(pages, tmp_path):
-    page = pages[0]
-    write_notebook(tmp_path, "dead.ipynb", CELLS)
-    never = "--AsyncIOLoopKernelRestarter.restart_limit=0"
-    with running_lab(tmp_path, more_options=[never]) as url:
-        open_notebook(page, url, "dead.ipynb")
-        card = card_of(page, "dead.ipynb")
-        run_cell(page, SETUP)
-        card.get_by_text("Recording for").wait_for()
-        begin_cell(page, DIE)
-        card.get_by_text("The kernel died.").wait_for()
-        shown = card.get_by_role("button").count()
-        page.keyboard.press("Escape")
-        page.locator("#gpuviz-panel").get_by_text("No running kernels.").wait_for()
-        palette(page, "Restart Kernel…")
-        card.get_by_text("gpuviz is not loaded").wait_for()
+def test_a_kernel_that_is_slow_at_first_answers_while_a_cell_runs(
+    loaded_lab, own_page, lab, name, folder
+):
+    pipe = folder / f"{name}.pipe"
+    os.mkfifo(pipe)
+    write_notebook(folder, name, [CELLS[SETUP], holding(pipe) + WORK])
+    first = loaded_lab.page()
+    open_in_lab(first, name)
+    run(first, 0)
+    run_cell(first, 1)
+    until(first, pipe.with_suffix(".begun").exists)
+    loaded_lab.discard()
+    page = own_page
+    asked: list[bool] = []
+
+    def hear(frame: bytes | str) -> None:
+        asked.append(isinstance(frame, bytes) and OFFER in frame)
+
+    page.on("websocket", lambda socket: socket.on("framesent", hear))
+
+    def has_given_up() -> bool:
+        page.clock.fast_forward(LONGEST_WAIT_MS)
+        return any(asked)
+
+    try:
+        page.clock.install()
+        page.goto(f"{lab}/lab/tree/{name}?reset")
+        card = card_of(page, name)
+        until(page, has_given_up)
+    finally:
+        pipe.write_text("")
+    card.get_by_text("GPU busy").wait_for()
+    while_running = card.inner_text()
+    interrupt(page)  # else the cell would not end
+
+    assert "Recording for" in while_running
+
+
+def test_a_kernel_that_stays_dead_is_said_to_be(own_page, never_restarting):
+    page = own_page
+    folder, url = never_restarting
+    write_notebook(folder, "dead.ipynb", CELLS)
+    open_notebook(page, url, "dead.ipynb")
+    card = card_of(page, "dead.ipynb")
+    run_cell(page, SETUP)
+    card.get_by_text("Recording for").wait_for()
+    begin_cell(page, DIE)
+    card.get_by_text("The kernel died.").wait_for()
+    shown = card.get_by_role("button").count()
+    page.keyboard.press("Escape")
+    page.locator("#gpuviz-panel").get_by_text("No running kernels.").wait_for()
+    palette(page, "Restart Kernel…")
+    card.get_by_text("gpuviz is not loaded").wait_for()
 
     assert shown == 0
 
 
-def test_a_kernel_on_another_machine_is_shown_and_writes_there(pages, tmp_path):
-    page = pages[0]
+def test_a_kernel_on_another_machine_is_shown_and_writes_there(
+    own_page, never_restarting, tmp_path
+):
+    page = own_page
     page.add_init_script(WITHOUT_PROTOCOL)
-    here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    there.mkdir()
-    write_notebook(here, "far.ipynb", CELLS)
-    with (
-        running_lab(there, more_options=["--ServerApp.disable_check_xsrf=True"]) as gateway,
-        running_lab(here, more_options=[f"--gateway-url={gateway}"]) as url,
-    ):
+    there, gateway = never_restarting
+    write_notebook(tmp_path, "far.ipynb", CELLS)
+    with running_lab(tmp_path, more_options=[f"--gateway-url={gateway}"]) as url:
         open_notebook(page, url, "far.ipynb")
         card = card_of(page, "far.ipynb")
         run_cell(page, SETUP)
