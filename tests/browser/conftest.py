@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,14 @@ def end(tmp_path: Path) -> Path:
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
     """Yield an offline page; console messages, exceptions and requests fail the test."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 1000}, offline=True)
+    with offline_page(chromium) as page:
+        yield page
+
+
+@contextmanager
+def offline_page(browser: Browser) -> Iterator[Page]:
+    """Yield an offline page; at its end it asserts that it wrote and requested nothing."""
+    context = browser.new_context(viewport={"width": 1280, "height": 1000}, offline=True)
     context.set_default_timeout(1000 * PATIENCE_S)
     page = context.new_page()
     complaints: list[str] = []

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -9,10 +10,11 @@ from random import Random
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from gpuviz.quantities import format_bytes
 from gpuviz.recording import Recording, load
+from tests.browser.conftest import offline_page
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import open_tab
 from tests.unit.recording.from_activities import Timeline
@@ -68,15 +70,25 @@ def numbers(rows: list[list[str]], first: int = 1, last: int | None = None) -> C
     )
 
 
-@pytest.fixture(params=[*SHIPPED, "streams"], ids=lambda each: getattr(each, "stem", each))
-def recorded(request) -> Recording:
+@pytest.fixture(
+    scope="module", params=[*SHIPPED, "streams"], ids=lambda each: getattr(each, "stem", each)
+)
+def recorded(request: pytest.FixtureRequest) -> Recording:
     return make_stream_recording() if request.param == "streams" else load(request.param)
 
 
-def test_kernels_copies_and_waits_are_those_of_the_recording(page, recorded, tmp_path):
-    open_tables(page, recorded, tmp_path)
+@pytest.fixture(scope="module")
+def shown(
+    chromium: Browser, recorded: Recording, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Page]:
+    """Yield the report of a recording, which several tests look at."""
+    with offline_page(chromium) as page:
+        open_tables(page, recorded, tmp_path_factory.mktemp("report"))
+        yield page
 
-    check_kernels_copies_and_waits(page, recorded)
+
+def test_kernels_copies_and_waits_are_those_of_the_recording(shown, recorded):
+    check_kernels_copies_and_waits(shown, recorded)
 
 
 @pytest.mark.parametrize("shares", [(0, 0.3), (0.31, 0.62), (0.5, 0.51), (0.55, 1)])
@@ -180,10 +192,8 @@ def check_parts(page: Page, part: str, by_line: list[dict]) -> None:
     assert shown_sites(page, part) == Counter(row["site"] for row in by_line)
 
 
-def test_the_lines_are_those_of_the_recording(page, recorded, tmp_path):
-    open_tables(page, recorded, tmp_path)
-
-    check_lines(page, recorded, recorded)
+def test_the_lines_are_those_of_the_recording(shown, recorded):
+    check_lines(shown, recorded, recorded)
 
 
 def check_lines(page: Page, recorded: Recording, whole: Recording) -> None:
@@ -201,8 +211,8 @@ def check_lines(page: Page, recorded: Recording, whole: Recording) -> None:
 
 
 @pytest.mark.parametrize("at", ["peak", "end"])
-def test_fragmentation_at_a_moment_is_that_of_the_recording(page, recorded, tmp_path, at):
-    open_tables(page, recorded, tmp_path)
+def test_fragmentation_at_a_moment_is_that_of_the_recording(shown, recorded, at):
+    page = shown
     open_whole(page, "moment")
     page.get_by_role("button", name=at.title(), exact=True).click()
     open_whole(page, "fragmentation")
@@ -229,16 +239,16 @@ def test_fragmentation_at_a_moment_is_that_of_the_recording(page, recorded, tmp_
     assert sum(int(row[2]) for row in sizes) == expected.free
 
 
-def test_free_memory_over_time_ends_as_that_of_the_recording(page, recorded, tmp_path):
-    open_tables(page, recorded, tmp_path)
+def test_free_memory_over_time_ends_as_that_of_the_recording(shown, recorded):
+    page = shown
     chart = open_tab(page, "fragmentation").get_by_label(re.compile("^Free bytes in segments"))
     expected = recorded.fragmentation("end", recorded.devices[0])
 
     width = chart.bounding_box()["width"]
     chart.hover(position={"x": width - 15, "y": 20})
 
-    shown = page.locator(".gpuviz-tooltip").inner_text().splitlines()
-    assert [line.partition(": ")[2] or line for line in shown] == [
+    lines = page.locator(".gpuviz-tooltip").inner_text().splitlines()
+    assert [line.partition(": ")[2] or line for line in lines] == [
         f"{format_bytes(expected.free)} free in segments",
         f"the largest free block has {format_bytes(expected.largest_free)}",
     ]
