@@ -1,5 +1,7 @@
 """Invalid tables are rejected with the name of the table."""
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,6 +22,11 @@ REQUIRED = [column for column in COLUMNS if column not in (*DEFAULTS, *IMPLIED)]
 
 def tables():
     """Return one row in every table, in which every id refers to a row."""
+    return dict(_tables())
+
+
+@cache
+def _tables():
     rows = {
         name: pa.Table.from_pylist([_example(name, schema)], schema)
         for name, schema in schemas().items()
