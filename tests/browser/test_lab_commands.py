@@ -12,6 +12,7 @@ from tests.browser.lab import (
     palette,
     run,
     saved_on_server,
+    wait_until_restored,
     write_notebook,
 )
 
@@ -175,6 +176,7 @@ def test_a_dashboard_comes_back_with_its_notebook_and_with_a_new_kernel(page, la
         dashboard.get_by_text("Stop", exact=True).wait_for()
         gpu_panel(page)
     page.goto(f"{lab}/lab/tree/{name}.ipynb")
+    wait_until_restored(page)
     dashboard.get_by_text("Stop", exact=True).wait_for()
     card = page.locator("#gpuviz-panel .gpuviz-card").filter(has_text=name)
     card.get_by_text("Recording for").wait_for()
