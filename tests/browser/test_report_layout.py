@@ -1,5 +1,6 @@
 """The layout of the report: long names, narrow windows, forced colours, rotated text."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -229,6 +230,26 @@ def test_all_tabs_can_be_opened_and_the_drawer_takes_the_window(page, tmp_path):
     assert len(hidden) >= 2
     assert (opened, is_visible) == (hidden[0], True)
     assert drawer.bounding_box()["height"] > 390
+
+
+@pytest.mark.parametrize("path", [RECORDINGS / "one_pool_shared.gpuviz", TRAINING], ids=str)
+def test_nine_rows_fit_below_notes_and_a_memory_track(page, tmp_path, path):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    recording = load(path)
+    noted = replace(recording.manifest, notes=("One was lost.", "Another, too."))
+    open_report(page, Recording(dict(recording.tables), noted), tmp_path)
+
+    rows = open_tab(page, "lines").locator("tbody tr")
+    tracks = [
+        page.locator(f".gpuviz-pane[data-pane={name}]").bounding_box()["height"]
+        for name in ("memory", "streams")
+    ]
+
+    assert (
+        sum(row["y"] + row["height"] <= 720 for row in map(Locator.bounding_box, rows.all())) >= 9
+    )
+    assert tracks[0] >= 96
+    assert tracks[1] >= 44
 
 
 def test_a_wheel_over_a_chart_zooms_only_with_ctrl_or_after_a_click(page, tmp_path):

@@ -4,7 +4,9 @@ import { actionButton, element } from "./dom.ts";
 import type { Pane, Panes } from "./panes.ts";
 
 /** Half of what is below the overview is 38 to 40 % of a window. */
-const HEIGHT = "max(50%, 270px)";
+const HEIGHT = "max(50%, 264px)";
+/** Nine rows of a table, where the tracks above keep a least height. */
+const LEAST = { px: 264, most: "100% - 246px" };
 const ORDER = [
   "selection",
   "moment",
@@ -64,6 +66,7 @@ export class Drawer {
     this.#scope = scope;
     this.#panes = panes;
     this.#pane = panes.add("drawer", "Details", height, isOpen);
+    panes.resize(this.#pane, height, LEAST.px, LEAST.most);
     const head = element("div", "gpuviz-drawer__head");
     const toggle = actionButton(scope, "▾", "Open or close the details", () =>
       panes.toggle(this.#pane),
