@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 # The numbers that fit into JupyterLab's side panel.
 _IN_PANEL = ("Allocated", "Reserved", "GPU busy")
+# The details of the others are tooltips: all fit into two lines of a dashboard 780 px wide.
+_DETAILED = ("Allocated", "GPU busy", "Dropped events")
 
 
 def numbers_html(numbers: "list[Number]") -> str:
     """Return headline numbers as HTML."""
-    return part("live_numbers", numbers)
+    return part("live_numbers", numbers, _DETAILED)
 
 
 def status_text(statistics: "RecorderStatistics | None") -> str:

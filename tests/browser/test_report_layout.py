@@ -152,6 +152,17 @@ def test_the_headline_of_a_training_program_is_one_line(page, tmp_path, width):
     assert ("of warm-up" in busy.inner_text()) == (width > 1440)
 
 
+@pytest.mark.parametrize("width", [780, 1000])
+def test_the_headline_in_a_pane_of_jupyterlab_is_at_most_two_lines(page, tmp_path, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    open_report(page, load(TRAINING), tmp_path)
+
+    figures = page.locator(".gpuviz-headline__figure")
+
+    assert len({each.bounding_box()["y"] for each in figures.all()}) <= 2
+    assert "of 79.2 GiB" in figures.first.get_attribute("title")
+
+
 def test_several_notes_take_one_line_until_they_are_opened(page, tmp_path):
     open_report(page, make_recording(notes=("One was lost.", "Another, too.")), tmp_path)
     notes = page.get_by_role("note")

@@ -5,6 +5,8 @@ import { conclusionsList, firstConclusions, link, type Lead } from "./conclusion
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { element, withCode } from "./dom.ts";
 
+const MOST_LINES = 2;
+
 /** The kinds of lines that go on with what the line before has begun. */
 const GOES_ON: Readonly<Record<string, readonly string[]>> = {
   table: ["row", "more"],
@@ -72,7 +74,7 @@ function drawn(
     case "numbers":
       return listOf("dl", "gpuviz-number-list", rows, ({ line }) => [number(line)]);
     case "figures":
-      return oneLine(
+      return fewLines(
         scope,
         listOf("ul", "gpuviz-headline", rows, ({ line }) => [figure(scope, line, lead)]),
       );
@@ -171,27 +173,29 @@ function figure(scope: Scope, line: Line, lead: Lead): HTMLElement {
 }
 
 /**
- * Leaves out as many details, the longest first, as it takes for all figures to be in a line.
+ * Leaves out as many details, the longest first, as it takes for figures to need no more lines.
  *
- * Where the figures alone take more than a line, all have their details.
+ * Where the figures alone take more than two lines, all have their details.
  */
-function oneLine(scope: Scope, list: HTMLElement): HTMLElement {
+function fewLines(scope: Scope, list: HTMLElement): HTMLElement {
   const details = [...list.querySelectorAll<HTMLElement>(".gpuviz-headline__detail")];
-  const show = (shown: (detail: HTMLElement) => boolean): void =>
+  const linesWith = (shown: readonly HTMLElement[]): number => {
     details.forEach((detail) => {
-      detail.hidden = !shown(detail);
+      detail.hidden = !shown.includes(detail);
     });
-  const isInLine = (): boolean => {
-    const tops = [...list.children].map((item) => item.getBoundingClientRect().top);
-    return tops.every((top) => top === tops[0]);
+    return new Set([...list.children].map((item) => item.getBoundingClientRect().top)).size;
   };
   const fit = (): void => {
-    show(() => true);
+    const least = linesWith([]);
+    let lines = linesWith(details);
+    if (least > MOST_LINES) {
+      return;
+    }
     const widths = new Map(details.map((detail) => [detail, detail.offsetWidth]));
     const widthOf = (detail: HTMLElement): number => widths.get(detail) ?? 0;
     const longest = details.toSorted((one, other) => widthOf(other) - widthOf(one));
-    for (let left = 0; !isInLine() && left <= longest.length; left += 1) {
-      show((detail) => left === longest.length || longest.indexOf(detail) > left);
+    for (let left = 1; lines > least; left += 1) {
+      lines = linesWith(longest.slice(left));
     }
   };
   const observer = new ResizeObserver(fit);
