@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { cutInside, cutText } from "./lane_frames.ts";
+import { cutApart, cutInside, cutText } from "./lane_frames.ts";
 
 /** A context in which each character is 10 px wide; it counts how often it measured. */
 function contextOf(): { context: CanvasRenderingContext2D; measured: () => number } {
@@ -37,4 +37,16 @@ test("the name of a stream loses its middle words first, and keeps its line", ()
   assert.equal(cutInside(context, name, 280), "stream at train.py:24 #1");
   assert.equal(cutInside(context, name, 230), "stream train.py:24 #1");
   assert.equal(cutInside(context, name, 160), "stream t…y:24 #1");
+});
+
+test("names that would look alike begin where they differ", () => {
+  const { context } = contextOf();
+  const names = [0, 1].map((replica) => `trainer.replicas[${replica}].communication`);
+  const oneLine = [true, true, true];
+
+  const shown = cutApart(context, [...names, "copies"], oneLine, 160);
+  const twice = cutApart(context, ["stream 0x7f0000001234", "stream 0x7f0000001234"], [], 100);
+
+  assert.deepEqual(shown, [["…[0].communicat…"], ["…[1].communicat…"], ["copies"]]);
+  assert.deepEqual(twice[0], twice[1]);
 });

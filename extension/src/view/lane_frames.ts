@@ -48,17 +48,20 @@ export function drawLaneTitles({ context, area, theme }: Drawing, layout: LaneLa
   context.fillStyle = theme.text;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  for (const { lane, topPx, heightPx } of layout.lanes) {
-    const widthPx = area.left - 2 * TITLE_INSET_PX;
-    const lines =
-      heightPx < 2 * LINE_PX
-        ? [cutInside(context, lane.title, widthPx)]
-        : inLines(context, lane.title, widthPx);
+  const widthPx = area.left - 2 * TITLE_INSET_PX;
+  const shown = cutApart(
+    context,
+    layout.lanes.map(({ lane }) => lane.title),
+    layout.lanes.map(({ heightPx }) => heightPx < 2 * LINE_PX),
+    widthPx,
+  );
+  layout.lanes.forEach(({ topPx, heightPx }, at) => {
+    const lines = shown[at] ?? [];
     const middle = area.top + topPx + heightPx / 2 - ((lines.length - 1) * LINE_PX) / 2;
     lines.forEach((line, place) =>
       context.fillText(line, area.left - TITLE_INSET_PX, middle + place * LINE_PX),
     );
-  }
+  });
 }
 
 /** The names of groups of lanes, each above the first of its lanes. */
@@ -82,6 +85,49 @@ function inLines(context: CanvasRenderingContext2D, text: string, widthPx: numbe
   return [first, rest]
     .filter((line) => line !== "")
     .map((line) => cutInside(context, line, widthPx));
+}
+
+/** Of what texts have in common, so much at most is kept before the first difference. */
+const MOST_COMMON = 6;
+
+/**
+ * The lines of texts, in which as much is left out as there is no room for.
+ *
+ * Texts that would then look alike begin a little before they differ.
+ */
+export function cutApart(
+  context: CanvasRenderingContext2D,
+  texts: readonly string[],
+  isOneLine: readonly boolean[],
+  widthPx: number,
+): readonly (readonly string[])[] {
+  const shown = texts.map((text, at) =>
+    isOneLine[at] === true ? [cutInside(context, text, widthPx)] : inLines(context, text, widthPx),
+  );
+  const alike = new Map<string, Set<string>>();
+  shown.forEach((lines, at) => {
+    const key = lines.join(" ");
+    alike.set(key, (alike.get(key) ?? new Set()).add(texts[at] ?? ""));
+  });
+  return shown.map((lines, at) => {
+    const text = texts[at] ?? "";
+    const others = [...(alike.get(lines.join(" ")) ?? [])].filter((other) => other !== text);
+    if (others.length === 0) {
+      return lines;
+    }
+    const differs = Math.max(...others.map((other) => inCommon(text, other)));
+    const word = text.slice(0, differs).search(/[^\p{L}\p{N}]?[\p{L}\p{N}]*$/u);
+    return [cutText(context, `…${text.slice(Math.max(word, differs - MOST_COMMON))}`, widthPx)];
+  });
+}
+
+/** How many characters two texts begin with alike. */
+function inCommon(one: string, other: string): number {
+  let count = 0;
+  while (count < one.length && one[count] === other[count]) {
+    count += 1;
+  }
+  return count;
 }
 
 const HANDLE = /0x[0-9a-f]+$/;
