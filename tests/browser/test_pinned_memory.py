@@ -53,6 +53,16 @@ def test_the_moment_shown_has_the_pinned_memory(page, tmp_path):
     )
 
 
+def test_a_span_has_the_peak_the_lowest_and_the_mean_of_pinned_memory(page, tmp_path):
+    recording = recorded(pinned=True)
+    middle = recording.duration_ns // 2
+
+    open_at(page, recording, tmp_path, f"#span={middle}-{middle + 1000}")
+
+    text = page.get_by_role("region", name="Measured").inner_text()
+    assert "peak pinned\n4.00 MiB\nlowest\n4.00 MiB\nmean\n4.00 MiB\n" in text
+
+
 def test_a_recording_without_pinned_memory_has_no_such_track(page, tmp_path):
     open_at(page, recorded(pinned=False), tmp_path)
 

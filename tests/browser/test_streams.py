@@ -209,7 +209,7 @@ def test_a_drag_selects_a_span(page, streams, tmp_path):
 
     assert hidden
     assert text.startswith("Measured: 5.49 ms from ")
-    assert "peak allocated\n32.0 MiB" in text
+    assert "peak allocated\n32.0 MiB\nlowest\n0 B\nmean\n" in text
     assert "allocated in it\n192 MiB in 12 blocks" in text
     copies, overlap = overlap_us(streams)
     assert f"copies under kernels\n{100 * overlap / copies:.0f} % of {copies / 1000:.2f} ms" in text

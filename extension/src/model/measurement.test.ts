@@ -61,6 +61,12 @@ test("the memory of a window is that of its events and of what was there before"
       allocs.reduce((sum, row) => sum + row.size, 0),
     );
     assert.equal(found.peakBytes, Math.max(...levels));
+    assert.equal(found.lowestBytes, Math.min(...levels));
+    const at = (timeNs: number): number =>
+      timeline.lines.allocated.values[rows.findLastIndex((row) => row.timeNs <= timeNs)] ?? 0;
+    const each = Array.from({ length: to - from }, (_, past) => at(from + past));
+    const mean = each.reduce((sum, level) => sum + level, 0) / each.length;
+    assert.ok(Math.abs(found.meanBytes - mean) < 1e-6 * mean);
     assert.equal(found.busy, undefined);
   }
 });

@@ -8,8 +8,10 @@ import type { Lane } from "./lane.ts";
 export interface Measurement {
   readonly fromNs: number;
   readonly toNs: number;
-  /** The most bytes allocated at once. */
+  /** The most and the fewest bytes allocated at once, and the mean over time. */
   readonly peakBytes: number;
+  readonly lowestBytes: number;
+  readonly meanBytes: number;
   /** The blocks that were allocated in it, freed since or not. */
   readonly allocations: number;
   readonly allocatedBytes: number;
@@ -34,13 +36,38 @@ export function measure(
       allocatedBytes += events.size[row] ?? 0;
     }
   }
-  const before = lines.allocated.values[first - 1] ?? 0;
+  const { allocated } = lines;
+  const before = allocated.levelBefore(first);
+  const isChanged = first < last;
   return {
     fromNs,
     toNs,
-    peakBytes: first < last ? Math.max(before, lines.allocated.largestIn(first, last)) : before,
+    peakBytes: isChanged ? Math.max(before, allocated.largestIn(first, last)) : before,
+    lowestBytes: isChanged ? Math.min(before, allocated.smallestIn(first, last)) : before,
+    meanBytes: mean(before, allocated.values, events.timeNs, [first, last], [fromNs, toNs]),
     allocations,
     allocatedBytes,
     busy: lanes.some((lane) => lane.stream !== undefined) ? busyIn(lanes, fromNs, toNs) : undefined,
   };
+}
+
+/** The mean of a level between two times, given the changes between them and what it was before. */
+function mean(
+  before: number,
+  levels: ArrayLike<number>,
+  timeNs: ArrayLike<number>,
+  [first, last]: readonly [number, number],
+  [fromNs, toNs]: readonly [number, number],
+): number {
+  let level = before;
+  let sinceNs = fromNs;
+  let sum = 0;
+  for (let row = first; row < last; row += 1) {
+    const now = timeNs[row] ?? 0;
+    sum += level * (now - sinceNs);
+    level = levels[row] ?? 0;
+    sinceNs = now;
+  }
+  sum += level * (toNs - sinceNs);
+  return toNs > fromNs ? sum / (toNs - fromNs) : level;
 }

@@ -50,7 +50,7 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
       panel.setAttribute("data-to-ns", String(toNs));
       const digits = (toNs - fromNs) / 1000;
       text.textContent = `${chart.title || "Measured"}: ${formatDuration(toNs - fromNs)} from ${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)}`;
-      list.replaceChildren(...valuesIn(measured.value, chart));
+      list.replaceChildren(...valuesIn(measured.value, chart, true));
     }
   }, measured);
   scope.follow(
@@ -86,10 +86,14 @@ export function measuredPanel(scope: Scope, parent: HTMLElement, chart: ChartCon
   };
 }
 
-/** What happened in a span, a term and its value each. */
-export function valuesIn({ fromNs, toNs }: TimeRange, chart: ChartContext): HTMLElement[] {
+/** What happened in a span, a term and its value each; in a part of the recording, also levels. */
+export function valuesIn(
+  { fromNs, toNs }: TimeRange,
+  chart: ChartContext,
+  isPart = false,
+): HTMLElement[] {
   const found = measure(chart.timeline, chart.ownStreams, fromNs, toNs);
-  return [...valuesOf(found, chart), ...idleIn(found, chart)].map(([term, value]) => {
+  return [...valuesOf(found, chart, isPart), ...idleIn(found, chart)].map(([term, value]) => {
     const entry = element("div", "");
     entry.append(element("dt", "", term), element("dd", "", value));
     return entry;
@@ -105,20 +109,35 @@ function idleIn({ fromNs, toNs }: Measurement, chart: ChartContext): Values {
   return text === "" ? [] : [["GPU idle", text]];
 }
 
-function valuesOf(found: Measurement, chart: ChartContext): Values {
+/** The fewest bytes allocated, and the mean; of pinned memory also the most. */
+function levelsOf(found: Measurement, { host }: ChartContext): Values {
+  const { fromNs, toNs } = found;
+  const of = ({ lowestBytes, meanBytes }: Measurement): Values => [
+    ["lowest", formatBytes(lowestBytes)],
+    ["mean", formatBytes(meanBytes)],
+  ];
+  if (!host.isRecorded) {
+    return of(found);
+  }
+  const pinned = measure(host.timeline, [], fromNs, toNs);
+  return [...of(found), ["peak pinned", formatBytes(pinned.peakBytes)], ...of(pinned)];
+}
+
+function valuesOf(found: Measurement, chart: ChartContext, isPart: boolean): Values {
   const { busy, fromNs, toNs } = found;
   const unseenNs = chart.gpu.unseen.timeIn(fromNs, toNs);
   const length = Math.max(toNs - fromNs - unseenNs, 1);
   const shareOf = (timeNs: number): string => formatShare(Math.min(timeNs / length, 1));
   const memory = [
     ["peak allocated", formatBytes(found.peakBytes)],
+    ...(isPart ? levelsOf(found, chart) : []),
     [
       "allocated in it",
       `${formatBytes(found.allocatedBytes)} in ${counted(found.allocations, "block")}`,
     ],
-  ] as const;
+  ] satisfies Values;
   if (busy === undefined) {
-    return [...memory];
+    return memory;
   }
   const overlap =
     busy.copyNs === 0
