@@ -1,5 +1,6 @@
 """The report in a real browser, opened from disk with the network off."""
 
+import csv
 import re
 import subprocess
 import sys
@@ -326,6 +327,28 @@ def test_blocks_at_a_moment_are_named_by_their_lines(page, tmp_path):
     page.wait_for_function(f"all => all.every(name => {named}.includes(name))", arg=list(wanted))
     kept = {row["source"].split()[0] for row in recording.sites("line").to_pylist()[:3]}
     assert {name.partition(" ")[2] for name in wanted} == kept
+
+
+def test_the_blocks_at_the_peak_are_copied_as_csv(page, tmp_path):
+    recording = gpuviz.load(TRAINING.parents[1] / "recordings" / "kmeans.gpuviz")
+    open_report(page, recording, tmp_path)
+    page.context.grant_permissions(["clipboard-read"])
+
+    panel = open_tab(page, "moment")
+    panel.get_by_role("button", name="Peak", exact=True).click()
+    panel.get_by_role("button", name="Copy blocks").click()
+    text = page.evaluate("navigator.clipboard.readText()")
+
+    rows = list(csv.DictReader(text.splitlines()))
+    blocks = [
+        (hex(block["address"]), str(block["size"]), str(block["requested_size"]))
+        for segment in recording.memory_snapshot(at="peak")
+        for block in segment["blocks"]
+        if block["state"].startswith("active")
+    ]
+    shown = [(row["Address"], row["Size (bytes)"], row["Requested (bytes)"]) for row in rows]
+    assert shown == sorted(blocks, key=lambda block: int(block[0], 16))
+    assert any("kmeans.py:" in row["Line"] for row in rows)
 
 
 def test_modules_are_a_flame_graph_of_what_they_hold_and_launch(page, tmp_path):

@@ -160,7 +160,11 @@ function matching<Row>(
       );
 }
 
-function csv<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[]): string {
+/** Rows as CSV, with the exact value of each column. */
+export function csv<Row>(
+  rows: readonly Row[],
+  columns: readonly Pick<TableColumn<Row>, "title" | "value">[],
+): string {
   const cell = (value: unknown): string => `"${String(value ?? "").replaceAll('"', '""')}"`;
   const lines = rows.map((row) => columns.map(({ value }) => cell(value(row))));
   return [columns.map(({ title }) => cell(title)), ...lines]

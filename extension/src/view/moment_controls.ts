@@ -1,10 +1,13 @@
 import { ACTIONS } from "../wire/codes.ts";
-import { counted, formatBytes, formatTime } from "../base/format.ts";
+import { counted, formatAddress, formatBytes, formatTime } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import { isPendingAfter, originOf } from "../model/blocks.ts";
 import { freeBlocks, freeSpace } from "../model/moment.ts";
 import { actionButton, element, legendEntry } from "./dom.ts";
 import type { ChartContext } from "./chart_context.ts";
+import { copyText } from "./copy_text.ts";
+import { csv } from "./data_table.ts";
 
 /** Says which moment is shown, with its totals, and moves it. */
 export function momentControls(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
@@ -21,6 +24,10 @@ export function momentControls(scope: Scope, parent: HTMLElement, chart: ChartCo
     go("End", "Show the end of the recording", last),
     go("◀ Event", "Previous event", () => selection.momentRow.value - 1),
     go("Event ▶", "Next event", () => selection.momentRow.value + 1),
+    actionButton(scope, "Copy blocks", "Copy the blocks at this moment as CSV", () => {
+      copyText(blocksAt(chart, selection.momentRow.value));
+      chart.say("Copied.");
+    }),
   );
   const where = element("p", "gpuviz-moment", { ariaLive: "polite" });
   const legend = element("ul", "gpuviz-legend");
@@ -35,6 +42,36 @@ export function momentControls(scope: Scope, parent: HTMLElement, chart: ChartCo
     where.textContent = moment + describePinned(chart, row);
   };
   scope.follow(show, selection.momentRow, chart.revision);
+}
+
+/** The blocks after an event by address, as CSV. */
+function blocksAt({ timeline, names, stacks }: ChartContext, row: number): string {
+  const { blocks, events } = timeline;
+  const rows = timeline
+    .segmentsAfter(row)
+    .flatMap((segment) => segment.blocks.map((block) => ({ segment, block })));
+  const origin = (block: number): number => originOf(blocks, block);
+  return csv(rows, [
+    { title: "Address", value: ({ block }) => formatAddress(blocks.address[block] ?? 0) },
+    { title: "Size (bytes)", value: ({ block }) => blocks.size[block] },
+    { title: "Requested (bytes)", value: ({ block }) => events.requestedSize[origin(block)] },
+    ...(timeline.knowsSegments
+      ? [
+          {
+            title: "Segment",
+            value: ({ segment }: (typeof rows)[0]) => formatAddress(segment.from),
+          },
+        ]
+      : []),
+    { title: "Stream", value: ({ block }) => names.stream(events.stream[origin(block)] ?? 0) },
+    { title: "Pool", value: ({ block }) => names.pool(events.pool[origin(block)] ?? 0) },
+    {
+      title: "State",
+      value: ({ block }) => (isPendingAfter(blocks, block, row) ? "free pending" : "allocated"),
+    },
+    { title: "Allocated at (ns)", value: ({ block }) => blocks.fromNs[block] },
+    { title: "Line", value: ({ block }) => stacks.siteOf(events.stack[origin(block)] ?? 0) },
+  ]);
 }
 
 /** What an event did, and the line that it came from. */
