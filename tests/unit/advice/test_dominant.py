@@ -1,12 +1,18 @@
 """R55: what dominates, whether or not a rule applies."""
 
+import re
+
 import pyarrow as pa
 import pytest
 
+import gpuviz
 from gpuviz.advice.dominant import dominant
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import MIB, recorded
+from tests.unit.formats.plain_snapshots import DATA, SNAPSHOTS
+
+KINDS = ("hazard", "failure", "finding", "fact")
 
 
 def works(gpu):
@@ -118,6 +124,15 @@ def test_the_first_fact_compares_what_kernels_move_with_what_the_memory_can():
 )
 def test_no_rate_is_named_that_is_not_known(recording):
     assert dominant(recording)[0].text.endswith("its kernels limit the program.")
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_the_first_fact_about_a_snapshot_is_the_line_with_most_memory(name):
+    found = conclusions(gpuviz.load(DATA / f"{name}.pickle"))
+    facts = [each.title for each in found if each.kind == "fact"]
+
+    assert re.search(r" holds .* of the peak of .*, \d+ %\.$", facts[0])
+    assert [each.kind for each in found] == sorted((each.kind for each in found), key=KINDS.index)
 
 
 def test_nothing_dominates_a_recording_without_work_and_memory():
