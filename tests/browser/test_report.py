@@ -499,7 +499,10 @@ def test_the_viewer_shows_a_dropped_snapshot_of_pytorch(name, page, tmp_path):
     recording = gpuviz.load(path)
     assert f"peak allocated\n{format_bytes(recording.peak(0).bytes)}" in sums
     assert all(note in notice for note in recording.notes)
-    assert "A recording alone has no findings here" in notice
+    assert (
+        "This page finds no iterations and no findings in a snapshot: gpuviz view snapshot.pickle "
+        "shows them."
+    ) in notice
     assert "lacks" not in notice
     assert problems == []
 

@@ -14,8 +14,14 @@ const SNAPSHOT =
 const OLDER =
   "This file lacks what this version of gpuviz derives, such as waits and idle times: `gpuviz " +
   "convert OLD.gpuviz NEW.gpuviz` adds it.";
-const WITHOUT =
-  "A recording alone has no findings here: `gpuviz report` writes a report, which has them.";
+const WITHOUT = {
+  recording:
+    "This page finds no iterations and no findings: `gpuviz view run.gpuviz` shows them, and " +
+    "`gpuviz report` writes a report, which has them.",
+  snapshot:
+    "This page finds no iterations and no findings in a snapshot: `gpuviz view snapshot.pickle` " +
+    "shows them.",
+};
 
 type Show = (scope: Scope, file: RecordingFile, conclusions: Conclusions) => Promise<void>;
 
@@ -27,7 +33,7 @@ export function openViewer(show: Show): void {
   const open = async (blob: Blob, name: string): Promise<void> => {
     notify(`Reading ${name}…`);
     try {
-      const { file, notes: own } = await recordingIn(blob);
+      const { file, kind, notes: own } = await recordingIn(blob);
       const conclusions = await Conclusions.of(file);
       shown.dispose();
       shown = new Scope();
@@ -41,7 +47,7 @@ export function openViewer(show: Show): void {
       const notes = [
         ...own,
         ...(file.isClassified ? [] : [OLDER]),
-        ...(conclusions.isEmpty ? [WITHOUT] : []),
+        ...(conclusions.isEmpty ? [WITHOUT[kind]] : []),
       ];
       notify(notes.join(" "));
     } catch (error) {
@@ -64,10 +70,14 @@ export function openViewer(show: Show): void {
   });
 }
 
+interface Opened {
+  readonly file: RecordingFile;
+  readonly kind: keyof typeof WITHOUT;
+  readonly notes: readonly string[];
+}
+
 /** The recording in a file, and what the reader found missing in it. */
-async function recordingIn(
-  blob: Blob,
-): Promise<{ readonly file: RecordingFile; readonly notes: readonly string[] }> {
+async function recordingIn(blob: Blob): Promise<Opened> {
   const source = {
     byteLength: blob.size,
     slice: async (from: number, to: number) =>
@@ -75,11 +85,12 @@ async function recordingIn(
   };
   if (!(await isPickle(source))) {
     // The notes in a file may be a stranger's; those on a snapshot are the reader's own.
-    return { file: await RecordingFile.open(await archiveIn(source)), notes: [] };
+    const file = await RecordingFile.open(await archiveIn(source));
+    return { file, kind: "recording", notes: [] };
   }
   const file = await snapshotIn(source);
   const { notes } = file.manifest;
-  return { file, notes: Array.isArray(notes) ? notes.map(String) : [] };
+  return { file, kind: "snapshot", notes: Array.isArray(notes) ? notes.map(String) : [] };
 }
 
 /** The recording in a PyTorch snapshot, read by the module that the page embeds. */
