@@ -100,6 +100,28 @@ def test_hostile_kernel_names_are_shown_and_do_not_run(page, tmp_path: Path):
     assert page.locator("img").count() == 0
 
 
+def test_a_lane_is_pinned_above_the_others_and_unpinned(page, streams, tmp_path):
+    open_report(page, streams, tmp_path)
+    lanes = page.locator("[data-lane]")
+    name_of = "all => all.map(each => each.dataset.lane)"
+    before = lanes.evaluate_all(name_of)
+    moment = page.locator(".gpuviz-moment").text_content()
+    point(page, LANES, 0.5, 0.5)
+    plot = page.locator(".gpuviz-plot").nth(LANES)
+    box = plot.bounding_box()
+    last = float(lanes.last.get_attribute("data-middle-px") or 0)
+
+    page.mouse.click(box["x"] + 40, box["y"] + last)
+    pinned = lanes.evaluate_all(name_of)
+    plot.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("p")
+
+    assert pinned == [before[-1], *before[:-1]]
+    assert lanes.evaluate_all(name_of) == before
+    assert page.locator(".gpuviz-moment").text_content() == moment
+
+
 def test_pointing_at_the_name_of_a_lane_tells_how_busy_it_was(page, streams, tmp_path):
     open_report(page, streams, tmp_path)
     lane = page.locator("[data-lane='upload']")

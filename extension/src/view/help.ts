@@ -16,6 +16,7 @@ const KEYS = [
   ["N", "name and keep the selected span"],
   ["← →, Enter", "move the cursor; choose the moment, or select the item there"],
   ["↑ ↓", "choose a lane"],
+  ["P, click on the name of a lane", "pin the lane above the others, or unpin it"],
   ["/", "search; Enter and Shift + Enter go from hit to hit, Escape to what is selected"],
   ["Escape", "clear the selection, then the span"],
   ["?", "this help"],

@@ -1,9 +1,13 @@
 import { toPixel, type Scale } from "../base/scale.ts";
+import type { Lane } from "../model/lane.ts";
 import type { UnseenSpan } from "../model/unseen.ts";
 import { HEADING_PX, type LaneLayout } from "./lane_layout.ts";
 import type { Drawing } from "./plot.ts";
 
 const TITLE_INSET_PX = 8;
+/** Beside the names, towards the lanes. */
+const PIN_INSET_PX = 4;
+const PIN_PX = 3;
 const UNSEEN_TINT = 0.25;
 const LINE_PX = 13;
 
@@ -43,7 +47,11 @@ export function drawUnseen(
 }
 
 /** The titles left of the lanes, in one or two lines, cut where they are longer. */
-export function drawLaneTitles({ context, area, theme }: Drawing, layout: LaneLayout): void {
+export function drawLaneTitles(
+  { context, area, theme }: Drawing,
+  layout: LaneLayout,
+  isPinned: (lane: Lane) => boolean,
+): void {
   context.font = "11.5px system-ui, sans-serif";
   context.fillStyle = theme.text;
   context.textAlign = "right";
@@ -55,13 +63,25 @@ export function drawLaneTitles({ context, area, theme }: Drawing, layout: LaneLa
     layout.lanes.map(({ heightPx }) => heightPx < 2 * LINE_PX),
     widthPx,
   );
-  layout.lanes.forEach(({ topPx, heightPx }, at) => {
+  layout.lanes.forEach(({ lane, topPx, heightPx }, at) => {
     const lines = shown[at] ?? [];
+    if (isPinned(lane)) {
+      drawPin(context, area.left - PIN_INSET_PX, area.top + topPx + heightPx / 2);
+    }
     const middle = area.top + topPx + heightPx / 2 - ((lines.length - 1) * LINE_PX) / 2;
     lines.forEach((line, place) =>
       context.fillText(line, area.left - TITLE_INSET_PX, middle + place * LINE_PX),
     );
   });
+}
+
+/** A triangle beside the name of a lane, upwards. */
+function drawPin(context: CanvasRenderingContext2D, x: number, y: number): void {
+  context.beginPath();
+  context.moveTo(x, y - PIN_PX);
+  context.lineTo(x + PIN_PX, y + PIN_PX / 2);
+  context.lineTo(x - PIN_PX, y + PIN_PX / 2);
+  context.fill();
 }
 
 /** The names of groups of lanes, each above the first of its lanes. */

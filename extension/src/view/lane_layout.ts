@@ -81,8 +81,9 @@ export function layOutLanes(
   lanes: readonly Lane[],
   gapsOf: GapsOf = () => undefined,
   roomPx = COMFORTABLE_PX,
+  inOrder: (lanes: readonly Lane[]) => readonly Lane[] = (all) => all,
 ): LaneLayout {
-  const all = withDevice(busiest(lanes), gapsOf());
+  const all = inOrder(withDevice(busiest(lanes), gapsOf()));
   const roomy = stackLanes(all, ROOMY, gapsOf);
   if (roomy.heightPx <= roomPx) {
     return roomy;

@@ -29,6 +29,7 @@ import {
   type HighlightedSpans,
 } from "./highlighted_lanes.ts";
 import { drawHighlighted } from "./highlighted_marks.ts";
+import { addPins, laneAtHeight, PinnedLanes, PIN_HINT } from "./pinned_lanes.ts";
 import { linesAbout } from "./selected_panel.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { lanePalette } from "./theme.ts";
@@ -45,8 +46,14 @@ export function lanesView(
   chart: ChartContext,
   needs: (heightPx: number, leastPx: number) => void,
 ): void {
+  const pinned = new PinnedLanes();
   const layOut = (roomPx?: number): LaneLayout =>
-    layOutLanes(chart.lanes, (stream) => chart.idleOf(stream)?.gaps, roomPx);
+    layOutLanes(
+      chart.lanes,
+      (stream) => chart.idleOf(stream)?.gaps,
+      roomPx,
+      (lanes) => pinned.first(lanes),
+    );
   let layout = layOut();
   let laidOutForPx = 0;
   const options = {
@@ -70,7 +77,7 @@ export function lanesView(
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeGpu, (stream) => chart.idleOf(stream));
     drawUnseen(drawing, layout, time, chart.gpu.unseen.spans);
-    drawLaneTitles(drawing, layout);
+    drawLaneTitles(drawing, layout, (lane) => pinned.has(lane));
     drawHeadings(drawing, layout);
     hazardAt = drawArrows(drawing, layout, time, chart);
   };
@@ -90,6 +97,7 @@ export function lanesView(
     },
   });
   const walk = addLaneWalk(plot, chart, () => layout);
+  addPins(plot, pinned, walk, () => layout);
   const light = (): void => {
     highlighted = findHighlightedSpans(layout, selection.highlighted.value, (span) =>
       chart.timesOf(span),
@@ -109,6 +117,11 @@ export function lanesView(
     plot.redraw();
   };
   scope.watch(refresh, chart.revision);
+  scope.watch(() => {
+    parent.scrollTop = 0;
+    place(plot.area.height);
+    plot.redraw();
+  }, pinned.keys);
   scope.watch(() => plot.redraw(), chart.hazards);
   scope.watch(() => plot.redrawOverlay(), walk);
   const list = element("ul", "gpuviz-unseen");
@@ -128,7 +141,7 @@ export function lanesView(
     }
     const titled = x < plot.area.left ? laneAtHeight(layout, y - plot.area.top) : undefined;
     if (titled !== undefined) {
-      return linesAboutLane(titled, chart, fromNs, toNs);
+      return [...linesAboutLane(titled, chart, fromNs, toNs), PIN_HINT];
     }
     const found = spanNear(plot, raster, layout, x, y);
     const selected = selectedSpan(found, layout);
@@ -187,10 +200,6 @@ function columnsOf(row: SpanRow, time: Scale, width: number): RowColumns {
     }
   }
   return columns;
-}
-
-function laneAtHeight({ lanes }: LaneLayout, y: number): Lane | undefined {
-  return lanes.find(({ topPx, heightPx }) => y >= topPx && y < topPx + heightPx)?.lane;
 }
 
 /** The span at a place of the plot, or the nearest a few pixels beside it. */
