@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+import gpuviz
 from tests.browser.lab import (
     LAB,
     NOTEBOOK,
@@ -23,7 +24,8 @@ from tests.browser.lab import (
     write_notebook,
 )
 from tests.browser.test_live import wait_for_more, wait_for_state, window
-from tests.browser.test_report import MAP, point
+from tests.browser.test_report import MAP, TRAINING, point
+from tests.browser.widget_page import kernel, show_widget
 
 pytestmark = pytest.mark.browser
 
@@ -126,3 +128,20 @@ def test_the_dashboard_moves_is_zoomed_and_finds_a_line_while_a_cell_runs(notebo
     assert zoomed.split(" of ")[0] == still_zoomed.split(" of ")[0]
     assert while_running == "[*]:"
     assert button(notebook, "Start").is_enabled()
+
+
+@pytest.mark.parametrize("width", [780, 1100])
+def test_the_headline_is_at_most_two_lines(page, monkeypatch, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    with kernel(monkeypatch):
+        dashboard = gpuviz.dashboard(gpuviz.load(TRAINING))
+    show_widget(page, dashboard)
+    numbers = page.locator(".gpuviz-numbers__number")
+
+    numbers.first.wait_for()
+    lines = {number.bounding_box()["y"] for number in numbers.all()}
+    fragmentation = numbers.filter(has_text="Fragmentation")
+    dashboard.close()
+
+    assert len(lines) <= 2
+    assert "outside the largest free block" in fragmentation.get_attribute("title")

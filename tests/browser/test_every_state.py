@@ -152,14 +152,11 @@ def test_nothing_is_cut_overlaps_or_is_outside_in_a_dashboard(page, monkeypatch,
     show_widget(page, dashboard)
     page.locator(".gpuviz-found").wait_for()
     page.locator("[data-pane=streams] .gpuviz-plot").wait_for()
-    numbers = page.locator(".gpuviz-numbers__number").all()
-    lines = {number.bounding_box()["y"] for number in numbers}
 
     found = {state: page.evaluate(PROBLEMS) for state in states(page)}
     dashboard.close()
 
     assert found == {state: [] for state in found}
-    assert len(lines) <= 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
