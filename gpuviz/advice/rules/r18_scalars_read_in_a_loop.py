@@ -20,9 +20,10 @@ RULES = (
         "R18",
         "scalars that are read in a loop",
         "a line of the program itself copies at most 16 bytes to the host and waits for them, at "
-        "least three times, with launches after it, and the text around it shows no branch on the "
-        "value; the saving is without these calls and copies, and without the Python before them, "
-        "which is taken for that of a launch",
+        "least three times, with launches after it, and the program does not branch on the value, "
+        "as far as the text around the line shows, or that around the line that calls its function "
+        "if the function returns the value; the saving is without these calls and copies, and "
+        "without the Python before them, which is taken for that of a launch",
         "leave the values on the GPU, or read them after the loop",
     ),
 )

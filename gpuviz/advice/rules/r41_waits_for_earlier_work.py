@@ -27,12 +27,16 @@ RULES = (
         "R41",
         "a wait for earlier work",
         "a copy, `float(x)` or synchronization in which the host waits for other kernels longer "
-        "than it copies, on a known line, and the program does not branch on the value; a wait for "
-        "a copy of pinned memory that the next copy uses again is needed if other work was "
-        "launched since; the saving is what the GPU idles afterwards, so a busy GPU saves nothing",
+        "than it copies, on a known line, at least three times if it copies, and the program does "
+        "not branch on the value, as in R18; a wait for a copy of pinned memory that the next copy "
+        "uses again is needed if other work was launched since; the saving is what the GPU idles "
+        "afterwards, so a busy GPU saves nothing",
         "read the value later; call a library's function later",
     ),
 )
+
+# A program that reads fewer results needs them there, as between two phases.
+_LEAST_COPIES = 3
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -40,10 +44,11 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
     Trigger: see `gpuviz.advice.waits.longest_waits`; synchronizations that nothing needs are R22,
     scalars R18, sizes R54. A copy is no fault if the program branches on its value, as in the
-    condition of a loop, since the next step needs it. Nor is a wait that comes as late as a buffer
-    in pinned memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot
-    remove a wait inside a function of a library, but can call it later. Waits without a call stack
-    say nothing that could be changed.
+    condition of a loop, since the next step needs it; see `gpuviz.advice.conditions.decides`. Nor
+    are one or two copies, as between the phases of a program, nor a wait that comes as late as a
+    buffer in pinned memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program
+    cannot remove a wait inside a function of a library, but can call it later. Waits without a call
+    stack say nothing that could be changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
@@ -57,6 +62,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         is_condition = waits.is_copy and decides(schedule.recording, waits.stack)
         is_unknown = schedule.recording.call_stacks.call_site(waits.stack)[0] == NO_STACK
         if is_unknown or is_condition or is_needless(schedule, waits):
+            continue
+        if waits.is_copy and len(np.unique(waits.calls)) < _LEAST_COPIES:
             continue
         if waits_to_reuse(schedule, waits):
             continue

@@ -1,5 +1,7 @@
 """R41: copies and synchronizations that wait for earlier work."""
 
+import functools
+
 import pyarrow as pa
 import pytest
 
@@ -48,6 +50,78 @@ def keeps_a_scalar_for_a_test(gpu):
         if error is not None and error < 0:
             return
         gpu.work_on_host(400e-6)
+
+
+class Solver:
+    """Steps until a test of a value that functions of it return, or for a number of steps."""
+
+    def __init__(self, gpu):
+        self.gpu, self.x, self.errors = gpu, gpu.empty(8), []
+
+    def step(self):
+        self.gpu.launch("step", duration=1e-3, writes=[self.x])
+        self.gpu.work_on_host(400e-6)
+
+    def error(self):
+        value = self.gpu.copy_to_host(self.x)
+        return 1.0 if value is None else value
+
+    def has_converged(self):
+        return self.error() < 0
+
+    def relative_error(self):
+        change = self.gpu.copy_to_host(self.x)
+        relative = 1.0 if change is None else change / 2
+        return relative + 1
+
+    def steps_until_converged(self):
+        for _ in range(STEPS):
+            self.step()
+            if self.has_converged():
+                return
+
+    def steps_while_the_last_error_is_large(self):
+        for _ in range(STEPS):
+            self.step()
+            self.errors.append(self.relative_error())
+            if self.errors[-1] < 0:
+                return
+
+    def is_given_to_a_library(self):
+        def energy(_):
+            self.step()
+            return self.relative_error()
+
+        return functools.reduce(lambda _, step: map_of_a_library(energy, step), range(STEPS), 0)
+
+    def last_error_of(self, steps):
+        error = None
+        for _ in range(steps):
+            self.step()
+            error = self.error()
+        return error
+
+    def tests_the_last_error(self):
+        if self.last_error_of(STEPS) < 0:
+            self.step()
+
+    def logs_its_errors(self):
+        for _ in range(STEPS):
+            self.step()
+            self.errors.append(self.error())
+
+
+def reads_between_phases(gpu, *, phases):
+    x = gpu.empty(8)
+    for _ in range(phases):
+        for _ in range(STEPS):
+            gpu.launch("step", duration=1e-3, writes=[x])
+        gpu.copy_to_host(x)
+        gpu.work_on_host(4e-3)
+
+
+def map_of_a_library(function, argument):
+    return function(argument)
 
 
 def reads_one_step_later(gpu):
@@ -105,6 +179,46 @@ def test_a_scalar_that_is_read_in_each_round_saves_what_reading_it_later_does():
 @pytest.mark.parametrize("program", [branches_on_a_scalar, keeps_a_scalar_for_a_test])
 def test_a_value_that_the_program_branches_on_is_needed_at_once(program):
     assert [each for rule in ("R18", "R41") for each in small(program, rule)] == []
+
+
+@pytest.mark.parametrize(
+    "run", [Solver.steps_until_converged, Solver.steps_while_the_last_error_is_large]
+)
+def test_a_value_is_needed_at_once_if_the_caller_of_its_function_branches_on_it(run):
+    def program(gpu):
+        run(Solver(gpu))
+
+    assert [each for rule in ("R18", "R41") for each in small(program, rule)] == []
+
+
+def test_a_library_needs_what_a_function_returns_that_it_gets():
+    recording = timed(lambda gpu: Solver(gpu).is_given_to_a_library())
+    frames = recording.tables["frames"]
+    rows = [
+        {**row, "installed": int(row["name"] == map_of_a_library.__name__)}
+        for row in frames.to_pylist()
+    ]
+    changed = pa.Table.from_pylist(rows, frames.schema)
+    of_a_library = Recording({**recording.tables, "frames": changed}, recording.manifest)
+
+    assert "R18" in {each.rule for each in findings(recording, small=True)}
+    assert "R18" not in {each.rule for each in findings(of_a_library, small=True)}
+
+
+def test_a_value_between_two_phases_is_not_read_too_early():
+    # The last phase's copy is followed by no work.
+    assert small(lambda gpu: reads_between_phases(gpu, phases=3), "R41") == []
+    assert len(small(lambda gpu: reads_between_phases(gpu, phases=4), "R18")) == 1
+
+
+@pytest.mark.parametrize("run", [Solver.logs_its_errors, Solver.tests_the_last_error])
+def test_what_a_program_only_logs_is_not_needed_at_once(run):
+    def program(gpu):
+        run(Solver(gpu))
+
+    (finding,) = small(program, "R18")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(program, never_waits), rel=0.2)
 
 
 def short_rounds(gpu, *, reads=True):
