@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.constraints import BY_DEFAULT_STREAM
+from gpuviz.advice.constraints import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.needless_orders import needless_orders
@@ -35,7 +35,8 @@ RULES = (
         "its blocks, with those of its launches that run at the same time, are at most half as "
         "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
         "least 10 µs, 5 % of the busy time, and half of the time of the kernels that its call "
-        "stacks launch, and no other kernel runs, nor would without the needless orders of R23",
+        "stacks launch, and no other kernel runs, nor would without the needless orders of R23 and "
+        "R24",
         "another layout or function",
     ),
 )
@@ -76,7 +77,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     single block counts. Kernels that take less than half of the time of all kernels of their call
     stacks do not count: they mostly prepare the work of a library's routine. Nor do NCCL's, which
     take few blocks on purpose, and mostly wait for other GPUs. Nor do kernels that run alone only
-    because of orders of the default stream that nothing needs, which are R23.
+    because of orders of the default stream or of events that nothing needs, which are R23 and R24.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
@@ -137,15 +138,16 @@ def _candidates(
 
 
 def _begins(schedule: Schedule, device: int) -> "list[NDArray[Any]]":
-    """Return when activities begin, as recorded and without needless orders of the default stream.
+    """Return when activities begin, as recorded and without needless orders of each kind.
 
-    The second only if there are such orders.
+    Those of the default stream and of events, if there are such orders.
     """
     return [
         schedule.begin,
         *(
             schedule.times_after(orders.change)[schedule.moments.begun]
-            for orders in needless_orders(schedule, BY_DEFAULT_STREAM)
+            for reason in (BY_DEFAULT_STREAM, BY_EVENT)
+            for orders in needless_orders(schedule, reason)
             if orders.device == device
         ),
     ]

@@ -242,6 +242,40 @@ def test_kernels_that_a_needless_order_keeps_apart_are_not_called_narrow():
     assert len(small(combines_on_the_default_stream, "R42")) == 1
 
 
+def branches(gpu, *, chained, joined=False):
+    """Run a narrow kernel on each of three streams, which wait for each other if chained.
+
+    If joined, another kernel needs all results in each step.
+    """
+    streams = [gpu.Stream(non_blocking=True) for _ in range(3)]
+    arrays, last = [gpu.empty(8) for _ in streams], None
+    for _ in range(STEPS):
+        for stream, array in zip(streams, arrays, strict=True):
+            with stream:
+                if chained and last is not None:
+                    stream.wait_event(last)
+                gpu.launch("branch", duration=KERNEL_S, writes=[array], share=0.3, grid=(40,))
+                last = stream.record()
+        if joined:
+            with stream:
+                gpu.launch("join", duration=1e-5, reads=arrays, writes=arrays)
+                last = stream.record()
+
+
+def test_kernels_that_needless_events_keep_apart_are_not_called_narrow():
+    def chained(gpu):
+        branches(gpu, chained=True)
+
+    def separate(gpu):
+        branches(gpu, chained=False)
+
+    (finding,) = small(chained, "R24")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(chained, separate), rel=0.05)
+    assert small(chained, "R42") == small(separate, "R42") == []
+    assert len(small(lambda gpu: branches(gpu, chained=True, joined=True), "R42")) == 1
+
+
 def test_what_was_shared_before_a_synchronization_of_the_device_does_not_count():
     (finding,) = found(fills_before_it_synchronizes, "R23")
 
