@@ -55,6 +55,7 @@ from gpuviz.advice.rules import (
     r60_attention_scores,
     r61_unused_gradients,
     r62_round_trips,
+    r63_kept_until_reduced,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
 from gpuviz.advice.schedule import Schedule
@@ -97,6 +98,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r59_retained_graph.find,
         r60_attention_scores.find,
         r58_graphs_alive_at_once.find,
+        r63_kept_until_reduced.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,

@@ -1,0 +1,226 @@
+"""R63: arrays of many rounds are kept until each is reduced to something small."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.training import BACKWARD
+from gpuviz.analysis.launches import phases_of, stacks_of
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
+from gpuviz.data.strings import are_named
+from gpuviz.data.tables import DICTIONARIES
+from gpuviz.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+RULES = (
+    Rule(
+        "R63",
+        "arrays that wait to be reduced",
+        "at least four arrays of 1 MiB or more are all made before a line reads each of them for "
+        "the last time and makes only arrays at most an eighth as large, from nothing else that "
+        "was written meanwhile; no other line uses any of the arrays of their line that this one "
+        "has read, and the host reads nothing meanwhile; the saving frees each array after the "
+        "line that used it before, when the next one of them is allocated",
+        "reduce each array when it is made, such as in the loop or the hook, and keep the result",
+    ),
+)
+
+_READ = DICTIONARIES["launch_blocks", "mode"].index("read")
+_TO_HOST = DICTIONARIES["activities", "copy_kind"].index("device_to_host")
+# Torch's reductions read one array; other addresses among their arguments mean nothing.
+_OF_TORCH = re.compile(r"\bat::native::reduce_kernel<")
+_LEAST_BYTES = 1 << 20
+_LEAST_ARRAYS = 4
+_LEAST_FACTOR = 8
+
+
+def find(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Find lists of arrays that only wait for a reduction of each.
+
+    Trigger: the last known use of at least four arrays is by work of one line that makes only
+    arrays that are at most an eighth as large, and reads nothing else that was written since the
+    array was made: for that it would have to wait. All of the arrays are made before the first of
+    them is reduced: a line that reduces each some rounds later may be late on purpose. Meanwhile
+    nothing is copied to the host, whose numbers the work could get as scalars. No other line uses
+    an array afterwards that was made and reduced by the same lines, as it would use the best of
+    several candidates. Torch's own arrays, such as those of a graph, do not count.
+
+    Saving: the decrease of the peak if each array were freed after the line that used it before,
+    and the next one of them has been allocated, as work of libraries may not name what it uses. The
+    host may decide later what to keep: ``possible``.
+    """
+    blocks, line = _reduced(device)
+    for number in np.unique(line):
+        lists = _lists(device, blocks[line == number])
+        found = [each for each in lists if len(each) >= _LEAST_ARRAYS]
+        if found:
+            yield _finding(device, np.concatenate(found), _change(device, found))
+
+
+def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the blocks of which the last use makes small ones, in the order of allocations.
+
+    Also return a number for each, equal for those that one line reduces.
+    """
+    used, tables, count = device.used, device.recording.tables, len(device.size)
+    rows = np.flatnonzero(device.place[used.block] >= 0)
+    keys = np.unique(used.call[rows].astype(np.int64) * count + device.place[used.block[rows]])
+    call, block = np.divmod(keys, max(count, 1))
+    calls = tables["api_calls"].num_rows
+    is_new = used.first[device.number[block]] == call
+    made = np.bincount(call, device.size[block] * is_new, calls)
+    is_reduced = ~is_new & _can_wait(device)[block]
+    is_reduced &= (made[call] > 0) & (made[call] * _LEAST_FACTOR <= device.size[block])
+    last = device.last_known[block]
+    both = line_numbers(device.recording, stacks_of(tables, np.concatenate([call, last])))
+    line, of_last = np.split(both.astype(np.int64), 2)
+    place = line * (int(device.site.max(initial=0)) + 1) + device.site[block]
+    is_needed_later = is_reduced & (of_last != line)
+    chosen = is_reduced & (last == call) & ~np.isin(place, place[is_needed_later])
+    chosen &= phases_of(tables, stacks_of(tables, call)) != BACKWARD
+    # Of two arrays that are reduced together, each has to wait for the other.
+    chosen &= np.bincount(call, chosen, calls)[call] == 1
+    # What else the work reads has to be there when the array is made.
+    reduces, begin = np.zeros(calls, bool), np.zeros(calls, np.int64)
+    reduces[call[chosen]] = True
+    begin[call[chosen]] = used.blocks.begin[device.number[block[chosen]]]
+    others = np.flatnonzero(reduces[call] & ~chosen & ~is_new & ~_of_torch(device)[call])
+    is_late = _written_before(device, reduces, block[others], call[others]) >= begin[call[others]]
+    reduces[call[others[is_late]]] = False
+    rows = np.flatnonzero(chosen & reduces[call])
+    rows = rows[~_is_host_informed(device, block[rows])]
+    rows = rows[np.argsort(device.begin[block[rows]], kind="stable")]
+    return block[rows], line[rows]
+
+
+def _can_wait(device: DeviceBlocks) -> "NDArray[Any]":
+    can = device.is_freed & ~device.is_initial & ~device.is_shared & (device.stack != 0)
+    can &= device.size >= _LEAST_BYTES
+    if device.training is not None:
+        can &= (device.training.phase != BACKWARD) & (device.training.freed_in != BACKWARD)
+    able: NDArray[Any] = can
+    return able
+
+
+def _of_torch(device: DeviceBlocks) -> "NDArray[Any]":
+    """Return which rows of ``api_calls`` launch a reduction of torch."""
+    tables, used = device.recording.tables, device.used
+    seen = np.flatnonzero(used.activity >= 0)
+    names = plain(tables["activities"]["name"])[used.activity[seen]]
+    found = np.zeros(tables["api_calls"].num_rows, bool)
+    found[used.call[seen[are_named(tables, names, _OF_TORCH.search)]]] = True
+    return found
+
+
+def _written_before(
+    device: DeviceBlocks, reduces: "NDArray[Any]", block: "NDArray[Any]", call: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return when each block may last have been written before a call, in ns; -1 if never.
+
+    Args:
+        device: All blocks.
+        reduces: A mask of the calls that reduce arrays, which do not count.
+        block: The blocks.
+        call: The calls.
+    """
+    used = device.used
+    times = plain(device.recording.tables["api_calls"]["time"])
+    place = device.place[used.block]
+    rows = np.flatnonzero((place >= 0) & (used.mode != _READ) & ~reduces[used.call])
+    moments = np.unique(times)
+    writes = place[rows] * (len(moments) + 1) + np.searchsorted(moments, times[used.call[rows]])
+    writes = np.sort(writes)
+    wanted = block * (len(moments) + 1) + np.searchsorted(moments, times[call])
+    before = np.append(writes, -1)[np.searchsorted(writes, wanted) - 1]
+    owner, moment = np.divmod(before, len(moments) + 1)
+    found: NDArray[Any] = np.where((before >= 0) & (owner == block), moments[moment], -1)
+    return found
+
+
+def _is_host_informed(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return for which blocks the host reads something between allocation and last use."""
+    tables = device.recording.tables
+    kinds = codes(tables["activities"]["copy_kind"], DICTIONARIES["activities", "copy_kind"])
+    reads = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
+    call = first_rows(plain(tables["api_calls"]["correlation"]), reads)
+    times = plain(tables["api_calls"]["time"])
+    read = np.sort(times[call[call >= 0]])
+    begin, last = _span(device, blocks)
+    informed: NDArray[Any] = np.searchsorted(read, begin) < np.searchsorted(read, last)
+    return informed
+
+
+def _span(device: DeviceBlocks, blocks: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return when blocks are allocated and last used, in ns."""
+    times = plain(device.recording.tables["api_calls"]["time"])
+    return device.used.blocks.begin[device.number[blocks]], times[device.last_known[blocks]]
+
+
+def _lists(device: DeviceBlocks, blocks: "NDArray[Any]") -> "list[NDArray[Any]]":
+    """Return the lists that blocks in the order of their allocations form.
+
+    All of a list are allocated before the first is reduced, and reduced before the next list.
+    Without such an order, there are none.
+    """
+    begin, last = _span(device, blocks)
+    starts = [0]
+    first_reduced = last[0]
+    for place in range(1, len(blocks)):
+        if begin[place] > first_reduced:
+            starts.append(place)
+            first_reduced = last[place]
+        first_reduced = min(first_reduced, last[place])
+    edges = np.array(starts[1:], np.int64)
+    if (np.maximum.accumulate(last)[edges - 1] > begin[edges]).any():
+        return []
+    return np.split(blocks, edges)
+
+
+def _change(device: DeviceBlocks, lists: "list[NDArray[Any]]") -> Change:
+    blocks = np.concatenate(lists)
+    used = device.used
+    place = device.place[used.block]
+    is_before = (place >= 0) & (used.call != device.last_known[place])
+    before = np.full(len(device.size), -1)
+    before[place[is_before]] = used.call[is_before]
+    before = before[blocks]
+    begin, end = device.begin[blocks], device.end[blocks]
+    after = np.where(before >= 0, device.after_lines(before), begin)
+    following = np.concatenate(
+        [np.append(device.begin[each][1:], device.end[each[-1:]]) for each in lists]
+    )
+    return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
+
+
+def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
+    at_peak = blocks[device.at_peak[blocks] & (change.end <= device.peak_place)]
+    at_peak = at_peak if len(at_peak) else blocks
+    size = format_bytes(int(device.size[at_peak].sum()))
+    line = named(*device.last_use(at_peak))
+    return Finding(
+        rule="R63",
+        title=f"{size} of the peak is kept until {line} reduces each array to a small one.",
+        reason=(
+            f"Nothing else uses these {len(at_peak)} arrays. The results have at most an eighth of "
+            "their bytes, and whatever else that line reads was known when each array was made."
+        ),
+        change=(
+            "Reduce each array where it is made, such as in the loop, the generator or the hook, "
+            "and keep the small result (`detach()` it, if autograd recorded it)."
+        ),
+        certainty="possible",
+        device=device.device,
+        lines=device.lines_of(at_peak),
+        evidence=device.evidence(at_peak),
+        lifetimes=change,
+    )

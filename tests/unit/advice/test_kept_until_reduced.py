@@ -1,0 +1,164 @@
+"""R63: lists of arrays that wait for a reduction of each."""
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from tests.unit.advice.timed_programs import timed
+
+MIB = 1 << 20
+ROUNDS, SIZE = 10, 8 * MIB
+
+
+class Paths:
+    """Arrays of a simulation, and what is computed of each."""
+
+    def __init__(self, gpu):
+        self.gpu, self.state = gpu, gpu.empty(MIB)
+
+    def path(self):
+        path = self.gpu.empty(SIZE)
+        self.gpu.launch("make", duration=1e-4, writes=[path])
+        self.gpu.launch("step", duration=1e-4, reads=[path, self.state], writes=[self.state])
+        return path
+
+    def mean(self, path, *others, size=MIB // 2, name="mean"):
+        result = self.gpu.empty(size)
+        self.gpu.launch(name, duration=1e-5, reads=[path, *others], writes=[result])
+        return result
+
+    def paths(self):
+        for _ in range(ROUNDS):
+            yield self.path()
+
+    def combine(self, arrays):
+        self.gpu.launch("all", duration=1e-5, reads=arrays, writes=[self.state])
+
+
+def means_at_last(gpu):
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    means = [paths.mean(each) for each in kept]
+    del kept
+    paths.combine(means)
+
+
+def means_at_once(gpu):
+    paths = Paths(gpu)
+    paths.combine([paths.mean(each) for each in paths.paths()])
+
+
+def by_torch_at_last(gpu):
+    """An address that the kernel does not use is among its arguments."""
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    name = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, ...> >(...)"
+    means = [paths.mean(each, paths.state, name=name) for each in kept]
+    del kept
+    paths.combine(means)
+
+
+def of_the_last_state(gpu):
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    means = [paths.mean(each, paths.state) for each in kept]
+    del kept
+    paths.combine(means)
+
+
+def of_what_is_known_at_last(gpu):
+    """The mean of all arrays is subtracted from each."""
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    mean = gpu.empty(MIB)
+    gpu.launch("mean of all", duration=1e-5, reads=kept, writes=[mean])
+    means = [paths.mean(each, mean) for each in kept]
+    del kept
+    paths.combine(means)
+
+
+def of_a_number_of_the_host(gpu):
+    """The host reads the mean of all arrays, and passes it to the kernels."""
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    gpu.copy_to_host(paths.state)
+    means = [paths.mean(each) for each in kept]
+    del kept
+    paths.combine(means)
+
+
+def the_best_is_used(gpu):
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    means = [paths.mean(each) for each in kept]
+    paths.combine([*means, kept[3]])
+    del kept
+
+
+def all_are_used(gpu):
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    means = [paths.mean(each) for each in kept]
+    for path, mean in zip(kept, means, strict=True):
+        gpu.launch("scale", duration=1e-5, reads=[path, mean], writes=[paths.state])
+    del kept, path
+
+
+def some_rounds_later(gpu):
+    """A queue, so that the kernels of a round need not wait for its reductions."""
+    paths = Paths(gpu)
+    kept, means = [], []
+    for path in paths.paths():
+        kept.append(path)
+        if len(kept) > 5:
+            means.append(paths.mean(kept.pop(0)))
+    del path
+    while kept:
+        means.append(paths.mean(kept.pop(0)))
+    paths.combine(means)
+
+
+def results_that_are_not_small(gpu):
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    means = [paths.mean(each, size=SIZE // 2) for each in kept]
+    del kept
+    paths.combine(means)
+
+
+def waiting(program):
+    return [each for each in findings(timed(program), small=True) if each.rule == "R63"]
+
+
+def test_arrays_that_wait_are_found_and_reducing_them_at_once_saves_what_was_predicted():
+    before, after = timed(means_at_last), timed(means_at_once)
+    (finding,) = waiting(means_at_last)
+
+    assert findings(before)[0] == finding
+    assert finding.saved_bytes == pytest.approx(before.peak().bytes - after.peak().bytes, abs=SIZE)
+    assert finding.title == (
+        "72.0 MiB of the peak is kept until `means = [paths.mean(each) for each in kept]` reduces "
+        "each array to a small one."
+    )
+
+
+def test_torch_reduces_one_array_whatever_addresses_it_passes():
+    (finding,) = waiting(by_torch_at_last)
+
+    assert finding.saved_bytes == waiting(means_at_last)[0].saved_bytes
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        means_at_once,
+        of_the_last_state,
+        of_what_is_known_at_last,
+        of_a_number_of_the_host,
+        the_best_is_used,
+        all_are_used,
+        some_rounds_later,
+        results_that_are_not_small,
+    ],
+)
+def test_what_looks_alike_does_not_wait(program):
+    assert waiting(program) == []
