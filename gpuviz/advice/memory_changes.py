@@ -528,7 +528,8 @@ class DeviceBlocks:
         """Return the peak of allocated bytes after some changes.
 
         Of several changes of a block, the first counts: the others were meant for its old lifetime,
-        and so were the changes of blocks in a group with it.
+        and so were the changes of blocks in a group with it. Of changes that only free it earlier,
+        the earliest counts: each is known not to need it longer.
         """
         return int(self._level(changes).max(initial=0))
 
@@ -549,7 +550,7 @@ class DeviceBlocks:
 
     def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
         steps = np.zeros(self._places.count, np.int64)
-        is_open = np.ones(len(self.begin), bool)
+        is_open, ends = np.ones(len(self.begin), bool), np.full(len(self.begin), -1)
         for change in changes:
             size = self.size[change.blocks] if change.size is None else change.size
             chosen = is_open[change.blocks]
@@ -558,9 +559,38 @@ class DeviceBlocks:
             np.add.at(steps, change.begin[chosen], size[chosen])
             np.subtract.at(steps, change.end[chosen], size[chosen])
             is_open[change.blocks[chosen]] = False
+            if change.size is None and change.group is None:
+                self._free_earlier(steps, ends, change, chosen)
         np.add.at(steps, self.begin[is_open], self.size[is_open])
         np.subtract.at(steps, self.end[is_open], self.size[is_open])
         return np.cumsum(steps)
+
+    def _free_earlier(
+        self,
+        steps: "NDArray[Any]",
+        ends: "NDArray[Any]",
+        change: Change,
+        is_first: "NDArray[Any]",
+    ) -> None:
+        """Move the frees of blocks that an earlier change frees earlier too, but not as early.
+
+        Args:
+            steps: What each place adds to the level, which is changed.
+            ends: The places of frees of the blocks that changes so far only free earlier, which is
+                changed; -1 for other blocks.
+            change: The change.
+            is_first: Whether it is the first of each of its blocks.
+        """
+        only_end = (change.begin == self.begin[change.blocks]) & (
+            change.end <= self.end[change.blocks]
+        )
+        ends[change.blocks[is_first & only_end]] = change.end[is_first & only_end]
+        before = ends[change.blocks]
+        again = only_end & ~is_first & (change.end < before)
+        sizes = self.size[change.blocks[again]]
+        np.add.at(steps, before[again], sizes)
+        np.subtract.at(steps, change.end[again], sizes)
+        ends[change.blocks[again]] = change.end[again]
 
 
 class _Places:

@@ -53,3 +53,28 @@ def test_arrays_that_live_from_their_first_to_their_last_line_have_the_counted_p
     assert device.peak.bytes == sum(range(1, ARRAYS + 1)) * UNIT
     assert device.peak_after([]) == device.peak.bytes
     assert device.peak_after([trimmed]) == counted_peak(kernels)
+
+
+@examples(60)
+@given(kernels, st.integers(0, 8), st.integers(0, 8))
+def test_of_changes_that_free_earlier_the_earliest_counts(kernels, one, other):
+    (device,) = device_blocks(run(kernels))
+    blocks = np.arange(len(device.begin))
+
+    def freed_before(part):
+        places = device.begin + (device.end - device.begin) * part // 9
+        return Change(blocks, device.begin, places)
+
+    first, second = freed_before(one), freed_before(other)
+    earliest = freed_before(min(one, other))
+
+    assert device.peak_after([first, second]) == device.peak_after([earliest])
+
+
+def test_a_block_that_is_allocated_later_keeps_its_first_change():
+    (device,) = device_blocks(run([{0}, {1}, {2, 3}, {0, 1}]))
+    blocks = np.arange(len(device.begin))
+    later = Change(blocks, device.first_needed, device.end)
+    earlier = Change(blocks, device.begin, device.begin)
+
+    assert device.peak_after([later, earlier]) == device.peak_after([later])
