@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CLOSE = 8
 # Statements that branch on the value of an expression.
 _BRANCH = re.compile(r"\s*(while|if|elif|assert)\b(?P<value>.*)")
-_RETURN = re.compile(r"\s*return\b(?P<value>.*)")
+_RETURN = re.compile(r"\s*(?:def\b.*?:\s*)?return\b(?P<value>.*)")
 # Statements that put a value into a container: `errors.append(...)`, `errors[i] = ...`.
 _STORE = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:\.append\(|\[[^\]]*\]\s*=(?!=))")
 

@@ -66,6 +66,15 @@ class Solver:
         value = self.gpu.copy_to_host(self.x)
         return 1.0 if value is None else value
 
+    def norm(self): return self.gpu.copy_to_host(self.x)  # fmt: skip
+
+    def steps_until_the_norm_is_small(self):
+        for _ in range(STEPS):
+            self.step()
+            norm = self.norm()
+            if norm is not None and norm < 0:
+                return
+
     def has_converged(self):
         return self.error() < 0
 
@@ -182,7 +191,12 @@ def test_a_value_that_the_program_branches_on_is_needed_at_once(program):
 
 
 @pytest.mark.parametrize(
-    "run", [Solver.steps_until_converged, Solver.steps_while_the_last_error_is_large]
+    "run",
+    [
+        Solver.steps_until_converged,
+        Solver.steps_until_the_norm_is_small,
+        Solver.steps_while_the_last_error_is_large,
+    ],
 )
 def test_a_value_is_needed_at_once_if_the_caller_of_its_function_branches_on_it(run):
     def program(gpu):
