@@ -34,6 +34,8 @@ _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(each) for each in ("host_to_device", "device_to_host"))
 # Kernels without an input that still compute the same each time: `arange`, `full`.
 _CONSTANT = re.compile(r"cupy_\w+__\w+$")
+# Kernels that fill or copy an array: an update of a copy is a result of the original.
+_FILLS = re.compile(r"cupy_(copy__(\w+)_\2|arange__\w+|\w*fill\w*)$")
 # Fewer may be parts of a program that know nothing of each other.
 _LEAST_ROUNDS = 4
 # A line's share of calls of which it is not known that they are repeated, as in the first rounds.
@@ -56,8 +58,9 @@ class RepeatedWork:
         activity: For each, its row of ``activities``; -1 if unknown.
         value: For each, a number that is equal for the same values.
         is_again: Whether the program can leave each out, because it computes what has been
-            computed before, at least four times in all. Nothing changes these results, and work
-            that does something else each time reads them.
+            computed before, at least four times in all. Nothing changes these results but
+            elementwise functions that can write another array instead, and work that does
+            something else each time reads them.
         kept: The blocks that the program has to keep instead.
     """
 
@@ -79,6 +82,7 @@ class RepeatedWork:
         self._stacks = stacks_of(tables, self.call)
         self._lines = line_numbers(device.recording, self._stacks)
         self._is_scratch, self._begins, self._transform = self._transforms()
+        self._is_update = self._updates()
         self.value = self._values(order)
         self.is_again = np.zeros(len(self.call), bool)
         self.kept = self._block[:0]
@@ -240,11 +244,57 @@ class RepeatedWork:
         while True:
             repeats &= np.bincount(group[repeats], minlength=len(group))[group] >= _LEAST_ROUNDS
             changed = self._of_blocks(is_written & ~repeats[self._work])
+            changed &= ~self._updated_afterwards(repeats)
             bad = self._of_works(is_written & changed[self._block]) & repeats
             bad |= self._in_transforms(~repeats) & repeats
             if not bad.any():
                 return repeats
             repeats &= ~bad
+
+    def _updates(self) -> "NDArray[Any]":
+        """Return which touches are writes of elementwise functions that update a whole array."""
+        functions = self._device.elementwise
+        chosen = functions.is_update & functions.is_whole
+        calls = np.full(len(self._times), -1)
+        calls[functions.call[chosen]] = functions.target[chosen]
+        updated: NDArray[Any] = self._mode != READ
+        updated &= calls[self.call[self._work]] == self._block
+        return updated
+
+    def _updated_afterwards(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the blocks that only an update changes after repeated kernels have written them.
+
+        The update can read the result that is kept, and write another array.
+
+        Args:
+            repeats: Which work is repeated.
+        """
+        names = plain(self._device.recording.tables["activities"]["name"])
+        is_fill = are_named(
+            self._device.recording.tables, names[np.maximum(self.activity, 0)], _FILLS.match
+        )
+        reads = np.bincount(self._work[self._mode != WRITE], minlength=len(self.call)) > 0
+        is_computed = (self._kind == _KERNEL) & reads & ~is_fill
+        writes = np.flatnonzero((self._mode != READ) & ~self._is_scratch)
+        own = writes[repeats[self._work[writes]]]
+        others = writes[~repeats[self._work[writes]]]
+        last, first = (np.full(len(self._used.blocks), each) for each in (-1, len(self._work)))
+        np.maximum.at(last, self._block[own], own)
+        np.minimum.at(first, self._block[others], others)
+        found: NDArray[Any] = (last >= 0) & (last < first)
+        found &= np.append(self._is_update, False)[first]
+        found[self._block[own[~is_computed[self._work[own]]]]] = False
+        return found
+
+    def updates_of(self, again: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the activities that first update what some work to leave out has written."""
+        made = np.zeros(len(self.call), bool)
+        made[again] = True
+        blocks = self._of_blocks((self._mode != READ) & made[self._work])
+        changing = np.flatnonzero(blocks[self._block] & self._is_update & ~made[self._work])
+        _, first = np.unique(self._block[changing], return_index=True)
+        updated: NDArray[Any] = self.activity[np.unique(self._work[changing[first]])]
+        return updated
 
     def _can_leave_out(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
         """Return which work the program calls itself, or is on a line that does nothing else."""

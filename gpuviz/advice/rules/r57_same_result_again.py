@@ -28,8 +28,9 @@ RULES = (
         "R57",
         "the same values computed again",
         "at least four times, kernels get the same arguments and read arrays that have not changed,"
-        " nothing changes their results, and work that is different each time reads these; the GPU "
-        "has room for them beside its peak; the saving leaves out all of this work but the first",
+        " nothing changes their results but elementwise functions, which can write other arrays "
+        "instead, and work that is different each time reads these; the GPU has room for them "
+        "beside its peak; the saving leaves out all of this work but the first",
         "compute them once, before the loop, and keep the array",
     ),
 )
@@ -108,6 +109,15 @@ def _finding(
         duration=duration, without_wait=is_gone, without_gap=gaps, instant=is_gone
     )
     times = 1 + int(np.unique(repeated.value[again], return_counts=True)[1].max())
+    updates, results, after = repeated.updates_of(again), " or their results", ""
+    if updates.size:
+        results, after = (
+            "",
+            (
+                f" {function_names(recording, updates)} must then write another array (`y = x + 1` "
+                "instead of `x += 1`)."
+            ),
+        )
     more = len(lines) - 1
     others = f" and {format_counted(more, 'more line')}" if more else ""
     return Finding(
@@ -115,10 +125,10 @@ def _finding(
         title=f"{text_of(lines[0])}{others} compute{'' if more else 's'} the same values "
         f"{format_count(times)} times.",
         reason=f"The arguments of {function_names(recording, repeated.activity[again])} are the "
-        "same each time, and nothing changes what they read or their results. "
+        f"same each time, and nothing changes what they read{results}. "
         f"{format_counted(len(work), 'launch', 'launches')} after the first of each take "
         f"{format_duration(int(schedule.duration[work].sum()))}.",
-        change=f"Compute {'these' if more else 'this'} {_once(*kept)}.",
+        change=f"Compute {'these' if more else 'this'} {_once(*kept)}.{after}",
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_alone(change),
