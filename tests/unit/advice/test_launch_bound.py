@@ -43,6 +43,17 @@ def with_other_work(gpu):
         launch_all(gpu, host=300e-6)
 
 
+def reads_many_results(gpu):
+    """The GPU waits for the reads at the end, more than for the launches."""
+    results = [gpu.empty(512) for _ in range(100)]
+    for each in results:
+        gpu.launch("reduce", duration=9e-6, writes=[each])
+        gpu.work_on_host(9e-6)
+    for each in results:
+        gpu.work_on_host(30e-6)
+        gpu.copy_to_host(each)
+
+
 def test_short_kernels_are_found_and_a_graph_saves_what_was_predicted():
     (finding,) = found(one_by_one, "R27")
 
@@ -66,6 +77,8 @@ def test_short_kernels_are_found_and_a_graph_saves_what_was_predicted():
     assert len(finding.evidence.rows) == STEPS * KERNELS - 1
 
 
-@pytest.mark.parametrize("program", [as_graphs, behind_a_long_kernel, few, with_other_work])
+@pytest.mark.parametrize(
+    "program", [as_graphs, behind_a_long_kernel, few, with_other_work, reads_many_results]
+)
 def test_graphs_busy_gpus_few_launches_and_other_work_are_no_finding(program):
     assert small(program, "R27") == []
