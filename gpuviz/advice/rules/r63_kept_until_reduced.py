@@ -10,6 +10,7 @@ from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
@@ -72,14 +73,17 @@ def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
 
     Also return a number for each, equal for those that one line reduces.
     """
-    used, tables, count = device.used, device.recording.tables, len(device.size)
-    rows = np.flatnonzero(device.place[used.block] >= 0)
-    keys = np.unique(used.call[rows].astype(np.int64) * count + device.place[used.block[rows]])
-    call, block = np.divmod(keys, max(count, 1))
-    calls = tables["api_calls"].num_rows
+    used, tables = device.used, device.recording.tables
+    calls, can_wait = tables["api_calls"].num_rows, _can_wait(device)
+    place = device.place[used.block]
+    reads = np.zeros(calls, bool)
+    reads[used.call[(place >= 0) & can_wait[place]]] = True
+    rows = np.flatnonzero((place >= 0) & reads[used.call])
+    rows = rows[numbered(used.call[rows], place[rows])[1]]
+    call, block = used.call[rows], place[rows]
     is_new = used.first[device.number[block]] == call
     made = np.bincount(call, device.size[block] * is_new, calls)
-    is_reduced = ~is_new & _can_wait(device)[block]
+    is_reduced = ~is_new & can_wait[block]
     is_reduced &= (made[call] > 0) & (made[call] * _LEAST_FACTOR <= device.size[block])
     last = device.last_known[block]
     both = line_numbers(device.recording, stacks_of(tables, np.concatenate([call, last])))
@@ -90,6 +94,8 @@ def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     chosen &= phases_of(tables, stacks_of(tables, call)) != BACKWARD
     # Of two arrays that are reduced together, each has to wait for the other.
     chosen &= np.bincount(call, chosen, calls)[call] == 1
+    if not chosen.any():
+        return block[chosen], line[chosen]
     # What else the work reads has to be there when the array is made.
     reduces, begin = np.zeros(calls, bool), np.zeros(calls, np.int64)
     reduces[call[chosen]] = True
