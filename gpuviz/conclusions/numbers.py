@@ -317,20 +317,26 @@ def _when(size: int, time_ns: int) -> str:
 
 
 def live_headline(
-    statistics: "RecorderStatistics", device: "DeviceStatistics | None" = None
+    statistics: "RecorderStatistics",
+    device: "DeviceStatistics | None" = None,
+    finished: "RecordingData | None" = None,
 ) -> list[Number]:
     """Return the headline numbers of a recorder, formatted, the elapsed time first.
 
     Args:
         statistics: The statistics of the recorder.
         device: One of its devices; the first if None.
+        finished: The recording at its end: times are then those of its report, of the steady state.
     """
     device = device or next(iter(statistics.devices), None)
     status = statistics.status
+    times: list[Number] = []
+    if finished is not None and device is not None:
+        times = list(_time_figures(finished, device.device))
     return [
         Number("Recorded", format_duration(statistics.time_ns), _recorded(statistics)),
         *(() if device is None else _live_memory(device)),
-        *_live_work(statistics, device),
+        *(times or _live_work(statistics, device)),
         Number("Dropped events", format_count(statistics.dropped), _oldest(status.dropped_oldest)),
         Number(
             "Overhead",

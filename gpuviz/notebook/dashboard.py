@@ -11,6 +11,7 @@ from gpuviz.conclusions.numbers import live_headline
 from gpuviz.errors import GpuvizError
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.control import Control, shared_control
+from gpuviz.notebook.drawer_sections import drawer_sections
 from gpuviz.notebook.findings import Findings
 from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.kept_alive import KeptAlive
@@ -87,12 +88,13 @@ class Dashboard(Timeline):
         self._was_recording = False
         self._lock = threading.RLock()
         self._numbers_of: RecorderStatistics | None = None
+        self._explained: Recording | None = None
         self._followed: Recorder | None = None
         self._end_following: Callable[[], None] = lambda: None
         self._findings = Findings(
             self._recording,
             lambda text: self._set("findings", text),
-            lambda found: self._set("sections", found),
+            self._explain,
         )
         self._kept_alive = KeptAlive(
             lambda text: self._set("held", text), lambda offers: self._set("releases", offers)
@@ -129,13 +131,16 @@ class Dashboard(Timeline):
         recorder = self.recorder
         if recorder is not self._shown:
             self._shown = recorder
+            self._explained = None
             self.show(_source(recorder))
         if recorder is None:
+            self._numbers_of = None
             self.numbers = "Nothing has been recorded yet: press Start, or run %gpuviz start."
         elif recorder.statistics is not self._numbers_of:
-            # Its header has the time.
             self._numbers_of = recorder.statistics
-            self._set("numbers", numbers_html(live_headline(self._numbers_of)[1:]))
+            if recorder.is_recording:
+                self._explained = None
+            self._show_numbers()
         recording = recorder is not None and recorder.is_recording
         self._was_recording = recording
         disabled = {
@@ -153,6 +158,19 @@ class Dashboard(Timeline):
             for name, tooltip in _BUTTONS.items()
             if name not in never
         ]
+
+    def _show_numbers(self) -> None:
+        if self._numbers_of is not None:
+            # The header of the charts has the time.
+            shown = live_headline(self._numbers_of, finished=self._explained)[1:]
+            self._set("numbers", numbers_html(shown))
+
+    def _explain(self, finished: "Recording | None") -> None:
+        """Show what a report says about a finished recording; nothing if None."""
+        with self._lock:
+            self._explained = finished
+            self._show_numbers()
+        self._set("sections", [] if finished is None else drawer_sections(finished))
 
     def close(self) -> None:
         """Remove the view from the notebook; a recording in progress continues."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.conclusions.wording import unknown
-from gpuviz.notebook.drawer_sections import drawer_sections, is_short
+from gpuviz.notebook.drawer_sections import is_short
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.present.conclusions_html import notebook_list
 from gpuviz.quantities import format_duration
@@ -29,14 +29,14 @@ class Findings:
     Args:
         recording: Returns the recording, or None.
         show: Takes the findings as HTML.
-        explain: Takes the sections of the drawer; none while the recording goes on.
+        explain: Takes the recording when it has ended, and None when another one goes on.
     """
 
     def __init__(
         self,
         recording: "Callable[[], Recording | None]",
         show: "Callable[[str], None]",
-        explain: "Callable[[list[tuple[int, str, str, str]]], None]",
+        explain: "Callable[[Recording | None], None]",
     ) -> None:
         self._recording, self._show, self._explain = recording, show, explain
         self._explained: Recording | None = None
@@ -78,7 +78,7 @@ class Findings:
         recording = self._recording()
         if recording is not self._explained:
             self._explained = None
-            self._explain([])
+            self._explain(None)
         if recording is None or _is_empty(recording):
             self._show("")
             return
@@ -89,7 +89,7 @@ class Findings:
         notes = [] if has_sections else [*_about_iterations(recording), *unknown(recording)]
         self._show(notebook_list(conclusions(recording), heading, notes, has_charts=True))
         if has_sections and self._explained is None:
-            self._explain(drawer_sections(recording))
+            self._explain(recording)
             self._explained = recording
         took = time.thread_time() - began
         # The first time includes the imports.
