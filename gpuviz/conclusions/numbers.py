@@ -326,23 +326,22 @@ def live_headline(
     Args:
         statistics: The statistics of the recorder.
         device: One of its devices; the first if None.
-        finished: The recording at its end: times are then those of its report, of the steady state.
+        finished: The recording at its end: times are then those of its report, of the steady state
+            and without what recording cost.
     """
     device = device or next(iter(statistics.devices), None)
     status = statistics.status
     times: list[Number] = []
     if finished is not None and device is not None:
         times = list(_time_figures(finished, device.device))
+    cost = f"{format_share(statistics.own_cost)} of time"
+    overhead = Number("Overhead", format_duration(status.own_cost_ns), cost)
     return [
         Number("Recorded", format_duration(statistics.time_ns), _recorded(statistics)),
         *(() if device is None else _live_memory(device)),
         *(times or _live_work(statistics, device)),
         Number("Dropped events", format_count(statistics.dropped), _oldest(status.dropped_oldest)),
-        Number(
-            "Overhead",
-            format_duration(status.own_cost_ns),
-            f"{format_share(statistics.own_cost)} of time",
-        ),
+        *(() if times else (overhead,)),
     ]
 
 

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 # The numbers that fit into JupyterLab's side panel.
 _IN_PANEL = ("Allocated", "Reserved", "GPU busy")
-# The details of the others are tooltips: all fit into two lines of a dashboard 780 px wide.
+# The details of the others, and long ones, are tooltips: all fit into two lines of a dashboard
+# 780 px wide.
 _DETAILED = ("Allocated", "GPU busy", "Dropped events")
+_LONGEST_DETAIL = 50
 
 
 def numbers_html(numbers: "list[Number]") -> str:
     """Return headline numbers as HTML."""
-    return part("live_numbers", numbers, _DETAILED)
+    return part("live_numbers", numbers, _DETAILED, _LONGEST_DETAIL)
 
 
 def status_text(statistics: "RecorderStatistics | None") -> str:

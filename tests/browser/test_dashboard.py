@@ -26,6 +26,7 @@ from tests.browser.lab import (
 from tests.browser.test_live import wait_for_more, wait_for_state, window
 from tests.browser.test_report import MAP, TRAINING, point
 from tests.browser.widget_page import kernel, show_widget
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -135,10 +136,11 @@ def test_the_headline_is_at_most_two_lines(page, monkeypatch, width):
     page.set_viewport_size({"width": width, "height": 900})
     with kernel(monkeypatch):
         dashboard = gpuviz.dashboard(gpuviz.load(TRAINING))
+    wait_until(lambda: dashboard.sections)
     show_widget(page, dashboard)
     numbers = page.locator(".gpuviz-numbers__number")
 
-    numbers.first.wait_for()
+    numbers.filter(has_text="GPU idle").wait_for()
     lines = {number.bounding_box()["y"] for number in numbers.all()}
     fragmentation = numbers.filter(has_text="Fragmentation")
     dashboard.close()
