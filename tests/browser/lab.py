@@ -18,6 +18,9 @@ from playwright.sync_api import (
     Response,
     ViewportSize,
 )
+from playwright.sync_api import (
+    TimeoutError as PlaywrightTimeoutError,
+)
 
 from tests.patience import PATIENCE_S, T, address_of, wait_until
 
@@ -30,6 +33,8 @@ PAGE_CONFIG = {
 }
 
 WINDOW: ViewportSize = {"width": 1400, "height": 900}
+# A palette that is open takes text at once; a busy machine may take longer.
+OPENS_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +187,23 @@ def save(page: Page) -> None:
 
 
 def palette(page: Page, label: str) -> None:
-    """Choose a command by its label in the palette."""
-    page.keyboard.press("Control+Shift+C")
-    page.locator("#modal-command-palette input").fill(label)
-    page.locator("#modal-command-palette .lm-CommandPalette-item", has_text=label).first.click()
+    """Choose a command by its label in the palette.
+
+    The palette closes if a notebook that was activated before gets the focus only now.
+    """
+    dialog = page.locator("#modal-command-palette")
+    item = dialog.locator(".lm-CommandPalette-item", has_text=label).first
+
+    def is_chosen() -> bool:
+        page.keyboard.press("Control+Shift+C")
+        try:
+            dialog.locator("input").fill(label, timeout=OPENS_MS)
+            item.click(timeout=OPENS_MS)
+        except PlaywrightTimeoutError:
+            return False
+        return True
+
+    until(page, is_chosen)
 
 
 def gpu_panel(page: Page) -> Locator:

@@ -56,7 +56,9 @@ def test_the_causes_of_idle_gaps_are_those_of_the_overlap(page, name, tmp_path):
         lines = lines_about_lane(page, titles[lane.stream])
         idle = next(number for number, line in enumerate(lines) if line.startswith("idle for"))
         assert lines[idle] == f"idle for {format_duration(lane.idle_ns)} of it"
-        assert [line.split(" (")[0] for line in lines[idle + 1 :]] == causes_of(lane)
+        *causes, pinning = lines[idle + 1 :]
+        assert [line.split(" (")[0] for line in causes] == causes_of(lane)
+        assert pinning == "Click or P: pin to the top, or unpin"
 
 
 @pytest.mark.parametrize("name", ["", *RECORDED])
