@@ -192,8 +192,8 @@ def test_the_legend_names_what_holds_memory_at_the_end(page, tmp_path):
     panel.get_by_role("button", name="End", exact=True).click()
 
     # Simulated GPUs of earlier tests in this process may have arrays in use, too.
-    segments = recording.memory_snapshot()
-    own = {block["address"] for segment in segments for block in segment["blocks"]}
+    blocks = [block for segment in recording.memory_snapshot() for block in segment["blocks"]]
+    own = {block["address"] for block in blocks if block["state"] == "active_allocated"}
     rows = recording.table("held_blocks").to_pylist()
     holders = [row["holder"] for row in rows if row["address"] in own]
     # It is drawn in the next frame.
