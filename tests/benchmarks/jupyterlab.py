@@ -1,6 +1,5 @@
 """Cost of the extension at JupyterLab's start, and the time to open a recording."""
 
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -9,7 +8,7 @@ from playwright.sync_api import Browser, CDPSession, Page, Response, sync_playwr
 
 from tests.benchmarks._large_recording import recorded
 from tests.benchmarks.timeline import COUNT
-from tests.browser.conftest import CHROMIUM_ARGUMENTS
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_program
 from tests.browser.lab import running_lab
 
 MOST_SCRIPT_KB, MOST_START_MS, FIRST_PICTURE_S = 50.0, 20.0, 3.0
@@ -85,7 +84,7 @@ def measured(browser: Browser, folder: Path) -> list[Row]:
 
 
 def rows() -> list[Row]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = chromium_program()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
         found = measured(browser, Path(folder))

@@ -1,7 +1,6 @@
 """Latency of events in a live dashboard while a cell is busy, and the overhead on both sides."""
 
 import json
-import shutil
 import statistics
 import tempfile
 import time
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
-from tests.browser.conftest import CHROMIUM_ARGUMENTS
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_program
 from tests.browser.lab import open_notebook, run_cell, running_lab, wait_until_run, write_notebook
 
 MEDIAN_MS, WORST_MS, COST, PAGE = 300.0, 1000.0, 0.01, 0.25
@@ -108,7 +107,7 @@ def main_thread_s(devtools: CDPSession) -> float:
 
 
 def measure() -> tuple[list[float], float, float, float, float]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = chromium_program()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         write_notebook(Path(folder), "live.ipynb", [PREPARE, BUSY, COST_OF_PUMP, FILL, BUSY])
         with running_lab(Path(folder)) as url:

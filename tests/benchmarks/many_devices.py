@@ -1,6 +1,5 @@
 """Cost of the workbench with eight processes of a GPU and eight streams each, 10 million events."""
 
-import shutil
 import statistics
 import tempfile
 from dataclasses import replace
@@ -13,7 +12,7 @@ from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from tests.benchmarks._large_recording import recorded
 from tests.benchmarks.timeline import Row, frames_ms, opened
-from tests.browser.conftest import CHROMIUM_ARGUMENTS
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_program
 
 PROCESSES = 8
 EVENTS = 10_000_000
@@ -35,7 +34,7 @@ def merged(events: int = EVENTS) -> Recording:
 
 def rows() -> list[Row]:
     """Measure everything; return the rows of the table."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = chromium_program()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = write_report(merged(), Path(folder, "merged.html"))
         size = path.stat().st_size >> 20

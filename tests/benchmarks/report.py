@@ -1,6 +1,5 @@
 """Cost of reports of millions of events: writing, size, and time to the first picture."""
 
-import shutil
 import statistics
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
 from tests.benchmarks._large_recording import coded, table
 from tests.benchmarks.timeline import opened
-from tests.browser.conftest import CHROMIUM_ARGUMENTS
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_program
 
 ROUNDS = 3
 FRAMES = 12
@@ -123,7 +122,7 @@ def recorded(count: int) -> Recording:
 
 def pictures_s(path: Path) -> tuple[list[float], list[float]]:
     """Return the times from navigation to the first picture and to the whole, in s."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = chromium_program()
     firsts, wholes = [], []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)

@@ -1,6 +1,5 @@
 """Cost of a timeline of a million blocks and a million activities in Chromium."""
 
-import shutil
 import statistics
 import tempfile
 from pathlib import Path
@@ -9,7 +8,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from gpuviz.report.page import write_report
 from tests.benchmarks._large_recording import recorded
-from tests.browser.conftest import CHROMIUM_ARGUMENTS
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_program
 
 COUNT = 1_000_000
 LARGE = 5_000_000
@@ -184,7 +183,7 @@ def opening(browser: Browser, folder: Path) -> list[Row]:
 
 
 def rows() -> list[Row]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = chromium_program()
     found: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         for measure in (wheeling, redrawing, opening):

@@ -28,6 +28,11 @@ PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
 FOLDER = Path(__file__).parent
 
 
+def chromium_program() -> str | None:
+    """Return the path of Chromium; None if it is missing."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let a test wait several times for as long as a busy machine may take."""
     for item in items:
@@ -37,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = chromium_program()
     if program is None:
         pytest.fail("Chromium is missing: apt-get install -y chromium-headless-shell fonts-dejavu")
     expect.set_options(1000 * PATIENCE_S)
