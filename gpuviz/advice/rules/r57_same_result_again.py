@@ -109,14 +109,12 @@ def _finding(
         duration=duration, without_wait=is_gone, without_gap=gaps, instant=is_gone
     )
     times = 1 + int(np.unique(repeated.value[again], return_counts=True)[1].max())
-    updates, results, after = repeated.updates_of(again), " or their results", ""
+    updates, results, otherwise = repeated.updates_of(again), " or their results", ""
     if updates.size:
-        results, after = (
-            "",
-            (
-                f" {function_names(recording, updates)} must then write another array (`y = x + 1` "
-                "instead of `x += 1`)."
-            ),
+        results = ""
+        otherwise = (
+            f" {function_names(recording, updates)} must then write another array (`y = x + 1` "
+            "instead of `x += 1`)."
         )
     more = len(lines) - 1
     others = f" and {format_counted(more, 'more line')}" if more else ""
@@ -128,7 +126,7 @@ def _finding(
         f"same each time, and nothing changes what they read{results}. "
         f"{format_counted(len(work), 'launch', 'launches')} after the first of each take "
         f"{format_duration(int(schedule.duration[work].sum()))}.",
-        change=f"Compute {'these' if more else 'this'} {_once(*kept)}.{after}",
+        change=f"Compute {'these' if more else 'this'} {_once(*kept)}.{otherwise}",
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_alone(change),
