@@ -9,7 +9,7 @@ from gpuviz.advice.host_gaps import host_gaps, longest_late
 from gpuviz.advice.host_lines import line_numbers, longest_lines, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.advice.trace import KERNEL
+from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.analysis.steady_state import steady_states
@@ -26,8 +26,8 @@ RULES = (
         "R27",
         "a GPU that waits for launches",
         "at least 100 kernels with a median below 10 µs; the GPU is busy for less than half of the"
-        " time, and idle for 10 % of it during launches of kernels and gaps below 250 µs before "
-        "them",
+        " time, and idle for 10 % of it during launches other than copies and gaps below 250 µs "
+        "before them",
         "fuse operations, CUDA graphs",
     ),
 )
@@ -48,8 +48,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
     Trigger: at least 100 kernels with a median below 10 µs, the device is busy for less than
     half of its steady state, and idle with the cause ``host`` for at least 10 % of it, during calls
-    that launch kernels and in gaps below 250 µs before these. Longer gaps contain other work (R43),
-    and gaps before the first launch of a kernel its compilation.
+    that launch anything but copies and in gaps below 250 µs before these. Longer gaps contain other
+    work (R43), and gaps before the first launch of a kernel its compilation.
 
     Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
     time. It bounds what CUDA graphs or fewer, larger kernels can save, and comes
@@ -65,23 +65,23 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         of_device = schedule.device == device.device
         work = np.flatnonzero(of_device & (schedule.kind == KERNEL))
         kernels = schedule.duration[work]
-        launching = np.isin(np.arange(calls.num_rows), schedule.call[of_device])
+        # A wait before a copy is none for a launch that a graph could make.
+        launching = np.isin(
+            np.arange(calls.num_rows), schedule.call[of_device & (schedule.kind != COPY)]
+        )
         gaps = host_gaps(schedule.recording, device.device)
         chosen = launching & gaps.is_short
         idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
         idle[schedule.called < steady.from_ns] = 0
-        # What the GPU waits for before a copy is no launch of a kernel that a graph could make.
-        of_kernels = np.where(np.isin(np.arange(calls.num_rows), schedule.call[work]), idle, 0)
         if (
             len(kernels) < _LEAST_LAUNCHES
             or steady.busy > _MOST_BUSY
             or np.median(kernels) >= _LONGEST_MEDIAN_NS
-            or of_kernels.sum() < _LEAST_SHARE * steady.duration_ns
+            or idle.sum() < _LEAST_SHARE * steady.duration_ns
         ):
             continue
         change = ScheduleChange(without_gap=chosen, instant=chosen)
-        late = of_kernels > 0
-        lines = longest_lines(recording, plain(calls["stack"])[late], of_kernels[late])
+        lines = longest_lines(recording, plain(calls["stack"])[idle > 0], idle[idle > 0])
         made = _launches_of(schedule, work, lines[0].stack)
         yield Finding(
             rule="R27",
