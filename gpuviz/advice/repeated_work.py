@@ -341,12 +341,16 @@ class RepeatedWork:
         """
         number = np.full(len(self.call), -1)
         number[self.is_again] = line
-        of_touch = number[self._work]
-        wrote = np.full(len(self._used.blocks), -1)
-        writes = (of_touch >= 0) & (self._mode != READ)
-        wrote[self._block[writes]] = of_touch[writes]
-        reads = (of_touch >= 0) & (self._mode != WRITE) & (wrote[self._block] >= 0)
-        return components(int(line.max(initial=-1)) + 1, wrote[self._block[reads]], of_touch[reads])
+        touches = np.flatnonzero(number[self._work] >= 0)
+        touches = touches[np.argsort(self._block[touches], kind="stable")]
+        block, of_touch = self._block[touches], number[self._work[touches]]
+        # The latest write of the same block before each.
+        places = np.arange(1, len(touches) + 1)
+        written = np.maximum.accumulate(np.where(self._mode[touches] != READ, places, 0))
+        written = np.concatenate([[0], written])[: len(touches)] - 1
+        reads = (self._mode[touches] != WRITE) & (written >= 0)
+        reads &= block[written] == block
+        return components(int(line.max(initial=-1)) + 1, of_touch[written[reads]], of_touch[reads])
 
     def kept_bytes(self, again: "NDArray[Any]") -> tuple[int, int]:
         """Return the bytes to keep instead of some work to leave out: at most at a time, and all.

@@ -287,6 +287,15 @@ def weights_that_change() -> float:
     return float(state[0])
 
 
+def weights_changed_in_a_new_array() -> float:
+    distances, state = cp.linspace(0, 4, 1 << 24, dtype=cp.float32), cp.ones(1 << 24, cp.float32)
+    kept = cp.exp(distances)
+    for _ in range(100):
+        weights = kept * state
+        state += weights / weights
+    return float(state[0])
+
+
 def noise_in_each_step() -> float:
     state = cp.ones(1 << 24, cp.float32)
     for _ in range(100):
@@ -515,6 +524,63 @@ def history_of_means() -> None:
         history.append(x.mean())
 
 
+def paths_that_wait_for_their_mean() -> None:
+    paths = []
+    for _ in range(24):
+        steps = cp.random.standard_normal((256, 1 << 14), dtype=cp.float32)
+        paths.append(cp.cumsum(steps, axis=0))
+        del steps
+    means = [path.mean(axis=0) for path in paths]
+    del means
+
+
+def means_of_paths() -> None:
+    means = []
+    for _ in range(24):
+        steps = cp.random.standard_normal((256, 1 << 14), dtype=cp.float32)
+        path = cp.cumsum(steps, axis=0)
+        means.append(path.mean(axis=0))
+        del steps, path
+
+
+def paths_that_are_used_again() -> None:
+    paths = []
+    for _ in range(24):
+        steps = cp.random.standard_normal((256, 1 << 14), dtype=cp.float32)
+        paths.append(cp.cumsum(steps, axis=0))
+        del steps
+    whole = sum(path.mean() for path in paths)
+    means = [(path - whole / 24).std(axis=0) for path in paths]
+    del means
+
+
+def kernel_scaled_in_each_step() -> None:
+    x = cp.random.random(1 << 24, dtype=cp.float32)
+    y = cp.zeros(1 << 24, cp.float32)
+    for _ in range(30):
+        weights = cp.exp(x)
+        weights *= 0.5
+        y += weights * y[:1]
+
+
+def kernel_scaled_once() -> None:
+    x = cp.random.random(1 << 24, dtype=cp.float32)
+    y = cp.zeros(1 << 24, cp.float32)
+    weights = cp.exp(x)
+    weights *= 0.5
+    for _ in range(30):
+        y += weights * y[:1]
+
+
+def kernel_scaled_further_in_each_step() -> None:
+    x = cp.random.random(1 << 24, dtype=cp.float32)
+    y = cp.zeros(1 << 24, cp.float32)
+    weights = cp.exp(x)
+    for _ in range(30):
+        weights *= 0.5
+        y += weights * y[:1]
+
+
 def _of_arrays(rule: str, name: str) -> Program:
     plain, fixed = (getattr(array_programs, each) for each in (name, f"{name}_improved"))
     return Program(rule, partial(plain, cp), partial(fixed, cp))
@@ -541,7 +607,7 @@ PROGRAMS = (
     Program("R57", distances_in_each_step, distances_once),
     Program("", steps_of_other_strides),
     Program("", weights_of_the_step),
-    Program("", weights_that_change),
+    Program("R57", weights_that_change, weights_changed_in_a_new_array),
     Program("", noise_in_each_step),
     Program("", same_work_for_a_benchmark),
     _of_arrays("R01", "zeros_that_nothing_reads"),
@@ -568,4 +634,8 @@ PROGRAMS = (
     _of_arrays("R49", "joined_in_a_loop"),
     Program("R49", outputs_joined_in_each_round, outputs_in_one_array),
     Program("R57", spectrum_in_each_step, spectrum_once),
+    Program("R57", kernel_scaled_in_each_step, kernel_scaled_once),
+    Program("", kernel_scaled_further_in_each_step),
+    Program("R63", paths_that_wait_for_their_mean, means_of_paths),
+    Program("", paths_that_are_used_again),
 )

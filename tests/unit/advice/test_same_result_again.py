@@ -201,6 +201,14 @@ def of_what_is_not_seen(cp):
         state += result
 
 
+def scaled_in_place(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        weights = cp.elementwise("exp", x)
+        weights *= 0.5
+        state += weights
+
+
 def two_lines(cp):
     x, state, other = cp.uploaded(SIZE), cp.uploaded(SIZE), cp.uploaded(SIZE)
     for _ in range(ROUNDS):
@@ -263,6 +271,14 @@ def test_lines_that_pass_results_on_are_named_together():
 
     assert finding.title == "`squares = x * x` and 1 more line compute the same values 20 times."
     assert "keep the result (64.0 MiB)" in finding.change
+
+
+def test_lines_that_update_one_array_are_named_together():
+    (finding,) = again(of_arrays(scaled_in_place))
+
+    assert "and 1 more line compute the same values 20 times" in finding.title
+    saved = of_arrays(scaled_in_place).duration_ns - of_arrays(once).duration_ns
+    assert finding.saved_ns == pytest.approx(saved, rel=0.05)
 
 
 def test_values_of_several_inputs_in_turn_are_found_too():
