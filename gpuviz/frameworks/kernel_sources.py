@@ -19,6 +19,7 @@ _REFERENCE = re.compile(r"&\s*(\w+)\s*=$")
 _ASSIGNMENT = re.compile(r"=(?!=)")
 _COMPOUND = re.compile(r"(?:[-+*/%&|^]|<<|>>)=|\+\+|--")
 _OPERAND = re.compile(r"[\w)\]]$")
+_OPENED = re.compile(r"&[\s(]*$")
 _LAST_NAME = re.compile(r"(\w+)\s*$")
 _CAST = r"\(\s*(?!const\b)[\w\s:<>,]+\*\s*\)\s*"
 # The output of a reduction by CUB in CuPy, of any type.
@@ -204,15 +205,18 @@ def agreed(one: Modes, other: Modes) -> Modes:
 def modes_of_operation(outputs: Mapping[str, bool], operation: str) -> dict[str, str]:
     """Return how an element-wise operation of CuPy uses its outputs, by their names.
 
+    One of which only reads are seen is unknown: why else would it be an output?
+
     Args:
         outputs: Whether each is raw, and so an array instead of an element of one.
         operation: The text of the operation.
     """
     body = _COMMENTS_AND_TEXTS.sub(" ", operation)
-    return {
+    found = {
         name: _judged(_uses(name, body) if is_raw else _uses_of_value(name, body))
         for name, is_raw in outputs.items()
     }
+    return {name: UNKNOWN if mode == READ else mode for name, mode in found.items()}
 
 
 def _mode(parameter: str, body: str, macros: str) -> str:
@@ -246,8 +250,7 @@ def _uses(name: str, body: str, macros: str = "") -> Iterator[str]:
             continue
         while body[at:].lstrip().startswith("["):
             _, at = _enclosed(body, body.index("[", at))
-        reference = _REFERENCE.search(before)
-        if reference:
+        if reference := _REFERENCE.search(before):
             yield from _uses_of_value(reference[1], body[at:])
             yield from map(_of_macro, _uses_of_value(reference[1], macros))
         else:
@@ -262,9 +265,13 @@ def _of_macro(mode: str) -> str:
 
 
 def _uses_of_value(name: str, body: str) -> Iterator[str]:
-    """Yield the mode of each use of a variable that refers to an element."""
+    """Yield the mode of each use of a variable that refers to an element, by any name."""
     for match in re.finditer(rf"(?<![\w.])(?<!->)(?<!::){name}\b", body):
-        yield _use(body[: match.start()].rstrip(), body[match.end() :].lstrip())
+        before, after = body[: match.start()].rstrip(), body[match.end() :].lstrip()
+        if reference := _REFERENCE.search(before):
+            yield from _uses_of_value(reference[1], after)
+        else:
+            yield _use(before, after)
 
 
 def _use(before: str, after: str) -> str:
@@ -275,6 +282,7 @@ def _use(before: str, after: str) -> str:
         return READ_WRITE
     if after.startswith((".", "->", "(", "[")):
         return UNKNOWN
+    before = _OPENED.sub("&", before)
     callee = _callee(before)
     if before.endswith("&") and not _OPERAND.search(before[:-1].rstrip()):
         return READ_WRITE if callee.startswith(_ATOMIC) else UNKNOWN

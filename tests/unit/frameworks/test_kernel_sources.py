@@ -35,10 +35,13 @@ def kernel(parameters: str, body: str) -> str:
         ("if (p[i] == 1) return;", "r"),
         ("bool b = 3 & p[i];", "r"),
         ("atomicAdd(&p[i], 1);", "+"),
+        ("atomicAdd(&(p[i]), 1);", "+"),
         ("float m = max(p[i], 1.0f);", "r"),
         ("float &r = p[i]; r = 2;", "w"),
         ("float &r = p[i]; r = r + 2;", "+"),
         ("const float& r = p[i]; float x = r;", "r"),
+        ("float &r = p[i]; float &s = r; if (i) s = 2;", "w"),
+        ("float &r = p[i]; const float &s = r; float x = s;", "r"),
         ("// p[i] = 1;\n float x = p[i];", "r"),
     ],
 )
@@ -113,6 +116,16 @@ def test_outputs_of_an_operation():
     found = modes_of_operation(outputs, "y = x + 1; atomicAdd(&count[0], y)")
 
     assert found == {"y": "read_write", "count": "read_write"}
+
+
+def test_a_reference_to_an_output_is_the_output():
+    operation = "T &out0 = a; T &in0 = a; const T &in1 = v[i]; if (mask) out0 = in0 + in1;"
+
+    assert modes_of_operation({"a": False}, operation) == {"a": "read_write"}
+
+
+def test_an_output_that_is_only_read_is_unknown():
+    assert modes_of_operation({"y": False}, "x = y") == {"y": "unknown"}
 
 
 @pytest.mark.parametrize(
