@@ -25,6 +25,7 @@ _OWN_THREADS = "gpuviz-"
 _LOADER = "/torch/utils/data/dataloader.py"
 _WITHIN = "<locals>"
 _PACKAGES = ("site-packages", "dist-packages")
+_LAUNCHING = frozenset(("cupy", "cupyx", "jax", "numba", "torch", "triton"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Work:
         library: The library's name.
         holder: The name of the thread that has the GIL.
         loads: Whether it gets a batch from torch's data loader; the line is that of the loop then.
+        is_of_launches: Whether it is work in the Python code of a library that launches.
         stack: One of its call stacks; 0 if unknown.
     """
 
@@ -50,6 +52,7 @@ class Work:
     library: str = ""
     holder: str = ""
     loads: bool = False
+    is_of_launches: bool = False
     stack: int = field(default=0, compare=False)
 
     @property
@@ -123,10 +126,9 @@ def called_function(frames: "list[Frame]") -> tuple[str, str]:
     if not own or own[0] == 0:
         return "", ""
     called = frames[own[0] - 1]
-    if not called.filename:
-        return "", ""
     is_known = _WITHIN not in called.name
-    return called.name if is_known else "", _library(called.filename)
+    library = _library(called.filename)
+    return called.name if is_known and library else "", library
 
 
 def _work(call_stacks: CallStacks, kind: str, stack: int, holder: str) -> Work:
@@ -144,6 +146,7 @@ def _work(call_stacks: CallStacks, kind: str, stack: int, holder: str) -> Work:
         library=library,
         holder=holder,
         loads=loop is not None,
+        is_of_launches=kind == "working" and loop is None and _is_of_launches(frames),
         stack=stack,
     )
 
@@ -156,8 +159,15 @@ def _loop_of_loader(frames: "list[Frame]") -> "Frame | None":
     return next((frame for frame in frames[of_loader[-1] :] if not frame.is_installed), None)
 
 
+def _is_of_launches(frames: "list[Frame]") -> bool:
+    """Return whether the innermost frame is of a library that launches work."""
+    return bool(frames) and frames[0].is_installed and _library(frames[0].filename) in _LAUNCHING
+
+
 def _library(filename: str) -> str:
     """Return the name of the package of an installed file, or of Python's module."""
+    if not filename:
+        return ""
     parts = PurePath(filename).with_suffix("").parts
     for place in range(len(parts) - 2, -1, -1):
         if parts[place] in _PACKAGES or parts[place].startswith("python3"):

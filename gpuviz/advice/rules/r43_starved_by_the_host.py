@@ -45,8 +45,9 @@ RULES = (
         "narrow the lines down; lines that run in the same gaps are one finding, with the call "
         "that all of them are in; while a thread of a library has nothing to launch, the line is "
         "that of the thread that hands it work; a wait in which another thread launches work does "
-        "not count; time in a library function that is as long as a copy to pinned "
-        "memory of the array that it then uploads is called such a copy",
+        "not count, nor does the Python code of a library that launches work, such as PyTorch, if "
+        "it takes less than 2 ms each time; time in a library function that is as long as a copy "
+        "to pinned memory of the array that it then uploads is called such a copy",
         "do the work on the GPU, or while it works",
     ),
 )
@@ -55,6 +56,8 @@ RULES = (
 _LEAST_TIMES = 3
 # The first time often includes preparation; as a multiple of the longest later time.
 _MOST_OF_FIRST = 2
+# On average: less is what a library such as PyTorch needs for its own launches.
+_LEAST_OF_LIBRARY_NS = 2_000_000
 # Of the rounds of a step of the program, such as work that is done every tenth time.
 _LEAST_OF_ROUNDS = 0.1
 _MOST_PLACES = 8
@@ -244,8 +247,12 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
     launched = plain(recording.tables["activities"]["correlation"])[found.activity]
     launching = calls_of(recording.tables, launched)
     # The data loader works and waits: to the program both are one.
-    works = list({(work.site, work.text): work for work in reversed(found.works)}.values())
-    place_of = {(work.site, work.text): place for place, work in enumerate(works)}
+    merged: dict[tuple[str, str], Work] = {}
+    for work in found.works:
+        before = merged.setdefault((work.site, work.text), work)
+        if before.is_of_launches and not work.is_of_launches:
+            merged[work.site, work.text] = work
+    works, place_of = list(merged.values()), {key: place for place, key in enumerate(merged)}
     of_work = np.array([place_of[work.site, work.text] for work in found.works], np.int64)
     totals = np.zeros((len(calls), len(works)), np.int64)
     for thread in np.unique(threads[calls]).tolist():
@@ -257,12 +264,14 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
             ends - gaps.length[calls[own]], ends, found.begin[pieces], found.end[pieces]
         )
         np.add.at(totals, (own[gap], of_work[found.work[pieces[piece]]]), end - begin)
-    works_of_gaps = [
+    sampled = [
         _Sampled(work, calls, totals[:, number], _is_most(totals, number))
         for number, work in enumerate(works)
         if not (work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz)
     ]
-    places = [_place_of_work(recording, each) for each in works_of_gaps]
+    known = [(each, _place_of_work(recording, each)) for each in sampled]
+    known = [(each, place) for each, place in known if not _is_of_launches(place)]
+    works_of_gaps, places = [each for each, _ in known], [place for _, place in known]
     together = [
         number
         for number, place in enumerate(places)
@@ -317,6 +326,12 @@ def _place_of_work(recording: "RecordingData", found: _Sampled) -> _Place:
         is_upload=not work.is_wait and is_staging(recording, stacks, calls, sampled),
         work=work,
     )
+
+
+def _is_of_launches(place: _Place) -> bool:
+    """Return whether a library takes this time for its own launches, and not for the program."""
+    is_of_launches = place.work is not None and place.work.is_of_launches and not place.is_upload
+    return is_of_launches and place.host_ns.sum() < _LEAST_OF_LIBRARY_NS * len(place.host_ns)
 
 
 def _joined(

@@ -232,8 +232,12 @@ def test_pauses_in_few_rounds_of_a_step_are_not_the_programs_work(every, count):
     assert len(found(program, "R43")) == count
 
 
-def with_samples(recording, *, of_every=1, state="working", holder="", called_by=()):
-    """Return a recording in which each gap between two calls was sampled, or one of several."""
+def with_samples(recording, *, of_every=1, state="working", holder="", frames=((), ())):
+    """Return a recording in which each gap between two calls was sampled, or one of several.
+
+    `frames` are those of the functions that the sampled line calls, and of its callers.
+    """
+    inside, callers = frames
     calls = sorted(recording.tables["api_calls"].to_pylist(), key=lambda call: call["time"])
     stack = max(recording.tables["stacks"]["id"].to_pylist()) + 1
     frame = {"id": 1000, "name": "sort_all", "filename": "train.py", "line": 30, "cell": 0}
@@ -247,10 +251,14 @@ def with_samples(recording, *, of_every=1, state="working", holder="", called_by
     ]
     unnamed = {"module": "", "phase": "", "forward_frame": 0, "differentiable": 0}
     added = {
-        "frames": [frame, *called_by],
+        "frames": [*inside, frame, *callers],
         "stacks": [
-            {"id": stack, "frames": [1000, *(each["id"] for each in called_by)], **unnamed}
-            | {"user_frame": 1000}
+            {
+                "id": stack,
+                "frames": [each["id"] for each in (*inside, frame, *callers)],
+                "user_frame": 1000,
+                **unnamed,
+            }
         ],
         "host_samples": rows,
         "threads": [{"id": 99, "name": holder}] if holder else [],
@@ -289,7 +297,7 @@ def test_a_data_loader_is_blamed_with_the_line_of_its_loop(states):
     loop["source"] = "for x, y in loader:"
     called_by = [loader | {"installed": 1}, loop]
 
-    recording = with_samples(timed(computes_between_chunks), called_by=called_by)
+    recording = with_samples(timed(computes_between_chunks), frames=((), called_by))
     parts = []
     for row in recording.tables["host_samples"].to_pylist():
         length = (row["end"] - row["time"]) // len(states)
@@ -305,6 +313,24 @@ def test_a_data_loader_is_blamed_with_the_line_of_its_loop(states):
     )
     assert "num_workers" in finding.change
     assert [line.source for line in finding.lines] == ["for x, y in loader:"]
+
+
+@pytest.mark.parametrize(
+    ("file", "ms", "is_said"),
+    [
+        ("torch/optim/sgd.py", 1, False),
+        ("torch/nn/functional.py", 4, True),
+        ("numpy/lib/function_base.py", 1, True),
+    ],
+)
+def test_what_a_library_needs_for_its_launches_is_no_work_to_move(file, ms, is_said):
+    called = {"id": 1001, "name": "step", "line": 9, "cell": 0, "installed": 1, "source": ""}
+    called |= {"assigned": "", "context": "", "context_line": 0}
+    called["filename"] = f"/env/lib/python3.12/site-packages/{file}"
+    recording = timed(lambda gpu: chunks(gpu, host=ms * 1e-3))
+
+    found = findings(with_samples(recording, frames=([called], ())))
+    assert [each.rule for each in found if each.rule == "R43"] == ["R43"] * is_said
 
 
 def test_each_line_that_takes_long_in_a_gap_has_its_own_time():
