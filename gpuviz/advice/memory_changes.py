@@ -169,6 +169,10 @@ class DeviceBlocks:
         """Return the places after the lines of some calls, rows of ``api_calls``."""
         return self._places.after(self._statements.of_calls(calls)[1])
 
+    def after_calls(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places after some calls, rows of ``api_calls``."""
+        return self._places.after(plain(self.recording.tables["api_calls"]["end"])[calls])
+
     def line_runs(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return when the runs of lines that some calls belong to began; see `Statements`."""
         return self._statements.of_calls(calls)[0]
@@ -228,10 +232,7 @@ class DeviceBlocks:
 
         Within a line, only a library can free the block there.
         """
-        after = self._places.after(
-            plain(self.recording.tables["api_calls"]["end"])[self.last_known]
-        )
-        return self._after_known(after)
+        return self._after_known(self.after_calls(self.last_known))
 
     @cached_property
     def after_known_line(self) -> "NDArray[Any]":

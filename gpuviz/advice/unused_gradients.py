@@ -333,8 +333,5 @@ class UnusedGradients:
         known[place[place >= 0]] = left.call[place >= 0]
         known = known[blocks]
         begin, end = device.begin[blocks], device.end[blocks]
-        after, after_known = (
-            np.where(calls >= 0, np.clip(device.after_lines(calls), begin, end), begin)
-            for calls in (last, known)
-        )
-        return ends_without_graph(device, blocks, after, after_known, last != known)[0]
+        after = np.where(last >= 0, np.clip(device.after_lines(last), begin, end), begin)
+        return ends_without_graph(device, blocks, after, known, last != known)[0]

@@ -54,7 +54,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     blocks = blocks[np.argsort(device.begin[blocks], kind="stable")]
     is_unknown = device.last_known[blocks] != device.used.last[device.number[blocks]]
     end, is_unknown = ends_without_graph(
-        device, blocks, device.after_use[blocks], device.after_known_line[blocks], is_unknown
+        device, blocks, device.after_use[blocks], device.last_known[blocks], is_unknown
     )
     inputs, replaced = _replaced_inputs(device, device.training.ended_inputs)
     blocks, end = np.append(blocks, inputs), np.append(end, replaced)
