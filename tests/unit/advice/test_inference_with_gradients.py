@@ -1,6 +1,9 @@
 """R51: inference with gradients enabled."""
 
+from pathlib import Path
+
 from gpuviz.advice.findings import findings
+from tests.unit.advice import training
 from tests.unit.advice.training import MIB, Model, found, recorded, saved
 
 BATCHES = 4
@@ -17,6 +20,28 @@ def serves(*, gradients):
             output = model.forward(x, gradients=gradients)
             gpu.launch("read", duration=1e-5, reads=[output.value])
             del output
+
+    return program
+
+
+def installed_model():
+    """Return `Model` as if it were a library's, none of whose lines are the program's."""
+    source, names = Path(training.__file__).read_text(encoding="utf-8"), {}
+    exec(compile(source, "/env/lib/python3/site-packages/net.py", "exec"), names)  # noqa: S102
+    return names["Model"]
+
+
+def serves_on_one_line(*, gradients):
+    def program(gpu):
+        model = installed_model()(gpu)
+        x = gpu.empty(8 * MIB)
+
+        def read(output):
+            gpu.launch("read", duration=1e-5, reads=[output.value])
+
+        for _ in range(BATCHES):
+            gpu.launch("load", duration=1e-4, writes=[x])
+            read(model.forward(x, gradients=gradients))
 
     return program
 
@@ -74,6 +99,14 @@ def test_activations_of_inference_are_found_and_no_grad_saves_what_was_predicted
     )
     assert finding.reason.startswith("4 times the output of a forward pass was released")
     assert len(finding.lines) == 2
+    assert found(after, "R51") == []
+
+
+def test_a_forward_pass_on_one_line_would_free_its_arrays_there():
+    before, after = serves_on_one_line(gradients=True), serves_on_one_line(gradients=False)
+    (finding,) = found(before, "R51")
+
+    assert finding.saved_bytes == saved(before, after) == 2 * 8 * MIB
     assert found(after, "R51") == []
 
 
