@@ -35,6 +35,7 @@ from tests.unit.advice import (
     test_grown_by_concatenation,
     test_inference_with_gradients,
     test_kept_until_reduced,
+    test_loaded_again,
     test_longer_than_used,
     test_loss_kept_with_its_graph,
     test_materialized_broadcast,
@@ -146,6 +147,11 @@ def uploading() -> Recording:
     return test_same_bytes_again.with_contents(copied, [1] * test_same_bytes_again.STEPS)
 
 
+def making_plans() -> Recording:
+    """Return the recording of a program that makes an FFT plan in each round."""
+    return test_loaded_again.with_loads(timed(test_loaded_again.makes_plans))
+
+
 # Training programs that show a rule.
 TRAINING: dict[str, Program] = {
     "R50": test_loss_kept_with_its_graph.with_graph,
@@ -162,6 +168,7 @@ OTHERS = {
     "R61": partial(test_unused_gradients.trained, test_unused_gradients.trains("rate")),
     "R62": test_round_trips.through_the_host,
     "R63": partial(timed, test_kept_until_reduced.means_at_last),
+    "R64": making_plans,
     "R60": partial(test_attention_scores.recorded, test_attention_scores.stored),
     "R57": partial(of_arrays, test_same_result_again.in_each_round),
     **{name: partial(training.recorded, program) for name, program in TRAINING.items()},

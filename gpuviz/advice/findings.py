@@ -56,6 +56,7 @@ from gpuviz.advice.rules import (
     r61_unused_gradients,
     r62_round_trips,
     r63_kept_until_reduced,
+    r64_loaded_again,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
 from gpuviz.advice.schedule import Schedule
@@ -141,6 +142,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r47_compiled_kernels.find,
         r54_hidden_synchronization.find,
         r56_staged_copies.find,
+        r64_loaded_again.find,
     )
 
 

@@ -46,7 +46,7 @@ def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ..
     calls, ranges = recording.tables["api_calls"], recording.tables["ranges"]
     begin, end = plain(calls["time"]), np.maximum(plain(calls["end"]), plain(calls["time"]))
     of_thread = plain(calls["thread"]) == thread
-    is_loading, is_first = _loads(recording), _launches_first(recording)
+    is_loading, is_first = loads_code(recording), _launches_first(recording)
     # A kernel of a window may have run before.
     if recording.bounds is not None or not is_whole(recording.tables):
         is_first = np.zeros(len(is_first), bool)
@@ -78,15 +78,15 @@ def prepares(recording: "RecordingData") -> "NDArray[Any]":
     So do all calls of a thread up to the launch of a kernel, if one of them loads code, launches
     the first kernel of a name, or follows a compilation.
     """
-    found = _launches_first(recording) | _follows_compilation(recording) | _loads(recording)
-    order, run = _runs(recording)
+    found = _launches_first(recording) | follows_compilation(recording) | loads_code(recording)
+    order, run = launch_runs(recording)
     of_run = np.zeros(len(found), bool)
     of_run[order] = np.isin(run, run[found[order]])
     return of_run
 
 
 @Once
-def _runs(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]":
+def launch_runs(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the rows of ``api_calls`` by thread and time, and the number of the run of each.
 
     A run ends with the launch of a kernel, or with the last call of a thread; in a thread that
@@ -109,10 +109,10 @@ def _from_load_to_launch(
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return the first load of each run of a thread's calls, and the last call in its line."""
     calls = recording.tables["api_calls"]
-    order, run = _runs(recording)
+    order, run = launch_runs(recording)
     own = plain(calls["thread"])[order] == thread
     order, run = order[own], run[own]
-    loads = np.flatnonzero(_loads(recording)[order])
+    loads = np.flatnonzero(loads_code(recording)[order])
     loaded, first = np.unique(run[loads], return_index=True)
     first = loads[first]
     lines = user_frames(recording.tables, plain(calls["stack"])[order])
@@ -125,10 +125,22 @@ def _from_load_to_launch(
 
 
 @Once
-def _loads(recording: "RecordingData") -> "NDArray[Any]":
+def loads_code(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether each call loads code."""
     names = plain(recording.tables["api_calls"]["name"])
     return are_named(recording.tables, names, _LOAD.match)
+
+
+@Once
+def is_of_loads(recording: "RecordingData") -> "NDArray[Any]":
+    """Return whether each call is of a line that loads code before the launch that follows."""
+    calls = recording.tables["api_calls"]
+    order, run = launch_runs(recording)
+    lines = user_frames(recording.tables, plain(calls["stack"])[order]).astype(np.int64)
+    places = run * (int(lines.max(initial=0)) + 1) + lines
+    found = np.zeros(calls.num_rows, bool)
+    found[order] = np.isin(places, places[loads_code(recording)[order] & (lines != 0)])
+    return found
 
 
 def _launches(recording: "RecordingData") -> "NDArray[Any]":
@@ -149,7 +161,7 @@ def _launches_kernel(recording: "RecordingData") -> "NDArray[Any]":
     return found
 
 
-def _follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
+def follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether a kernel was compiled or loaded between each call and the previous one."""
     table = compilations(recording)
     calls = first_calls(recording, plain(table["thread"]), plain(table["time"]))

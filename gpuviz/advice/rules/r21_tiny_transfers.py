@@ -10,6 +10,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.runs import Runs, merged, runs_of
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.preparation import is_of_loads
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
@@ -24,7 +25,7 @@ RULES = (
         "R21",
         "many small copies in a row",
         "at least eight copies below 64 KiB of one line follow each other without other work of "
-        "the GPU",
+        "the GPU, and do not come with code that the line loads",
         "copy the whole array once",
     ),
 )
@@ -57,6 +58,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     directions = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
     is_tiny = (schedule.kind == COPY) & (sizes < _LARGEST)
     is_tiny &= np.isin(directions, list(_DIRECTIONS))
+    # Code that is loaded brings constants with it.
+    is_tiny &= (schedule.call < 0) | ~is_of_loads(recording)[schedule.call]
     for device in recording.devices:
         for runs in runs_of(schedule, device, is_tiny, directions):
             yield from _finding(schedule, runs)

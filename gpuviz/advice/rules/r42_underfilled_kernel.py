@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.constraints import BY_DEFAULT_STREAM, BY_EVENT
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.needless_orders import needless_orders
 from gpuviz.advice.occupancy import Occupancy
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
+from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.kernels import short_name
-from gpuviz.analysis.launches import stacks_of, text_numbers
+from gpuviz.analysis.launches import phases_of, stacks_of, text_numbers
+from gpuviz.analysis.touches import touches
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import texts
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
@@ -35,9 +37,9 @@ RULES = (
         "its blocks, with those of its launches that run at the same time, are at most half as "
         "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
         "least 10 µs, 5 % of the busy time, and half of the time of the kernels that its call "
-        "stacks launch, and no other kernel runs, nor would without the needless orders of R23 and "
-        "R24",
-        "another layout or function",
+        "stacks launch, it is not of a backward pass, and no other kernel runs, nor would without "
+        "the needless orders of R23 and R24",
+        "another layout or function; `cupy.random.default_rng()` for random numbers",
     ),
 )
 
@@ -55,6 +57,16 @@ _LEAST_UNFILLED = 0.5
 _LEAST_OF_CALLS = 0.5
 _MOST_ROWS = 1000
 _MOST_KERNELS = 8
+# cuRAND's generator for the host, which draws each sequence in a thread of its own.
+_SEQUENCES = "gen_sequenced"
+# Of the device's bandwidth, what CuPy's `Generator` reaches (50 million float32 on an H100).
+_BANDWIDTH_OF_GENERATOR = 0.5
+
+
+_RANDOM_ADVICE = (
+    "Draw the numbers with `rng = cupy.random.default_rng()`, whose kernels fill the GPU, instead "
+    "of `cupy.random.rand` and other functions of `RandomState`. The numbers are others."
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,13 +88,16 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     one multiprocessor, so the others are idle. If the number of multiprocessors is unknown, only a
     single block counts. Kernels that take less than half of the time of all kernels of their call
     stacks do not count: they mostly prepare the work of a library's routine. Nor do NCCL's, which
-    take few blocks on purpose, and mostly wait for other GPUs. Nor do kernels that run alone only
-    because of orders of the default stream or of events that nothing needs, which are R23 and R24.
+    take few blocks on purpose, and mostly wait for other GPUs. Nor do those of backward passes,
+    which PyTorch chooses, nor kernels that run alone only because of orders of the default stream
+    or of events that nothing needs, which are R23 and R24.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
     for one that runs alone. If the number is unknown, the durations are 2 µs. More blocks may have
-    to share memory bandwidth, so that it is ``possible``.
+    to share memory bandwidth, so that it is ``possible``. cuRAND's generator, which CuPy's
+    `RandomState` uses, gives way to `cupy.random.Generator`, whose kernels write at half of the
+    device's bandwidth.
     """
     recording = schedule.recording
     for device in recording.devices:
@@ -107,6 +122,8 @@ def _candidates(
     if not chosen.size:
         return
     stacks = stacks_of(recording.tables, schedule.call)
+    of_program = phases_of(recording.tables, stacks[chosen]) != BACKWARD
+    chosen, names = chosen[of_program], names[of_program]
     lines = line_numbers(recording, stacks[chosen])
     keys = lines * len(chosen) + text_numbers(recording.tables, names)
     _, numbers = np.unique(keys, return_inverse=True)
@@ -180,9 +197,12 @@ def _finding(
     busy_ns = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
     shorter = schedule.duration.copy()
     shorter[work] = np.maximum(schedule.duration[work] - kernels.occupancy.idle_ns, _EMPTY_NS)
-    change = ScheduleChange(duration=shorter)
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
     name = short_name(texts(recording.tables, names)[0]) or "A kernel"
+    is_random = name == _SEQUENCES
+    if is_random:
+        shorter[work] = _of_generator(recording, schedule, work, shorter[work])
+    change = ScheduleChange(duration=shorter)
     stack = int(stacks_of(recording.tables, schedule.call[work[:1]])[0])
     line = line_of(recording, stack, format_duration(total_ns))
     rows = schedule.rows[work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]]
@@ -192,12 +212,8 @@ def _finding(
             f"{name} takes {format_share(total_ns / busy_ns)} of the GPU's busy time on "
             f"{_width(kernels)}."
         ),
-        reason=_reason(kernels, int(shorter[work].sum())),
-        change=(
-            f"Spread the work of {text_of(line)} over more blocks: another axis order or data "
-            "layout, a different function for the same result (a matrix product for a sum along an "
-            "axis, a reduction in two steps), or several such operations in one."
-        ),
+        reason=_reason(kernels, int(shorter[work].sum()), is_random=is_random),
+        change=_RANDOM_ADVICE if is_random else _advice(line),
         certainty="possible",
         device=device,
         saved_ns=schedule.saved_alone(change),
@@ -211,6 +227,38 @@ def _finding(
     )
 
 
+def _of_generator(
+    recording: "RecordingData",
+    schedule: Schedule,
+    work: "NDArray[Any]",
+    at_full_width: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return how long `cupy.random.Generator` takes for what some kernels write, in ns."""
+    devices = recording.tables["devices"]
+    of_device = plain(devices["id"]) == schedule.device[work[0]]
+    bandwidth = float(plain(devices["memory_bandwidth"])[of_device].max(initial=0))
+    used = touches(recording)
+    if not bandwidth or used is None:
+        return at_full_width
+    rows = np.flatnonzero(np.isin(used.activity, schedule.rows[work]))
+    written = np.zeros(len(schedule.rows), np.int64)
+    np.maximum.at(
+        written, schedule.number[used.activity[rows]], used.blocks.requested[used.block[rows]]
+    )
+    time_ns = written[work] / (_BANDWIDTH_OF_GENERATOR * bandwidth) * 1e9
+    time_ns = np.clip(time_ns, _EMPTY_NS, schedule.duration[work]).astype(np.int64)
+    found: NDArray[Any] = np.where(written[work] > 0, time_ns, at_full_width)
+    return found
+
+
+def _advice(line: "Line") -> str:
+    return (
+        f"Spread the work of {text_of(line)} over more blocks: another axis order or data layout, "
+        "a different function for the same result (a matrix product for a sum along an axis, a "
+        "reduction in two steps), or several such operations in one."
+    )
+
+
 def _width(kernels: _Kernels) -> str:
     blocks = int(np.median(kernels.blocks))
     counted = "one thread block" if blocks == 1 else f"{format_count(blocks)} thread blocks"
@@ -219,18 +267,23 @@ def _width(kernels: _Kernels) -> str:
     return f"{counted}, for {format_count(kernels.multiprocessors)} multiprocessors"
 
 
-def _reason(kernels: _Kernels, full_width_ns: int) -> str:
+def _reason(kernels: _Kernels, shorter_ns: int, *, is_random: bool) -> str:
     launches = format_counted(len(kernels.work), "launch", "launches")
     take = "takes" if len(kernels.work) == 1 else "take"
     most = kernels.occupancy.most_at_once
     at_once = "" if most == 1 else f", at most {format_count(most)} at the same time"
-    bound = (
-        f"At full width the same work would take at least {format_duration(full_width_ns)}; how "
-        "close it comes depends on its memory accesses."
-        if kernels.multiprocessors
-        else "The recording does not contain the number of multiprocessors; the saving is "
-        "that of a kernel that takes no time."
-    )
+    if is_random:
+        bound = f"A `cupy.random.Generator` takes about {format_duration(shorter_ns)} for as many."
+    elif kernels.multiprocessors:
+        bound = (
+            f"At full width the same work would take at least {format_duration(shorter_ns)}; how "
+            "close it comes depends on its memory accesses."
+        )
+    else:
+        bound = (
+            "The recording does not contain the number of multiprocessors; the saving is that of a "
+            "kernel that takes no time."
+        )
     return (
         f"{launches} {take} {format_duration(kernels.occupancy.union_ns)}{at_once}. A thread block "
         "runs on one multiprocessor; the others are idle meanwhile, because no other kernel runs. "

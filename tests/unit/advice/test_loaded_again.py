@@ -1,0 +1,89 @@
+"""R64: code that is loaded again and again."""
+
+import re
+
+import pyarrow as pa
+import pytest
+
+from gpuviz.advice.findings import findings
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
+from tests.unit.advice.timed_programs import timed
+
+ROUNDS = 20
+# A library's function, whose calls are all on the line of the program that calls it.
+SOURCE = """
+def transform(gpu, x, *, name, plan):
+    if plan:
+        gpu.work_on_host(1e-3)
+        gpu.synchronize()  # stands for a call that loads code
+        gpu.work_on_host(1e-3)
+    gpu.launch(name, duration=100e-6, writes=[x])
+"""
+LIBRARY = {}
+exec(compile(SOURCE, "/env/lib/python3/site-packages/fft.py", "exec"), LIBRARY)  # noqa: S102
+transform = LIBRARY["transform"]
+
+
+def makes_plans(gpu, *, name="regular_fft", plan=True, other=False):
+    x = gpu.empty(1 << 20)
+    for _ in range(ROUNDS):
+        gpu.launch("prepare", duration=100e-6, writes=[x])
+        transform(gpu, x, name=name, plan=plan)
+        if other:
+            gpu.synchronize()
+
+
+def keeps_plans(gpu):
+    makes_plans(gpu, plan=False)
+
+
+def loads_each_kernel_once(gpu):
+    x = gpu.empty(1 << 20)
+    for number in range(ROUNDS):
+        gpu.launch("prepare", duration=100e-6, writes=[x])
+        transform(gpu, x, name=f"kernel {number}", plan=True)
+
+
+def with_loads(recording):
+    """Return a recording in which the calls of the library that wait load code instead."""
+    tables = dict(recording.tables)
+    strings = tables["strings"].to_pylist()
+    name = max(each["id"] for each in strings) + 1
+    strings.append({"id": name, "text": "cuModuleLoadData"})
+    synchronizes = {each["id"] for each in strings if "Synchronize" in each["text"]}
+    calls = tables["api_calls"].to_pylist()
+    stacks = recording.call_stacks
+    for call in calls:
+        frames = stacks.frames(call["stack"])
+        if call["name"] in synchronizes and frames and frames[0].name == "transform":
+            call["name"] = name
+    tables["strings"] = pa.Table.from_pylist(strings, schemas()["strings"])
+    tables["api_calls"] = pa.Table.from_pylist(calls, schemas()["api_calls"])
+    return Recording(tables, recording.manifest)
+
+
+def found(program):
+    return [each for each in findings(with_loads(timed(program))) if each.rule == "R64"]
+
+
+def test_a_plan_that_is_made_in_each_round_costs_what_keeping_it_saves():
+    (finding,) = found(makes_plans)
+
+    assert re.match(r"`transform\(.*\)` makes its FFT plan anew 19 times\.", finding.title)
+    saved = timed(makes_plans).duration_ns - timed(keeps_plans).duration_ns
+    # The first plan is needed.
+    assert finding.saved_ns == pytest.approx(saved * 19 / 20, rel=0.05)
+    assert "cupy.fft.config.get_plan_cache().set_size" in finding.change
+
+
+def test_other_code_that_is_loaded_in_each_round_can_be_loaded_once():
+    (finding,) = found(lambda gpu: makes_plans(gpu, name="solve"))
+
+    assert "loads code again 19 times" in finding.title
+    assert finding.change.startswith("Create the module, the kernel or the object")
+
+
+@pytest.mark.parametrize("program", [keeps_plans, loads_each_kernel_once])
+def test_code_that_is_loaded_once_is_no_finding(program):
+    assert found(program) == []
