@@ -29,6 +29,9 @@ _STREAMS = DICTIONARIES["streams", "kind"]
 # end of a kernel to the next one of the stream, on an H100.
 _LAUNCH_NS = 6_000
 NEXT_NS = 1_000
+# A stream has room for 1,022 launches (measured on an H200); each of those after them waits for the
+# end of one. A launch that waits takes longer than others by at least this factor.
+_LEAST_QUEUED, _LEAST_FACTOR = 512, 3
 # Waits for all streams of a device consider at most this many.
 _MOST_STREAMS = 64
 NEVER = -(2**62)
@@ -148,6 +151,7 @@ class Orders:
         ):
             chosen = np.flatnonzero(waiting & (kinds == _WAITS.index(kind)))
             pairs += [(work, calls[chosen][of]) for work, of in found(rows[chosen])]
+        pairs += self._before_full_queues()
         work, call = (np.concatenate(each) for each in zip(*pairs, strict=True))
         return work, call
 
@@ -173,6 +177,28 @@ class Orders:
             of = np.flatnonzero(devices == device)
             work, known = self._last_until(np.full(len(of), stream), launched[of])
             yield work, of[known]
+
+    def _before_full_queues(self) -> "_Pairs":
+        """Yield launches that took long because the queue of their stream was full.
+
+        Each waited for the end of the work that ended last before it returned.
+        """
+        trace = self._trace
+        for _, stream in self._most_used_streams():
+            work = self._by_stream[self._stream_keys >> 32 == stream]
+            calls = trace.call[work]
+            known = np.flatnonzero(calls >= 0)
+            if len(known) <= _LEAST_QUEUED:
+                continue
+            ended = np.maximum.accumulate(trace.end[work])
+            called, returned = trace.called[calls[known]], trace.returned[calls[known]]
+            took = returned - called
+            queued = known - np.searchsorted(ended, called, side="right")
+            last = np.searchsorted(ended, returned, side="right") - 1
+            usual = np.median(took[queued < _LEAST_QUEUED])
+            waits = (queued >= _LEAST_QUEUED) & (took >= _LEAST_FACTOR * usual)
+            waits &= ended[last] >= called
+            yield work[last[waits]], calls[known[waits]]
 
     def _most_used_streams(self) -> list[tuple[int, int]]:
         trace = self._trace

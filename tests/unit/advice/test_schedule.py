@@ -1,12 +1,16 @@
 """Replays of a recording with changes, against running the changed program."""
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
@@ -103,6 +107,46 @@ def test_changes_in_sequence_save_together_what_all_save(steps):
     assert first == schedule.saved_ns(changes[0])
     assert first + second == schedule.saved_ns(*changes)
     assert abs(first + second - measured) <= LATENCY_NS + CALL_NS * len(steps)
+
+
+QUEUE, LAUNCHES = 1022, 3000
+
+
+def with_a_full_queue(recording, duration_ns):
+    """Return a recording of launches in a row with the times of a queue with room for 1,022."""
+    calls = recording.tables["api_calls"].to_pylist()
+    work = recording.tables["activities"].to_pylist()
+    launching = [call for call in calls if call["correlation"] in {w["correlation"] for w in work}]
+    host = done = 0
+    ends = []
+    for number, (call, activity) in enumerate(zip(launching, work, strict=True)):
+        called = host + 1_000
+        host = called + 5_000
+        if number >= QUEUE:
+            host = max(host, ends[number - QUEUE] + 6_000)
+        begin = max(called + 6_000, done + 1_000)
+        done = begin + duration_ns
+        ends.append(done)
+        call |= {"time": called, "end": host, "own_cost": 0}
+        activity |= {"time": begin, "end": done}
+    tables = recording.tables | {
+        "api_calls": pa.Table.from_pylist(launching, schemas()["api_calls"]),
+        "activities": pa.Table.from_pylist(work, schemas()["activities"]),
+        "synchronizations": recording.tables["synchronizations"].slice(0, 0),
+    }
+    manifest = replace(recording.manifest, duration_ns=done + 1)
+    return Recording(tables, manifest)
+
+
+@pytest.mark.parametrize("faster", [2, 20])
+def test_launches_that_waited_for_room_in_the_queue_come_sooner_with_shorter_kernels(faster):
+    recording = timed(lambda gpu: [gpu.launch("long", duration=1e-4) for _ in range(LAUNCHES)])
+    before, after = (with_a_full_queue(recording, 100_000 // each) for each in (1, faster))
+    schedule = Schedule(before)
+
+    assert schedule.saved_ns(ScheduleChange()) == 0
+    saved = schedule.saved_ns(ScheduleChange(duration=schedule.duration // faster))
+    assert saved == pytest.approx(before.duration_ns - after.duration_ns, rel=0.01)
 
 
 def test_what_a_change_saves_can_be_limited():
