@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides
 from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.host_lines import text_of
@@ -44,11 +45,13 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
     Trigger: see `gpuviz.advice.waits.longest_waits`; synchronizations that nothing needs are R22,
     scalars R18, sizes R54. A copy is no fault if the program branches on its value, as in the
-    condition of a loop, since the next step needs it; see `gpuviz.advice.conditions.decides`. Nor
-    are one or two copies, as between the phases of a program, nor a wait that comes as late as a
-    buffer in pinned memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program
-    cannot remove a wait inside a function of a library, but can call it later. Waits without a call
-    stack say nothing that could be changed.
+    condition of a loop, since the next step needs it; see `gpuviz.advice.conditions.decides`, or if
+    the program reads it itself and chooses a part of an array by it; see
+    `gpuviz.advice.chosen_places.chooses_places`. Nor are one or two copies, as between the phases
+    of a program, nor a wait that comes as late as a buffer in pinned memory allows, see
+    `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a wait inside a
+    function of a library, but can call it later. Waits without a call stack say nothing that could
+    be changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
@@ -59,7 +62,10 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         fetch = fetch_of(schedule, waits.all_calls)
         if fetch is not None and (fetch.is_scalar or fetch.is_size):
             continue
-        is_condition = waits.is_copy and decides(schedule.recording, waits.stack)
+        is_condition = waits.is_copy and (
+            decides(schedule.recording, waits.stack)
+            or (_is_own(schedule, waits) and chooses_places(schedule, waits.calls))
+        )
         is_unknown = schedule.recording.call_stacks.call_site(waits.stack)[0] == NO_STACK
         if is_unknown or is_condition or is_needless(schedule, waits):
             continue

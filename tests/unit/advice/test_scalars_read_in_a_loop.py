@@ -1,9 +1,13 @@
 """R18: what a loop saves without its reads, where the GPU, launches or the host limit it."""
 
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.advice.findings import findings
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
 
@@ -48,3 +52,44 @@ def test_reads_save_what_the_program_takes_less_without_them(kernels, launch, re
     # What a read costs in Python is taken for that of a launch. The last round's reads stay.
     unknown = STEPS * reads * abs(read - launch) * 1000 + reads * LAST_NS
     assert abs(finding.saved_ns - saved) <= 0.05 * saved + unknown
+
+
+def picks_a_part(gpu):
+    image, place = gpu.empty(1 << 20), gpu.empty(8)
+    for _ in range(STEPS):
+        gpu.launch("argmax", duration=2e-5, reads=[image], writes=[place])
+        _ = gpu.copy_to_host(place), gpu.synchronize()
+        gpu.launch("subtract", duration=1e-5, writes=[image])
+
+
+def with_parts(recording, offset_of):
+    """Return a recording in which the n-th launch of `subtract` gets a part of its array."""
+    tables = recording.tables
+    texts = {row["id"]: row["text"] for row in tables["strings"].to_pylist()}
+    launches = [
+        row["correlation"]
+        for row in tables["activities"].to_pylist()
+        if texts.get(row["name"]) == "subtract"
+    ]
+    rows = tables["launch_blocks"].to_pylist()
+    for row in rows:
+        if row["correlation"] in launches:
+            row["address"] += offset_of(launches.index(row["correlation"]))
+    changed = {"launch_blocks": pa.Table.from_pylist(rows, schemas()["launch_blocks"])}
+    return Recording(tables | changed, recording.manifest)
+
+
+@pytest.mark.parametrize(
+    ("offset_of", "is_said"),
+    [
+        (lambda number: 0 * number, True),
+        (lambda number: 512 * number, True),
+        (lambda number: 512 * (number % 3), True),
+        (lambda number: 512 * (number * number % 31), False),
+    ],
+    ids=["whole", "in order", "in turn", "chosen"],
+)
+def test_a_value_that_chooses_what_the_next_work_uses_is_needed(offset_of, is_said):
+    found = findings(with_parts(timed(picks_a_part), offset_of), small=True)
+
+    assert ("R18" in {each.rule for each in found}) == is_said
