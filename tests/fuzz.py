@@ -19,18 +19,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gpuviz
-from tests.unit.formats import damaged_files, false_values
+from tests.integration.formats import snapshots_in_browser
+from tests.unit.formats import damaged_files, false_snapshots, false_values
 from tests.unit.notebook import malformed_messages
 
 Outcome = Callable[[Path], "bool | Exception"]
 
 LONGEST_S = 5.0
 MOST_BYTES = 1 << 30
-KINDS = {
-    name: (make, module.outcome)
-    for module in (damaged_files, false_values, malformed_messages)
-    for name, make in module.KINDS.items()
-}
+MODULES = (damaged_files, false_values, false_snapshots, snapshots_in_browser, malformed_messages)
+KINDS = {name: (make, module.outcome) for module in MODULES for name, make in module.KINDS.items()}
 # Addresses of the address sanitizer's shadow are many terabytes.
 IS_SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 # What the analyses of a recording import when they are called.

@@ -1,97 +1,22 @@
 """The viewer's reader of torch's snapshots, in WebAssembly, against `gpuviz.load`."""
 
-import json
 import pickle
 import random
 import re
-import subprocess
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz.data import derived, tables
-from gpuviz.errors import FormatError
 from gpuviz.exports import torch_export
-from gpuviz.formats import torch_snapshot
+from tests import fuzz
+from tests.integration.formats.snapshots_in_browser import KINDS, agree, equal, in_browser, outcome
 from tests.unit.formats.any_recording import any_recording
-from tests.unit.formats.damaged_files import torch_file
 from tests.unit.formats.plain_snapshots import DATA, GOLDENS, SNAPSHOTS, golden_snapshot
 
-EXTENSION = Path(__file__).parents[3] / "extension"
-PROGRAM = EXTENSION / "testing" / "snapshot_columns.ts"
-MODULE = Path(gpuviz.__file__).parent / "static" / "snapshot_reader.wasm"
-SCHEMAS = tables.schemas() | derived.schemas()
-# Of the manifest of a file, which a recording in memory lacks.
-OF_FILES = ("tables", "derived_version")
 GOLDEN = sorted(path.name.partition(".")[0] for path in GOLDENS.glob("*.json.xz"))
-
-
-def kind_of(kind):
-    """Return how the browser reads a column of an Arrow type."""
-    if pa.types.is_list(kind):
-        return "lists"
-    return "numbers" if pa.types.is_integer(kind) else "texts"
-
-
-KINDS = {
-    name: {field.name: kind_of(field.type) for field in schema} for name, schema in SCHEMAS.items()
-}
-
-
-def in_browser(paths):
-    """Return what the viewer reads from each file: its manifest and columns, or an error."""
-    run = subprocess.run(
-        ["node", PROGRAM, MODULE, *paths],  # noqa: S607 - of the package that npm comes from
-        input=json.dumps(KINDS),
-        capture_output=True,
-        check=True,
-        text=True,
-        timeout=120,
-    )
-    return [json.loads(line, parse_int=float) for line in run.stdout.splitlines()]
-
-
-def numbers(values):
-    """Return integers as the browser has them, whose numbers have 53 bits."""
-    return [float(each - 2**64 if each >= 2**63 else each) for each in values]
-
-
-def columns(recording):
-    """Return all columns of a recording's tables, and of those derived from them."""
-    known = {**recording.tables, **recording.derived}
-    return {
-        name: {
-            column: numbers(known[name][column].to_pylist())
-            if kind == "numbers"
-            else known[name][column].to_pylist()
-            for column, kind in kinds.items()
-        }
-        for name, kinds in KINDS.items()
-    }
-
-
-def equal(read, path):
-    """Compare the columns and the manifest of a file with those that `gpuviz.load` has."""
-    recording = gpuviz.load(path)
-    manifest = json.loads(recording.manifest.to_json(), parse_int=float)
-    found = {name: value for name, value in read["manifest"].items() if name not in OF_FILES}
-    assert found == {name: manifest[name] for name in found}
-    expected = columns(recording)
-    for name in KINDS:
-        assert read["columns"][name] == expected[name], name
-
-
-def refusal(path):
-    """Return why a file cannot be loaded; empty if it can."""
-    try:
-        torch_snapshot.read(path)
-    except FormatError as error:
-        return str(error)
-    return ""
 
 
 def test_real_snapshots_have_the_columns_that_load_gives_them():
@@ -137,27 +62,28 @@ def test_shipped_recordings_of_several_devices_survive_as_snapshots(tmp_path):
         equal(read, path)
 
 
-def test_damaged_snapshots_are_refused_for_the_same_reason(tmp_path):
+@pytest.mark.parametrize(("kind", "fewest"), [("viewer", 30), ("viewer_values", 10)])
+def test_damaged_snapshots_are_refused_for_the_same_reason(kind, fewest, tmp_path):
     source = random.Random(3)
     paths = []
     for number in range(60):
         folder = tmp_path / str(number)
         folder.mkdir()
-        path = torch_file(folder, source)
-        # Damage of the head makes it another kind of file.
-        if torch_snapshot.is_pickle(path.read_bytes()[:2]):
-            paths.append(path)
+        paths.append(KINDS[kind](folder, source))
 
-    refused = 0
-    for read, path in zip(in_browser(paths), paths, strict=True):
-        reason = refusal(path)
-        if not reason:
-            equal(read, path)
-        # Any recording is refused for a table with values that no machine has, by `gpuviz.load`.
-        elif "table " not in reason:
-            assert read["error"].rstrip(".") in reason
-            refused += 1
-    assert 10 < refused < len(paths)
+    accepted = [agree(read, path) for read, path in zip(in_browser(paths), paths, strict=True)]
+
+    assert fewest < accepted.count(False) < len(paths)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_run_compares_the_readers(kind, tmp_path):
+    path = KINDS[kind](tmp_path, random.Random(5))
+
+    code, _, _ = fuzz.measured(path, outcome)
+
+    assert fuzz.KINDS[kind] == (KINDS[kind], outcome)
+    assert code in {0, 3}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.unit.formats.false_values import KINDS, outcome
+from tests.unit.formats import false_snapshots, false_values
+from tests.unit.formats.false_values import outcome
 
+KINDS = false_values.KINDS | false_snapshots.KINDS
 MOST_BYTES = 1 << 30
 EXAMPLES = examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
