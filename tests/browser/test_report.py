@@ -4,19 +4,15 @@ import csv
 import re
 import subprocess
 import sys
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import gpuviz
-from gpuviz.quantities import format_bytes, format_duration
+from gpuviz.quantities import format_duration
 from gpuviz.recording import Recording
-from gpuviz.report import viewer
 from gpuviz.report.page import write_report
-from gpuviz.report.viewer import write_viewer
-from tests.unit.formats.plain_snapshots import DATA, SNAPSHOTS
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 from tests.unit.report.test_page import HOSTILE
 
@@ -447,87 +443,6 @@ def test_a_moment_without_known_segments_says_so(page, tmp_path):
 
     assert "3.00 MiB allocated in 1 block; this allocator does not expose its segments" in text
     expect(page.locator("[data-level=reserved]")).to_have_text("unknown")
-
-
-def test_the_viewer_shows_a_dropped_recording_and_then_a_report(page, recording, tmp_path):
-    empty = write_viewer(tmp_path / "viewer.html")
-    report = write_report(recording, tmp_path / "run.html")
-    saved = recording.save(tmp_path / "run.gpuviz")
-    page.goto(empty.as_uri())
-    page.wait_for_selector("html[data-gpuviz=empty]", state="attached")
-    lines = page.locator("[data-panel=lines] tbody tr")
-    title = page.locator("h1")
-
-    page.get_by_label("Open a file").set_input_files(report)
-    page.get_by_role("button", name="show", exact=True).first.wait_for()
-    of_report = title.inner_text()
-    page.evaluate(
-        """text => {
-            const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-            const dataTransfer = new DataTransfer();
-            dataTransfer.items.add(new File([bytes], "run.gpuviz"));
-            document.dispatchEvent(new DragEvent("drop", { dataTransfer, cancelable: true }));
-        }""",
-        b64encode(saved.read_bytes()).decode(),
-    )
-    expect(title).to_have_text("run.gpuviz")
-    lines.first.wait_for()
-    sums = page.get_by_label("All of the recording").inner_text()
-    page.get_by_label("Open a file").set_input_files(
-        {"name": "x.pickle", "mimeType": "", "buffer": b"\x80\x04."}
-    )
-    expect(page.locator("#gpuviz-notice")).to_contain_text("x.pickle cannot be shown: byte 2: ")
-
-    assert of_report == "run.html"
-    assert lines.count() > 1
-    assert f"peak allocated\n{format_bytes(recording.peak(0).bytes)}" in sums
-
-
-@pytest.mark.parametrize("name", SNAPSHOTS)
-def test_the_viewer_shows_a_dropped_snapshot_of_pytorch(name, page, tmp_path):
-    problems = []
-    page.on("console", lambda message: problems.append(message.text))
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    path = DATA / f"{name}.pickle"
-    page.goto(write_viewer(tmp_path / "viewer.html").as_uri())
-    page.get_by_label("Open a file").set_input_files(path)
-    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
-    notice = page.locator("#gpuviz-notice").inner_text()
-    sums = page.get_by_label("All of the recording").inner_text()
-    open_tab(page, "fragmentation").locator("table").first.wait_for()
-
-    recording = gpuviz.load(path)
-    assert f"peak allocated\n{format_bytes(recording.peak(0).bytes)}" in sums
-    assert all(note in notice for note in recording.notes)
-    assert (
-        "This page finds no iterations and no findings in a snapshot: gpuviz view snapshot.pickle "
-        "shows them."
-    ) in notice
-    assert "lacks" not in notice
-    assert problems == []
-
-
-def test_the_viewer_without_its_reader_of_snapshots_names_the_command(page, tmp_path, monkeypatch):
-    monkeypatch.setattr(viewer, "_READER", tmp_path / "missing")
-    page.goto(write_viewer(tmp_path / "viewer.html").as_uri())
-
-    page.get_by_label("Open a file").set_input_files(DATA / f"{SNAPSHOTS[0]}.pickle")
-    notice = page.locator("#gpuviz-notice:visible code")
-
-    expect(notice).to_have_text("gpuviz report snapshot.pickle")
-    assert "wasm" not in (tmp_path / "viewer.html").read_text().partition("<title>")[0]
-
-
-def test_the_viewer_says_what_a_file_without_derived_tables_lacks(page, tmp_path):
-    page.goto(write_viewer(tmp_path / "viewer.html").as_uri())
-    page.get_by_label("Open a file").set_input_files(TRAINING)
-    panel = open_tab(page, "fragmentation")
-    panel.locator("table").first.wait_for()
-
-    text = panel.inner_text()
-
-    assert "This file lacks the tables that this version derives" in text
-    assert "free bytes in segments" not in text
 
 
 def test_a_report_opens_after_a_long_warm_up(page, tmp_path):

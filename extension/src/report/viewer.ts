@@ -14,13 +14,15 @@ const SNAPSHOT =
 const OLDER =
   "This file lacks what this version of gpuviz derives, such as waits and idle times: `gpuviz " +
   "convert OLD.gpuviz NEW.gpuviz` adds it.";
+/** What only Python concludes; the tabs of a report that are missing here. */
+const ABSENT = "This page has no findings, no iterations, no what-if and no summary";
 const WITHOUT = {
   recording:
-    "This page finds no iterations and no findings: `gpuviz view run.gpuviz` shows them, and " +
-    "`gpuviz report` writes a report, which has them.",
+    `${ABSENT}: \`gpuviz view run.gpuviz\` shows them, and \`gpuviz report run.gpuviz\` writes a ` +
+    "report, which has them.",
   snapshot:
-    "This page finds no iterations and no findings in a snapshot: `gpuviz view snapshot.pickle` " +
-    "shows them.",
+    `${ABSENT} of a snapshot: \`gpuviz view snapshot.pickle\` shows them, and ` +
+    "`gpuviz report snapshot.pickle` writes a report, which has them.",
 };
 
 type Show = (scope: Scope, file: RecordingFile, conclusions: Conclusions) => Promise<void>;
@@ -30,15 +32,21 @@ export function openViewer(show: Show): void {
   const drop = document.getElementById("gpuviz-drop");
   const choice = document.querySelector<HTMLInputElement>("#gpuviz-file");
   let shown = new Scope();
-  const open = async (blob: Blob, name: string): Promise<void> => {
+  let newest: File | undefined;
+  const open = async (chosen: File): Promise<void> => {
+    const { name } = chosen;
+    newest = chosen;
     notify(`Reading ${name}…`);
     try {
-      const { file, kind, notes: own } = await recordingIn(blob);
+      const { file, kind, notes: own } = await recordingIn(chosen);
       const conclusions = await Conclusions.of(file);
+      const devices = (await file.table("devices")).texts("name");
+      if (newest !== chosen) {
+        return;
+      }
       shown.dispose();
       shown = new Scope();
       history.replaceState(null, "", location.pathname + location.search);
-      const devices = (await file.table("devices")).texts("name");
       addHead(file, name, devices.filter((device) => device !== "").join(", "));
       // The choice stays for the next file.
       document.querySelector("header")?.append(...(choice?.labels ?? []));
@@ -49,8 +57,13 @@ export function openViewer(show: Show): void {
         ...(file.isClassified ? [] : [OLDER]),
         ...(conclusions.isEmpty ? [WITHOUT[kind]] : []),
       ];
-      notify(notes.join(" "));
+      if (newest === chosen) {
+        notify(notes.join(" "));
+      }
     } catch (error) {
+      if (newest !== chosen) {
+        return;
+      }
       const reason = error instanceof Error ? error.message : String(error);
       notify(`${name} cannot be shown: ${reason}`);
       document.documentElement.dataset["gpuviz"] = "failed";
@@ -59,10 +72,14 @@ export function openViewer(show: Show): void {
   const take = (files: FileList | null | undefined): void => {
     const [file] = files ?? [];
     if (file !== undefined) {
-      void open(file, file.name);
+      void open(file);
     }
   };
-  choice?.addEventListener("change", () => take(choice.files));
+  choice?.addEventListener("change", () => {
+    take(choice.files);
+    // The same file chosen again, as after another run, would be no change.
+    choice.value = "";
+  });
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
     event.preventDefault();
