@@ -6,6 +6,8 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+from gpuviz.report.viewer import write_viewer
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -71,6 +73,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
         if text != before:
             page.write_text(text, encoding="utf-8")
     generate_gallery.write(Path(app.outdir) / "gallery")
+    write_viewer(Path(app.outdir) / "viewer.html", overwrite=True)
 
 
 def _escape_bars(*arguments: list[str]) -> None:

@@ -203,7 +203,8 @@ def view(*, file: Path, after: Path | None) -> None:
 def viewer(*, output: Path, force: bool) -> None:
     """Write a page that shows the recordings, reports and PyTorch snapshots dropped on it.
 
-    Nothing needs to be installed to use it, and it sends nothing.
+    Nothing needs to be installed to use it, and it sends nothing. It shows findings, iterations,
+    what-if and the summary of reports only, which contain them.
     """
     from gpuviz.commands import viewer as command
 

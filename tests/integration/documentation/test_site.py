@@ -5,6 +5,7 @@ import re
 from scripts.generate_gallery import REPORTS
 from tests.documents import PAGES, ROOT
 
+LINKED = re.compile(r"""<a\b[^>]*\bhref="(?P<href>[^"]*\bviewer\.html)\"""")
 # What a browser loads by itself; links may lead anywhere.
 LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?P<src>[^"]*)"|<link\b[^>]*>""")
 
@@ -15,6 +16,20 @@ def test_every_page_and_every_report_of_the_gallery_is_there(site):
     assert [str(each) for each in pages if not (site / each.with_suffix(".html")).exists()] == []
     assert {each.name for each in (site / "gallery").iterdir()} == REPORTS.keys()
     assert (site / "_images" / "report.webp").stat().st_size < 1_500_000
+
+
+def test_the_viewer_is_there_and_pages_link_to_it(site):
+    links = {
+        str(page.relative_to(site)): (page.parent / found.group("href")).resolve()
+        for page in site.rglob("*.html")
+        for found in LINKED.finditer(page.read_text(encoding="utf-8"))
+    }
+
+    assert {"gallery.html", "how-to/sharing.html", "how-to/coming_from.html"} <= links.keys()
+    assert {*links.values()} == {(site / "viewer.html").resolve()}
+    viewer = (site / "viewer.html").read_text(encoding="utf-8")
+    assert 'id="gpuviz-snapshot-reader"' in viewer
+    assert len(viewer) < 1_500_000
 
 
 def test_a_page_loads_nothing_from_a_network(site):
