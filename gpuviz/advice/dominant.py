@@ -18,7 +18,7 @@ from gpuviz.analysis.steady_state import steady_state
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
-from gpuviz.quantities import format_bytes, format_duration, format_share
+from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _KINDS = DICTIONARIES["activities", "kind"]
 # Of the time; less does not limit a program alone.
 _MOST = 0.5
+# Of one call stack; so many are kept in a list, a cache or closures.
+_FEWEST_ARRAYS = 4
+_MOST_OF_ARRAYS = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +101,32 @@ def _of_memory(recording: "RecordingData", device: int) -> "Iterator[Fact]":
         return
     blocks = state.blocks()
     there = (blocks["device"] == device) & (blocks["state"] == ALLOCATED)
-    found = _largest(recording, blocks["stack"][there], blocks["size"][there].astype(np.int64))
+    stacks, sizes = blocks["stack"][there], blocks["size"][there].astype(np.int64)
+    found = _largest(recording, stacks, sizes)
     if found is None:
         return
     stack, most = found
     line = line_of(recording, stack, format_bytes(most))
     yield Fact(
         f"{_subject(recording, line)} holds {format_bytes(most)} of the peak of "
-        f"{format_bytes(peak.bytes)}, {format_share(most / peak.bytes)}.",
+        f"{format_bytes(peak.bytes)}, {format_share(most / peak.bytes)}"
+        f"{_kept(recording, stack, stacks, sizes)}.",
         line,
         device,
     )
+
+
+def _kept(
+    recording: "RecordingData", stack: int, stacks: "NDArray[Any]", sizes: "NDArray[Any]"
+) -> str:
+    """Return in how many arrays a line holds memory, if it has made them one after the other."""
+    lines = line_numbers(recording, np.append(stack, stacks))
+    of_line = lines[1:] == lines[0]
+    _, place, counts = np.unique(stacks[of_line], return_inverse=True, return_counts=True)
+    again = sizes[of_line][counts[place.ravel()] >= _FEWEST_ARRAYS]
+    if again.sum() < _MOST_OF_ARRAYS * sizes[of_line].sum():
+        return ""
+    return f", in {format_count(int(of_line.sum()))} arrays"
 
 
 def _subject(recording: "RecordingData", line: Line) -> str:

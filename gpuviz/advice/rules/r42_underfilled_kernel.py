@@ -1,6 +1,7 @@
 """R42: a kernel whose grid leaves most of the GPU's multiprocessors idle."""
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,8 +38,8 @@ RULES = (
         "its blocks, with those of its launches that run at the same time, are at most half as "
         "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
         "least 10 µs, 5 % of the busy time, and half of the time of the kernels that its call "
-        "stacks launch, it is not of a backward pass, and no other kernel runs, nor would without "
-        "the needless orders of R23 and R24",
+        "stacks launch, it is not of a backward pass or a layer of PyTorch, and no other kernel "
+        "runs, nor would without the needless orders of R23 and R24",
         "another layout or function; `cupy.random.default_rng()` for random numbers",
     ),
 )
@@ -57,6 +58,7 @@ _LEAST_UNFILLED = 0.5
 _LEAST_OF_CALLS = 0.5
 _MOST_ROWS = 1000
 _MOST_KERNELS = 8
+_LAYERS = "/torch/nn/"
 # cuRAND's generator for the host, which draws each sequence in a thread of its own.
 _SEQUENCES = "gen_sequenced"
 # Of the device's bandwidth, what CuPy's `Generator` reaches (50 million float32 on an H100).
@@ -88,9 +90,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     one multiprocessor, so the others are idle. If the number of multiprocessors is unknown, only a
     single block counts. Kernels that take less than half of the time of all kernels of their call
     stacks do not count: they mostly prepare the work of a library's routine. Nor do NCCL's, which
-    take few blocks on purpose, and mostly wait for other GPUs. Nor do those of backward passes,
-    which PyTorch chooses, nor kernels that run alone only because of orders of the default stream
-    or of events that nothing needs, which are R23 and R24.
+    take few blocks on purpose, and mostly wait for other GPUs. Nor do those of backward passes and
+    of PyTorch's layers, which PyTorch chooses, nor kernels that run alone only because of orders of
+    the default stream or of events that nothing needs, which are R23 and R24.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
@@ -122,8 +124,9 @@ def _candidates(
     if not chosen.size:
         return
     stacks = stacks_of(recording.tables, schedule.call)
-    of_program = phases_of(recording.tables, stacks[chosen]) != BACKWARD
-    chosen, names = chosen[of_program], names[of_program]
+    of_torch = phases_of(recording.tables, stacks[chosen]) == BACKWARD
+    of_torch |= _of_layers(recording, stacks[chosen])
+    chosen, names = chosen[~of_torch], names[~of_torch]
     lines = line_numbers(recording, stacks[chosen])
     keys = lines * len(chosen) + text_numbers(recording.tables, names)
     _, numbers = np.unique(keys, return_inverse=True)
@@ -152,6 +155,17 @@ def _candidates(
             for each in found
         ):
             yield _Kernels(work, blocks[work], found[0], multiprocessors)
+
+
+def _of_layers(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether the line of each call stack calls a layer of PyTorch that does the work."""
+    distinct, place = np.unique(stacks, return_inverse=True)
+    found = []
+    for stack in distinct.tolist():
+        inside = takewhile(lambda frame: frame.is_installed, recording.call_stacks.frames(stack))
+        found.append(any(_LAYERS in frame.filename for frame in inside))
+    of_layers: NDArray[Any] = np.array(found, bool)[place.ravel()]
+    return of_layers
 
 
 def _begins(schedule: Schedule, device: int) -> "list[NDArray[Any]]":

@@ -56,6 +56,19 @@ def test_the_lines_with_most_time_and_memory_come_last_with_their_shares():
     assert [each.text for each in dominant(recording)] == shown[-2:] == expected
 
 
+def test_of_memory_that_one_line_allocates_again_and_again_the_arrays_are_counted():
+    def keeps(gpu):
+        kept = []
+        for _ in range(6):
+            kept.append(gpu.empty(8 * MIB))
+            gpu.launch("fill", duration=1e-3, writes=kept[-1:])
+
+    assert dominant(recorded(keeps))[-1].text == (
+        "`kept.append(gpu.empty(8 * MIB))` holds 48.0 MiB of the peak of 48.0 MiB, 100 %, in 6 "
+        "arrays."
+    )
+
+
 @pytest.mark.parametrize(
     ("program", "limit"),
     [
@@ -131,7 +144,7 @@ def test_the_first_fact_about_a_snapshot_is_the_line_with_most_memory(name):
     found = conclusions(gpuviz.load(DATA / f"{name}.pickle"))
     facts = [each.title for each in found if each.kind == "fact"]
 
-    assert re.search(r" holds .* of the peak of .*, \d+ %\.$", facts[0])
+    assert re.search(r" holds .* of the peak of .*, \d+ %(, in \d+ arrays)?\.$", facts[0])
     assert [each.kind for each in found] == sorted((each.kind for each in found), key=KINDS.index)
 
 
