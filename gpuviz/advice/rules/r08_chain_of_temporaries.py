@@ -1,5 +1,6 @@
 """R08: elementwise operations pass arrays on that one kernel for all of them would not need."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -30,7 +33,8 @@ RULES = (
         "pass arrays on that nothing else uses, also to a reduction, or at least four rounds of a "
         "loop update one array from the same ones; the saving of time assumes one launch of a "
         "kernel that takes as long as its remaining arrays at their highest rate, or as its "
-        "elements take at least and what is computed beyond that",
+        "elements take at least and what is computed beyond that; along an axis, as a "
+        "`ReductionKernel` takes for as many",
         "`cupy.fuse`, `ElementwiseKernel`: the finding has the code of short expressions",
     ),
 )
@@ -42,6 +46,10 @@ _SHORTEST_NS = 5_000
 _LAUNCH_NS = 10_000
 _BYTES_EACH_NS = 2_000
 _MOST_LINES = 8
+# CUB's reductions along an axis, and what an element costs a `cupy.ReductionKernel` instead (134
+# million of them, 8 to a result, on an H100 and an H200).
+_ALONG_AN_AXIS = re.compile(r"\bDevice\w*SegmentedReduceKernel\b")
+_REDUCED_NS = 5.5e-3
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -215,6 +223,11 @@ def _fused_durations(
     once = np.zeros(len(total))
     np.maximum.at(once, group, threads)
     once[group[groups.launch < 0]] = 0
+    names = plain(device.recording.tables["activities"]["name"])[groups.activity]
+    along = are_named(device.recording.tables, names, _ALONG_AN_AXIS.search)
+    reduced = np.zeros(len(total))
+    np.maximum.at(reduced, group, elements * _REDUCED_NS)
+    least = np.maximum(least, np.where(np.bincount(group, along) > 0, reduced, 0))
     fused = np.minimum(np.maximum(remaining / fastest, np.maximum(least + once, _EMPTY_NS)), total)
     shares: NDArray[Any] = (duration * (fused / np.maximum(total, 1))[group]).astype(np.int64)
     return shares
