@@ -304,6 +304,14 @@ def noise_in_each_step() -> float:
     return float(state[0])
 
 
+def noise_of_a_generator() -> float:
+    rng, state = cp.random.default_rng(7), cp.ones(1 << 24, cp.float32)
+    for _ in range(100):
+        noise = rng.random(1 << 24, dtype=cp.float32)
+        state += noise
+    return float(state[0])
+
+
 def same_work_for_a_benchmark() -> float:
     x = cp.ones(1 << 24, cp.float32)
     for _ in range(100):
@@ -457,6 +465,18 @@ def spectrum_in_each_step() -> float:
     return float(x[0, 0])
 
 
+def spectra_of_many_lengths() -> None:
+    x = cp.random.random(1 << 16, dtype=cp.float32)
+    for step in range(240):
+        cp.fft.rfft(x[: 60_000 + 100 * (step % 24)])
+
+
+def spectra_of_one_length_after_the_other() -> None:
+    x = cp.random.random(1 << 16, dtype=cp.float32)
+    for step in range(240):
+        cp.fft.rfft(x[: 60_000 + 100 * (step // 10)])
+
+
 def spectrum_once() -> float:
     cp.fft.config.get_plan_cache().clear()
     kernel, x = cp.ones((2048, 2048), cp.float32), cp.ones((2048, 2048), cp.float32)
@@ -608,7 +628,7 @@ PROGRAMS = (
     Program("", steps_of_other_strides),
     Program("", weights_of_the_step),
     Program("R57", weights_that_change, weights_changed_in_a_new_array),
-    Program("", noise_in_each_step),
+    Program("R42", noise_in_each_step, noise_of_a_generator),
     Program("", same_work_for_a_benchmark),
     _of_arrays("R01", "zeros_that_nothing_reads"),
     Program("R02", result_before_its_use, partial(result_before_its_use, late=True)),
@@ -634,6 +654,7 @@ PROGRAMS = (
     _of_arrays("R49", "joined_in_a_loop"),
     Program("R49", outputs_joined_in_each_round, outputs_in_one_array),
     Program("R57", spectrum_in_each_step, spectrum_once),
+    Program("R64", spectra_of_many_lengths, spectra_of_one_length_after_the_other),
     Program("R57", kernel_scaled_in_each_step, kernel_scaled_once),
     Program("", kernel_scaled_further_in_each_step),
     Program("R63", paths_that_wait_for_their_mean, means_of_paths),

@@ -45,6 +45,13 @@ def loads_each_kernel_once(gpu):
         transform(gpu, x, name=f"kernel {number}", plan=True)
 
 
+def makes_a_plan_for_each_size(gpu):
+    x = gpu.empty(1 << 20)
+    for step in range(5 * ROUNDS):
+        gpu.launch("prepare", duration=100e-6, writes=[x])
+        transform(gpu, x, name="regular_fft", plan=step % 5 == 0)
+
+
 def with_loads(recording):
     """Return a recording in which the calls of the library that wait load code instead."""
     tables = dict(recording.tables)
@@ -84,6 +91,8 @@ def test_other_code_that_is_loaded_in_each_round_can_be_loaded_once():
     assert finding.change.startswith("Create the module, the kernel or the object")
 
 
-@pytest.mark.parametrize("program", [keeps_plans, loads_each_kernel_once])
+@pytest.mark.parametrize(
+    "program", [keeps_plans, loads_each_kernel_once, makes_a_plan_for_each_size]
+)
 def test_code_that_is_loaded_once_is_no_finding(program):
     assert found(program) == []
