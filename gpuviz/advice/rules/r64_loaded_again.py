@@ -33,10 +33,9 @@ RULES = (
     Rule(
         "R64",
         "code that is loaded again and again",
-        "before at least eight launches of a line the driver loads code, before at least twice as "
-        "many as the line launches different kernels, and before a quarter of its launches of "
-        "these; the saving leaves out what the line does before these launches, but before the "
-        "first of each kernel",
+        "before at least eight launches of a line the driver loads code, and before at least twice "
+        "as many as the line launches different kernels; the saving leaves out what the line does "
+        "before these launches, but before the first of each kernel",
         "make FFT plans, modules and kernels once, before the loop; keep more plans than CuPy's 16",
     ),
 )
@@ -45,8 +44,6 @@ _FEWEST = 8
 # As many first launches are what loading each kernel once takes.
 _LEAST_FACTOR = 2
 _LOAD = re.compile(r"cu(Module|Library)Load")
-# Of the launches of these kernels by the line: fewer are what is new now and then.
-_LEAST_SHARE = 0.25
 _FFT = re.compile(r"fft", re.IGNORECASE)
 _CUDNN = re.compile(r"cudnn", re.IGNORECASE)
 _MOST_ROWS = 1000
@@ -81,9 +78,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
     Trigger: at least eight times a call that loads code (``cuModuleLoad``, ``cuLibraryLoad``)
     precedes a launch of the same line, with no other launch of a kernel in between, and at least
-    twice as often as there are different kernels among these launches, and before a quarter of the
-    line's launches of these kernels: CUDA and its libraries load each kernel once, when it is first
-    launched, or for each size that is new.
+    twice as often as there are different kernels among these launches: CUDA and its libraries load
+    each kernel once, when it is first launched.
 
     Saving: the recording's `Schedule`, replayed without the line's calls before these launches and
     the time between them, but before the first launch of each kernel. Part of that time may be
@@ -100,15 +96,12 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     loaded = np.setdiff1d(run[loads[order]], compiled)
     line = line_numbers(recording, plain(calls["stack"]))
     launches = order[np.searchsorted(run, loaded, side="right") - 1]
-    first = first_rows(plain(activities["correlation"]), plain(calls["correlation"]))
-    name = np.where(first >= 0, plain(activities["name"])[np.maximum(first, 0)], 0)
-    work = first[launches]
+    work = first_rows(plain(activities["correlation"]), plain(calls["correlation"])[launches])
     is_known = (work >= 0) & is_of_loads(recording)[launches]
     for number in np.unique(line[launches[is_known]]).tolist():
         rows = np.flatnonzero(is_known & (line[launches] == number))
-        names, new = np.unique(name[launches[rows]], return_index=True)
-        alike = np.count_nonzero((line == number) & np.isin(name, names))
-        if len(rows) >= max(_FEWEST, _LEAST_FACTOR * len(new), _LEAST_SHARE * alike):
+        _, new = np.unique(plain(activities["name"])[work[rows]], return_index=True)
+        if len(rows) >= max(_FEWEST, _LEAST_FACTOR * len(new)):
             again = np.delete(rows, new)
             before = order[np.isin(run, loaded[again]) & (line[order] == number)]
             yield from _finding(schedule, before, launches[again], work[again])
@@ -120,7 +113,7 @@ def _finding(
     launches: "NDArray[Any]",
     work: "NDArray[Any]",
 ) -> "Iterator[Finding]":
-    """Yield a finding about a line's calls up to some launches, and the work of these."""
+    """Yield a finding about a line's calls up to some of its launches, and the work of these."""
     recording = schedule.recording
     activities, calls = recording.tables["activities"], recording.tables["api_calls"]
     is_between = np.zeros(calls.num_rows, bool)
@@ -166,9 +159,9 @@ def _finding(
 
 
 def _what(recording: "RecordingData", names: "NDArray[Any]") -> tuple[str, str]:
-    """Return what a line that launches kernels of some names does again, and what to change."""
+    """Return what a line does before it launches kernels of some names, and what to change."""
     if are_named(recording.tables, names, _FFT.search).any():
         plans = _PLANS_OF_TORCH if is_of_torch(recording) else _PLANS_OF_CUPY
-        return "makes its FFT plan anew", plans
+        return "makes an FFT plan", plans
     of_cudnn = are_named(recording.tables, names, _CUDNN.search).any()
-    return "loads code again", _OF_CUDNN if of_cudnn else _OTHERS
+    return "loads code", _OF_CUDNN if of_cudnn else _OTHERS
