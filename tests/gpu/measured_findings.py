@@ -9,7 +9,8 @@ Arguments are the rules whose programs run; all without one.
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import cupy as cp
@@ -67,15 +68,43 @@ def copies_of(recording: Recording) -> str:
     return "\n".join(lines) or "    no memory or no uses were recorded"
 
 
-def judged(program: Program) -> tuple[bool, list[float]]:
-    """Print the row of a program; return whether its findings are right, and their errors."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Judged:
+    """What a program's finding predicts, and what following it saves.
+
+    Attributes:
+        name: The program's name.
+        is_right: Whether its findings are right.
+        chosen: Its finding; None if it is missing, or if there should be none.
+        saved_s: By how much the changed program is faster.
+        saved_bytes: By how much its peak is lower.
+    """
+
+    name: str
+    is_right: bool
+    chosen: Finding | None
+    saved_s: float = 0.0
+    saved_bytes: int = 0
+
+    @property
+    def errors(self) -> list[float]:
+        """How far the predictions are off, for bytes and for time."""
+        if self.chosen is None:
+            return []
+        bytes_ = self.chosen.saved_bytes, self.saved_bytes
+        time_s = self.chosen.saved_ns / 1e9, self.saved_s
+        return [said / true - 1 if true else 1.0 for said, true in (bytes_, time_s) if said]
+
+
+def judged(program: Program) -> Judged:
+    """Print the row of a program, and return its judgement."""
     plain_s, plain_bytes = measured(program.plain)
     recording = recorded(program.plain)
     found = recording.findings()
     first = [each.rule for each in found[:FIRST]]
     texts = [f"{_name(program.plain):28} {program.rule or '-':4} {1e3 * plain_s:8.2f}"]
     chosen = next((each for each in found[:FIRST] if each.rule == program.rule), None)
-    errors: list[float] = []
+    found_s, found_bytes = 0.0, 0
     if program.fixed is None:
         is_right = not {"R18", "R29", "R41", "R46", "R54", "R57", "R63"} & set(first)
         texts.append(f"ms, {first}")
@@ -84,30 +113,23 @@ def judged(program: Program) -> tuple[bool, list[float]]:
         rest = [each.rule for each in recorded(program.fixed).findings()]
         is_right = chosen is not None and program.rule not in rest
         texts.append(f"-> {1e3 * fixed_s:.2f} ms ({recording.duration_ns / 1e6:.2f} recorded),")
-        texts.append(_row(chosen, plain_s - fixed_s, plain_bytes - fixed_bytes))
+        found_s, found_bytes = plain_s - fixed_s, plain_bytes - fixed_bytes
+        texts.append(_row(chosen, found_s, found_bytes))
         texts.append(f"{first}, then {rest[:FIRST]}")
-        errors = _errors(chosen, plain_s - fixed_s, plain_bytes - fixed_bytes)
-        texts += [f"{error:+.0%}" for error in errors]
+    result = Judged(_name(program.plain), is_right, chosen, found_s, found_bytes)
+    texts += [f"{error:+.0%}" for error in result.errors]
     show(" ".join([*texts, "" if is_right else " WRONG"]).rstrip())
     show(f"    {' '.join(each.text for each in dominant(recording))}")
     if not is_right:
         show("".join(f"    {each.rule}: {each.title}\n" for each in recording.findings(small=True)))
     if program.rule == "R46" and chosen is None:
         show(copies_of(recording))
-    return is_right, errors
+    return result
 
 
 def _name(program: Callable[[], object]) -> str:
     plain = program.func if isinstance(program, partial) else program
     return getattr(plain, "__name__", "")
-
-
-def _errors(chosen: Finding | None, saved_s: float, saved_bytes: int) -> list[float]:
-    """Return how far what a finding predicts is off, for bytes and for time."""
-    if chosen is None:
-        return []
-    pairs = (chosen.saved_bytes, saved_bytes), (chosen.saved_ns / 1e9, saved_s)
-    return [said / true - 1 if true else 1.0 for said, true in pairs if said]
 
 
 def show(text: str) -> None:
@@ -125,15 +147,20 @@ def _row(chosen: Finding | None, saved_s: float, saved_bytes: int) -> str:
     )
 
 
-def main(*rules: str) -> int:
+def judgements(*rules: str) -> Iterator[Judged]:
     """Judge all programs, or those of some rules."""
     cp.cuda.set_allocator(gpuviz.malloc)
-    results = [judged(each) for each in PROGRAMS if not rules or each.rule in rules]
-    errors = [abs(error) for _, of_program in results for error in of_program]
+    yield from (judged(each) for each in PROGRAMS if not rules or each.rule in rules)
+
+
+def main(*rules: str) -> int:
+    """Judge all programs, or those of some rules."""
+    results = list(judgements(*rules))
+    errors = [abs(error) for each in results for error in each.errors]
     if errors:
         within = sum(error <= NEAR for error in errors)
         show(f"{within} of {len(errors)} within {NEAR:.0%}, median {statistics.median(errors):.1%}")
-    return 0 if all(is_right for is_right, _ in results) else 1
+    return 0 if all(each.is_right for each in results) else 1
 
 
 if __name__ == "__main__":
