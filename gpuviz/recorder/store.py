@@ -368,7 +368,8 @@ def _concatenated(
     schema: "pa.Schema",
 ) -> "pa.Table":
     known = [part for part in parts if part is not None]
-    kept = pa.Table.from_batches(list(batches), schema)
+    # Of one chunk, so that no analysis has to join its columns again.
+    kept = pa.Table.from_batches(list(batches), schema).unify_dictionaries().combine_chunks()
     # `cast` would import pyarrow.compute, also for equal types.
     alike = (part if part.schema.equals(schema) else part.cast(schema) for part in known)
     return pa.concat_tables([*alike, kept]).unify_dictionaries()
