@@ -843,6 +843,11 @@ def event_times(activities: dict[str, Any], calls: dict[str, Any], synchronizati
     Return the times of synchronizations, of the columns that `overlap` takes. Unknown times of event records (0) are derived: after the call, all activities launched before on the stream, and the records that the stream waited for; 0 if none is known.
     """
 
+def covered(parts: dict[str, Any], begins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+    """
+    Return how much of each interval is covered by parts, in ns. Those have the columns begin and end, ascending.
+    """
+
 def earliest_times(not_before: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sources: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], lags: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
     """
     Return the earliest time of each moment, where each target is at least its lag after its source. Constraints are sorted by target, and sources precede targets; else ValueError.
@@ -889,6 +894,52 @@ def typical_rows(group: Annotated[NDArray[numpy.uint32], dict(shape=(None,), ord
     """
     Return the first row of each group with the group's most frequent combination of three columns; of equally frequent ones, of the one that occurs first.
     """
+
+@overload
+def first_rows(known: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object: ...
+
+@overload
+def first_rows(known: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+    """
+    Return the first row of `known` with each wanted id; -1 if there is none, or for id 0.
+    """
+
+def alive_blocks(blocks: dict[str, Any], address: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], time: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+    """
+    Return the block that begins at each address and lives at the time: of several, the one that was made last; -1 if there is none. `blocks` has the columns address, begin and end, which is negative if it was never freed.
+    """
+
+def line_runs(rows: dict[str, Any], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[object, object]:
+    """
+    Return when the run of each row began and ended: the rows with a stack that follow each other in an order by thread, and are of the same thread and line. `rows` has the columns time, end, thread, stack and line.
+    """
+
+class EventPlaces:
+    """
+    The order of memory events and of the begins and ends of lines of the program, as numbers. Lines that begin or end between the same two events have an order if they are among those that the scale was made with. If one line ends when another begins, both have the same place.
+    """
+
+    def __init__(self, events: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], begins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Times in ns, ascending; those of begins and ends of lines are distinct.
+        """
+
+    @property
+    def count(self) -> int:
+        """More than any place."""
+
+    def of_events(self) -> object:
+        """Return the place of each event, and one after all."""
+
+    def before(self, times: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+        """
+        Return the places of lines that begin at some times; an event then is in the line.
+        """
+
+    def after(self, times: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> object:
+        """
+        Return the places of lines that end at some times; an event then is in the line.
+        """
 
 def pack(begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seconds: float) -> tuple[object, dict[str, Any]]:
     """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz._core import EventPlaces
 from gpuviz.advice.callers import Callers, Returned
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line, named
@@ -126,13 +127,14 @@ class DeviceBlocks:
         self.needed = needed_touches(recording, used)
         self._statements = Statements(recording)
         firsts = np.append(used.first[self.number], self.needed.first[self.number])
-        self._places = _Places(
+        self._places = EventPlaces(
             times,
-            self._statements.of_calls(firsts)[0],
-            self._statements.of_calls(used.last[self.number])[1],
+            distinct(self._statements.of_calls(firsts)[0]),
+            distinct(self._statements.of_calls(used.last[self.number])[1]),
         )
-        self.begin = self._places.events[np.searchsorted(rows, blocks.alloc[self.number])]
-        self.end = self._places.events[np.searchsorted(rows, blocks.free[self.number])]
+        events = np.asarray(self._places.of_events())
+        self.begin = events[np.searchsorted(rows, blocks.alloc[self.number])]
+        self.end = events[np.searchsorted(rows, blocks.free[self.number])]
         first, needed = (
             np.clip(self.before_lines(calls), self.begin, self.end) for calls in np.split(firsts, 2)
         )
@@ -163,15 +165,20 @@ class DeviceBlocks:
 
     def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places before the lines of some calls, rows of ``api_calls``."""
-        return self._places.before(self._statements.of_calls(calls)[0])
+        places: NDArray[Any] = np.asarray(self._places.before(self._statements.of_calls(calls)[0]))
+        return places
 
     def after_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places after the lines of some calls, rows of ``api_calls``."""
-        return self._places.after(self._statements.of_calls(calls)[1])
+        return self._after(self._statements.of_calls(calls)[1])
+
+    def _after(self, times: "NDArray[Any]") -> "NDArray[Any]":
+        places: NDArray[Any] = np.asarray(self._places.after(times))
+        return places
 
     def after_calls(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places after some calls, rows of ``api_calls``."""
-        return self._places.after(plain(self.recording.tables["api_calls"]["end"])[calls])
+        return self._after(plain(self.recording.tables["api_calls"]["end"])[calls])
 
     def line_runs(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return when the runs of lines that some calls belong to began; see `Statements`."""
@@ -266,7 +273,7 @@ class DeviceBlocks:
         known = self.is_used & self.is_freed & ~self.is_shared & ~self.is_initial
         is_used_there = self._statements.of_calls(last)[1] == peak_line_end
         spent = self.at_peak & known & ~of_peak & is_used_there
-        places = self._places.after(plain(self.recording.tables["api_calls"]["end"])[last])
+        places = self._after(plain(self.recording.tables["api_calls"]["end"])[last])
         return kept, spent & (places < self.peak_place), places
 
     def ends_with(self, begin: "NDArray[Any]") -> "NDArray[Any]":
@@ -288,7 +295,7 @@ class DeviceBlocks:
         freed = np.flatnonzero(self.is_freed)
         runs = self._statements.ends_of_events(blocks.free[number[freed]])
         order = np.lexsort((self.begin, allocated))
-        ends, count = np.unique(allocated, return_inverse=True)[0], self._places.count
+        ends, count = distinct(allocated), self._places.count
         keys = np.searchsorted(ends, allocated[order]) * count + self.begin[order]
         run = np.searchsorted(ends, runs)
         by = np.searchsorted(keys, run * count + self.end[freed]) - 1
@@ -506,7 +513,7 @@ class DeviceBlocks:
         start, end = self.recording.time_range
         half = max(int((end - start) * _AROUND), _LEAST_NS)
         window = max(self.peak.time_ns - half, start), self.peak.time_ns + half
-        once = np.unique(blocks)
+        once = distinct(blocks)
         largest = once[np.argsort(-self.size[once], kind="stable")[:MOST_SHOWN]]
         rows = np.sort(self.used.blocks.alloc[self.number[largest]])
         return Evidence("memory_events", tuple(rows.tolist()), window)
@@ -540,17 +547,25 @@ class DeviceBlocks:
 
     def most_at_once(self, blocks: "NDArray[Any]") -> int:
         """Return how many bytes of some blocks were allocated at the same time at most."""
-        steps = np.zeros(self._places.count, np.int64)
-        np.add.at(steps, self.begin[blocks], self.size[blocks])
-        np.subtract.at(steps, self.end[blocks], self.size[blocks])
-        return int(np.cumsum(steps).max(initial=0))
+        return int(np.cumsum(self._steps(blocks)).max(initial=0))
 
     def saving(self, change: Change) -> int:
         """Return by how many bytes a change lowers the peak; 0 if it does not."""
         return max(self.peak.bytes - self.peak_after((change,)), 0)
 
-    def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
+    def _steps(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+        """Return what each place adds to the allocated bytes of some blocks."""
         steps = np.zeros(self._places.count, np.int64)
+        np.add.at(steps, self.begin[blocks], self.size[blocks])
+        np.subtract.at(steps, self.end[blocks], self.size[blocks])
+        return steps
+
+    @cached_property
+    def _recorded_steps(self) -> "NDArray[Any]":
+        return self._steps(np.arange(len(self.begin)))
+
+    def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
+        steps = self._recorded_steps.copy()
         is_open, ends = np.ones(len(self.begin), bool), np.full(len(self.begin), -1)
         for change in changes:
             size = self.size[change.blocks] if change.size is None else change.size
@@ -562,9 +577,10 @@ class DeviceBlocks:
             is_open[change.blocks[chosen]] = False
             if change.size is None and change.group is None:
                 self._free_earlier(steps, ends, change, chosen)
-        np.add.at(steps, self.begin[is_open], self.size[is_open])
-        np.subtract.at(steps, self.end[is_open], self.size[is_open])
-        return np.cumsum(steps)
+        changed = np.flatnonzero(~is_open)
+        np.subtract.at(steps, self.begin[changed], self.size[changed])
+        np.add.at(steps, self.end[changed], self.size[changed])
+        return np.cumsum(steps, out=steps)
 
     def _free_earlier(
         self,
@@ -592,59 +608,6 @@ class DeviceBlocks:
         np.add.at(steps, before[again], sizes)
         np.subtract.at(steps, change.end[again], sizes)
         ends[change.blocks[again]] = change.end[again]
-
-
-class _Places:
-    """The order of memory events and of the begins and ends of lines, as numbers.
-
-    Lines that begin or end between the same two events have an order if they are among those that
-    the scale was made with. If one line ends when another begins, both have the same place.
-
-    Args:
-        times: The times of the events in ns, ascending.
-        begins: When some lines begin, in ns.
-        ends: When some lines end, in ns.
-
-    Attributes:
-        events: The place of each event, and one after all.
-        count: More than any place.
-    """
-
-    def __init__(self, times: "NDArray[Any]", begins: "NDArray[Any]", ends: "NDArray[Any]") -> None:
-        self._times, self._begins, self._ends = times, distinct(begins), distinct(ends)
-        self.count = 2 * len(times) + len(self._begins) + len(self._ends) + 2
-        events = 2 * np.arange(len(times)) + 1
-        events += np.searchsorted(self._begins, times, side="right")
-        events += np.searchsorted(self._ends, times)
-        self.events = np.append(events, self.count - 1)
-
-    def before(self, time: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the places of lines that begin at some times; an event then is in the line."""
-        return self._at(time, before=True)
-
-    def after(self, time: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the places of lines that end at some times; an event then is in the line."""
-        return self._at(time, before=False)
-
-    def _at(self, time: "NDArray[Any]", *, before: bool) -> "NDArray[Any]":
-        first = np.searchsorted(self._times, time)
-        after_last = first.copy()
-        # With an event at this time, lines end after it and begin before it.
-        is_at_event = np.append(self._times, -1)[first] == time
-        after_last[is_at_event] = np.searchsorted(self._times, time[is_at_event], side="right")
-        begins, ends = (_before_and_until(each, time) for each in (self._begins, self._ends))
-        place: NDArray[Any] = 2 * (first if before else after_last)
-        place = place + np.where(is_at_event & (not before), begins[1], begins[0])
-        return place + np.where(is_at_event & before, ends[0], ends[1])
-
-
-def _before_and_until(
-    ascending: "NDArray[Any]", times: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return how many distinct, ascending times are before each of some times, or equal to it."""
-    before = np.searchsorted(ascending, times)
-    is_there = np.append(ascending, -1)[before] == times
-    return before, before + is_there
 
 
 def needed_touches(recording: "RecordingData", used: Touches) -> Touches:
@@ -684,7 +647,7 @@ def changes_by_line(
         The line's blocks that are at the peak without need, and the change.
     """
     is_changed = (begin != device.begin) | (end != device.end)
-    for site in np.unique(device.site[idle]).tolist():
+    for site in distinct(device.site[idle]).tolist():
         of_site = np.flatnonzero((device.site == site) & is_changed)
         later = device.begin.copy()
         later[of_site] = begin[of_site]

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz import _core
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -47,16 +49,16 @@ class Intervals:
         first[1:] = begin[1:] > until[:-1]
         last = np.append(first[1:], True)[: len(begin)]
         self.begin, self.end = begin[first], until[last]
-        self._before = np.concatenate([[0], np.cumsum(self.end - self.begin)])
 
     @property
     def length(self) -> int:
         """The length of the union in ns."""
-        return int(self._before[-1])
+        return int((self.end - self.begin).sum())
 
     def within(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> "NDArray[Any]":
         """Return how much of each of the given intervals is covered, in ns."""
-        covered: NDArray[Any] = self._until(end) - self._until(begin)
+        parts = {"begin": self.begin, "end": self.end}
+        covered: NDArray[Any] = np.asarray(_core.covered(parts, begin, end))
         return covered
 
     def common(self, other: "Intervals") -> "Intervals":
@@ -78,9 +80,3 @@ class Intervals:
         _, _, begin, end = overlaps(self.begin, self.end, begin, end)
         lasts = begin < end
         return Intervals(begin[lasts], end[lasts])
-
-    def _until(self, time: "NDArray[Any]") -> "NDArray[Any]":
-        place = np.searchsorted(self.begin, time, side="right")
-        inside = np.append(0, self.end)[place] - time
-        covered: NDArray[Any] = self._before[place] - np.maximum(inside, 0) * (place > 0)
-        return covered

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz import _core
 from gpuviz.analysis.launches import CallSites
 from gpuviz.data.columns import plain
 
@@ -31,19 +32,10 @@ class Statements:
             for name in ("time", "thread", "stack")
         )
         until = np.concatenate([plain(tables[0]["time"]), plain(tables[1]["end"])])
-        site = CallSites(recording, stack).numbers("line").astype(np.int64)
-        order = np.lexsort((time, thread))
-        order = order[stack[order] != 0]
-        site, thread = site[order], thread[order]
-        changes = np.flatnonzero((site[1:] != site[:-1]) | (thread[1:] != thread[:-1])) + 1
-        starts = np.concatenate([[0], changes]).astype(np.int64)
-        run = np.zeros(len(order), np.int64)
-        run[changes] = 1
-        run = np.cumsum(run)
-        begin = np.minimum.reduceat(time[order], starts) if len(order) else time[:0]
-        end = np.maximum.reduceat(until[order], starts) if len(order) else time[:0]
-        self._begin, self._end = time.copy(), until.copy()
-        self._begin[order], self._end[order] = begin[run], end[run]
+        line = CallSites(recording, stack).numbers("line").astype(np.uint32)
+        rows = {"time": time, "end": until, "thread": thread, "stack": stack, "line": line}
+        runs = _core.line_runs(rows, np.lexsort((time, thread)))
+        self._begin, self._end = map(np.asarray, runs)
 
     def ends_of_events(self, rows: "NDArray[Any]") -> "NDArray[Any]":
         """Return the ends, in ns, of the runs of some rows of ``memory_events``."""

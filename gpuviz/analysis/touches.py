@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz import _core
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
@@ -142,23 +143,9 @@ def without_touches(recording: "RecordingData", used: Touches, removed: "NDArray
 
 def alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
     """Return the block alive at each address and time; -1 if there is none."""
-    count = len(blocks)
-    if not count:
-        return np.full(len(address), -1)
-    addresses = np.concatenate([blocks.address, address])
-    moments = np.concatenate([blocks.begin, time])
-    is_touch = np.arange(len(addresses)) >= count
-    order = np.lexsort((is_touch, moments, addresses))
-    # The last block that began before each place of the order.
-    place = np.where(is_touch[order], -1, np.arange(len(order)))
-    before = np.maximum.accumulate(place)
-    found = np.full(len(addresses), -1)
-    found[order] = np.where(before >= 0, order[np.maximum(before, 0)], -1)
-    block = found[count:]
-    there = block >= 0
-    ends = blocks.end[block]
-    there &= (blocks.address[block] == address) & ((ends < 0) | (ends >= time))
-    return np.where(there, block, -1)
+    known = {"address": blocks.address, "begin": blocks.begin, "end": blocks.end}
+    found: NDArray[Any] = np.asarray(_core.alive_blocks(known, address, time))
+    return found
 
 
 def _opaque_calls(

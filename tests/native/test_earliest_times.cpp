@@ -47,7 +47,7 @@ void check_against_relaxation() {
             }
         }
         const auto times = earliest_times(columns.not_before, columns.constraints());
-        CHECK_EQUAL(times == expected, true);
+        CHECK_EQUAL(std::ranges::equal(times, expected), true);
     }
 }
 

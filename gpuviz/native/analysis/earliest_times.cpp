@@ -6,9 +6,9 @@
 
 namespace gpuviz::analysis {
 
-std::vector<std::int64_t> earliest_times(std::span<const std::int64_t> not_before,
-                                         const Constraints& constraints) {
-    std::vector<std::int64_t> times(not_before.begin(), not_before.end());
+LongColumn<std::int64_t> earliest_times(std::span<const std::int64_t> not_before,
+                                        const Constraints& constraints) {
+    LongColumn<std::int64_t> times(not_before.begin(), not_before.end());
     std::uint32_t latest = 0;
     for (std::size_t row = 0; row < constraints.target.size(); ++row) {
         const std::uint32_t source = constraints.source[row];

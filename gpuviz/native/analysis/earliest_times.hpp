@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "analysis/long_column.hpp"
 
 namespace gpuviz::analysis {
 
@@ -15,7 +16,7 @@ struct Constraints {
 
 // The earliest time of each moment under all constraints, and not before `not_before`. Throws
 // std::invalid_argument unless each source precedes its target and is one of the moments.
-[[nodiscard]] std::vector<std::int64_t> earliest_times(std::span<const std::int64_t> not_before,
-                                                       const Constraints& constraints);
+[[nodiscard]] LongColumn<std::int64_t> earliest_times(std::span<const std::int64_t> not_before,
+                                                      const Constraints& constraints);
 
 }  // namespace gpuviz::analysis

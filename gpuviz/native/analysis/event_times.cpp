@@ -69,7 +69,7 @@ std::vector<std::int64_t> event_times(const ActivityRows& activities, const Host
                      SynchronizationKind::stream_wait_event;
     }
     if (!has_unknown || !has_waits) return times;  // then nobody asks
-    const FirstRows call_rows(calls.correlation);
+    const FirstRows<std::uint32_t> call_rows(calls.correlation);
     std::unordered_map<std::uint32_t, std::int64_t> done;     // by stream
     std::unordered_map<std::uint64_t, std::int64_t> reached;  // by sync id
     for (const Step& step : steps_of(activities, synchronizations)) {

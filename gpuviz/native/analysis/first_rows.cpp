@@ -8,45 +8,68 @@ namespace {
 
 constexpr auto none = std::numeric_limits<std::uint32_t>::max();
 
+// How far an id is after an earlier one, whatever their signs.
+template <typename Id>
+std::size_t distance(Id first, Id id) noexcept {
+    return static_cast<std::size_t>(id) - static_cast<std::size_t>(first);
+}
+
 }  // namespace
 
-FirstRows::FirstRows(std::span<const std::uint32_t> correlations) {
+template <typename Id>
+FirstRows<Id>::FirstRows(std::span<const Id> ids) {
     constexpr std::size_t sparse = 4;
-    std::uint32_t highest = 0;
-    lowest_ = std::numeric_limits<std::uint32_t>::max();
-    for (const std::uint32_t each : correlations) {
-        if (each != 0) lowest_ = std::min(lowest_, each);
+    Id highest = std::numeric_limits<Id>::min();
+    lowest_ = std::numeric_limits<Id>::max();
+    for (const Id each : ids) {
+        if (each == 0) continue;
+        lowest_ = std::min(lowest_, each);
         highest = std::max(highest, each);
     }
-    if (highest == 0) return;
-    const std::size_t range = std::size_t{highest} - lowest_ + 1;
-    if (range <= sparse * correlations.size()) {
-        dense_.assign(range, none);
-        for (std::size_t row = correlations.size(); row-- > 0;) {
-            if (correlations[row] == 0) continue;
-            dense_[correlations[row] - lowest_] = static_cast<std::uint32_t>(row);
+    if (highest < lowest_) return;
+    if (const std::size_t last = distance(lowest_, highest); last < sparse * ids.size()) {
+        dense_.assign(last + 1, none);
+        for (std::size_t row = ids.size(); row-- > 0;) {
+            if (ids[row] == 0) continue;
+            dense_[distance(lowest_, ids[row])] = static_cast<std::uint32_t>(row);
         }
         return;
     }
-    for (std::size_t row = 0; row < correlations.size(); ++row) {
-        if (correlations[row] != 0) {
-            sorted_.emplace_back(correlations[row], static_cast<std::uint32_t>(row));
-        }
+    for (std::size_t row = 0; row < ids.size(); ++row) {
+        if (ids[row] != 0) sorted_.emplace_back(ids[row], static_cast<std::uint32_t>(row));
     }
     if (!std::is_sorted(sorted_.begin(), sorted_.end())) std::sort(sorted_.begin(), sorted_.end());
 }
 
-std::optional<std::size_t> FirstRows::of(std::uint32_t correlation) const noexcept {
+template <typename Id>
+std::optional<std::size_t> FirstRows<Id>::of(Id id) const noexcept {
+    if (id == 0) return std::nullopt;
     if (!dense_.empty()) {
-        if (correlation < lowest_ || correlation - lowest_ >= dense_.size()) return std::nullopt;
-        const std::uint32_t row = dense_[correlation - lowest_];
+        if (id < lowest_ || distance(lowest_, id) >= dense_.size()) return std::nullopt;
+        const std::uint32_t row = dense_[distance(lowest_, id)];
         return row == none ? std::nullopt : std::optional<std::size_t>(row);
     }
     const auto found =
-        std::lower_bound(sorted_.begin(), sorted_.end(), correlation,
-                         [](const auto& each, std::uint32_t id) { return each.first < id; });
-    if (found == sorted_.end() || found->first != correlation) return std::nullopt;
+        std::lower_bound(sorted_.begin(), sorted_.end(), id,
+                         [](const auto& each, Id other) { return each.first < other; });
+    if (found == sorted_.end() || found->first != id) return std::nullopt;
     return found->second;
 }
+
+template <typename Id>
+LongColumn<std::int64_t> first_rows(std::span<const Id> known, std::span<const Id> wanted) {
+    const FirstRows<Id> first(known);
+    LongColumn<std::int64_t> rows(wanted.size(), -1);
+    for (std::size_t place = 0; place < wanted.size(); ++place) {
+        if (const auto row = first.of(wanted[place])) rows[place] = static_cast<std::int64_t>(*row);
+    }
+    return rows;
+}
+
+template class FirstRows<std::uint32_t>;
+template LongColumn<std::int64_t> first_rows(std::span<const std::uint32_t> known,
+                                             std::span<const std::uint32_t> wanted);
+template LongColumn<std::int64_t> first_rows(std::span<const std::int64_t> known,
+                                             std::span<const std::int64_t> wanted);
 
 }  // namespace gpuviz::analysis

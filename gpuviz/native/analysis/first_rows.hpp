@@ -7,20 +7,28 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/long_column.hpp"
+
 namespace gpuviz::analysis {
 
-// The first row of each correlation id other than 0.
+// The first row of each id other than 0; ids are std::uint32_t or std::int64_t.
+template <typename Id>
 class FirstRows {
   public:
     FirstRows() = default;
-    explicit FirstRows(std::span<const std::uint32_t> correlations);
-    [[nodiscard]] std::optional<std::size_t> of(std::uint32_t correlation) const noexcept;
+    explicit FirstRows(std::span<const Id> ids);
+    [[nodiscard]] std::optional<std::size_t> of(Id id) const noexcept;
 
   private:
     // Indexed by id from the lowest on if ids are dense; else sorted pairs of id and row.
-    std::uint32_t lowest_ = 0;
-    std::vector<std::uint32_t> dense_;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted_;
+    Id lowest_ = 0;
+    LongColumn<std::uint32_t> dense_;
+    std::vector<std::pair<Id, std::uint32_t>> sorted_;
 };
+
+// The first row of each wanted id; -1 if there is none, or for id 0.
+template <typename Id>
+[[nodiscard]] LongColumn<std::int64_t> first_rows(std::span<const Id> known,
+                                                  std::span<const Id> wanted);
 
 }  // namespace gpuviz::analysis

@@ -41,7 +41,7 @@ class KeyTable {
         std::uint32_t number;
     };
 
-    static Slot& slot_of(std::vector<Slot>& slots, std::uint64_t key) noexcept {
+    static Slot& slot_of(LongColumn<Slot>& slots, std::uint64_t key) noexcept {
         std::size_t place = mixed(key) & (slots.size() - 1);
         while (slots[place].number != empty && slots[place].key != key) {
             place = (place + 1) & (slots.size() - 1);
@@ -49,14 +49,14 @@ class KeyTable {
         return slots[place];
     }
     void grow() {
-        std::vector<Slot> larger(4 * slots_.size(), Slot{0, empty});
+        LongColumn<Slot> larger(4 * slots_.size(), Slot{0, empty});
         for (const Slot& slot : slots_) {
             if (slot.number != empty) slot_of(larger, slot.key) = slot;
         }
         slots_ = std::move(larger);
     }
 
-    std::vector<Slot> slots_;
+    LongColumn<Slot> slots_;
     std::uint32_t count_ = 0;
 };
 

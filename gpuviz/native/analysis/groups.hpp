@@ -6,13 +6,15 @@
 #include <span>
 #include <vector>
 
+#include "analysis/long_column.hpp"
+
 namespace gpuviz::analysis {
 
 // Numbers for 64-bit keys, in the order of first occurrence.
 struct Numbering {
-    std::vector<std::uint32_t> numbers;     // of each row
-    std::vector<std::uint32_t> first_rows;  // of each number
-    std::vector<std::int64_t> counts;       // of rows with each number
+    LongColumn<std::uint32_t> numbers;     // of each row
+    LongColumn<std::uint32_t> first_rows;  // of each number
+    LongColumn<std::int64_t> counts;       // of rows with each number
 };
 
 // Numbers the pairs of two 32-bit columns of equal length.

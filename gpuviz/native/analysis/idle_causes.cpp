@@ -91,7 +91,7 @@ IdleCauses::IdleCauses(const ActivityRows& activities, const HostCallRows& calls
     : activities_(activities), calls_(calls) {
     // The steps wait for memory most of the time, so two threads take half as long.
     auto lanes = std::async(std::launch::async, [&] { return rows_by_lane(activities); });
-    call_rows_ = FirstRows(calls.correlation);
+    call_rows_ = FirstRows<std::uint32_t>(calls.correlation);
     find_blocked_threads(synchronizations);
     lanes_ = lanes.get();
     auto busy = std::async(std::launch::async, [&] { find_busy_times(); });

@@ -170,7 +170,7 @@ class IdleCauses {
     ActivityRows activities_;
     HostCallRows calls_;
     std::vector<LaneRows> lanes_;
-    FirstRows call_rows_;
+    FirstRows<std::uint32_t> call_rows_;
     IntervalUnion allocations_;
     // By thread: the times when it was blocked, or any thread allocated.
     std::unordered_map<std::uint32_t, IntervalUnion> blocked_or_allocating_;

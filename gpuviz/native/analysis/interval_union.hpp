@@ -13,8 +13,8 @@ namespace gpuviz::analysis {
 
 // The number of rows at the beginning for which `holds`, as std::partition_point finds it; faster
 // the closer it is to `near`, from which steps of growing length lead to it.
-template <typename Row, typename Holds>
-[[nodiscard]] std::size_t partition_near(const std::vector<Row>& rows, std::size_t near,
+template <typename Rows, typename Holds>
+[[nodiscard]] std::size_t partition_near(const Rows& rows, std::size_t near,
                                          Holds&& holds) noexcept {
     std::size_t low = near;
     std::size_t high = near;

@@ -50,11 +50,11 @@ void check(std::size_t works, const Contents& blocks, const Accesses& accesses) 
 
 }  // namespace
 
-std::vector<std::uint64_t> value_numbers(std::span<const std::uint64_t> function,
-                                         const Contents& blocks, const Accesses& accesses) {
+LongColumn<std::uint64_t> value_numbers(std::span<const std::uint64_t> function,
+                                        const Contents& blocks, const Accesses& accesses) {
     check(function.size(), blocks, accesses);
     Memory memory(blocks);
-    std::vector<std::uint64_t> numbers(function.begin(), function.end());
+    LongColumn<std::uint64_t> numbers(function.begin(), function.end());
     for (std::size_t work = 0; work < numbers.size(); ++work) {
         if (numbers[work] == 0) {
             numbers[work] = mixed(mixed(1, work + 1), work + 1);

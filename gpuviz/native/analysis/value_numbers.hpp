@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "analysis/long_column.hpp"
 
 namespace gpuviz::analysis {
 
@@ -27,8 +28,8 @@ struct Contents {
 // A number for each work, equal for works that compute the same values: those of an equal
 // `function` that read equal values. One of function 0 computes what no other does. Throws
 // std::invalid_argument for columns of different lengths, and works or blocks that do not exist.
-[[nodiscard]] std::vector<std::uint64_t> value_numbers(std::span<const std::uint64_t> function,
-                                                       const Contents& blocks,
-                                                       const Accesses& accesses);
+[[nodiscard]] LongColumn<std::uint64_t> value_numbers(std::span<const std::uint64_t> function,
+                                                      const Contents& blocks,
+                                                      const Accesses& accesses);
 
 }  // namespace gpuviz::analysis

@@ -60,17 +60,18 @@ class ColumnViews {
     std::optional<std::size_t> rows_;
 };
 
-template <typename Value>
-std::vector<Value> to_vector(const Column<Value>& column) {
+template <typename Value, typename Vector = std::vector<Value>>
+Vector to_vector(const Column<Value>& column) {
     return {column.data(), column.data() + column.shape(0)};
 }
 
 // A NumPy array that owns the values.
-template <typename Value>
-nanobind::object to_numpy(std::vector<Value> values) {
-    auto* owned = new std::vector<Value>(std::move(values));
+template <typename Value, typename Allocator>
+nanobind::object to_numpy(std::vector<Value, Allocator> values) {
+    using Values = std::vector<Value, Allocator>;
+    auto* owned = new Values(std::move(values));
     const nanobind::capsule owner(
-        owned, [](void* pointer) noexcept { delete static_cast<std::vector<Value>*>(pointer); });
+        owned, [](void* pointer) noexcept { delete static_cast<Values*>(pointer); });
     const std::size_t shape[1] = {owned->size()};
     return nanobind::cast(nanobind::ndarray<nanobind::numpy, Value, nanobind::ndim<1>>(
         owned->data(), 1, shape, owner));

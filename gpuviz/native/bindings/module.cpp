@@ -20,6 +20,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_overlap(m);
     gpuviz::bindings::bind_event_follower(m);
     gpuviz::bindings::bind_groups(m);
+    gpuviz::bindings::bind_places(m);
     gpuviz::bindings::bind_packing(m);
     gpuviz::bindings::bind_hazards(m);
     gpuviz::bindings::bind_replay(m);

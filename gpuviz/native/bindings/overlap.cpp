@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/covered.hpp"
 #include "analysis/earliest_times.hpp"
 #include "analysis/event_times.hpp"
 #include "analysis/idle_gaps.hpp"
@@ -132,6 +133,22 @@ nb::object event_times_of(const Columns& activities, const Columns& calls,
     return to_numpy(std::move(times));
 }
 
+nb::object covered_of(const Columns& parts, const Column<std::int64_t>& begins,
+                      const Column<std::int64_t>& ends) {
+    analysis::IntervalRows known;
+    ColumnViews part_views(parts);
+    part_views.take("begin", known.begin).take("end", known.end);
+    analysis::IntervalRows wanted;
+    ColumnViews views;
+    views.take("begin", begins, wanted.begin).take("end", ends, wanted.end);
+    analysis::LongColumn<std::int64_t> covered;
+    {
+        const python::GilRelease unlocked;
+        covered = analysis::covered(known, wanted);
+    }
+    return to_numpy(std::move(covered));
+}
+
 nb::object value_numbers_of(const Column<std::uint64_t>& functions, const Columns& blocks,
                             const Columns& accesses) {
     analysis::Contents contents;
@@ -141,7 +158,7 @@ nb::object value_numbers_of(const Column<std::uint64_t>& functions, const Column
     ColumnViews views(accesses);
     views.take("work", rows.work).take("block", rows.block).take("place", rows.place);
     views.take("access", rows.access).take("unseen", rows.unseen);
-    std::vector<std::uint64_t> numbers;
+    analysis::LongColumn<std::uint64_t> numbers;
     {
         const python::GilRelease unlocked;
         numbers = analysis::value_numbers({functions.data(), functions.shape(0)}, contents, rows);
@@ -158,7 +175,7 @@ nb::object earliest_times_of(const Column<std::int64_t>& not_before,
     views.take("source", sources, constraints.source)
         .take("target", targets, constraints.target)
         .take("lag", lags, constraints.lag);
-    std::vector<std::int64_t> times;
+    analysis::LongColumn<std::int64_t> times;
     {
         const python::GilRelease unlocked;
         times = analysis::earliest_times({not_before.data(), not_before.shape(0)}, constraints);
@@ -185,6 +202,9 @@ void bind_overlap(nb::module_& m) {
         "Return the times of synchronizations, of the columns that `overlap` takes. Unknown times "
         "of event records (0) are derived: after the call, all activities launched before on the "
         "stream, and the records that the stream waited for; 0 if none is known.");
+    m.def("covered", &covered_of, "parts"_a, "begins"_a, "ends"_a,
+          "Return how much of each interval is covered by parts, in ns. Those have the columns "
+          "begin and end, ascending.");
     m.def("earliest_times", &earliest_times_of, "not_before"_a.noconvert(), "sources"_a.noconvert(),
           "targets"_a.noconvert(), "lags"_a.noconvert(),
           "Return the earliest time of each moment, where each target is at least its lag after "
