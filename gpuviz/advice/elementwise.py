@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.kernels import short_name
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -127,12 +127,12 @@ class Elementwise:
         names = plain(tables["activities"]["name"])
         touched = np.flatnonzero(used.activity >= 0)
         name = names[used.activity[touched]]
-        distinct = np.unique(name)
-        found = [function_of(text) for text in texts(tables, distinct)]
+        known = distinct(name)
+        found = [function_of(text) for text in texts(tables, known)]
         self.functions = [each for each in found if each is not None]
         number = np.cumsum([each is not None for each in found], dtype=np.int64) - 1
         number[[each is None for each in found]] = -1
-        number = number[np.searchsorted(distinct, name)]
+        number = number[np.searchsorted(known, name)]
         touched, number = touched[number >= 0], number[number >= 0]
         writes = used.mode[touched] != READ
         targets = touched[writes]
@@ -146,8 +146,9 @@ class Elementwise:
         self.target = used.block[targets]
         # A kernel of CuPy gets the array twice, as an input and as its output.
         span, reads = len(used.blocks) + 1, touched[used.mode[touched] != WRITE]
-        read = used.call[reads].astype(np.int64) * span + used.block[reads]
-        self.is_update = np.isin(self.call.astype(np.int64) * span + self.target, read)
+        read = distinct(used.call[reads].astype(np.int64) * span + used.block[reads])
+        written = self.call.astype(np.int64) * span + self.target
+        self.is_update = np.append(read, -1)[np.searchsorted(read, written)] == written
         outputs = np.array([TYPES.index(each.output) for each in self.functions], np.int64)
         self.output = outputs[self.function]
         self.elements = used.blocks.requested[self.target] // type_bytes()[self.output]

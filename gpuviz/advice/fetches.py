@@ -196,7 +196,7 @@ def _longest(schedule: Schedule) -> "Iterator[Fetches]":
     if not (waits.num_rows and len(to_host)):
         return
     calls = plain(waits["call"])
-    launches = np.sort(schedule.launch_begin()[schedule.call >= 0])
+    launches = np.sort(schedule.launch_begin()[schedule.call >= 0], kind="stable")
     begin, end = (plain(waits[name]) for name in ("time", "end"))
     later = np.append(launches, _NEVER)[np.searchsorted(launches, end)]
     is_useful = (calls >= 0) & (later < _NEVER) & within_cells(recording, begin, later)

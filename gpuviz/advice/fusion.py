@@ -326,7 +326,8 @@ class _Fusion:
         is_whole, group, rank = self._work_between(label, source, target)
         span = np.int64(len(self._times()) + 1)
         cuts = np.sort(group[~is_whole[group]] * span + rank[~is_whole[group]])
-        ranks = np.searchsorted(np.sort(self._times()), self._times())[self._call]
+        times = self._times()
+        ranks = np.searchsorted(np.sort(times, kind="stable"), times)[self._call]
         found: NDArray[Any] = np.searchsorted(cuts, label * span + ranks)
         return found - np.searchsorted(cuts, label * span)
 

@@ -11,7 +11,7 @@ from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import prepares
 from gpuviz.analysis.steady_state import within_cells
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
 
@@ -92,7 +92,7 @@ def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
     started, ended, activity = (plain(gaps[name])[late] for name in ("time", "end", "activity"))
     launches = plain(recording.tables["activities"]["correlation"])[activity]
     launching = calls_of(recording.tables, launches)
-    for thread in np.unique(threads):
+    for thread in distinct(threads):
         of_thread = (launching >= 0) & (threads[launching] == thread)
         without_work = Intervals(started[of_thread], ended[of_thread])
         rows = np.flatnonzero(threads == thread)

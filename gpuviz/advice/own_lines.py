@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.analysis.grouping import numbered
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -34,9 +36,10 @@ def is_own(
         stacks: Ids of ``stacks``.
         random: Whether to include what CuPy's functions for random numbers do for their callers.
     """
-    distinct, place = np.unique(stacks, return_inverse=True)
-    own = np.array([_is_own(recording, stack, random=random) for stack in distinct.tolist()], bool)
-    found: NDArray[Any] = own[place]
+    numbers, first = numbered(stacks)
+    known = stacks[first].tolist()
+    own = np.array([_is_own(recording, stack, random=random) for stack in known], bool)
+    found: NDArray[Any] = own[numbers]
     return found
 
 

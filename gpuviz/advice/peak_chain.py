@@ -6,11 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.advice.memory_changes import DeviceBlocks, device_blocks
-from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.packing import packing
 from gpuviz.analysis.processes import part_of_device
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import distinct, plain
 from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
@@ -142,9 +141,9 @@ def _largest_operation(blocks: DeviceBlocks) -> tuple[int, int | None]:
     if not len(used.call):
         return 0, None
     # Each block once for each call.
-    _, rows = numbered(used.call, used.block)
+    call, block = np.divmod(distinct(used.call * len(used.blocks) + used.block), len(used.blocks))
     sums = np.zeros(calls.num_rows, np.int64)
-    np.add.at(sums, used.call[rows], requested[used.block[rows]])
+    np.add.at(sums, call, requested[block])
     largest = int(np.argmax(sums))
     return int(sums[largest]), int(plain(calls["time"])[largest])
 

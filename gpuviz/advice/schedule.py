@@ -1,6 +1,7 @@
 """The calls and the GPU work of a recording as a schedule that can be replayed with changes."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,33 +170,57 @@ class Schedule(Trace):
         """Return the lags of the constraints after some changes."""
         constraints: Constraints = self.constraints
         lags, of_calls = constraints.lag.copy(), constraints.call
+        gaps, own, of_work = self._gaps, self._own, self._of_work
         for change in changes:
             if change.without_gap is not None:
-                gaps = np.flatnonzero(constraints.work == GAP)
-                gaps = gaps[change.without_gap[of_calls[gaps]]]
-                lags[gaps] = np.minimum(lags[gaps], 0)
+                without = gaps[change.without_gap[of_calls[gaps]]]
+                lags[without] = np.minimum(lags[without], 0)
             if change.shorter_gap is not None:
-                gaps = np.flatnonzero(constraints.work == GAP)
                 sooner = lags[gaps] - change.shorter_gap[of_calls[gaps]]
                 lags[gaps] = np.minimum(lags[gaps], np.maximum(sooner, 0))
             if change.instant is not None:
-                own = np.flatnonzero(constraints.work == OWN)
                 lags[own[change.instant[of_calls[own]]]] = 0
-        of_work = np.flatnonzero(constraints.work >= 0)
         if duration is not self.duration:
             less = (duration - self.duration)[constraints.work[of_work]]
             lags[of_work] = np.maximum(lags[of_work] + less, 0)
         for change in changes:
             if change.without_wait is not None:
-                waits = of_work[of_calls[of_work] >= 0]
+                waits = self._waits
                 lags[waits[change.without_wait[of_calls[waits]]]] = NEVER
             if change.joined is not None:
-                rows = of_work[of_calls[of_work] == BY_STREAM]
+                rows = self._on_stream
                 rows = rows[change.joined[constraints.work[rows]]]
                 lags[rows] = np.minimum(lags[rows], duration[constraints.work[rows]])
             if change.without_order is not None:
                 lags[change.without_order] = NEVER
         return lags
+
+    @cached_property
+    def _gaps(self) -> "NDArray[Any]":
+        """The constraints that are the time between the calls of a thread."""
+        return np.flatnonzero(self.constraints.work == GAP)
+
+    @cached_property
+    def _own(self) -> "NDArray[Any]":
+        """The constraints that are the own duration of calls."""
+        return np.flatnonzero(self.constraints.work == OWN)
+
+    @cached_property
+    def _of_work(self) -> "NDArray[Any]":
+        """The constraints with the duration of an activity in them."""
+        return np.flatnonzero(self.constraints.work >= 0)
+
+    @cached_property
+    def _waits(self) -> "NDArray[Any]":
+        """The constraints that are activities which a call waits for."""
+        rows: NDArray[Any] = self._of_work[self.constraints.call[self._of_work] >= 0]
+        return rows
+
+    @cached_property
+    def _on_stream(self) -> "NDArray[Any]":
+        """The constraints that are activities before others of their stream."""
+        rows: NDArray[Any] = self._of_work[self.constraints.call[self._of_work] == BY_STREAM]
+        return rows
 
     def _last(self, times: Any, duration: "NDArray[Any]") -> int:
         ends = times[self.moments.begun] + duration

@@ -175,7 +175,7 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
     numbers = line_numbers(recording, np.concatenate([stacks, launched]))
     lines, of_work = numbers[: len(stacks)], numbers[len(stacks) :]
     worked = Intervals(schedule.begin, schedule.end).within(begin, end)
-    launches = np.sort(schedule.launch_begin()[schedule.call >= 0])
+    launches = np.sort(schedule.launch_begin()[schedule.call >= 0], kind="stable")
     later = np.append(launches, _NEVER)[np.searchsorted(launches, end)]
     useful = (calls >= 0) & (later < _NEVER) & within_cells(recording, begin, later)
     worked[~useful] = 0

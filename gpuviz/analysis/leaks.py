@@ -255,7 +255,9 @@ class _Search:
         """
         if not len(ends):
             return ends
-        allocated, freed = (np.sort(each) for each in (self._blocks.begin, self._end))
+        allocated, freed = (
+            np.sort(each, kind="stable") for each in (self._blocks.begin, self._end)
+        )
         never = np.iinfo(np.int64).max
         following = np.append(allocated, never)[np.searchsorted(allocated, ends, side="right")]
         marks: NDArray[Any] = np.maximum(

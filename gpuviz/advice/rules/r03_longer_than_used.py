@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.rule import Rule
+from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[C
 
 def _trims(device: DeviceBlocks, changes: "Sequence[Change]") -> list[_Trim]:
     """Return the fewest lines and ends whose trimmed blocks lower the peak."""
-    every = _change(device, [_Trim(line) for line in np.unique(device.site).tolist()], changes)
+    every = _change(device, [_Trim(line) for line in distinct(device.site).tolist()], changes)
     site, size = device.site[every.blocks], device.size[every.blocks]
     trims: list[_Trim] = []
     while len(trims) < _MOST_LINES:

@@ -16,7 +16,7 @@ from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations, stacks_of
 from gpuviz.data.codes import CallKind
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
@@ -96,7 +96,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         }
         rates = np.array([measured[each] or _TYPICAL_RATE for each in directions[work].tolist()])
         copies = _Copies(work, sizes[work], rates, tuple(measured.values()))
-        host_ns = int(_transfer_ns(recording)[np.unique(schedule.call[work])].sum())
+        host_ns = int(_transfer_ns(recording)[distinct(schedule.call[work])].sum())
         if work.size and host_ns >= schedule.relevant_ns:
             yield _finding(recording, schedule, copies)
 
@@ -123,12 +123,13 @@ def _repeated(
 ) -> "NDArray[Any]":
     """Return the copies of lines that copy several times, with kernels between the copies."""
     lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[work]))
-    launched = np.sort(schedule.launch_begin()[(schedule.kind == KERNEL) & (schedule.call >= 0)])
+    is_launched = (schedule.kind == KERNEL) & (schedule.call >= 0)
+    launched = np.sort(schedule.launch_begin()[is_launched], kind="stable")
     before = np.searchsorted(launched, schedule.launch_begin()[work])
-    _, numbers = np.unique(lines, return_inverse=True)
-    rounds = np.unique(np.stack([numbers, before]), axis=1)[0]
-    counts = np.bincount(rounds, minlength=int(numbers.max(initial=-1)) + 1)
-    return work[counts[numbers] >= _LEAST_COPIES]
+    rounds = distinct(lines * (len(launched) + 1) + before) // (len(launched) + 1)
+    counts = np.bincount(rounds, minlength=int(lines.max(initial=-1)) + 1)
+    repeated: NDArray[Any] = work[counts[lines] >= _LEAST_COPIES]
+    return repeated
 
 
 def _pinning_ns(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> int:
@@ -159,7 +160,7 @@ def _transfer_ns(recording: "RecordingData") -> "NDArray[Any]":
 def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> Finding:
     work, sizes, calls = copies.work, copies.sizes, recording.tables["api_calls"]
     device = int(schedule.device[work[0]])
-    own, gpu_ns = np.unique(schedule.call[work]), int(schedule.duration[work].sum())
+    own, gpu_ns = distinct(schedule.call[work]), int(schedule.duration[work].sum())
     shorter = schedule.duration.copy()
     at_rate = (sizes * 1e9 / copies.rates).astype(np.int64)
     shorter[work] = np.minimum(shorter[work], at_rate)

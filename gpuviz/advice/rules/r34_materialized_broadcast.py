@@ -96,7 +96,7 @@ def _changes_meanwhile(device: DeviceBlocks, source: "NDArray[Any]") -> "NDArray
     last[used.block] = np.arange(count)
     # Touches are in the order of their calls.
     written = np.flatnonzero(used.mode != READ)
-    keys = np.sort(used.block[written] * count + written)
+    keys = np.sort(used.block[written] * count + written, kind="stable")
     begins, ends = (source * count + each[launches.target] for each in (first, last))
     found: NDArray[Any] = np.searchsorted(keys, begins) < np.searchsorted(keys, ends)
     return found

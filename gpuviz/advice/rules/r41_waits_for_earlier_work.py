@@ -15,6 +15,7 @@ from gpuviz.advice.rules.r22_needless_synchronization import is_needless
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.call_stacks import NO_STACK
+from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         is_unknown = schedule.recording.call_stacks.call_site(waits.stack)[0] == NO_STACK
         if is_unknown or is_condition or is_needless(schedule, waits):
             continue
-        if waits.is_copy and len(np.unique(waits.calls)) < _LEAST_COPIES:
+        if waits.is_copy and len(distinct(waits.calls)) < _LEAST_COPIES:
             continue
         if waits_to_reuse(schedule, waits):
             continue
