@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Line, named
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import CallSites
 from gpuviz.data.call_stacks import NO_STACK, Frame
 from gpuviz.quantities import format_duration
@@ -28,9 +29,7 @@ def longest_lines(
     """Return the lines with the most time, with their sums, longest first."""
     if not len(stacks):
         return ()
-    _, first, numbers = np.unique(
-        line_numbers(recording, stacks), return_index=True, return_inverse=True
-    )
+    numbers, first = numbered(line_numbers(recording, stacks))
     sums = np.bincount(numbers, weights=time_ns).astype(np.int64)
     most = [group for group in np.argsort(-sums, kind="stable")[:_MOST_LINES] if sums[group] > 0]
     return tuple(

@@ -133,6 +133,8 @@ class RepeatedWork:
         plans = [each for each in np.unique(used.blocks.stack) if is_of_plan(stacks, int(each))]
         is_scratch = np.isin(used.blocks.stack, plans)[self._block]
         begins, transform = np.zeros(len(is_scratch), bool), np.full(len(self.call), -1)
+        if not plans:
+            return is_scratch, begins, transform
         first = np.searchsorted(self._work, np.arange(len(self.call) + 1))
         used_before = used.first[self._block] != self.call[self._work]
         known: dict[int, set[int]] = {}

@@ -86,8 +86,7 @@ class Schedule(Trace):
         """Return by how much the last activity or call would end earlier after changes, in ns."""
         duration = self._shorter(changes)
         times = self.times_after(*changes)
-        saved = self._last(self.moments.times, self.duration) - self._last(times, duration)
-        return max(0, saved)
+        return max(0, self._recorded_last - self._last(times, duration))
 
     def times(self, lags: "NDArray[Any]") -> "NDArray[Any]":
         """Return when each moment is if the constraints have other lags, in ns."""
@@ -170,7 +169,7 @@ class Schedule(Trace):
         """Return the lags of the constraints after some changes."""
         constraints: Constraints = self.constraints
         lags, of_calls = constraints.lag.copy(), constraints.call
-        gaps, own, of_work = self._gaps, self._own, self._of_work
+        gaps, own = self._gaps, self._own
         for change in changes:
             if change.without_gap is not None:
                 without = gaps[change.without_gap[of_calls[gaps]]]
@@ -181,8 +180,9 @@ class Schedule(Trace):
             if change.instant is not None:
                 lags[own[change.instant[of_calls[own]]]] = 0
         if duration is not self.duration:
-            less = (duration - self.duration)[constraints.work[of_work]]
-            lags[of_work] = np.maximum(lags[of_work] + less, 0)
+            less = duration - self.duration
+            rows = self._of_work[(less != 0)[self._works]]
+            lags[rows] = np.maximum(lags[rows] + less[constraints.work[rows]], 0)
         for change in changes:
             if change.without_wait is not None:
                 waits = self._waits
@@ -211,6 +211,12 @@ class Schedule(Trace):
         return np.flatnonzero(self.constraints.work >= 0)
 
     @cached_property
+    def _works(self) -> "NDArray[Any]":
+        """The activities of these."""
+        works: NDArray[Any] = self.constraints.work[self._of_work]
+        return works
+
+    @cached_property
     def _waits(self) -> "NDArray[Any]":
         """The constraints that are activities which a call waits for."""
         rows: NDArray[Any] = self._of_work[self.constraints.call[self._of_work] >= 0]
@@ -221,6 +227,10 @@ class Schedule(Trace):
         """The constraints that are activities before others of their stream."""
         rows: NDArray[Any] = self._of_work[self.constraints.call[self._of_work] == BY_STREAM]
         return rows
+
+    @cached_property
+    def _recorded_last(self) -> int:
+        return self._last(self.moments.times, self.duration)
 
     def _last(self, times: Any, duration: "NDArray[Any]") -> int:
         ends = times[self.moments.begun] + duration

@@ -148,6 +148,11 @@ class Trace:
         return CallSites(self.recording, stacks).numbers("line")
 
     @cached_property
+    def call_kinds(self) -> "NDArray[Any]":
+        """The `CallKind` of each call."""
+        return call_kinds(self.recording.tables)
+
+    @cached_property
     def shares_with_host(self) -> bool:
         """Whether the host may use memory without a call that waits for the GPU's work on it.
 
@@ -157,7 +162,7 @@ class Trace:
         memories = codes(tables["memory_operations"]["memory"], _MEMORIES)
         kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[self.rows]
         copies = (self.kind == COPY) & np.isin(kinds, _FROM_OR_TO_HOST)
-        waiting = np.isin(call_kinds(tables), [CallKind.MEMCPY, CallKind.PAGEABLE_MEMCPY])
+        waiting = np.isin(self.call_kinds, [CallKind.MEMCPY, CallKind.PAGEABLE_MEMCPY])
         waits = np.append(waiting, False)[self.call[copies]]
         return not waits.all() or bool((memories == _MEMORIES.index("managed")).any())
 

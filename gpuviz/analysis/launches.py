@@ -86,9 +86,7 @@ def text_numbers(tables: "Tables", ids: "NDArray[Any]") -> "NDArray[Any]":
 
 def stacks_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     """Return the call stack of each row of ``api_calls``; 0 if the row is -1."""
-    known = plain(tables["api_calls"]["stack"])
-    stacks = np.zeros(len(calls), np.uint32)
-    stacks[calls >= 0] = known[calls[calls >= 0]]
+    stacks: NDArray[Any] = np.append(plain(tables["api_calls"]["stack"]), np.uint32(0))[calls]
     return stacks
 
 

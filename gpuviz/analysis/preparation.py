@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.compilations import compilations, first_calls
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import user_frames
 from gpuviz.analysis.unseen import is_whole
@@ -176,8 +177,7 @@ def _launches_first(recording: "RecordingData") -> "NDArray[Any]":
     activities = recording.tables["activities"]
     names, launched = plain(activities["name"]), plain(activities["correlation"])
     order = np.argsort(plain(activities["time"]), kind="stable")
-    _, first = np.unique(names[order], return_index=True)
-    first = order[first]
+    first = order[numbered(names[order])[1]]
     calls = plain(recording.tables["api_calls"]["correlation"])
     found: NDArray[Any] = first_rows(launched[first[names[first] != 0]], calls) >= 0
     return found

@@ -12,6 +12,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 def mixed(state: "NDArray[Any]", word: "NDArray[Any] | np.uint64") -> "NDArray[Any]":
     """Return a hash of each pair of numbers, as ``uint64``; both are ``uint64``."""
-    product = (state ^ word) * GOLDEN
-    found: NDArray[Any] = product ^ (product >> np.uint64(32))
-    return found
+    product: NDArray[Any] = state ^ word
+    product *= GOLDEN
+    product ^= product >> np.uint64(32)
+    return product

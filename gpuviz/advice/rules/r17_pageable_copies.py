@@ -12,7 +12,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
-from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations, stacks_of
 from gpuviz.data.codes import CallKind
@@ -165,7 +164,7 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
     at_rate = (sizes * 1e9 / copies.rates).astype(np.int64)
     shorter[work] = np.minimum(shorter[work], at_rate)
     returns = np.zeros(calls.num_rows, bool)
-    returns[own] = call_kinds(recording.tables)[own] == CallKind.PAGEABLE_MEMCPY
+    returns[own] = schedule.call_kinds[own] == CallKind.PAGEABLE_MEMCPY
     change = ScheduleChange(duration=shorter, without_wait=returns, instant=returns)
     saved_ns = schedule.saved_alone(change) - _pinning_ns(recording, schedule, copies)
     change = replace(change, at_most_ns=max(saved_ns, 0))

@@ -11,7 +11,6 @@ from gpuviz.advice.libraries import is_of_torch
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
-from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.codes import CallKind
@@ -81,7 +80,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     directions = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
     chosen = (schedule.kind == COPY) & np.isin(directions, [_TO_DEVICE, _TO_HOST])
     chosen &= (memories == _MEMORIES.index("pinned")) & (schedule.duration >= _SHORTEST_NS)
-    synchronous = np.append(call_kinds(recording.tables) == CallKind.MEMCPY, True)
+    synchronous = np.append(schedule.call_kinds == CallKind.MEMCPY, True)
     chosen &= ~synchronous[schedule.call]
     for device in recording.devices:
         of_device = schedule.device == device

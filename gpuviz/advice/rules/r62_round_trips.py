@@ -10,7 +10,6 @@ from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
-from gpuviz.analysis.calls import call_kinds
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
@@ -98,7 +97,7 @@ def _with_content(schedule: Schedule) -> _Copies:
     memories = codes(activities["host_memory"], DICTIONARIES["activities", "host_memory"])
     # Another copy to the host may go on when its call returns.
     is_done = memories[schedule.rows] == _PAGEABLE
-    is_done |= np.append(call_kinds(tables) == CallKind.MEMCPY, False)[schedule.call]
+    is_done |= np.append(schedule.call_kinds == CallKind.MEMCPY, False)[schedule.call]
     work = (schedule.kind == COPY) & (schedule.call >= 0)
     work &= (kinds == _TO_DEVICE) | ((kinds == _TO_HOST) & is_done)
     rows = np.flatnonzero(work)

@@ -6,8 +6,6 @@
 namespace gpuviz::analysis {
 namespace {
 
-constexpr auto none = std::numeric_limits<std::uint32_t>::max();
-
 // How far an id is after an earlier one, whatever their signs.
 template <typename Id>
 std::size_t distance(Id first, Id id) noexcept {
@@ -43,25 +41,29 @@ FirstRows<Id>::FirstRows(std::span<const Id> ids) {
 
 template <typename Id>
 std::optional<std::size_t> FirstRows<Id>::of(Id id) const noexcept {
-    if (id == 0) return std::nullopt;
+    const std::uint32_t found = row(id);
+    return found == none ? std::nullopt : std::optional<std::size_t>(found);
+}
+
+template <typename Id>
+std::uint32_t FirstRows<Id>::row(Id id) const noexcept {
     if (!dense_.empty()) {
-        if (id < lowest_ || distance(lowest_, id) >= dense_.size()) return std::nullopt;
-        const std::uint32_t row = dense_[distance(lowest_, id)];
-        return row == none ? std::nullopt : std::optional<std::size_t>(row);
+        const std::size_t place = distance(lowest_, id);
+        return place < dense_.size() ? dense_[place] : none;
     }
     const auto found =
         std::lower_bound(sorted_.begin(), sorted_.end(), id,
                          [](const auto& each, Id other) { return each.first < other; });
-    if (found == sorted_.end() || found->first != id) return std::nullopt;
-    return found->second;
+    return found == sorted_.end() || found->first != id ? none : found->second;
 }
 
 template <typename Id>
 LongColumn<std::int64_t> first_rows(std::span<const Id> known, std::span<const Id> wanted) {
     const FirstRows<Id> first(known);
-    LongColumn<std::int64_t> rows(wanted.size(), -1);
+    LongColumn<std::int64_t> rows(wanted.size());
     for (std::size_t place = 0; place < wanted.size(); ++place) {
-        if (const auto row = first.of(wanted[place])) rows[place] = static_cast<std::int64_t>(*row);
+        const std::uint32_t row = first.row(wanted[place]);
+        rows[place] = row == first.none ? -1 : std::int64_t{row};
     }
     return rows;
 }

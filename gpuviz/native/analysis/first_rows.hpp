@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -18,6 +19,10 @@ class FirstRows {
     FirstRows() = default;
     explicit FirstRows(std::span<const Id> ids);
     [[nodiscard]] std::optional<std::size_t> of(Id id) const noexcept;
+    // The same, and `none` without one.
+    [[nodiscard]] std::uint32_t row(Id id) const noexcept;
+
+    static constexpr auto none = std::numeric_limits<std::uint32_t>::max();
 
   private:
     // Indexed by id from the lowest on if ids are dense; else sorted pairs of id and row.
