@@ -273,7 +273,7 @@ class DeviceBlocks:
         known = self.is_used & self.is_freed & ~self.is_shared & ~self.is_initial
         is_used_there = self._statements.of_calls(last)[1] == peak_line_end
         spent = self.at_peak & known & ~of_peak & is_used_there
-        places = self._after(plain(self.recording.tables["api_calls"]["end"])[last])
+        places = self.after_calls(last)
         return kept, spent & (places < self.peak_place), places
 
     def ends_with(self, begin: "NDArray[Any]") -> "NDArray[Any]":

@@ -8,6 +8,12 @@ import numpy as np
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.reductions_at_last import (
+    LEAST_ARRAYS,
+    LEAST_BYTES,
+    LEAST_FACTOR,
+    reduced_at_last,
+)
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.grouping import numbered
@@ -30,8 +36,10 @@ RULES = (
         "at least four arrays of 1 MiB or more are all made before a line reads each of them for "
         "the last time and makes only arrays at most an eighth as large, from nothing else that "
         "was written meanwhile; no other line uses any of the arrays of their line that this one "
-        "has read, and the host reads nothing meanwhile; the saving frees each array after the "
-        "line that used it before, when the next one of them is allocated",
+        "has read, and the host reads nothing meanwhile; or all arrays that a line keeps in a loop "
+        "are used one after the other when it has ended, by the same kernels with the same "
+        "numbers, which leave as little; the saving frees each array after the line that used it "
+        "before, when the next one of them is allocated",
         "reduce each array when it is made, such as in the loop or the hook, and keep the result",
     ),
 )
@@ -40,9 +48,6 @@ _READ = DICTIONARIES["launch_blocks", "mode"].index("read")
 _TO_HOST = DICTIONARIES["activities", "copy_kind"].index("device_to_host")
 # Torch's reductions read one array; other addresses among their arguments mean nothing.
 _OF_TORCH = re.compile(r"\bat::native::reduce_kernel<")
-_LEAST_BYTES = 1 << 20
-_LEAST_ARRAYS = 4
-_LEAST_FACTOR = 8
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -54,18 +59,25 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     them is reduced: a line that reduces each some rounds later may be late on purpose. Meanwhile
     nothing is copied to the host, whose numbers the work could get as scalars. No other line uses
     an array afterwards that was made and reduced by the same lines, as it would use the best of
-    several candidates. Torch's own arrays, such as those of a graph, do not count.
+    several candidates. Torch's own arrays, such as those of a graph, do not count. Reductions in
+    several steps, which the host may read, are those of
+    `gpuviz.advice.reductions_at_last.reduced_at_last`.
 
     Saving: the decrease of the peak if each array were freed after the line that used it before,
     and the next one of them has been allocated, as work of libraries may not name what it uses. The
     host may decide later what to keep: ``possible``.
     """
     blocks, line = _reduced(device)
+    known = np.zeros(len(device.size), bool)
     for number in np.unique(line):
         lists = _lists(device, blocks[line == number])
-        found = [each for each in lists if len(each) >= _LEAST_ARRAYS]
+        found = [each for each in lists if len(each) >= LEAST_ARRAYS]
         if found:
+            known[np.concatenate(found)] = True
             yield _finding(device, np.concatenate(found), _change(device, found))
+    for change in reduced_at_last(device):
+        if not known[change.blocks].any():
+            yield _finding(device, change.blocks, change)
 
 
 def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -84,7 +96,7 @@ def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     is_new = used.first[device.number[block]] == call
     made = np.bincount(call, device.size[block] * is_new, calls)
     is_reduced = ~is_new & can_wait[block]
-    is_reduced &= (made[call] > 0) & (made[call] * _LEAST_FACTOR <= device.size[block])
+    is_reduced &= (made[call] > 0) & (made[call] * LEAST_FACTOR <= device.size[block])
     last = device.last_known[block]
     both = line_numbers(device.recording, stacks_of(tables, np.concatenate([call, last])))
     line, of_last = np.split(both.astype(np.int64), 2)
@@ -111,7 +123,7 @@ def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
 
 def _can_wait(device: DeviceBlocks) -> "NDArray[Any]":
     can = device.is_freed & ~device.is_initial & ~device.is_shared & (device.stack != 0)
-    can &= device.size >= _LEAST_BYTES
+    can &= device.size >= LEAST_BYTES
     if device.training is not None:
         can &= (device.training.phase != BACKWARD) & (device.training.freed_in != BACKWARD)
     able: NDArray[Any] = can

@@ -125,6 +125,61 @@ def results_that_are_not_small(gpu):
     paths.combine(means)
 
 
+class Sizes(Paths):
+    """Numbers that the host reads, each computed in two steps."""
+
+    def size(self, path, *others, scalar=1.0, keeps=False):
+        density = self.gpu.empty(SIZE // 2)
+        self.gpu.launch("square", duration=1e-5, reads=[path, *others], writes=[density])
+        total = self.gpu.empty(512)
+        named = {"duration": 1e-5, "reads": [density], "writes": [total]}
+        self.gpu.launch("cupy_add__float32_float_float32", **named, scalars=[scalar])
+        self.gpu.copy_to_host(total)
+        return density if keeps else None
+
+
+def sizes_at_last(gpu):
+    sizes = Sizes(gpu)
+    kept = list(sizes.paths())
+    for path in kept:
+        sizes.size(path)
+
+
+def sizes_at_once(gpu):
+    sizes = Sizes(gpu)
+    for path in sizes.paths():
+        sizes.size(path)
+
+
+def of_other_numbers(gpu):
+    sizes = Sizes(gpu)
+    kept = list(sizes.paths())
+    for number, path in enumerate(kept):
+        sizes.size(path, scalar=float(number))
+
+
+def of_a_later_state(gpu):
+    sizes = Sizes(gpu)
+    kept = list(sizes.paths())
+    for path in kept:
+        sizes.size(path, sizes.state)
+
+
+def that_are_kept(gpu):
+    sizes = Sizes(gpu)
+    kept = list(sizes.paths())
+    densities = [sizes.size(path, keeps=True) for path in kept]
+    sizes.combine(densities)
+
+
+def after_a_number_of_the_host(gpu):
+    sizes = Sizes(gpu)
+    kept = list(sizes.paths())
+    gpu.copy_to_host(sizes.state)
+    for path in kept:
+        sizes.size(path)
+
+
 def waiting(program):
     return [each for each in findings(timed(program), small=True) if each.rule == "R63"]
 
@@ -139,6 +194,24 @@ def test_arrays_that_wait_are_found_and_reducing_them_at_once_saves_what_was_pre
         "72.0 MiB of the peak is kept until `means = [paths.mean(each) for each in kept]` reduces "
         "each array to a small one."
     )
+
+
+def test_arrays_that_are_reduced_in_several_steps_are_found_too():
+    before, after = timed(sizes_at_last), timed(sizes_at_once)
+    (finding,) = waiting(sizes_at_last)
+
+    assert finding.saved_bytes == pytest.approx(before.peak().bytes - after.peak().bytes, abs=SIZE)
+    assert finding.title == (
+        "64.0 MiB of the peak is kept until `sizes.size(path)` reduces each array to a small one."
+    )
+    assert waiting(sizes_at_once) == []
+
+
+@pytest.mark.parametrize(
+    "program", [of_other_numbers, of_a_later_state, that_are_kept, after_a_number_of_the_host]
+)
+def test_steps_that_have_to_wait_are_no_finding(program):
+    assert waiting(program) == []
 
 
 def test_torch_reduces_one_array_whatever_addresses_it_passes():

@@ -1,0 +1,203 @@
+"""Arrays that a loop keeps and that are reduced one after the other when it has ended."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.elementwise import READ, WRITE
+from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.memory_changes import Change
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.first_rows import first_rows
+from gpuviz.data.mixing import mixed
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.memory_changes import DeviceBlocks
+
+LEAST_BYTES = 1 << 20
+LEAST_ARRAYS = 4
+# How many times as large as its result an array has to be.
+LEAST_FACTOR = 8
+_MOST_LINES = 8
+_TO_HOST = DICTIONARIES["activities", "copy_kind"].index("device_to_host")
+_KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
+
+
+def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
+    """Yield what reducing each array in the loop that made it would change.
+
+    All arrays of a line that are there at the peak are used once more after the last of them was
+    made, one after the other, by the same kernels with the same numbers. Each such round keeps at
+    most an eighth of its array's bytes and reads nothing else that was written since the array was
+    made, and the host reads nothing before the first of them: so each could have been done in the
+    loop.
+    """
+    can = device.at_peak & device.is_freed & ~device.is_initial & ~device.is_shared
+    at_peak = np.flatnonzero(can & (device.stack != 0) & (device.size >= LEAST_BYTES))
+    sums = np.bincount(device.site[at_peak], device.size[at_peak])
+    for site in np.argsort(-sums, kind="stable")[:_MOST_LINES].tolist():
+        blocks = at_peak[device.site[at_peak] == site]
+        if len(blocks) <= LEAST_ARRAYS:
+            continue
+        rounds = _Rounds(device, blocks)
+        if len(rounds.blocks) >= LEAST_ARRAYS and rounds.could_be_sooner():
+            yield rounds.change()
+
+
+class _Rounds:
+    """The uses of some blocks after the last of them was made.
+
+    Args:
+        device: All blocks.
+        blocks: Those that a line has kept.
+
+    Attributes:
+        blocks: Those of which it is known when the round of the next one begins, in the order of
+            their rounds; none if the rounds overlap.
+    """
+
+    def __init__(self, device: "DeviceBlocks", blocks: "NDArray[Any]") -> None:
+        self._device, used = device, device.used
+        self._times = plain(device.recording.tables["api_calls"]["time"])
+        self._begin = used.blocks.begin[device.number]
+        self._time, self._place = self._times[used.call], device.place[used.block]
+        # The loop itself may still use the last one.
+        blocks = blocks[np.argsort(self._begin[blocks], kind="stable")]
+        self._newest, blocks = blocks[-1], blocks[:-1]
+        self._made = int(self._begin[self._newest])
+        number = np.full(len(device.size), -1)
+        number[blocks] = np.arange(len(blocks))
+        self._of_kept = np.where(self._place >= 0, number[self._place], -1)
+        rows = np.flatnonzero((self._of_kept >= 0) & (self._time > self._made))
+        first, last = np.full(len(blocks), np.iinfo(np.int64).max), np.full(len(blocks), -1)
+        np.minimum.at(first, self._of_kept[rows], self._time[rows])
+        np.maximum.at(last, self._of_kept[rows], self._time[rows])
+        order = np.argsort(first, kind="stable")
+        order = order[last[order] >= 0]
+        is_apart = bool((last[order[:-1]] < first[order[1:]]).all())
+        # Otherwise it is a queue.
+        of_line = device.site == device.site[blocks[0]]
+        is_apart &= not (self._begin[of_line] > first.min()).any()
+        self._edges = first[order]
+        # What a call writes is allocated before it.
+        called = np.sort(self._times)
+        self._starts = called[np.maximum(np.searchsorted(called, self._edges) - 1, 0)]
+        self.blocks = blocks[order[:-1]] if is_apart else blocks[:0]
+
+    def could_be_sooner(self) -> bool:
+        """Return whether each round could have been done when its array was made."""
+        return (
+            not self._is_host_informed()
+            and not self._was_done_before()
+            and self._are_alike()
+            and self._reads_what_was_there()
+            and self._keeps_little()
+        )
+
+    def change(self) -> Change:
+        """Return the lifetimes of the arrays if each round were right after the array was made."""
+        device, blocks = self._device, self.blocks
+        rows = np.flatnonzero((self._of_kept >= 0) & (self._time <= self._made))
+        before = np.full(len(device.size), -1)
+        order = rows[np.argsort(self._time[rows], kind="stable")]
+        before[self._place[order]] = device.used.call[order]
+        begin, end = device.begin[blocks], device.end[blocks]
+        calls = before[blocks]
+        after = np.where(calls >= 0, device.after_lines(calls), begin)
+        made = np.sort(np.append(begin, device.begin[self._newest]))
+        following = made[np.searchsorted(made, begin, side="right")]
+        return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
+
+    def _is_host_informed(self) -> bool:
+        """Return whether the host reads anything between the first array and the first round."""
+        tables = self._device.recording.tables
+        kinds = codes(tables["activities"]["copy_kind"], DICTIONARIES["activities", "copy_kind"])
+        reads = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
+        calls = first_rows(plain(tables["api_calls"]["correlation"]), reads)
+        times = self._times[calls[calls >= 0]]
+        begun = self._begin[self.blocks].min()
+        return bool(((times > begun) & (times < self._edges[0])).any())
+
+    def _was_done_before(self) -> bool:
+        """Return whether the line that begins the rounds did so before, as with a queue."""
+        stacks = plain(self._device.recording.tables["api_calls"]["stack"])
+        lines = line_numbers(self._device.recording, stacks)
+        begins = lines[np.flatnonzero(self._times == self._edges[0])]
+        return bool((np.isin(lines, begins) & (self._times <= self._made)).any())
+
+    def _round_of(self, edges: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the number of the round at some times; -1 outside of them."""
+        found = np.searchsorted(edges, times, side="right") - 1
+        return np.where(found < len(self.blocks), found, -1)
+
+    def _are_alike(self) -> bool:
+        """Return whether all rounds have the same kernels, in order, with the same numbers."""
+        used, tables = self._device.used, self._device.recording.tables
+        if (self._round_of(self._edges, self._times[used.opaque]) >= 0).any():
+            return False
+        calls, first = np.unique(used.call, return_index=True)
+        order = np.argsort(self._times[calls], kind="stable")
+        calls, activity = calls[order], used.activity[first[order]]
+        of_round = self._round_of(self._edges, self._times[calls])
+        calls, activity, of_round = (each[of_round >= 0] for each in (calls, activity, of_round))
+        counts = np.bincount(of_round, minlength=len(self.blocks))
+        if (activity < 0).any() or (counts != counts[0]).any():
+            return False
+        names = plain(tables["activities"]["name"])[activity].astype(np.uint64)
+        is_kernel = codes(tables["activities"]["kind"], DICTIONARIES["activities", "kind"])
+        is_kernel = is_kernel[activity] == _KERNEL
+        launched = tables["launch_blocks"]
+        content = plain(launched["content"])
+        known = np.flatnonzero(content)
+        correlation = plain(tables["api_calls"]["correlation"])[calls]
+        rows = first_rows(plain(launched["correlation"])[known], correlation)
+        numbers = np.append(content[known], np.uint64(0))[rows]
+        # What a copy brings to the host is a result.
+        keys = mixed(names, np.where(is_kernel, numbers, np.uint64(0)))
+        keys = keys.reshape(len(self.blocks), -1)
+        return bool((keys == keys[0]).all())
+
+    def _reads_what_was_there(self) -> bool:
+        """Return whether rounds use only what was written before their array, and their own."""
+        of_round = self._round_of(self._edges, self._time)
+        rows = np.flatnonzero((of_round >= 0) & (self._of_kept < 0))
+        place, of_round, mode = self._place[rows], of_round[rows], self._device.used.mode[rows]
+        if (place < 0).any():
+            return False
+        is_own = self._begin[place] >= self._starts[of_round]
+        size = self._device.size
+        is_small = size[place] * LEAST_FACTOR <= size[self.blocks[of_round]]
+        if (~is_own & (mode != READ) & ~((mode == WRITE) & is_small)).any():
+            return False
+        others = np.flatnonzero(~is_own & (mode != WRITE))
+        written = self._written_before(place[others], self._time[rows[others]])
+        return bool((written < self._begin[self.blocks[of_round[others]]]).all())
+
+    def _written_before(self, places: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
+        """Return when each block may last have been written before a time, in ns; -1 if never."""
+        rows = np.flatnonzero((self._device.used.mode != READ) & (self._place >= 0))
+        order = rows[np.lexsort((self._time[rows], self._place[rows]))]
+        found = np.full(len(places), -1)
+        for place in np.unique(places).tolist():
+            first, last = np.searchsorted(self._place[order], [place, place + 1])
+            own, wanted = self._time[order[first:last]], places == place
+            before = np.searchsorted(own, times[wanted]) - 1
+            found[wanted] = np.where(before >= 0, np.append(own, -1)[before], -1)
+        return found
+
+    def _keeps_little(self) -> bool:
+        """Return whether what remains of each round has at most an eighth of its array's bytes."""
+        device = self._device
+        of_round = self._round_of(self._starts, self._begin)
+        rows = np.flatnonzero(of_round >= 0)
+        ends = device.used.blocks.end[device.number[rows]]
+        remains = (ends < 0) | (ends > self._edges[of_round[rows] + 1])
+        kept = np.bincount(
+            of_round[rows[remains]], device.size[rows[remains]], minlength=len(self.blocks)
+        )
+        return bool((kept * LEAST_FACTOR <= device.size[self.blocks]).all())
