@@ -1,5 +1,6 @@
 """What the calls and the GPU work of a recording had to wait for."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from gpuviz.analysis.classification import records_of
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ NEXT_NS = 1_000
 # A stream has room for 1,022 launches (measured on an H200); each of those after them waits for the
 # end of one. A launch that waits takes longer than others by at least this factor.
 _LEAST_QUEUED, _LEAST_FACTOR = 512, 3
+# The driver's functions that wait for the device.
+_FREE = re.compile(r"cuMemFree(Host)?(_v2)?$")
 # Waits for all streams of a device consider at most this many.
 _MOST_STREAMS = 64
 NEVER = -(2**62)
@@ -151,6 +155,7 @@ class Orders:
         ):
             chosen = np.flatnonzero(waiting & (kinds == _WAITS.index(kind)))
             pairs += [(work, calls[chosen][of]) for work, of in found(rows[chosen])]
+        pairs += self._before_frees()
         pairs += self._before_full_queues()
         work, call = (np.concatenate(each) for each in zip(*pairs, strict=True))
         return work, call
@@ -177,6 +182,15 @@ class Orders:
             of = np.flatnonzero(devices == device)
             work, known = self._last_until(np.full(len(of), stream), launched[of])
             yield work, of[known]
+
+    def _before_frees(self) -> "_Pairs":
+        """Yield calls that give memory back to the driver, before which the device must be idle."""
+        table = self._recording.tables["api_calls"]
+        frees = np.flatnonzero(are_named(self._recording.tables, plain(table["name"]), _FREE.match))
+        launched = plain(table["correlation"])[frees]
+        for _, stream in self._most_used_streams() if len(frees) else ():
+            work, known = self._last_until(np.full(len(frees), stream), launched)
+            yield work, frees[known]
 
     def _before_full_queues(self) -> "_Pairs":
         """Yield launches that took long because the queue of their stream was full.

@@ -92,8 +92,8 @@ def recorded(rule, *, followed=False):
 
 
 def span_ns(recording):
-    """Return the time from the first to the last activity."""
-    activities = recording.table("activities")
+    """Return the time from the first to the last activity, as if it had not been recorded."""
+    activities = recording.compensated().table("activities")
     return int(activities["end"].to_numpy().max() - activities["time"].to_numpy().min())
 
 
