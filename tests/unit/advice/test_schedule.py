@@ -149,6 +149,31 @@ def test_launches_that_waited_for_room_in_the_queue_come_sooner_with_shorter_ker
     assert saved == pytest.approx(before.duration_ns - after.duration_ns, rel=0.01)
 
 
+def test_a_free_of_memory_ends_sooner_with_shorter_kernels():
+    def waits(gpu, duration):
+        for _ in range(10):
+            gpu.launch("long", duration=duration)
+            gpu.synchronize()
+
+    before, after = (timed(lambda gpu, each=each: waits(gpu, each)) for each in (1e-3, 1e-4))
+    strings = before.tables["strings"].to_pylist()
+    waiting = {each["id"] for each in strings if "Synchronize" in each["text"]}
+    free = max(each["id"] for each in strings) + 1
+    strings.append({"id": free, "text": "cuMemFree_v2"})
+    calls = before.tables["api_calls"].to_pylist()
+    for call in calls:
+        call["name"] = free if call["name"] in waiting else call["name"]
+    tables = before.tables | {
+        "strings": pa.Table.from_pylist(strings, schemas()["strings"]),
+        "api_calls": pa.Table.from_pylist(calls, schemas()["api_calls"]),
+        "synchronizations": before.tables["synchronizations"].slice(0, 0),
+    }
+    schedule = Schedule(Recording(tables, before.manifest))
+
+    saved = schedule.saved_ns(ScheduleChange(duration=schedule.duration // 10))
+    assert saved == pytest.approx(before.duration_ns - after.duration_ns, rel=0.02)
+
+
 def test_what_a_change_saves_can_be_limited():
     recording = timed(lambda gpu: run(gpu, [("launch", 100_000), ("launch", 100_000)]))
     schedule = Schedule(recording)
