@@ -20,13 +20,15 @@ def unfinished_beside(path: "Path") -> "Path":
     return path.with_name(f".{path.name[:KEPT]}.{os.urandom(8).hex()}.tmp")
 
 
-def new_file(path: "Path") -> "tuple[Path, BinaryIO]":
-    """Create a temporary file for what will be at ``path``; others keep away while it is open."""
+def new_file(unfinished: "Path") -> "BinaryIO":
+    """Create a file under a temporary name; others keep away while it is open.
+
+    The caller removes it, whatever happens here: a signal can end this function at any point.
+    """
     while True:
-        unfinished = unfinished_beside(path)
         file = unfinished.open("x+b")
         if _is_held(file.fileno()):
-            return unfinished, file
+            return file
         file.close()
 
 
@@ -54,15 +56,17 @@ class OpenFolder:
         self.close()
 
 
-def new_folder(path: "Path") -> "tuple[Path, OpenFolder]":
-    """Create a temporary folder for what will be at ``path``; others keep away while it is open."""
+def new_folder(unfinished: "Path") -> OpenFolder:
+    """Create a folder under a temporary name; others keep away while it is open.
+
+    The caller removes it, as with `new_file`.
+    """
     while True:
-        unfinished = unfinished_beside(path)
         unfinished.mkdir()
         with suppress(FileNotFoundError):
             folder = OpenFolder(unfinished)
             if _is_held(folder.fileno()):
-                return unfinished, folder
+                return folder
             folder.close()
 
 

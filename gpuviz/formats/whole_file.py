@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuviz.formats.output_path import check_free, created_meanwhile
-from gpuviz.formats.unfinished import new_file, remove_leftovers
+from gpuviz.formats.unfinished import new_file, remove_leftovers, unfinished_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,9 +30,9 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
     check_free(path, overwrite=overwrite)
     remove_leftovers(path)
     with naming(path):
-        unfinished, file = new_file(path)
+        unfinished = unfinished_beside(path)
         try:
-            with file:
+            with new_file(unfinished) as file:
                 write(file)
                 file.flush()
                 if overwrite:

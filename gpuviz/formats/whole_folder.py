@@ -13,6 +13,7 @@ from gpuviz.formats.unfinished import (
     remove_leftovers,
     replaced_name,
     restore_replaced,
+    unfinished_beside,
 )
 from gpuviz.formats.whole_file import naming
 
@@ -52,8 +53,9 @@ def write_whole_folder(
     _check_replaceable(path, is_replaceable)
     remove_leftovers(path)
     with naming(path):
-        unfinished, held = new_folder(path)
+        unfinished = unfinished_beside(path)
         try:
+            held = new_folder(unfinished)
             try:
                 write(unfinished)
                 if overwrite and os.path.lexists(path):
