@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # The first launches after a read; later ones may be of another loop.
 _MOST_LAUNCHES = 32
-_LEAST_ROUNDS = 8
+_LEAST_ROUNDS, _MOST_ROUNDS = 8, 1000
 _LEAST_PLACES = 4
 # Of the steps from round to round: a loop over parts of an array goes on by the same amount.
 _MOST_REGULAR = 0.5
@@ -33,11 +33,13 @@ def chooses_places(schedule: "Schedule", calls: "NDArray[Any]") -> bool:
     used = schedule.touches
     if used is None or len(calls) < _LEAST_ROUNDS:
         return False
-    thread = schedule.thread[calls[0]]
-    touches = np.flatnonzero((schedule.thread[used.call] == thread) & (used.activity >= 0))
-    touches = touches[np.argsort(schedule.called[used.call[touches]], kind="stable")]
-    reads = np.sort(schedule.returned[calls])
-    round_of = np.searchsorted(reads, schedule.called[used.call[touches]]) - 1
+    reads = np.sort(schedule.returned[calls])[:_MOST_ROUNDS]
+    called = schedule.called[used.call]
+    touches = np.flatnonzero((called >= reads[0]) & (called <= reads[-1]) & (used.activity >= 0))
+    is_own = schedule.thread[used.call[touches]] == schedule.thread[calls[0]]
+    touches = touches[is_own]
+    touches = touches[np.argsort(called[touches], kind="stable")]
+    round_of = np.searchsorted(reads, called[touches]) - 1
     touches, round_of = touches[round_of >= 0], round_of[round_of >= 0]
     if not len(touches):
         return False
