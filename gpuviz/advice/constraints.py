@@ -211,7 +211,7 @@ class Orders:
             last = np.searchsorted(ended, returned, side="right") - 1
             usual = np.median(took[queued < _LEAST_QUEUED])
             waits = (queued >= _LEAST_QUEUED) & (took >= _LEAST_FACTOR * usual)
-            waits &= ended[last] >= called
+            waits &= (last >= 0) & (ended[last] >= called)
             yield work[last[waits]], calls[known[waits]]
 
     def _most_used_streams(self) -> list[tuple[int, int]]:
