@@ -33,9 +33,10 @@ def chooses_places(schedule: "Schedule", calls: "NDArray[Any]") -> bool:
     used = schedule.touches
     if used is None or len(calls) < _LEAST_ROUNDS:
         return False
-    reads = np.sort(schedule.returned[calls])[:_MOST_ROUNDS]
+    reads = np.sort(schedule.returned[calls])
+    until = reads[_MOST_ROUNDS] if len(reads) > _MOST_ROUNDS else np.iinfo(np.int64).max
     called = schedule.called[used.call]
-    touches = np.flatnonzero((called >= reads[0]) & (called <= reads[-1]) & (used.activity >= 0))
+    touches = np.flatnonzero((called >= reads[0]) & (called <= until) & (used.activity >= 0))
     is_own = schedule.thread[used.call[touches]] == schedule.thread[calls[0]]
     touches = touches[is_own]
     touches = touches[np.argsort(called[touches], kind="stable")]

@@ -16,8 +16,24 @@ _CLOSE = 8
 # Statements that branch on the value of an expression.
 _BRANCH = re.compile(r"\s*(while|if|elif|assert)\b(?P<value>.*)")
 _RETURN = re.compile(r"\s*(?:def\b.*?:\s*)?return\b(?P<value>.*)")
+_INDEX = re.compile(r"[^#]*?[\w)\]]\[(?P<value>.*)\]")
 # Statements that put a value into a container: `errors.append(...)`, `errors[i] = ...`.
 _STORE = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:\.append\(|\[[^\]]*\]\s*=(?!=))")
+
+
+def indexes(recording: "RecordingData", stack: int) -> bool:
+    """Return whether the program chooses elements by what the line of a call stack computes.
+
+    As `decides`, of lines that have the name within brackets.
+    """
+    for frame, caller in pairwise(chain(_frames(recording, stack), [None])):
+        assert frame is not None  # noqa: S101 - only the last caller is
+        close = _close(frame)
+        if _uses(_INDEX, close, _computed(frame["assigned"], close)):
+            return True
+        if caller is None or not _returns(frame):
+            return False
+    return False
 
 
 def decides(recording: "RecordingData", stack: int) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from gpuviz.advice.trace import COPY, KINDS
 from gpuviz.analysis.classification import records_of
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.preparation import prepares
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.strings import are_named
@@ -31,10 +32,10 @@ _STREAMS = DICTIONARIES["streams", "kind"]
 # end of a kernel to the next one of the stream, on an H100.
 _LAUNCH_NS = 6_000
 NEXT_NS = 1_000
-# A stream has room for 1,022 launches (measured on an H200); each of those after them waits for the
-# end of one. A launch that waits takes longer than others by at least this factor.
-_LEAST_QUEUED, _LEAST_FACTOR = 512, 3
-# The driver's functions that wait for the device.
+# A stream has room for 1,022 launches (measured on an H100 and an H200); each of those after them
+# waits for the end of one, and returns some µs later. Such a launch takes longer than others.
+_LEAST_QUEUED, _LEAST_FACTOR, _MOST_RELEASE_NS = 1000, 3, 100_000
+# Functions of the driver that free memory, for which they wait for the memory's device.
 _FREE = re.compile(r"cuMemFree(Host)?(_v2)?$")
 # Waits for all streams of a device consider at most this many.
 _MOST_STREAMS = 64
@@ -184,35 +185,49 @@ class Orders:
             yield work, of[known]
 
     def _before_frees(self) -> "_Pairs":
-        """Yield calls that give memory back to the driver, before which the device must be idle."""
+        """Yield frees of memory of the driver, which wait for the work of the device.
+
+        Of several devices it is not known which one a free is of.
+        """
+        trace = self._trace
         table = self._recording.tables["api_calls"]
         frees = np.flatnonzero(are_named(self._recording.tables, plain(table["name"]), _FREE.match))
+        if not len(frees) or len(np.unique(trace.device)) > 1:
+            return
         launched = plain(table["correlation"])[frees]
-        for _, stream in self._most_used_streams() if len(frees) else ():
+        for _, stream in self._most_used_streams():
             work, known = self._last_until(np.full(len(frees), stream), launched)
-            yield work, frees[known]
+            has_ended = trace.end[work] <= trace.returned[frees[known]]
+            yield work[has_ended], frees[known[has_ended]]
 
     def _before_full_queues(self) -> "_Pairs":
         """Yield launches that took long because the queue of their stream was full.
 
-        Each waited for the end of the work that ended last before it returned.
+        Each returned right after the end of the work that made room. Calls that launch several
+        activities, such as graphs, and those that load code take long for another reason.
         """
         trace = self._trace
+        counts = np.bincount(trace.call[trace.call >= 0], minlength=len(trace.called))
+        is_single = (counts == 1) & ~prepares(self._recording)
         for _, stream in self._most_used_streams():
             work = self._by_stream[self._stream_keys >> 32 == stream]
-            calls = trace.call[work]
-            known = np.flatnonzero(calls >= 0)
-            if len(known) <= _LEAST_QUEUED:
+            known = np.flatnonzero(trace.call[work] >= 0)
+            known = known[is_single[trace.call[work[known]]]]
+            if not stream or len(known) <= _LEAST_QUEUED:
                 continue
+            calls = trace.call[work[known]]
             ended = np.maximum.accumulate(trace.end[work])
-            called, returned = trace.called[calls[known]], trace.returned[calls[known]]
+            called, returned = trace.called[calls], trace.returned[calls]
             took = returned - called
             queued = known - np.searchsorted(ended, called, side="right")
+            is_full = queued >= _LEAST_QUEUED
             last = np.searchsorted(ended, returned, side="right") - 1
-            usual = np.median(took[queued < _LEAST_QUEUED])
-            waits = (queued >= _LEAST_QUEUED) & (took >= _LEAST_FACTOR * usual)
+            if is_full.all():
+                continue
+            waits = is_full & (took >= _LEAST_FACTOR * np.median(took[~is_full]))
             waits &= (last >= 0) & (ended[last] >= called)
-            yield work[last[waits]], calls[known[waits]]
+            waits &= returned - ended[last] <= _MOST_RELEASE_NS
+            yield work[last[waits]], calls[waits]
 
     def _most_used_streams(self) -> list[tuple[int, int]]:
         trace = self._trace

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _KINDS = DICTIONARIES["activities", "kind"]
 # Of the time; less does not limit a program alone.
 _MOST = 0.5
-# Of one call stack; so many are kept in a list, a cache or closures.
+# Arrays of one call stack, and their share of a line's bytes, from which on they are counted.
 _FEWEST_ARRAYS = 4
 _MOST_OF_ARRAYS = 0.8
 
@@ -119,7 +119,7 @@ def _of_memory(recording: "RecordingData", device: int) -> "Iterator[Fact]":
 def _kept(
     recording: "RecordingData", stack: int, stacks: "NDArray[Any]", sizes: "NDArray[Any]"
 ) -> str:
-    """Return in how many arrays a line holds memory, if it has made them one after the other."""
+    """Return in how many arrays a line holds memory, if most are of call stacks that recur."""
     lines = line_numbers(recording, np.append(stack, stacks))
     of_line = lines[1:] == lines[0]
     _, place, counts = np.unique(stacks[of_line], return_inverse=True, return_counts=True)

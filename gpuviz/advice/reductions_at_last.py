@@ -24,7 +24,8 @@ LEAST_ARRAYS = 4
 # How many times as large as its result an array has to be.
 LEAST_FACTOR = 8
 _MOST_LINES = 8
-_TO_HOST = DICTIONARIES["activities", "copy_kind"].index("device_to_host")
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_HOST, _TO_DEVICE = (_COPY_KINDS.index(each) for each in ("device_to_host", "host_to_device"))
 _KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
 
 
@@ -116,7 +117,7 @@ class _Rounds:
     def _is_host_informed(self) -> bool:
         """Return whether the host reads anything between the first array and the first round."""
         tables = self._device.recording.tables
-        kinds = codes(tables["activities"]["copy_kind"], DICTIONARIES["activities", "copy_kind"])
+        kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
         reads = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
         calls = first_rows(plain(tables["api_calls"]["correlation"]), reads)
         times = self._times[calls[calls >= 0]]
@@ -148,6 +149,10 @@ class _Rounds:
         counts = np.bincount(of_round, minlength=len(self.blocks))
         if (activity < 0).any() or (counts != counts[0]).any():
             return False
+        copied = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[activity]
+        # What the host has read may come back in another form.
+        if (copied == _TO_DEVICE).any():
+            return False
         names = plain(tables["activities"]["name"])[activity].astype(np.uint64)
         is_kernel = codes(tables["activities"]["kind"], DICTIONARIES["activities", "kind"])
         is_kernel = is_kernel[activity] == _KERNEL
@@ -158,7 +163,10 @@ class _Rounds:
         rows = first_rows(plain(launched["correlation"])[known], correlation)
         numbers = np.append(content[known], np.uint64(0))[rows]
         # What a copy brings to the host is a result.
-        keys = mixed(names, np.where(is_kernel, numbers, np.uint64(0)))
+        if (is_kernel & (numbers == 0)).any():
+            return False
+        launch = plain(tables["activities"]["launch"])[activity].astype(np.uint64)
+        keys = mixed(mixed(names, launch), np.where(is_kernel, numbers, np.uint64(0)))
         keys = keys.reshape(len(self.blocks), -1)
         return bool((keys == keys[0]).all())
 
@@ -175,16 +183,25 @@ class _Rounds:
         if (~is_own & (mode != READ) & ~((mode == WRITE) & is_small)).any():
             return False
         others = np.flatnonzero(~is_own & (mode != WRITE))
+        made = self._begin[self.blocks[of_round[others]]]
+        if len(others) and self._is_opaque_between(int(made.min())):
+            return False
         written = self._written_before(place[others], self._time[rows[others]])
-        return bool((written < self._begin[self.blocks[of_round[others]]]).all())
+        return bool((np.maximum(written, self._begin[place[others]]) < made).all())
+
+    def _is_opaque_between(self, begin: int) -> bool:
+        """Return whether work that may have written anything was launched until the last round."""
+        times = self._times[self._device.used.opaque]
+        return bool(((times > begin) & (times < self._edges[-1])).any())
 
     def _written_before(self, places: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
         """Return when each block may last have been written before a time, in ns; -1 if never."""
         rows = np.flatnonzero((self._device.used.mode != READ) & (self._place >= 0))
         order = rows[np.lexsort((self._time[rows], self._place[rows]))]
+        of_rows = self._place[order]
         found = np.full(len(places), -1)
         for place in np.unique(places).tolist():
-            first, last = np.searchsorted(self._place[order], [place, place + 1])
+            first, last = np.searchsorted(of_rows, [place, place + 1])
             own, wanted = self._time[order[first:last]], places == place
             before = np.searchsorted(own, times[wanted]) - 1
             found[wanted] = np.where(before >= 0, np.append(own, -1)[before], -1)

@@ -44,4 +44,5 @@ def ends_without_graph(
     guess = np.minimum(np.maximum(np.where(is_within, after_call, after_line), in_chain), end)
     # Only what the program keeps itself can be used by work that does not name it.
     is_guess = (is_unknown | (used >= end)) & (guess < end)
-    return np.where(is_guess | is_within, guess, used), is_guess
+    within = np.minimum(guess, used)
+    return np.where(is_guess, guess, np.where(is_within, within, used)), is_guess

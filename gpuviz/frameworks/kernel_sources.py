@@ -19,7 +19,12 @@ _REFERENCE = re.compile(r"&\s*(\w+)\s*=$")
 _ASSIGNMENT = re.compile(r"=(?!=)")
 _COMPOUND = re.compile(r"(?:[-+*/%&|^]|<<|>>)=|\+\+|--")
 _OPERAND = re.compile(r"[\w)\]]$")
-_OPENED = re.compile(r"&[\s(]*$")
+_OPENED = re.compile(r"(?<!&)&[\s(]*$")
+_ADDRESS = re.compile(r"(?<!&)&$")
+# A reference to an expression in which the element is one of several.
+_BOUND = re.compile(r"(?<!&)&\s*\w+\s*(?:=(?!=)|[{(])")
+# More would take long to follow.
+_MOST_REFERENCES = 100
 _LAST_NAME = re.compile(r"(\w+)\s*$")
 _CAST = r"\(\s*(?!const\b)[\w\s:<>,]+\*\s*\)\s*"
 # The output of a reduction by CUB in CuPy, of any type.
@@ -213,7 +218,7 @@ def modes_of_operation(outputs: Mapping[str, bool], operation: str) -> dict[str,
     """
     body = _COMMENTS_AND_TEXTS.sub(" ", operation)
     found = {
-        name: _judged(_uses(name, body) if is_raw else _uses_of_value(name, body))
+        name: _judged(_uses(name, body) if is_raw else _uses_of_references({name: 0}, body))
         for name, is_raw in outputs.items()
     }
     return {name: UNKNOWN if mode == READ else mode for name, mode in found.items()}
@@ -243,6 +248,7 @@ def _judged(uses: Iterator[str]) -> str:
 
 def _uses(name: str, body: str, macros: str = "") -> Iterator[str]:
     """Yield the mode of each use of a pointer's elements, or of references to them."""
+    references: dict[str, int] = {}
     for match in re.finditer(rf"(?<![\w.])(?<!->)(?<!::){name}\b", body):
         before, at = body[: match.start()].rstrip(), match.end()
         if not body[at:].lstrip().startswith("["):
@@ -251,10 +257,12 @@ def _uses(name: str, body: str, macros: str = "") -> Iterator[str]:
         while body[at:].lstrip().startswith("["):
             _, at = _enclosed(body, body.index("[", at))
         if reference := _REFERENCE.search(before):
-            yield from _uses_of_value(reference[1], body[at:])
-            yield from map(_of_macro, _uses_of_value(reference[1], macros))
+            references.setdefault(reference[1], at)
         else:
             yield _use(before, body[at:].lstrip())
+    yield from _uses_of_references(references, body)
+    for each in references:
+        yield from map(_of_macro, _uses_of_references({each: 0}, macros))
     if macros:
         yield from map(_of_macro, _uses(name, macros))
 
@@ -264,18 +272,33 @@ def _of_macro(mode: str) -> str:
     return UNKNOWN if mode == READ else mode
 
 
-def _uses_of_value(name: str, body: str) -> Iterator[str]:
-    """Yield the mode of each use of a variable that refers to an element, by any name."""
-    for match in re.finditer(rf"(?<![\w.])(?<!->)(?<!::){name}\b", body):
-        before, after = body[: match.start()].rstrip(), body[match.end() :].lstrip()
-        if reference := _REFERENCE.search(before):
-            yield from _uses_of_value(reference[1], after)
-        else:
-            yield _use(before, after)
+def _uses_of_references(references: Mapping[str, int], body: str) -> Iterator[str]:
+    """Yield the mode of each use of variables that refer to elements, and of references to these.
+
+    Args:
+        references: From which place on in the body each is one.
+        body: The text.
+    """
+    names: list[tuple[str, int]] = list(references.items())
+    known = set(references)
+    for name, begin in names:
+        for match in re.compile(rf"(?<![\w.])(?<!->)(?<!::){name}\b").finditer(body, begin):
+            before, after = body[: match.start()].rstrip(), body[match.end() :].lstrip()
+            reference = _REFERENCE.search(before)
+            if reference is None:
+                yield _use(before, after)
+            elif reference[1] not in known:
+                known.add(reference[1])
+                names.append((reference[1], match.end()))
+        if len(names) > _MOST_REFERENCES:
+            yield UNKNOWN
+            return
 
 
 def _use(before: str, after: str) -> str:
     """Return the mode of a use of an element, from the text around it."""
+    if _BOUND.search(before.rpartition(";")[2]):
+        return UNKNOWN
     if _ASSIGNMENT.match(after):
         return UNKNOWN if _is_declared(before) else WRITE
     if _COMPOUND.match(after) or before.endswith(("++", "--")):
@@ -284,7 +307,11 @@ def _use(before: str, after: str) -> str:
         return UNKNOWN
     before = _OPENED.sub("&", before)
     callee = _callee(before)
-    if before.endswith("&") and not _OPERAND.search(before[:-1].rstrip()):
+    if (
+        before.endswith("&")
+        and not before.endswith("&&")
+        and not _OPERAND.search(before[:-1].rstrip())
+    ):
         return READ_WRITE if callee.startswith(_ATOMIC) else UNKNOWN
     is_kept = not callee or callee in _KEEPS or callee.startswith(_ATOMIC)
     return READ if is_kept else UNKNOWN

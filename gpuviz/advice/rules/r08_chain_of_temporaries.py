@@ -33,8 +33,8 @@ RULES = (
         "pass arrays on that nothing else uses, also to a reduction, or at least four rounds of a "
         "loop update one array from the same ones; the saving of time assumes one launch of a "
         "kernel that takes as long as its remaining arrays at their highest rate, or as its "
-        "elements take at least and what is computed beyond that; along an axis, as a "
-        "`ReductionKernel` takes for as many",
+        "elements take at least and what is computed beyond that; along an axis, at least as long "
+        "as a `ReductionKernel` takes for as many elements",
         "`cupy.fuse`, `ElementwiseKernel`: the finding has the code of short expressions",
     ),
 )

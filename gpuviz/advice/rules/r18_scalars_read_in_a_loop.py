@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.chosen_places import chooses_places
-from gpuviz.advice.conditions import decides
+from gpuviz.advice.conditions import decides, indexes
 from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.libraries import is_of_torch
@@ -59,7 +59,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     for found in fetches(schedule):
         if not found.is_scalar or decides(schedule.recording, found.stack):
             continue
-        if chooses_places(schedule, schedule.call[found.copies]):
+        calls = schedule.call[found.copies]
+        if indexes(schedule.recording, found.stack) and chooses_places(schedule, calls):
             continue
         line = found.line(schedule)
         yield found.finding(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuviz.advice.chosen_places import chooses_places
-from gpuviz.advice.conditions import decides
+from gpuviz.advice.conditions import decides, indexes
 from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
@@ -65,7 +65,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             continue
         is_condition = waits.is_copy and (
             decides(schedule.recording, waits.stack)
-            or (_is_own(schedule, waits) and chooses_places(schedule, waits.calls))
+            or (indexes(schedule.recording, waits.stack) and chooses_places(schedule, waits.calls))
         )
         is_unknown = schedule.recording.call_stacks.call_site(waits.stack)[0] == NO_STACK
         if is_unknown or is_condition or is_needless(schedule, waits):

@@ -60,14 +60,14 @@ _MOST_ROWS = 1000
 _MOST_KERNELS = 8
 _LAYERS = "/torch/nn/"
 # cuRAND's generator for the host, which draws each sequence in a thread of its own.
-_SEQUENCES = "gen_sequenced"
+_SEQUENCES, _OF_CUPY = "gen_sequenced", "/cupy/random/"
 # Of the device's bandwidth, what CuPy's `Generator` reaches (50 million float32 on an H100).
 _BANDWIDTH_OF_GENERATOR = 0.5
 
 
 _RANDOM_ADVICE = (
     "Draw the numbers with `rng = cupy.random.default_rng()`, whose kernels fill the GPU, instead "
-    "of `cupy.random.rand` and other functions of `RandomState`. The numbers are others."
+    "of `cupy.random.rand` and other functions of `RandomState`. The numbers will differ."
 )
 
 
@@ -213,7 +213,11 @@ def _finding(
     shorter[work] = np.maximum(schedule.duration[work] - kernels.occupancy.idle_ns, _EMPTY_NS)
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
     name = short_name(texts(recording.tables, names)[0]) or "A kernel"
-    is_random = name == _SEQUENCES
+    is_random = name == _SEQUENCES and any(
+        _OF_CUPY in frame.filename
+        for stack in np.unique(stacks_of(recording.tables, schedule.call[work[:1]])).tolist()
+        for frame in recording.call_stacks.frames(stack)
+    )
     if is_random:
         shorter[work] = _of_generator(recording, schedule, work, shorter[work])
     change = ScheduleChange(duration=shorter)
@@ -287,7 +291,8 @@ def _reason(kernels: _Kernels, shorter_ns: int, *, is_random: bool) -> str:
     most = kernels.occupancy.most_at_once
     at_once = "" if most == 1 else f", at most {format_count(most)} at the same time"
     if is_random:
-        bound = f"A `cupy.random.Generator` takes about {format_duration(shorter_ns)} for as many."
+        took = format_duration(shorter_ns)
+        bound = f"A `cupy.random.Generator` takes about {took} for the same amount of numbers."
     elif kernels.multiprocessors:
         bound = (
             f"At full width the same work would take at least {format_duration(shorter_ns)}; how "

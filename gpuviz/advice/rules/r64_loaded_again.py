@@ -10,12 +10,12 @@ from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.libraries import is_of_torch
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.preparation import (
     follows_compilation,
     is_of_loads,
     launch_runs,
-    loads_code,
 )
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
@@ -79,17 +79,17 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Trigger: at least eight times a call that loads code (``cuModuleLoad``, ``cuLibraryLoad``)
     precedes a launch of the same line, with no other launch of a kernel in between, and at least
     twice as often as there are different kernels among these launches: CUDA and its libraries load
-    each kernel once, when it is first launched.
+    each kernel once for each device, when it is first launched.
 
     Saving: the recording's `Schedule`, replayed without the line's calls before these launches and
     the time between them, but before the first launch of each kernel. Part of that time may be
     needed for other things: ``likely``.
     """
     recording = schedule.recording
-    loads = loads_code(recording)
+    calls, activities = recording.tables["api_calls"], recording.tables["activities"]
+    loads = are_named(recording.tables, plain(calls["name"]), _LOAD.match)
     if not loads.any() or not recording.devices:
         return
-    calls, activities = recording.tables["api_calls"], recording.tables["activities"]
     order, run = launch_runs(recording)
     # R47 says what is compiled.
     compiled = np.unique(run[follows_compilation(recording)[order]])
@@ -100,7 +100,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     is_known = (work >= 0) & is_of_loads(recording)[launches]
     for number in np.unique(line[launches[is_known]]).tolist():
         rows = np.flatnonzero(is_known & (line[launches] == number))
-        _, new = np.unique(plain(activities["name"])[work[rows]], return_index=True)
+        kernels, devices = (plain(activities[each])[work[rows]] for each in ("name", "device"))
+        new = numbered(kernels, devices)[1]
         if len(rows) >= max(_FEWEST, _LEAST_FACTOR * len(new)):
             again = np.delete(rows, new)
             before = order[np.isin(run, loaded[again]) & (line[order] == number)]
@@ -140,8 +141,8 @@ def _finding(
         rule="R64",
         title=f"{text_of(line)} {what} {times} times.",
         reason=(
-            f"{format_counted(loads, 'call')} of the driver load code there, before launches of "
-            f"{format_counted(len(np.unique(names)), 'different kernel')}. These launches would "
+            f"The line makes {format_counted(loads, 'driver call')} that load code, before "
+            f"launches of {format_counted(len(np.unique(names)), 'kernel')}. These launches would "
             f"come {format_duration(saved_ns // len(launches))} sooner each without them."
         ),
         change=advice,

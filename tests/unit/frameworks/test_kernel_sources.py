@@ -36,6 +36,8 @@ def kernel(parameters: str, body: str) -> str:
         ("bool b = 3 & p[i];", "r"),
         ("atomicAdd(&p[i], 1);", "+"),
         ("atomicAdd(&(p[i]), 1);", "+"),
+        ("if (i < n && (p[i] > 0)) return;", "r"),
+        ("float x = 3 & p[i];", "r"),
         ("float m = max(p[i], 1.0f);", "r"),
         ("float &r = p[i]; r = 2;", "w"),
         ("float &r = p[i]; r = r + 2;", "+"),
@@ -64,10 +66,22 @@ def test_each_use_of_a_pointer_counts(body, expected):
         "p[i] = 1; f(p);",
         "float &r = p[i]; f(r);",
         "SWAP(p[i], p[i + 1]);",
+        "float &r{p[i]}; r = 1;",
+        "float &r = (p[i]); r = 1;",
+        "float &r = c ? p[i] : q[i]; r = 1;",
+        "float &r = p[i]; float &s = (r); s = 1;",
     ],
 )
 def test_a_use_that_may_be_anything_leaves_the_pointer_unknown(body):
     assert modes(kernel("float* p", body)) == "?"
+
+
+def test_many_references_are_read_in_linear_time_or_not_at_all():
+    block = "{ float &v = p[i]; float &w = v; w = 1; }"
+
+    assert modes(kernel("float* p", block * 300)) == "w"
+    chain = "float &v0 = p[i];" + "".join(f"float &v{n + 1} = v{n};" for n in range(1200))
+    assert modes(kernel("float* p", chain)) == "?"
 
 
 def test_pointers_to_const_are_read_unless_const_is_cast_away():
