@@ -13,21 +13,26 @@ from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_program
 COUNT = 1_000_000
 LARGE = 5_000_000
 ZOOM_STEPS = 40
-MEDIAN_MS, WORST_MS, FRAME_MS = 12.0, 50.0, 16.7
+MEDIAN_MS, LONGEST_MS, FRAME_MS = 12.0, 50.0, 16.7
 FIRST_S, ALL_S, MEMORY_MIB = 2.0, 15.0, 1300.0
 # Memory events of a recording, and how long one wheel step may take the main thread.
 WHEEL_MS = {267: 8.0, 39_000: 16.0}
 WHEEL_STEPS = 30
-LEAST_MS = 1.0
+POLLING_MS = 5
 # Each frame logs its duration, and the page logs when something is shown.
 WATCH = """
 window.frameMs = [];
+window.waitingFrames = 0;
 const request = window.requestAnimationFrame.bind(window);
-window.requestAnimationFrame = (draw) => request((time) => {
-  const begin = performance.now();
-  draw(time);
-  window.frameMs.push(performance.now() - begin);
-});
+window.requestAnimationFrame = (draw) => {
+  window.waitingFrames += 1;
+  return request((time) => {
+    const begin = performance.now();
+    window.waitingFrames -= 1;
+    draw(time);
+    window.frameMs.push(performance.now() - begin);
+  });
+};
 window.blockMs = [];
 new PerformanceObserver((list) => {
   window.blockMs.push(...list.getEntries().map((entry) => entry.duration));
@@ -41,6 +46,7 @@ new MutationObserver(() => {
   }
 }).observe(document, { attributes: true, subtree: true, attributeFilter: ["data-gpuviz"] });
 """
+DRAWN = "() => window.frameMs.length > 0 && window.waitingFrames === 0"
 HOVER = """
 ([x, y]) => {
   const plot = document.elementFromPoint(x, y).closest(".gpuviz-plot");
@@ -65,15 +71,15 @@ def opened(browser: Browser, path: Path) -> Page:
     return page
 
 
-def frames_ms(page: Page) -> list[float]:
-    """Return the duration of each redraw of all charts while zooming in and out, in ms."""
-    page.evaluate("window.frameMs.length = 0")
+def redraws_ms(page: Page) -> list[list[float]]:
+    """Return how long the frames of each redraw take while zooming in and out, in ms."""
+    redraws = []
     for key in ("w" * ZOOM_STEPS) + ("s" * ZOOM_STEPS):
-        drawn = page.evaluate("window.frameMs.length")
+        page.evaluate("window.frameMs.length = 0")
         page.keyboard.press(key)
-        page.wait_for_function("drawn => window.frameMs.length > drawn", arg=drawn, timeout=5000)
-    # Waiting for a frame requests additional frames, in which nothing is drawn.
-    return [taken for taken in page.evaluate("window.frameMs") if taken >= LEAST_MS]
+        page.wait_for_function(DRAWN, polling=POLLING_MS, timeout=5000)
+        redraws.append(page.evaluate("window.frameMs"))
+    return redraws
 
 
 def first_hover_ms(page: Page) -> float:
@@ -147,13 +153,20 @@ def redrawing(browser: Browser, folder: Path) -> list[Row]:
     page = opened(browser, path)
     page.wait_for_timeout(1000)
     hover = first_hover_ms(page)
-    times = frames_ms(page)
+    redraws = redraws_ms(page)
     page.close()
-    median, worst = statistics.median(times), max(times)
+    times = [sum(frames) for frames in redraws]
+    median, longest = statistics.median(times), max(map(max, redraws))
     what = "1 million blocks + 1 million activities"
     return [
         (f"{what}: redraw, median", f"{MEDIAN_MS:.0f} ms", f"{median:.1f} ms", median <= MEDIAN_MS),
-        (f"{what}: redraw, worst", f"{WORST_MS:.0f} ms", f"{worst:.1f} ms", worst <= WORST_MS),
+        (f"{what}: redraw, worst in all its frames", "-", f"{max(times):.1f} ms", True),
+        (
+            f"{what}: redraw, longest frame",
+            f"{LONGEST_MS:.0f} ms",
+            f"{longest:.1f} ms",
+            longest <= LONGEST_MS,
+        ),
         (f"{what}: first tooltip", "one frame", f"{hover:.1f} ms", hover <= FRAME_MS),
     ]
 

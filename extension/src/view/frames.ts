@@ -1,9 +1,15 @@
 import { themeOf, type Theme } from "./theme.ts";
 
-/** Runs each requested drawing once before the next frame is shown. */
+/** A frame ends early rather than take longer, but drawings that are this light never wait. */
+const LONGEST_MS = 16;
+const LIGHT_MS = 1;
+
+/** Runs each requested drawing once, before the next frames that have the time for it. */
 export class Frames {
   readonly #waiting = new Set<() => void>();
   readonly #all = new Set<() => void>();
+  /** How long each drawing took last. */
+  readonly #tookMs = new WeakMap<() => void, number>();
   #handle: number | undefined;
   #theme: Theme | undefined;
 
@@ -29,18 +35,32 @@ export class Frames {
 
   request(draw: () => void): void {
     this.#waiting.add(draw);
-    this.#handle ??= requestAnimationFrame(() => this.drawNow());
+    this.#handle ??= requestAnimationFrame(() => this.#draw(LONGEST_MS));
   }
 
   /** Runs what is requested now, so that the caller knows what it costs. */
   drawNow(): void {
     if (this.#handle !== undefined) {
       cancelAnimationFrame(this.#handle);
-      this.#handle = undefined;
     }
+    this.#draw(Infinity);
+  }
+
+  /** Draws for about so long; what has to wait is the first in the next frame. */
+  #draw(longestMs: number): void {
+    this.#handle = undefined;
     this.#theme = undefined;
-    const draws = [...this.#waiting];
-    this.#waiting.clear();
-    draws.forEach((draw) => draw());
+    const begin = performance.now();
+    for (const draw of [...this.#waiting]) {
+      const spentMs = performance.now() - begin;
+      const ownMs = this.#tookMs.get(draw) ?? 0;
+      if (Math.min(spentMs, ownMs) > LIGHT_MS && spentMs + ownMs > longestMs) {
+        this.request(draw);
+      } else {
+        this.#waiting.delete(draw);
+        draw();
+        this.#tookMs.set(draw, performance.now() - begin - spentMs);
+      }
+    }
   }
 }
