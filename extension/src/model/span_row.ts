@@ -174,7 +174,7 @@ export class SpanRow {
     if (last - first <= 2) {
       return edge;
     }
-    const inner = this.#longest.find(first + 1, end, this.toNs, this.fromNs);
+    const inner = this.#longest.find(first + 1, end, this.#toNs.store, this.#fromNs.store);
     return within(inner) > within(edge) ? inner : edge;
   }
 }
