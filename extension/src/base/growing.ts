@@ -24,20 +24,22 @@ export class Growing<T extends Numbers> {
   #create: (length: number) => T;
   #values: T;
   #length = 0;
+  /** The array's length, which engines are slow to find where arrays of many kinds come. */
+  #capacity: number;
 
   constructor(create: (length: number) => T, capacity = 16) {
     this.#create = create;
-    this.#values = create(roomOf(capacity));
+    this.#capacity = roomOf(capacity);
+    this.#values = create(this.#capacity);
   }
 
   get length(): number {
     return this.#length;
   }
 
+  /** Adds a value. Subclasses repeat it for the same reason. */
   push(value: number): void {
-    this.#makeRoom(this.#length + 1);
-    this.#values[this.#length] = value;
-    this.#length += 1;
+    this.lengthen(1)[this.length - 1] = value;
   }
 
   append(values: ArrayLike<number>): void {
@@ -78,7 +80,7 @@ export class Growing<T extends Numbers> {
 
   /** Reserves capacity for later values, so that they need not be copied. */
   reserve(length: number): void {
-    if (length > this.#values.length) {
+    if (length > this.#capacity) {
       this.#move(length);
     }
   }
@@ -86,7 +88,7 @@ export class Growing<T extends Numbers> {
   /** Stores the values, and later ones, in another kind of array. */
   protected recreate(create: (length: number) => T): void {
     this.#create = create;
-    this.#move(this.#values.length);
+    this.#move(this.#capacity);
   }
 
   #move(length: number): void {
@@ -94,11 +96,12 @@ export class Growing<T extends Numbers> {
     values.set(this.view());
     release(this.#values.buffer);
     this.#values = values;
+    this.#capacity = length;
   }
 
   #makeRoom(length: number): void {
-    if (length > this.#values.length) {
-      this.reserve(Math.max(length, this.#values.length * 2));
+    if (length > this.#capacity) {
+      this.#move(Math.max(length, this.#capacity * 2));
     }
   }
 }
@@ -107,11 +110,19 @@ export class GrowingFloats extends Growing<Float64Array<ArrayBuffer>> {
   constructor(capacity = 1024) {
     super((length) => new Float64Array(length), capacity);
   }
+
+  override push(value: number): void {
+    this.lengthen(1)[this.length - 1] = value;
+  }
 }
 
 export class GrowingIndices extends Growing<Int32Array<ArrayBuffer>> {
   constructor(capacity = 1024) {
     super((length) => new Int32Array(length), capacity);
+  }
+
+  override push(value: number): void {
+    this.lengthen(1)[this.length - 1] = value;
   }
 }
 
@@ -159,6 +170,10 @@ function bytesOf(value: number): number {
 export class GrowingBytes extends Growing<Uint8Array<ArrayBuffer>> {
   constructor(capacity = 1024) {
     super((length) => new Uint8Array(length), capacity);
+  }
+
+  override push(value: number): void {
+    this.lengthen(1)[this.length - 1] = value;
   }
 }
 

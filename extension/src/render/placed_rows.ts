@@ -55,9 +55,10 @@ export class PlacedRows {
     const bottom = (bottomOfData - this.#from) * this.#scale;
     const isSeen = bottom >= 0 && top < height;
     const first = isSeen ? nearest(top, 0, height - 1) : 0;
-    this.#fromY.push(first);
-    this.#toY.push(isSeen ? nearest(bottom, first + 1, height) : 0);
-    this.#share.push(bottom - top < 1 ? bottom - top : 1);
+    const place = this.count;
+    this.#fromY.lengthen(1)[place] = first;
+    this.#toY.lengthen(1)[place] = isSeen ? nearest(bottom, first + 1, height) : 0;
+    this.#share.lengthen(1)[place] = bottom - top < 1 ? bottom - top : 1;
   }
 }
 
