@@ -70,6 +70,7 @@ export class RecordingView {
     this.#head.append(...factsOf(file.manifest, this.#words));
     await readShowing(file, this.#recording, (share) => {
       this.#update();
+      this.#frames.drawNow();
       news(share);
     });
     this.#isWhole = true;

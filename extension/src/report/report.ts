@@ -65,7 +65,7 @@ export class Report {
     });
   }
 
-  /** Shows what has been read since; links and tables wait for the whole. */
+  /** Draws what has been read since; links and tables wait for the whole. */
   follow(isWhole: boolean): void {
     if (this.#isGone) {
       return;
@@ -75,6 +75,8 @@ export class Report {
     if (isWhole) {
       this.#complete();
       this.showFragment();
+    } else {
+      this.#frames.drawNow();
     }
   }
 

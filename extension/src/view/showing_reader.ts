@@ -7,7 +7,11 @@ const SHOW_EVERY_MS = 300;
 /** Of the time that reading takes, at most about one part in so many goes into showing. */
 const REST = 6;
 
-/** Reads a file into a recording, and calls `show` now and then with the share that has come. */
+/**
+ * Reads a file into a recording, and calls `show` now and then with the share that has come.
+ *
+ * `show` draws it, so that what that takes is known.
+ */
 export async function readShowing(
   file: RecordingFile,
   recording: GrowingRecording,
