@@ -22,16 +22,22 @@ POLLING_MS = 5
 # Each frame logs its duration, and the page logs when something is shown.
 WATCH = """
 window.frameMs = [];
-window.waitingFrames = 0;
+window.waitingFrames = new Set();
 const request = window.requestAnimationFrame.bind(window);
 window.requestAnimationFrame = (draw) => {
-  window.waitingFrames += 1;
-  return request((time) => {
+  const frame = request((time) => {
     const begin = performance.now();
-    window.waitingFrames -= 1;
+    window.waitingFrames.delete(frame);
     draw(time);
     window.frameMs.push(performance.now() - begin);
   });
+  window.waitingFrames.add(frame);
+  return frame;
+};
+const cancel = window.cancelAnimationFrame.bind(window);
+window.cancelAnimationFrame = (frame) => {
+  window.waitingFrames.delete(frame);
+  cancel(frame);
 };
 window.blockMs = [];
 new PerformanceObserver((list) => {
@@ -46,7 +52,7 @@ new MutationObserver(() => {
   }
 }).observe(document, { attributes: true, subtree: true, attributeFilter: ["data-gpuviz"] });
 """
-DRAWN = "() => window.frameMs.length > 0 && window.waitingFrames === 0"
+DRAWN = "() => window.frameMs.length > 0 && window.waitingFrames.size === 0"
 HOVER = """
 ([x, y]) => {
   const plot = document.elementFromPoint(x, y).closest(".gpuviz-plot");
