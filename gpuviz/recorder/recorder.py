@@ -3,6 +3,7 @@
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 import warnings
@@ -458,7 +459,8 @@ class Recorder:
 
     def _before_publish(self) -> None:
         self._read_statistics_if_due()
-        if self._feed.listeners and self.is_recording:
+        # Only PyTorch trains. Reading all rows to find that nothing does would delay every message.
+        if self._feed.listeners and self.is_recording and "torch" in sys.modules:
             self._feed.take_concluded("categories", self._categories.changed())
 
     def _read_statistics_if_due(self) -> None:
