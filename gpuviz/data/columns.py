@@ -27,7 +27,7 @@ def distinct(values: "NDArray[Any]") -> "NDArray[Any]":
     """Return the distinct values, ascending, without the import of ``np.unique``."""
     if len(values) and values.dtype.kind in "iu":
         low, high = int(values.min()), int(values.max())
-        if high - low < len(values):
+        if high - low < len(values) and high < 1 << 63:
             is_there = np.zeros(high - low + 1, bool)
             is_there[np.subtract(values, low, dtype=np.int64)] = True
             return (np.flatnonzero(is_there) + low).astype(values.dtype)

@@ -142,9 +142,11 @@ def test_codes_are_positions_in_the_given_words(chunks):
     assert plain(pa.chunked_array([], pa.int64())).tolist() == []
 
 
-@given(st.lists(st.integers(-3, 3)))
-def test_distinct_values_are_those_of_a_set(numbers_of_rows):
-    found = distinct(np.array(numbers_of_rows, np.int16))
+@given(st.sampled_from([(np.int16, 0), (np.uint64, 1 << 63)]), st.lists(st.integers(-3, 3)))
+def test_distinct_values_are_those_of_a_set(kind, around):
+    dtype, middle = kind
+    numbers_of_rows = [middle + number for number in around]
+    found = distinct(np.array(numbers_of_rows, dtype))
 
     assert found.tolist() == sorted(set(numbers_of_rows))
-    assert found.dtype == np.int16
+    assert found.dtype == dtype
