@@ -44,9 +44,7 @@ def modules(recording: "RecordingData", device: int | None = None) -> "pa.Table"
     sums = _Sums(recording)
     _add_memory(recording, device, sums)
     _add_work(recording, device, sums)
-    order = ("peak_bytes", "forward_ns", "backward_ns", "other_ns", "total_bytes")
-    keys = [(name, "descending") for name in order]
-    return sums.table().sort_by([*keys, ("module", "ascending")])
+    return sums.table()
 
 
 _COLUMNS = (
@@ -59,6 +57,8 @@ _COLUMNS = (
     "other_ns",
     "launches",
 )
+# By which columns the rows are sorted, largest values first.
+_ORDER = ("peak_bytes", "forward_ns", "backward_ns", "other_ns", "total_bytes")
 
 
 class _Sums:
@@ -90,9 +90,15 @@ class _Sums:
         return found
 
     def table(self) -> "pa.Table":
-        """Return the modules that have anything."""
+        """Return the modules that have anything, in the order of `_ORDER`, then of their paths."""
         used = np.any([each != 0 for each in self._sums.values()], axis=0)
-        kept = np.flatnonzero(used)
+        # `Table.sort_by` would import pyarrow.compute.
+        least_important_first = [
+            np.array(self._names),
+            *(-self._sums[name] for name in reversed(_ORDER)),
+        ]
+        order = np.lexsort(least_important_first)
+        kept = order[used[order]]
         columns = {"module": pa.array([self._names[row] for row in kept.tolist()], pa.utf8())}
         return pa.table(columns | {name: pa.array(each[kept]) for name, each in self._sums.items()})
 
