@@ -40,26 +40,24 @@ export class Frames {
 
   /** Runs what is requested now, so that the caller knows what it costs. */
   drawNow(): void {
-    if (this.#handle !== undefined) {
-      cancelAnimationFrame(this.#handle);
-    }
+    cancelAnimationFrame(this.#handle ?? 0);
     this.#draw(Infinity);
   }
 
   /** Draws for about so long; what has to wait is the first in the next frame. */
   #draw(longestMs: number): void {
-    this.#handle = undefined;
-    this.#theme = undefined;
-    const begin = performance.now();
+    this.#handle = this.#theme = undefined;
+    const nowMs = (): number => performance.now();
+    const begin = nowMs();
     for (const draw of [...this.#waiting]) {
-      const spentMs = performance.now() - begin;
+      const spentMs = nowMs() - begin;
       const ownMs = this.#tookMs.get(draw) ?? 0;
       if (Math.min(spentMs, ownMs) > LIGHT_MS && spentMs + ownMs > longestMs) {
         this.request(draw);
       } else {
         this.#waiting.delete(draw);
         draw();
-        this.#tookMs.set(draw, performance.now() - begin - spentMs);
+        this.#tookMs.set(draw, nowMs() - begin - spentMs);
       }
     }
   }

@@ -110,8 +110,8 @@ export class ArrowTable {
   }
 
   #parts(column: string): readonly Part[] {
-    const parts = this.#columns === undefined ? [] : this.#columns.get(column);
-    if (parts === undefined) {
+    const parts = this.#columns ? this.#columns.get(column) : [];
+    if (!parts) {
       throw new Error(`The table ${this.name} has no column ${column}.`);
     }
     return parts;
