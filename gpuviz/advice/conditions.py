@@ -24,7 +24,7 @@ _STORE = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:\.append\(|\[[^\]]*\]\s*=(?!=))"
 def indexes(recording: "RecordingData", stack: int) -> bool:
     """Return whether the program chooses elements by what the line of a call stack computes.
 
-    As `decides`, of lines that have the name within brackets.
+    The line or a close one has its result, or the name that gets it, within brackets.
     """
     for frame, caller in pairwise(chain(_frames(recording, stack), [None])):
         assert frame is not None  # noqa: S101 - only the last caller is

@@ -459,7 +459,7 @@ class Recorder:
 
     def _before_publish(self) -> None:
         self._read_statistics_if_due()
-        # Only PyTorch trains. Reading all rows to find that nothing does would delay every message.
+        # Categories are known only of PyTorch's work; to read all rows and find none is slow.
         if self._feed.listeners and self.is_recording and "torch" in sys.modules:
             self._feed.take_concluded("categories", self._categories.changed())
 
