@@ -7,7 +7,7 @@ import numpy as np
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.memory_changes import Change
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import mixed
 from gpuviz.data.tables import DICTIONARIES
@@ -48,6 +48,40 @@ def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
         rounds = _Rounds(device, blocks)
         if len(rounds.blocks) >= LEAST_ARRAYS and rounds.could_be_sooner():
             yield rounds.change()
+
+
+def times_of_host_reads(device: "DeviceBlocks") -> "NDArray[Any]":
+    """Return when the host calls copies to itself, in ns, ascending."""
+    tables = device.recording.tables
+    kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
+    reads = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
+    calls = first_rows(plain(tables["api_calls"]["correlation"]), reads)
+    return np.sort(plain(tables["api_calls"]["time"])[calls[calls >= 0]])
+
+
+def written_before(
+    device: "DeviceBlocks", touches: "NDArray[Any]", blocks: "NDArray[Any]", times: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return when each block may last have been written before a time, in ns; -1 if never.
+
+    Args:
+        device: All blocks.
+        touches: The rows of ``device.used`` that count.
+        blocks: The blocks.
+        times: The time for each of them, in ns; that of a call.
+    """
+    used = device.used
+    called = plain(device.recording.tables["api_calls"]["time"])
+    place = device.place[used.block[touches]]
+    touches = touches[(place >= 0) & (used.mode[touches] != READ)]
+    moments = distinct(called)
+    writes = device.place[used.block[touches]] * (len(moments) + 1)
+    writes = np.sort(writes + np.searchsorted(moments, called[used.call[touches]]))
+    wanted = blocks * (len(moments) + 1) + np.searchsorted(moments, times)
+    before = np.append(writes, -1)[np.searchsorted(writes, wanted) - 1]
+    owner, moment = np.divmod(before, len(moments) + 1)
+    found: NDArray[Any] = np.where(owner == blocks, np.append(moments, -1)[moment], -1)
+    return found
 
 
 class _Rounds:
@@ -116,11 +150,7 @@ class _Rounds:
 
     def _is_host_informed(self) -> bool:
         """Return whether the host reads anything between the first array and the first round."""
-        tables = self._device.recording.tables
-        kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
-        reads = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
-        calls = first_rows(plain(tables["api_calls"]["correlation"]), reads)
-        times = self._times[calls[calls >= 0]]
+        times = times_of_host_reads(self._device)
         begun = self._begin[self.blocks].min()
         return bool(((times > begun) & (times < self._edges[0])).any())
 
@@ -186,26 +216,14 @@ class _Rounds:
         made = self._begin[self.blocks[of_round[others]]]
         if len(others) and self._is_opaque_between(int(made.min())):
             return False
-        written = self._written_before(place[others], self._time[rows[others]])
+        touches = np.arange(len(self._device.used.call))
+        written = written_before(self._device, touches, place[others], self._time[rows[others]])
         return bool((np.maximum(written, self._begin[place[others]]) < made).all())
 
     def _is_opaque_between(self, begin: int) -> bool:
         """Return whether work that may have written anything was launched until the last round."""
         times = self._times[self._device.used.opaque]
         return bool(((times > begin) & (times < self._edges[-1])).any())
-
-    def _written_before(self, places: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
-        """Return when each block may last have been written before a time, in ns; -1 if never."""
-        rows = np.flatnonzero((self._device.used.mode != READ) & (self._place >= 0))
-        order = rows[np.lexsort((self._time[rows], self._place[rows]))]
-        of_rows = self._place[order]
-        found = np.full(len(places), -1)
-        for place in np.unique(places).tolist():
-            first, last = np.searchsorted(of_rows, [place, place + 1])
-            own, wanted = self._time[order[first:last]], places == place
-            before = np.searchsorted(own, times[wanted]) - 1
-            found[wanted] = np.where(before >= 0, np.append(own, -1)[before], -1)
-        return found
 
     def _keeps_little(self) -> bool:
         """Return whether what remains of each round has at most an eighth of its array's bytes."""

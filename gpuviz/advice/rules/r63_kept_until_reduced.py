@@ -13,13 +13,14 @@ from gpuviz.advice.reductions_at_last import (
     LEAST_BYTES,
     LEAST_FACTOR,
     reduced_at_last,
+    times_of_host_reads,
+    written_before,
 )
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of
-from gpuviz.data.columns import codes, plain
-from gpuviz.data.first_rows import first_rows
+from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes
@@ -113,7 +114,9 @@ def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     reduces[call[chosen]] = True
     begin[call[chosen]] = used.blocks.begin[device.number[block[chosen]]]
     others = np.flatnonzero(reduces[call] & ~chosen & ~is_new & ~_of_torch(device)[call])
-    is_late = _written_before(device, reduces, block[others], call[others]) >= begin[call[others]]
+    times = plain(tables["api_calls"]["time"])[call[others]]
+    touches = np.flatnonzero(~reduces[used.call])
+    is_late = written_before(device, touches, block[others], times) >= begin[call[others]]
     reduces[call[others[is_late]]] = False
     rows = np.flatnonzero(chosen & reduces[call])
     rows = rows[~_is_host_informed(device, block[rows])]
@@ -140,39 +143,9 @@ def _of_torch(device: DeviceBlocks) -> "NDArray[Any]":
     return found
 
 
-def _written_before(
-    device: DeviceBlocks, reduces: "NDArray[Any]", block: "NDArray[Any]", call: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return when each block may last have been written before a call, in ns; -1 if never.
-
-    Args:
-        device: All blocks.
-        reduces: A mask of the calls that reduce arrays, which do not count.
-        block: The blocks.
-        call: The calls.
-    """
-    used = device.used
-    times = plain(device.recording.tables["api_calls"]["time"])
-    place = device.place[used.block]
-    rows = np.flatnonzero((place >= 0) & (used.mode != _READ) & ~reduces[used.call])
-    moments = np.unique(times)
-    writes = place[rows] * (len(moments) + 1) + np.searchsorted(moments, times[used.call[rows]])
-    writes = np.sort(writes)
-    wanted = block * (len(moments) + 1) + np.searchsorted(moments, times[call])
-    before = np.append(writes, -1)[np.searchsorted(writes, wanted) - 1]
-    owner, moment = np.divmod(before, len(moments) + 1)
-    found: NDArray[Any] = np.where((before >= 0) & (owner == block), moments[moment], -1)
-    return found
-
-
 def _is_host_informed(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
     """Return for which blocks the host reads something between allocation and last use."""
-    tables = device.recording.tables
-    kinds = codes(tables["activities"]["copy_kind"], DICTIONARIES["activities", "copy_kind"])
-    reads = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
-    call = first_rows(plain(tables["api_calls"]["correlation"]), reads)
-    times = plain(tables["api_calls"]["time"])
-    read = np.sort(times[call[call >= 0]])
+    read = times_of_host_reads(device)
     begin, last = _span(device, blocks)
     informed: NDArray[Any] = np.searchsorted(read, begin) < np.searchsorted(read, last)
     return informed
