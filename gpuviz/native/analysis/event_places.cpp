@@ -49,34 +49,34 @@ LongColumn<std::int64_t> EventPlaces::of_events() const {
     return places;
 }
 
-LongColumn<std::int64_t> EventPlaces::before(std::span<const std::int64_t> times) const {
+template <typename Place>
+LongColumn<std::int64_t> EventPlaces::at(std::span<const std::int64_t> times, Place place) const {
     LongColumn<std::int64_t> places(times.size());
     Earlier events(events_);
     Earlier begins(begins_);
     Earlier ends(ends_);
     for (std::size_t row = 0; row < times.size(); ++row) {
-        const std::int64_t time = times[row];
-        const std::int64_t first = events.before(time);
-        const bool is_at_event = events.until(time) > first;
-        const std::int64_t ended = is_at_event ? ends.before(time) : ends.until(time);
-        places[row] = 2 * first + begins.before(time) + ended;
+        places[row] = place(times[row], events, begins, ends);
     }
     return places;
 }
 
+LongColumn<std::int64_t> EventPlaces::before(std::span<const std::int64_t> times) const {
+    return at(times, [](std::int64_t time, Earlier& events, Earlier& begins, Earlier& ends) {
+        const std::int64_t first = events.before(time);
+        const bool is_at_event = events.until(time) > first;
+        const std::int64_t ended = is_at_event ? ends.before(time) : ends.until(time);
+        return 2 * first + begins.before(time) + ended;
+    });
+}
+
 LongColumn<std::int64_t> EventPlaces::after(std::span<const std::int64_t> times) const {
-    LongColumn<std::int64_t> places(times.size());
-    Earlier events(events_);
-    Earlier begins(begins_);
-    Earlier ends(ends_);
-    for (std::size_t row = 0; row < times.size(); ++row) {
-        const std::int64_t time = times[row];
+    return at(times, [](std::int64_t time, Earlier& events, Earlier& begins, Earlier& ends) {
         const std::int64_t first = events.before(time);
         const std::int64_t last = events.until(time);
         const std::int64_t begun = last > first ? begins.until(time) : begins.before(time);
-        places[row] = 2 * last + begun + ends.until(time);
-    }
-    return places;
+        return 2 * last + begun + ends.until(time);
+    });
 }
 
 }  // namespace gpuviz::analysis

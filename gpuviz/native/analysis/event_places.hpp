@@ -27,6 +27,10 @@ class EventPlaces {
     [[nodiscard]] LongColumn<std::int64_t> after(std::span<const std::int64_t> times) const;
 
   private:
+    // What `place` returns for each time, to which it gets cursors into the three columns.
+    template <typename Place>
+    LongColumn<std::int64_t> at(std::span<const std::int64_t> times, Place place) const;
+
     LongColumn<std::int64_t> events_;
     LongColumn<std::int64_t> begins_;
     LongColumn<std::int64_t> ends_;
