@@ -875,6 +875,30 @@ class EventFollower:
     def take_marks(self, is_whole: bool) -> dict[str, Any]:
         """Return columns of memory_marks since the last call."""
 
+class BusyTimes:
+    """
+    How long the GPUs were busy, as activities are added roughly in order of time. Of each device, the last `most_parts` separate parts of the time can still change; what begins before them is not counted. Not thread-safe.
+    """
+
+    def __init__(self, most_parts: int = 262144) -> None: ...
+
+    def add(self, activities: dict[str, Any]) -> None:
+        """
+        Add activities: the columns `time` and `end` in ns, `device`, and `is_kernel` and `is_copy`, 0 or 1. Costs time for them and for the parts that they reach.
+        """
+
+    def of(self, device: int) -> dict[str, int]:
+        """
+        Return how many activities a device had, the start of the first and the end of the last, and the time in ns in which any ran, a kernel, a copy, and both; `uncounted_ns` bounds the error.
+        """
+
+    def devices(self) -> list[int]:
+        """Return the ordinals of the devices seen, ascending."""
+
+    @property
+    def parts(self) -> int:
+        """The most separate parts kept of a device."""
+
 def numbered(high: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[object, object, object]:
     """
     Return a number for each row, the same for equal pairs and counted up as they first come; and for each number its first row and how many rows have it.

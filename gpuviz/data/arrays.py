@@ -36,7 +36,7 @@ def numbers(
     Raises:
         OverflowError: A value is out of range.
     """
-    converted = np.ascontiguousarray(values, str(kind))
+    converted = np.ascontiguousarray(values, _INTEGERS[kind.id])
     if not isinstance(values, np.ndarray):
         is_exact = converted.tolist() == list(values)
     else:

@@ -53,7 +53,9 @@ def rows_of(batch: "pa.RecordBatch") -> bytes:
 
 
 def _words(batch: "pa.RecordBatch") -> "tuple[pa.Array, ...]":
-    return tuple(column.dictionary for column in batch.columns if hasattr(column, "dictionary"))
+    kinds = batch.schema.types
+    places = (number for number, kind in enumerate(kinds) if pa.types.is_dictionary(kind))
+    return tuple(batch.column(number).dictionary for number in places)
 
 
 def _place(words: "pa.Array") -> tuple[int, ...]:

@@ -117,7 +117,7 @@ class Feed:
                 self._pending += ((name, batch) for batch in table.to_batches())
 
     def publish(self) -> None:
-        """Send all rows since the last call to all listeners, in one message.
+        """Send all rows since the last call to all listeners, and then what follows from them.
 
         Without new rows, a message is sent only every `SILENCE_S` seconds.
         """
@@ -126,8 +126,11 @@ class Feed:
             is_due = self._classification.is_due()
             if was_torn:
                 self._restart()
-            elif self._listeners and (self._pending or is_due or silent_s >= SILENCE_S):
-                self._publish(classify=is_due)
+            elif self._listeners:
+                if self._pending or silent_s >= SILENCE_S:
+                    self._publish(classify=False)
+                if is_due:
+                    self._publish(classify=True)  # takes longer, and nobody waits for it
 
     def invalidate(self) -> None:
         """Send a snapshot next time, because rows may have been stored but not passed to `take`."""

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz._core import MemoryColumns, MemoryState
+from gpuviz._core import BusyTimes, MemoryColumns, MemoryState
 from gpuviz.analysis.calls import ON_DEVICE
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.memory_columns import NUMBER_COLUMNS
 from gpuviz.data.tables import DICTIONARIES
-from gpuviz.recorder.busy_times import BusyTimes
 from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
 
 if TYPE_CHECKING:
@@ -31,7 +30,9 @@ LATELY_NS = 1_000_000_000
 MARK_NS = 100_000_000
 
 _KINDS = DICTIONARIES["activities", "kind"]
-_ON_DEVICE = [DICTIONARIES["activities", "copy_kind"].index(kind) for kind in ON_DEVICE]
+_COPIES_WITH_HOST = np.array(
+    [kind not in ON_DEVICE for kind in DICTIONARIES["activities", "copy_kind"]]
+)
 _EVENT_COLUMNS = ("action", "framework", *NUMBER_COLUMNS)
 
 
@@ -42,8 +43,8 @@ class LiveStatistics:
     """Memory and busy time of each device, from the batches that a pump stores; thread-safe.
 
     The cost of a batch depends only on its own rows, and reading the statistics is independent of
-    the length of the recording; see `GrowingUnion` for activities that arrive late. Peaks exclude
-    the time before the recording. Events discarded as the oldest still count.
+    the length of the recording; see `gpuviz._core.BusyTimes` for activities that arrive late. Peaks
+    exclude the time before the recording. Events discarded as the oldest still count.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class LiveStatistics:
         with self._lock:
             self._events = 0
             self._state = MemoryState()
-            self._busy: dict[int, BusyTimes] = {}
+            self._busy = BusyTimes()
             self._lately: dict[int, _Lately] = {}
             self._total: dict[int, int] = {}
             self._used: dict[int, int] = {}
@@ -88,7 +89,7 @@ class LiveStatistics:
         with self._lock:
             self._events = 0
             self._state = MemoryState()
-            self._busy = {}
+            self._busy = BusyTimes()
         self.take("memory_events", columns_of("memory_events", events.slice(0, initial_events)))
         self.begin()
         self.take("memory_events", columns_of("memory_events", events.slice(initial_events)))
@@ -127,8 +128,9 @@ class LiveStatistics:
             time_ns: Now, on the time axis of the recording.
         """
         with self._lock:
-            for device, busy in self._busy.items():
-                self._lately.setdefault(device, _Lately()).mark(time_ns, busy.busy_ns)
+            for device in self._busy.devices():
+                busy_ns = self._busy.of(device)["busy_ns"]
+                self._lately.setdefault(device, _Lately()).mark(time_ns, busy_ns)
         is_due = self._latest is None or time_ns - self._latest.time_ns >= INTERVAL_NS
         return is_due and bool(self._listeners)
 
@@ -140,7 +142,7 @@ class LiveStatistics:
             status: Counts and costs at that time.
         """
         with self._lock:
-            seen = {*self._total, *self._state.devices(), *self._busy}
+            seen = {*self._total, *self._state.devices(), *self._busy.devices()}
             devices = tuple(self._device(device, time_ns) for device in sorted(seen))
             self._latest = RecorderStatistics(time_ns, self._events, status, devices)
             listeners = list(self._listeners.values())
@@ -165,20 +167,20 @@ class LiveStatistics:
         return end
 
     def _take_activities(self, activities: "Columns") -> None:
-        kinds, devices = activities["kind"], activities["device"]
-        starts, ends = activities["time"], activities["end"]
+        kinds = activities["kind"]
         # A range on a stream is the time between two events; nothing may have run in it.
         is_work = kinds != _KINDS.index("range")
         kernels = kinds == _KINDS.index("kernel")
-        copies = (kinds == _KINDS.index("memcpy")) & ~np.isin(activities["copy_kind"], _ON_DEVICE)
-        for device in np.flatnonzero(np.bincount(devices[is_work])).tolist():
-            here = is_work & (devices == device)
-            busy = self._busy.setdefault(device, BusyTimes())
-            busy.add(starts[here], ends[here], kernels[here], copies[here])
+        copies = (kinds == _KINDS.index("memcpy")) & _COPIES_WITH_HOST[activities["copy_kind"]]
+        columns = {name: activities[name] for name in ("time", "end", "device")}
+        columns |= {"is_kernel": kernels.view(np.uint8), "is_copy": copies.view(np.uint8)}
+        if not is_work.all():
+            columns = {name: values[is_work] for name, values in columns.items()}
+        self._busy.add(columns)
 
     def _device(self, device: int, time_ns: int) -> DeviceStatistics:
         parts = self._state.parts(device)
-        busy = self._busy.get(device) or BusyTimes()
+        busy = self._busy.of(device)
         total, used = self._total.get(device), self._used.get(device)
         return DeviceStatistics(
             device=device,
@@ -189,23 +191,16 @@ class LiveStatistics:
             inactive_split=parts["inactive_split"],
             largest_free=parts["largest_free"],
             unused=None if not total or used is None else max(0, total - used),
-            activities=busy.activities,
-            start_ns=busy.start_ns,
-            end_ns=busy.end_ns,
-            busy_ns=busy.busy_ns,
-            kernel_ns=busy.kernel_ns,
-            copy_ns=busy.copy_ns,
-            kernel_copy_ns=busy.kernel_copy_ns,
-            uncounted_ns=busy.uncounted_ns,
-            unrecorded_ns=self._unrecorded_ns(busy.start_ns, busy.end_ns),
+            unrecorded_ns=self._unrecorded_ns(busy["start_ns"], busy["end_ns"]),
             lately_busy=self._lately_busy(device, time_ns),
+            **busy,
         )
 
     def _lately_busy(self, device: int, time_ns: int) -> float | None:
-        busy = self._busy.get(device)
-        if busy is None or self._unrecorded_ns(time_ns - LATELY_NS, time_ns):
+        if device not in self._busy.devices() or self._unrecorded_ns(time_ns - LATELY_NS, time_ns):
             return None
-        return self._lately.setdefault(device, _Lately()).share(time_ns, busy.busy_ns)
+        busy_ns = self._busy.of(device)["busy_ns"]
+        return self._lately.setdefault(device, _Lately()).share(time_ns, busy_ns)
 
     def _unrecorded_ns(self, start_ns: int, end_ns: int) -> int:
         """Return how much of a time streams were not recorded."""

@@ -25,17 +25,19 @@ Result = TypeVar("Result")
 # recording those of half its time, or of its last 20 ms. docs/reference/files.md says so.
 INTERVAL_S = 0.5
 FIRST_INTERVAL_S = 0.02
-# While a view is visible; longer if draining takes more than this share of the time.
+# While a view is visible; longer if the additional drains take more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 MOST_OF_TIME = 0.008
 
 
 class Pace:
-    """Chooses the pause between drains so that they take at most `MOST_OF_TIME`.
+    """Chooses the pause between drains so that the additional ones take at most `MOST_OF_TIME`.
+
+    One drain in each longest pause would happen anyway.
 
     Args:
         shortest_s: The shortest pause, in seconds.
-        longest_s: The longest pause, even if draining then takes more of the time.
+        longest_s: The longest pause.
     """
 
     def __init__(self, shortest_s: float, longest_s: float) -> None:
@@ -52,7 +54,10 @@ class Pace:
     @property
     def interval_s(self) -> float:
         """The pause before the next drain, in seconds."""
-        return min(max(self._mean_s / MOST_OF_TIME, self._shortest_s), self._longest_s)
+        if self._mean_s <= 0:
+            return self._shortest_s
+        drains_per_s = MOST_OF_TIME / self._mean_s + 1 / self._longest_s
+        return max(1 / drains_per_s, self._shortest_s)
 
 
 def pause_s(elapsed_s: float, usual_s: float) -> float:

@@ -14,26 +14,27 @@ from gpuviz.data.tables import DICTIONARIES, schemas
 
 def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
     """Return the columns of a native chunk as a batch of ``table``, without copying."""
-    schema = schemas()[table]
     if table == "activities":
         names = ("copy_kind", "source", "destination")
         chunk = chunk | {"host_memory": host_memories(*(chunk[name] for name in names))}
     columns = [
-        pa.DictionaryArray.from_arrays(
-            numbers(chunk[field.name], pa.int8()),
-            _words(table, field.name),
-            safe=False,
-        )
-        if (table, field.name) in DICTIONARIES
-        else numbers(chunk[field.name], field.type)
-        for field in schema
+        numbers(chunk[name], kind)
+        if words is None
+        else pa.DictionaryArray.from_arrays(numbers(chunk[name], kind), words, safe=False)
+        for name, kind, words in _columns(table)
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(columns, schema=schemas()[table])
 
 
 @cache
-def _words(table: str, column: str) -> "pa.Array":
-    return texts(DICTIONARIES[table, column])
+def _columns(table: str) -> "tuple[tuple[str, pa.DataType, pa.Array | None], ...]":
+    """Return the names of a table's columns, and of coded ones the words."""
+    return tuple(
+        (field.name, pa.int8(), texts(DICTIONARIES[table, field.name]))
+        if (table, field.name) in DICTIONARIES
+        else (field.name, field.type, None)
+        for field in schemas()[table]
+    )
 
 
 def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ void bind_host_allocator(nanobind::module_& m);
 void bind_pinned_allocator(nanobind::module_& m);
 void bind_memory_state(nanobind::module_& m);
 void bind_overlap(nanobind::module_& m);
+void bind_busy_times(nanobind::module_& m);
 void bind_groups(nanobind::module_& m);
 void bind_places(nanobind::module_& m);
 void bind_packing(nanobind::module_& m);

@@ -19,6 +19,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_memory_state(m);
     gpuviz::bindings::bind_overlap(m);
     gpuviz::bindings::bind_event_follower(m);
+    gpuviz::bindings::bind_busy_times(m);
     gpuviz::bindings::bind_groups(m);
     gpuviz::bindings::bind_places(m);
     gpuviz::bindings::bind_packing(m);

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
+from gpuviz._core import BusyTimes
 from gpuviz.data.manifest import Manifest
-from gpuviz.recorder import busy_times
-from gpuviz.recorder.busy_times import GrowingUnion
 from gpuviz.recorder.live_statistics import INTERVAL_NS, LiveStatistics, columns_of
 from gpuviz.recorder.status import RecorderStatus
 from gpuviz.recording import Recording
@@ -125,14 +124,23 @@ def test_batches_of_events_add_up_to_the_memory_of_the_whole(data):
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 40)), max_size=60), st.integers(2, 9))
 def test_a_union_with_bounded_memory_never_misses_more_than_it_says(intervals, most_parts):
-    union = GrowingUnion(most_parts)
+    busy = BusyTimes(most_parts)
     covered = set()
     for start, length in intervals:
-        union.add(np.array([start]), np.array([start + length]))
+        busy.add(
+            {
+                "time": np.array([start]),
+                "end": np.array([start + length]),
+                "device": np.zeros(1, np.int16),
+                "is_kernel": np.ones(1, np.uint8),
+                "is_copy": np.zeros(1, np.uint8),
+            }
+        )
         covered |= set(range(start, start + length))
-        assert union._count <= most_parts
+        assert busy.parts <= most_parts
+    found = busy.of(0)
 
-    assert len(covered) - union.uncounted_ns <= union.length_ns <= len(covered)
+    assert len(covered) - found["uncounted_ns"] <= found["busy_ns"] <= len(covered)
 
 
 def test_a_late_long_kernel_counts_as_a_whole_among_many_short_ones():
@@ -147,24 +155,6 @@ def test_a_late_long_kernel_counts_as_a_whole_among_many_short_ones():
 
     assert device.busy_ns == 1 + 99_999 - 5
     assert device.uncounted_ns == 0
-
-
-@pytest.mark.parametrize("before", [10, 10_000])
-def test_a_batch_touches_only_what_it_can_change(before, monkeypatch):
-    live = LiveStatistics()
-    old = [{"time": 10 * n, "end": 10 * n + 5, "kind": "kernel"} for n in range(before)]
-    take(live, "activities", rows_of("activities", old))
-    sizes = []
-    merged = busy_times._merged
-    monkeypatch.setattr(
-        busy_times,
-        "_merged",
-        lambda starts, ends: sizes.append(len(starts)) or merged(starts, ends),
-    )
-    new = [{"time": 10 * n, "end": 10 * n + 5, "kind": "kernel"} for n in range(before, before + 7)]
-    take(live, "activities", rows_of("activities", new))
-
-    assert max(sizes) == 7
 
 
 def test_the_statistics_of_a_recorder_are_those_of_its_recording():
