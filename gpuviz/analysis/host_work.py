@@ -13,6 +13,7 @@ from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.sampled_work import Work, works_of
 from gpuviz.analysis.steady_state import cells
+from gpuviz.data.arrays import empty
 from gpuviz.data.codes import HOST_STATES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
@@ -149,7 +150,7 @@ def newest_host_work(tables: "Mapping[str, pa.Table]", gaps: pa.Table) -> pa.Tab
         tables: Their tables, of which those that are missing are empty.
         gaps: Their ``idle_gaps``.
     """
-    known = {name: schema.empty_table() for name, schema in tables_of_recordings().items()}
+    known = {name: empty(schema) for name, schema in tables_of_recordings().items()}
     end = max((int(plain(gaps["end"]).max(initial=0)), 1))
     part = RecordingData.of_checked({**known, **tables}, Manifest(window_end_ns=end))
     derived.keep(part, {"idle_gaps": gaps})

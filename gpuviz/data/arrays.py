@@ -4,6 +4,7 @@ Those import pandas, if it is installed, and ``pyarrow.compute``: a third of a s
 that may use neither. These import nothing, so they also work while Python exits.
 """
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,6 +92,7 @@ def batch_of(rows: "Sequence[Mapping[str, Any]]", schema: "pa.Schema") -> "pa.Re
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+@cache
 def empty(schema: "pa.Schema") -> "pa.Table":
     """Return a table without rows."""
     return pa.Table.from_batches([batch_of([], schema)])

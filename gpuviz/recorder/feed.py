@@ -1,5 +1,6 @@
 """Delivery of recorded batches to listeners during a recording."""
 
+import math
 import threading
 import time
 from collections import deque
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 # Interval of messages without rows, which keep the listeners' time axis current.
 SILENCE_S = 0.9
+# What follows from rows is computed for so long between two drains; taking the GIL back a hundred
+# times from a cell that computes takes half a second.
+CLASSIFICATION_S = 0.1
 # Recent messages kept for listeners that missed them; others get a snapshot.
 KEPT_BYTES = 32 << 20
 
@@ -94,6 +98,11 @@ class Feed:
         self._is_torn = False
 
     @property
+    def classification_s(self) -> float:
+        """CPU time of all that was computed from rows."""
+        return self._classification.cpu_s
+
+    @property
     def listeners(self) -> int:
         """Number of listeners."""
         return len(self._listeners)
@@ -123,14 +132,13 @@ class Feed:
         """
         with self._changing() as was_torn:
             silent_s = time.monotonic() - self._published_s
-            is_due = self._classification.is_due()
             if was_torn:
                 self._restart()
             elif self._listeners:
                 if self._pending or silent_s >= SILENCE_S:
-                    self._publish(classify=False)
-                if is_due:
-                    self._publish(classify=True)  # takes longer, and nobody waits for it
+                    self._publish({})
+                if self._classification.is_due():
+                    self._classify(time.monotonic() + CLASSIFICATION_S)
 
     def invalidate(self) -> None:
         """Send a snapshot next time, because rows may have been stored but not passed to `take`."""
@@ -149,13 +157,15 @@ class Feed:
             concluded: Returns what follows from the whole recording; called only for listeners.
         """
         with self._changing() as was_torn:
+            if not was_torn and self._classification.is_updating:
+                self._classify()
             self._recording = False
             if was_torn:
                 self._restart()
             elif self._listeners:
                 for name, table in concluded().items():
                     self._pending += ((name, batch) for batch in table.to_batches())
-                self._publish(classify=True)
+                self._classify()
             self._listeners.clear()
 
     def abandon_after_fork(self) -> None:
@@ -187,7 +197,9 @@ class Feed:
                     self._restart()
                 elif self._listeners:
                     # A snapshot is classified up to now; bring earlier listeners to the same state.
-                    self._publish(classify=True)
+                    if self._classification.is_updating:
+                        self._classify()
+                    self._classify()
                 else:
                     self._forget()
                 for message in list(self._missed(since)):
@@ -228,11 +240,16 @@ class Feed:
         if self._recording:
             self._number += 1
 
-    def _publish(self, *, classify: bool) -> None:
+    def _classify(self, until_s: float = math.inf) -> None:
+        """Classify rows until a time; when that is complete, send the result and all rows."""
+        from_ns = self._classification.from_ns
+        derived = self._classification.advance(until_s)
+        if derived is not None:
+            self._publish(derived, from_ns)
+
+    def _publish(self, derived: "Mapping[str, pa.Table]", from_ns: int = 0) -> None:
         self._number += 1
         self._published_s = time.monotonic()
-        from_ns = self._classification.from_ns
-        derived = self._classification.update() if classify else {}
         rows = [
             *streams(self._pending),
             *((name, derived_stream(name, table)) for name, table in derived.items()),

@@ -1,5 +1,6 @@
 """Incremental computation of derived tables during a recording."""
 
+import math
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.tables import DICTIONARIES, schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -61,6 +62,7 @@ class LiveClassification:
 
     Attributes:
         from_ns: Idle gaps before this time are final, and no row spans it; it only increases.
+        cpu_s: CPU time of all updates.
     """
 
     def __init__(self, has_all_rows: "Callable[[], bool]" = lambda: True) -> None:
@@ -73,10 +75,17 @@ class LiveClassification:
         self._has_news = False
         self._due_s = 0.0
         self._origins: dict[int, StreamOrigin] = {}
+        self._steps: Iterator[dict[str, pa.Table] | None] | None = None
+        self._later: list[tuple[str, pa.RecordBatch]] = []
+        self._began_s = 0.0
         self.from_ns = _FIRST_NS
+        self.cpu_s = 0.0
 
     def take(self, table: str, batch: "pa.RecordBatch") -> None:
         """Add rows of a table."""
+        if self._steps is not None:
+            self._later.append((table, batch))
+            return
         if self._tails and self._host.take(table, batch):
             self._has_news = True
         if table in self._others:
@@ -95,6 +104,8 @@ class LiveClassification:
         """Discard all rows until the next `restart`."""
         self._tails = {}
         self._has_news = False
+        self._steps = None
+        self._later.clear()
 
     def restart(self, tables: "Tables") -> "dict[str, pa.Table]":
         """Replace the known rows with all rows so far, and return what `whole` returns."""
@@ -134,36 +145,79 @@ class LiveClassification:
         """Return the derived tables of all rows; no row spans `from_ns`."""
         return self._split(self._numbered(self._classified(tables, {})))
 
+    @property
+    def is_updating(self) -> bool:
+        """Whether an update has begun that is not complete."""
+        return self._steps is not None
+
     def is_due(self) -> bool:
-        """Return whether new rows should be classified now; less often if that takes long."""
-        return self._has_news and time.monotonic() >= self._due_s
+        """Return whether `advance` should be called now; less often if that takes long."""
+        return self.is_updating or (self._has_news and time.monotonic() >= self._due_s)
 
     def update(self) -> "dict[str, pa.Table]":
-        """Return rows from the previous `from_ns` on, and waits that arrived too late."""
-        if not self._has_news:
-            return {}
-        self._has_news = False
+        """Complete an update, and return what `advance` returns."""
+        return self.advance() or {}
+
+    def advance(self, until_s: float = math.inf) -> "dict[str, pa.Table] | None":
+        """Begin or continue an update, which includes the rows up to its begin.
+
+        Args:
+            until_s: Interrupt it after the first step that ends at this time or later.
+
+        Returns:
+            None if it is not complete; else rows from the previous `from_ns` on, and waits that
+            arrived too late.
+        """
         began = time.thread_time()
+        if self._steps is None:
+            if not self._has_news:
+                return {}
+            self._steps = self._update()
+            self._began_s = self.cpu_s
+        found = None
+        for found in self._steps:
+            if found is not None or time.monotonic() >= until_s:
+                break
+        self.cpu_s += time.thread_time() - began
+        if found is not None:
+            took = self.cpu_s - self._began_s
+            self._due_s = time.monotonic() + min(max(took / MOST_OF_TIME, SHORTEST_S), LONGEST_S)
+            self._steps = None
+            later, self._later = self._later, []
+            for table, batch in later:
+                self.take(table, batch)
+        return found
+
+    def _update(self) -> "Iterator[dict[str, pa.Table] | None]":
+        """Update in steps; yield None after each but the last, then what `advance` returns."""
+        self._has_news = False
         firsts = {name: tail.first for name, tail in self._tails.items()}
         rows = self._rows()
-        found = {name: derive(rows, name) for name in derived_schemas() if name not in OF_ROWS}
+        yield None
+        found = {}
+        for name in derived_schemas():
+            if name not in OF_ROWS:
+                found[name] = derive(rows, name)
+                yield None
         late = {name: self._is_new(name, found[name]) for name in _TIMES}
         found |= self._host.work(rows, found["idle_gaps"])
+        yield None
         derived = self._numbered(found, firsts)
         of_host = derived.keys() & {"host_work"}
         new = {name: _clipped(derived[name], self.from_ns) for name in ("idle_gaps", *of_host)}
         for name, column in _TIMES.items():
             times = plain(derived[name][column])
             new[name] = derived[name].filter((times >= self.from_ns) | (late[name] & (times > 0)))
+        yield None
         new["names"] = table_of("names", names(rows, self._origins_of(rows)))
         if found["unseen_spans"].num_rows:
             new["unseen_spans"] = found["unseen_spans"]
+        yield None
         new |= self._of_events(rows)
         new["sampled_work"] = self._host.newest_work()
+        yield None
         self._finish()
-        took = time.thread_time() - began
-        self._due_s = time.monotonic() + min(max(took / MOST_OF_TIME, SHORTEST_S), LONGEST_S)
-        return self._split(new)
+        yield self._split(new)
 
     def _origins_of(self, rows: "Tables") -> "Mapping[int, StreamOrigin]":
         """Return where the streams come from, also of those whose calls are no longer kept."""
@@ -228,7 +282,8 @@ class LiveClassification:
             tail.trim(OVERLAP_ROWS * (_CALLS_PER_ACTIVITY if name == "api_calls" else 1))
         ended_ns = max(tail.ended_ns for tail in self._tails.values())
         if ended_ns > _FIRST_NS:
-            begins = plain(self._rows()["activities"]["time"])
+            activities = self._tails["activities"].table(schemas()["activities"])
+            begins = plain(activities["time"])
             middle = int(begins[int(_FINAL * (len(begins) - 1))]) if len(begins) else _FIRST_NS
             self.from_ns = max(self.from_ns, middle, ended_ns)
 
@@ -316,12 +371,9 @@ class _HostTables:
         }
 
     def _with_ids(self, table: str, ids: "NDArray[Any]") -> "pa.Table":
-        wanted = np.unique(ids)
-        chosen = (
-            batch.filter(pa.array(np.isin(batch["id"].to_numpy(), wanted)))
-            for batch in self._named[table]
-        )
-        return _joined((batch for batch in chosen if batch.num_rows), schemas()[table])
+        known = _joined(self._named[table], schemas()[table])
+        self._named[table] = known.to_batches()
+        return rows_at(known, np.flatnonzero(np.isin(plain(known["id"]), ids)))
 
 
 def _frames_of(stacks: "pa.Table") -> "NDArray[Any]":
@@ -367,8 +419,11 @@ class _Tail:
 
 
 def _joined(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
-    cast = (batch if batch.schema.equals(schema) else batch.cast(schema) for batch in batches)
-    return pa.Table.from_batches(list(cast), schema).unify_dictionaries().combine_chunks()
+    parts = [batch if batch.schema.equals(schema) else batch.cast(schema) for batch in batches]
+    if not parts:
+        return empty(schema)
+    table = pa.Table.from_batches(parts, schema)
+    return table if len(parts) == 1 else table.unify_dictionaries().combine_chunks()
 
 
 def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "pa.Table":

@@ -195,9 +195,9 @@ class Pump:
         return pause_s(time.monotonic() - self._started_s, usual_s)
 
     def _drain_regularly(self) -> None:
-        began = time.thread_time()
+        began = time.thread_time() - self._feed.classification_s
         self._drain()
-        self._pace.took(time.thread_time() - began)
+        self._pace.took(max(time.thread_time() - self._feed.classification_s - began, 0.0))
 
     def _drain(self, *, is_last: bool = False) -> int:
         if self._is_over:

@@ -1,5 +1,6 @@
 """Incrementally updated derived tables, against those of all rows."""
 
+import math
 from collections import defaultdict
 from itertools import pairwise
 
@@ -33,9 +34,9 @@ class Page:
         self.live = live
         self.rows = {name: rows.to_pylist() for name, rows in live.restart(tables).items()}
 
-    def update(self):
+    def update(self, until_s=math.inf):
         from_ns = self.live.from_ns
-        for name, rows in self.live.update().items():
+        for name, rows in (self.live.advance(until_s) or {}).items():
             time = TIMES.get(name)
             kept = [row for row in self.rows[name] if time is None or row[time] < from_ns]
             self.rows[name] = kept + rows.to_pylist()
@@ -77,10 +78,13 @@ def test_as_long_as_all_rows_are_at_hand_nothing_differs(recording, data):
             for batch in tables[name].slice(counts[name], rows).combine_chunks().to_batches():
                 live.take(name, batch)
             counts[name] += rows
+            for _ in range(data.draw(st.integers(0, 9))):
+                page.update(until_s=0)  # a step; rows that come later are for the next update
         page.update()
     for name in TABLES:
         for batch in tables[name].slice(counts[name]).combine_chunks().to_batches():
             live.take(name, batch)
+    page.update()  # completes an update
     page.update()
     whole = classify(tables)
 
