@@ -4,7 +4,7 @@ Those import pandas, if it is installed, and ``pyarrow.compute``: a third of a s
 that may use neither. These import nothing, so they also work while Python exits.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,14 +76,23 @@ def array(values: "Sequence[Any]", kind: "pa.DataType") -> "pa.Array":
     if pa.types.is_dictionary(kind):
         position: dict[str, int] = {}
         places = [position.setdefault(value, len(position)) for value in values]
-        return pa.DictionaryArray.from_arrays(numbers(places, kind.index_type), texts([*position]))
+        indices = numbers(places, kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, _words(tuple(position)), safe=False)
     if pa.types.is_list(kind):
         ends = [0]
         for each in values:
             ends.append(ends[-1] + len(each))
         joined = [item for each in values for item in each]
-        return pa.ListArray.from_arrays(numbers(ends, pa.int32()), array(joined, kind.value_type))
+        offsets = numbers(ends, pa.int32()).buffers()[1]
+        items = array(joined, kind.value_type)
+        # Unlike ListArray.from_arrays, this keeps the GIL.
+        return pa.Array.from_buffers(kind, len(values), [None, offsets], children=[items])
     return texts(values) if pa.types.is_string(kind) else numbers(values, kind)
+
+
+@lru_cache(256)
+def _words(words: tuple[str, ...]) -> "pa.StringArray":
+    return texts(words)
 
 
 def batch_of(rows: "Sequence[Mapping[str, Any]]", schema: "pa.Schema") -> "pa.RecordBatch":

@@ -200,11 +200,11 @@ class LiveClassification:
                 found[name] = derive(rows, name)
                 yield None
         late = {name: self._is_new(name, found[name]) for name in _TIMES}
-        found |= self._host.work(rows, found["idle_gaps"])
+        found["idle_gaps"] = _clipped(found["idle_gaps"], self.from_ns)
+        found |= self._host.work(rows, found["idle_gaps"], self.from_ns)
         yield None
         derived = self._numbered(found, firsts)
-        of_host = derived.keys() & {"host_work"}
-        new = {name: _clipped(derived[name], self.from_ns) for name in ("idle_gaps", *of_host)}
+        new = {name: derived[name] for name in ("idle_gaps", "host_work") if name in derived}
         for name, column in _TIMES.items():
             times = plain(derived[name][column])
             new[name] = derived[name].filter((times >= self.from_ns) | (late[name] & (times > 0)))
@@ -343,14 +343,17 @@ class _HostTables:
         """Keep the rows that the next update needs."""
         self._samples.trim(OVERLAP_ROWS)
 
-    def work(self, rows: "Tables", gaps: "pa.Table") -> "dict[str, pa.Table]":
-        """Return what the host did in some idle gaps, as the table ``host_work``.
+    def work(
+        self, rows: "Tables", gaps: "pa.Table", from_ns: int = _FIRST_NS
+    ) -> "dict[str, pa.Table]":
+        """Return what the host did in some idle gaps after a time, as the table ``host_work``.
 
         Nothing is returned if no thread was sampled.
         """
         if not self._is_sampled:
             return {}
         samples = self._samples.table(schemas()["host_samples"])
+        samples = rows_at(samples, np.flatnonzero(plain(samples["end"]) > from_ns))
         ranges = pa.Table.from_batches([batch_of([*self._ranges.values()], schemas()["ranges"])])
         tables = self._named_by(samples) | {"ranges": ranges}
         return {"host_work": newest_host_work({**rows, **tables}, gaps)}
@@ -415,7 +418,9 @@ class _Tail:
         self.known = self._rows
 
     def table(self, schema: "pa.Schema") -> "pa.Table":
-        return _joined(self._batches, schema)
+        table = _joined(self._batches, schema)
+        self._batches = deque(table.to_batches())
+        return table
 
 
 def _joined(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":

@@ -30,9 +30,9 @@ void GrowingUnion::add(std::vector<Interval> intervals) {
         std::sort(intervals.begin(), intervals.end(), begins_earlier);
     }
 
-    const auto grown =
-        std::partition_point(parts_.begin(), parts_.end(),
-                             [&](Interval part) { return part.end < intervals.front().begin; });
+    const auto grown = std::partition_point(parts_.begin(), parts_.end(), [&](Interval part) {
+        return part.end < intervals.front().begin;
+    });
     const std::vector<Interval> earlier(grown, parts_.end());
     parts_.erase(grown, parts_.end());
     length_ -= total_length(earlier);

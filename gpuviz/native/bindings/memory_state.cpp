@@ -24,6 +24,9 @@ namespace gpuviz::bindings {
 
 namespace {
 
+// So few are applied in less than a millisecond.
+constexpr std::size_t few_events = 4096;
+
 using Statistics = nb::typed<nb::dict, nb::str, std::int64_t>;
 
 // Keeps the arrays alive that its spans look at.
@@ -232,10 +235,14 @@ void bind_memory_state(nb::module_& m) {
         .def(
             "apply",
             [](state::MemoryState& self, const EventColumns& events, std::size_t first,
-               std::optional<std::size_t> last,
-               std::int64_t until) { self.apply(events.columns, first, events.end(last), until); },
+               std::optional<std::size_t> last, std::int64_t until) {
+                // A thread that computes in Python returns the GIL after 5 ms.
+                std::optional<python::GilRelease> unlocked;
+                if (events.columns.count() > few_events) unlocked.emplace();
+                self.apply(events.columns, first, events.end(last), until);
+            },
             "events"_a, "first"_a = 0, "last"_a = nb::none(),
-            "until"_a = state::MemoryState::forever, nb::call_guard<python::GilRelease>(),
+            "until"_a = state::MemoryState::forever,
             "Apply rows [first, last) whose time is at most `until` ns.")
         .def(
             "apply_with_levels",

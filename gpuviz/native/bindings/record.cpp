@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "bindings/bindings.hpp"
 #include "bindings/column_arrays.hpp"
@@ -41,20 +43,23 @@ std::vector<nb::dict> take(Session& session, bool flush) {
     return tables;
 }
 
-// Chunks by name of the table.
+// Chunks by name of the table. Gives the GIL up once for all of them: a thread that computes in
+// Python returns it after 5 ms.
 nb::dict take_tables(Session& session, bool flush) {
+    std::vector<std::pair<const char*, std::function<nb::list()>>> taken;
+    {
+        const GilRelease unlocked;
+        record::ActivityLog::for_each_log(session.log(), [&](const char* name, auto& log) {
+            auto chunks = std::make_shared<decltype(log.take(flush))>(log.take(flush));
+            taken.emplace_back(name, [chunks] {
+                nb::list arrays;
+                for (auto& chunk : *chunks) arrays.append(to_arrays(std::move(chunk)));
+                return arrays;
+            });
+        });
+    }
     nb::dict tables;
-    record::ActivityLog::for_each_log(session.log(), [&](const char* name, auto& log) {
-        auto chunks = [&] {
-            const GilRelease unlocked;
-            return log.take(flush);
-        }();
-        nb::list arrays;
-        for (auto& chunk : chunks) {
-            arrays.append(to_arrays(std::move(chunk)));
-        }
-        tables[name] = arrays;
-    });
+    for (const auto& [name, arrays] : taken) tables[name] = arrays();
     return tables;
 }
 
