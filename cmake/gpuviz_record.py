@@ -2,6 +2,8 @@
 
 Python calls `begin` when it starts: since 3.15 as ``gpuviz_record.start`` says, and before because
 of ``gpuviz_record.pth`` (PEP 829). Without the variable it imports nothing of gpuviz.
+
+PYTEST_DONT_REWRITE: pytest would warn that this is imported before it can rewrite its assertions.
 """
 
 import os

@@ -200,3 +200,19 @@ def test_both_startup_files_name_the_same_function(wheel):
         line = archive.read("gpuviz_record.pth").decode().strip()
 
     assert line == f"import {module}; {module}.{function}()"
+
+
+def test_pytest_does_not_warn_about_what_a_wheel_imports_when_python_starts(wheel, tmp_path):
+    site, test = tmp_path / "site", tmp_path / "test_nothing.py"
+    with zipfile.ZipFile(wheel) as contents:
+        contents.extractall(site)
+    test.write_text("def test_nothing(): pass\n")
+    # The module of the editable install, which no wheel has.
+    other = "ignore:Module already imported so cannot be rewritten; _editable_skbc_gpuviz"
+    warned = "error::pytest.PytestAssertRewriteWarning"
+    options = ["-q", "-W", warned, "-W", other, str(test)]
+    done = run_python(
+        f"import pytest, site; site.addsitedir({str(site)!r}); pytest.main({options!r})"
+    )
+
+    assert "1 passed" in done
