@@ -103,26 +103,32 @@ function openedLine(
   const back = actionButton(scope, "All lines", "Return to the table", () => {
     opened.value = "";
   });
-  let row = chart.linesIn(undefined).find(({ callSite }) => callSite.site === site);
+  let row: LineRow | undefined;
+  let show: ((rows: readonly LineRow[]) => void) | undefined;
   const largest = showLink(scope, chart, "Show its largest block in the charts", "", () => ({
     kind: "block",
     block: row?.largest ?? 0,
   }));
   head.append(back, element("strong", "gpuviz-table__call-site", site), largest);
   scope.append(parent, head);
-  const show = row?.frame && sourceView(scope, parent, chart, row.frame);
   back.focus({ preventScroll: true });
-  let isNew = true;
   return (window) => {
     const rows = chart.linesIn(window);
     row = rows.find(({ callSite }) => callSite.site === site);
     largest.hidden = row?.largest === undefined;
+    const isShown = show !== undefined;
+    // A window, or a recording that is sent anew, may lack the line for a while.
+    const frame = row?.frame ?? frameOf(chart, site);
+    show ??= frame && sourceView(scope, parent, chart, frame);
     show?.(rows);
-    if (isNew) {
-      isNew = false;
+    if (!isShown) {
       showCurrent(parent);
     }
   };
+}
+
+function frameOf(chart: ChartContext, site: string): LineRow["frame"] {
+  return chart.linesIn(undefined).find(({ callSite }) => callSite.site === site)?.frame;
 }
 
 /** Scrolls a panel, and nothing around it, to the line whose source it shows. */
