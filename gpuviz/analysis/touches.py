@@ -10,6 +10,7 @@ import numpy as np
 from gpuviz import _core
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.unseen import is_whole
+from gpuviz.data.codes import TENSOR_CATEGORIES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named, texts
@@ -36,6 +37,9 @@ _BY_TABLE = re.compile(
 _OF_LIBRARY = re.compile(r"\bgenerate_seed_pseudo")
 # CuPy's own kernels receive tables of pointers only if they are named above.
 _OF_CUPY = re.compile(r"cupyx?_")
+# PyTorch's own kernels receive all pointers as arguments: those of `cat` and of optimizers in
+# structures (`CatArrInputTensorMetadata`, `TensorListMetadata`), which gpuviz reads.
+_OF_TORCH = re.compile(r"\bat::native::")
 # Kernels that multiply matrices, whose only output is a matrix.
 PRODUCT = re.compile(r"gem[mv]|nvjet", re.IGNORECASE)
 _MOST_OPERANDS = 3
@@ -43,6 +47,7 @@ _MODES = DICTIONARIES["launch_blocks", "mode"]
 _UNKNOWN, _READ, _WRITE = (_MODES.index(each) for each in ("unknown", "read", "write"))
 _LAUNCH = re.compile(r"cu(da)?(Graph)?Launch")
 _POINTER = 8
+_PARAMETER = TENSOR_CATEGORIES.index("parameter")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +178,15 @@ def _opaque_calls(
     is_silent = is_kernel & ~np.isin(call_of, call)
     names = np.unique(plain(activities["name"])[is_kernel])
     known = texts(tables, names)
-    by_table = names[[bool(_BY_TABLE.search(text)) for text in known]]
-    of_library = names[[bool(_OF_LIBRARY.search(text)) for text in known]]
-    of_cupy = names[[bool(_OF_CUPY.match(text)) for text in known]]
+    of_torch, of_cupy, in_library, with_table = (
+        np.array([bool(matches(text)) for text in known], bool)
+        for matches in (_OF_TORCH.search, _OF_CUPY.match, _OF_LIBRARY.search, _BY_TABLE.search)
+    )
     name = plain(activities["name"])
-    is_silent &= ~np.isin(name, of_library)
+    is_silent &= ~np.isin(name, names[in_library])
     readers = activity[_reads_of_tables(recording, blocks, block, activity)]
-    readers = readers[is_kernel[readers] & ~np.isin(name[readers], of_cupy)]
-    opaque = is_graph | is_silent | (is_kernel & np.isin(name, by_table))
+    readers = readers[is_kernel[readers] & ~np.isin(name[readers], names[of_torch | of_cupy])]
+    opaque = is_graph | is_silent | (is_kernel & np.isin(name, names[with_table & ~of_torch]))
     opaque[readers] = True
     found = np.unique(call_of[opaque])
     return np.union1d(found[found >= 0], _unfinished_launches(tables))
@@ -243,7 +249,8 @@ def _reads_of_tables(
 ) -> "NDArray[Any]":
     """Return a mask of the touches of blocks that hold what may be pointers to other blocks.
 
-    Such a table comes from the host, and has two pointers or more, at most two for each block.
+    Such a table comes from the host, and has two pointers or more, at most two for each block. The
+    parameters of a model are none.
     """
     activities = recording.tables["activities"]
     copy_kinds = DICTIONARIES["activities", "copy_kind"]
@@ -252,8 +259,17 @@ def _reads_of_tables(
     is_table &= (size % _POINTER == 0) & (size >= 2 * _POINTER)
     is_table &= size <= 2 * _POINTER * max(len(np.unique(blocks.address)), 1)
     fills = (activity >= 0) & is_table[activity]
-    reads: NDArray[Any] = np.isin(block, block[fills]) & ~fills & (activity >= 0)
+    tables = np.setdiff1d(block[fills], _parameters(recording, blocks))
+    reads: NDArray[Any] = np.isin(block, tables) & ~fills & (activity >= 0)
     return reads
+
+
+def _parameters(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
+    """Return the blocks that parameters of a model were in."""
+    tensors = recording.tables["tensors"]
+    rows = tensors.take(np.flatnonzero(codes(tensors["category"], TENSOR_CATEGORIES) == _PARAMETER))
+    block = alive(blocks, plain(rows["address"]), plain(rows["time"]))
+    return block[block >= 0]
 
 
 def _ends(
