@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz._core import EventPlaces
+from gpuviz.advice.bounded_collections import may_be_needed
 from gpuviz.advice.callers import Callers, Returned
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.finding import Evidence, Line, named
@@ -147,7 +148,7 @@ class DeviceBlocks:
         is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
         superseded, self.is_kept = self._superseded()
-        is_last_known &= ~self._used_in_any_order()
+        is_last_known &= ~self._used_in_any_order() & ~self._may_be_needed()
         self.after_use = np.where(is_last_known, np.minimum(self.last, superseded), self.end)
         self.last = self.after_use
         if self.training is not None:
@@ -269,7 +270,7 @@ class DeviceBlocks:
         made, last = self._line_ends, self.used.last[self.number]
         peak_line_end = made[self._at_peak_place].max(initial=-1)
         of_peak = made == peak_line_end
-        kept = self.at_peak & of_peak & self._is_returned
+        kept = self.at_peak & of_peak & self.is_returned
         known = self.is_used & self.is_freed & ~self.is_shared & ~self.is_initial
         is_used_there = self._statements.of_calls(last)[1] == peak_line_end
         spent = self.at_peak & known & ~of_peak & is_used_there
@@ -332,7 +333,7 @@ class DeviceBlocks:
         return self._statements.ends_of_events(self.used.blocks.alloc[self.number])
 
     @cached_property
-    def _is_returned(self) -> "NDArray[Any]":
+    def is_returned(self) -> "NDArray[Any]":
         """Whether each block is still allocated when the run of its line ends."""
         ends = self.used.blocks.end[self.number]
         returned: NDArray[Any] = (ends < 0) | (ends > self._line_ends)
@@ -347,7 +348,7 @@ class DeviceBlocks:
         blocks, number, place = self.used.blocks, self.number, self.end.copy()
         # A function of a library may make several arrays in one call.
         is_own_call = is_own(self.recording, self.stack) & (self.stack != 0)
-        returned = np.flatnonzero(self._is_returned & is_own_call & ~self.is_initial)
+        returned = np.flatnonzero(self.is_returned & is_own_call & ~self.is_initial)
         returned = returned[np.lexsort((self.begin[returned], self.stack[returned]))]
         before, after = returned[:-2], returned[2:]
         same = self.stack[before] == self.stack[after]
@@ -370,7 +371,7 @@ class DeviceBlocks:
         """
         blocks, number = self.used.blocks, self.number
         runs, calls = self._line_ends, self.used.last[number]
-        returned = np.flatnonzero(self._is_returned)
+        returned = np.flatnonzero(self.is_returned)
         order = returned[np.lexsort((self.begin[returned], self.site[returned]))]
         site, run = self.site[order].astype(np.int64), runs[order]
         last = np.where(calls >= 0, self._call_times[calls], -1)[order]
@@ -390,6 +391,19 @@ class DeviceBlocks:
         sites = distinct(site[second[before] > last])
         found = np.zeros(len(runs), bool)
         found[returned] = np.isin(self.site[returned], sites)
+        return found
+
+    def _may_be_needed(self) -> "NDArray[Any]":
+        returned = np.flatnonzero(self.is_returned)
+        calls = self.used.last[self.number[returned]]
+        found = np.zeros(len(self.size), bool)
+        found[returned] = may_be_needed(
+            self.site[returned],
+            self.begin[returned],
+            self.end[returned],
+            self.used.blocks.begin[self.number[returned]],
+            np.where(calls >= 0, self.line_runs(calls), -1),
+        )
         return found
 
     @cached_property
@@ -497,7 +511,12 @@ class DeviceBlocks:
         """
         since = self._call_times[self.used.last[self.number[blocks]]].min()
         new = self.used.blocks.begin[self.number] >= since
-        return int(np.count_nonzero(self.at_peak & new & self._is_returned))
+        return int(np.count_nonzero(self.at_peak & new & self.is_returned))
+
+    def are_used_together(self, blocks: "NDArray[Any]") -> bool:
+        """Return whether blocks were all made before any of them was last used, as in a list."""
+        calls, number = self.used.last[self.number[blocks]], self.number[blocks]
+        return bool(self.used.blocks.begin[number].max() <= self._call_times[calls].min())
 
     @cached_property
     def _call_times(self) -> "NDArray[Any]":

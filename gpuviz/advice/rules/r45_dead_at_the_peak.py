@@ -44,7 +44,11 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
     for blocks, change in changes_by_line(device, dead, device.begin, end):
         is_within = device.are_held_at_peak(blocks)
-        if is_within and _is_map(len(blocks), device.kept_since(blocks)):
+        if (
+            is_within
+            and _is_map(len(blocks), device.kept_since(blocks))
+            and device.are_used_together(blocks)
+        ):
             yield _mapped(device, blocks, change)
         else:
             yield _finding(device, blocks, change, is_within=is_within)
