@@ -117,6 +117,7 @@ class Elementwise:
         elements: For each launch, how many elements the block of the output has.
         launch: For each array that is read, an index of the launches, ascending.
         source: For each array that is read, its block.
+        address: For each array that is read, the address of its first element.
         at_begin: For each array that is read, whether its first element is the block's first.
         source_elements: For each array that is read, how many elements its block has; 0 if unknown.
         kind: For each array that is read, its type as an index of `TYPES`; -1 if unknown.
@@ -161,6 +162,7 @@ class Elementwise:
         order = np.argsort(place, kind="stable")
         self.launch, reads = place[order], reads[order]
         self.source = used.block[reads]
+        self.address = used.address[reads]
         self.at_begin = used.at_begin[reads]
         self.kind = self._kinds()
         elements = used.blocks.requested[self.source] // type_bytes()[self.kind]

@@ -19,6 +19,10 @@ class Array:
     def __init__(self, library, memory, size, kind):
         self.library, self.memory, self.size, self.kind = library, memory, size, kind
 
+    @property
+    def T(self):  # noqa: N802 - as NumPy's arrays
+        return self
+
     def __add__(self, other):
         return self.library.elementwise("add", self, other)
 
@@ -81,6 +85,20 @@ class Arrays:
         scalars = [each for each in inputs if not isinstance(each, Array)]
         self.kernel(called, arrays, [result], _EMPTY_S + moved / _RATE, scalars)
         return result
+
+    def mean(self, array):
+        """Reduce an array in steps, with a work area that is freed at once."""
+        area, result = self.empty(2 * array.size), self.empty(1)
+        self.kernel("reduce", [array], [area, result])
+        return result
+
+    def layers(self, array, hook):
+        """Call a function with the result of each layer of a model, as hooks of modules are."""
+        for _ in range(4):
+            result = self.elementwise("exp", array)
+            hook(result)
+            array = result
+        return array
 
     def uploaded(self, size, kind="float32"):
         result = self.empty(size, kind)
