@@ -128,8 +128,14 @@ class CallPaths:
         run = np.full(len(stack), -1)
         run[order] = np.cumsum(begins) - 1
         runs = run[self._calls]
-        distinct, of_call = np.unique(self._stacks, return_inverse=True)
-        most = self._operations(distinct)
+        # Operators of a line may have call stacks of their own, with frames of a library.
+        numbers.clear()
+        distinct, place = np.unique(self._stacks, return_inverse=True)
+        paths = [numbers.setdefault(self._path(each), len(numbers)) for each in distinct.tolist()]
+        _, first, of_call = np.unique(
+            np.array(paths, np.int64)[place], return_index=True, return_inverse=True
+        )
+        most = self._operations(self._stacks[first])
         pairs, count = np.unique(np.stack([runs, of_call]), axis=1, return_counts=True)
         repeated = np.unique(pairs[0, count > most[pairs[1]]])
         found: NDArray[Any] = np.where(np.isin(runs, repeated), -1, runs)

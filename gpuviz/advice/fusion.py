@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_HOST = _COPY_KINDS.index("device_to_host")
 _COPIES = ("copy", "fill")
+# A single one may be the result of a loop.
+_LEAST_CHOSEN = 2
 # The kernels of CuPy's reductions, its own and those of CUB.
 _REDUCTION = re.compile(
     r"cupy_(cub_)?(nan)?(sum|prod|max|min|amax|amin|mean|any|all|argmax|argmin|count_nonzero"
@@ -109,8 +111,8 @@ class _Fusion:
         self._reductions, self._reduction_activity = self._find_reductions()
         self._call = np.concatenate([launches.call, self._reductions])
         self._activity = np.concatenate([launches.activity, self._reduction_activity])
-        stacks = stacks_of(device.recording.tables, self._call)
-        self._is_own = is_own(device.recording, stacks)
+        self._stacks = stacks_of(device.recording.tables, self._call)
+        self._is_own = is_own(device.recording, self._stacks)
         operations = partial(operations_of, device.recording)
         self._paths = CallPaths(device.recording, self._call, operations)
         # A copy can be a change of type within an expression.
@@ -266,9 +268,44 @@ class _Fusion:
         # An array that the writer itself reads, as in `x += 1`, or that something else uses.
         bad = np.zeros(len(self._call), bool)
         bad[source[~reads & ~(is_write & (used.mode[touch] == WRITE))]] = True
+        bad[self._chosen_by_the_host()] = True
+        bad[self._read_again(source[reads], target[reads])] = True
         good = reads & ~bad[source]
         pairs = np.unique(np.stack([source[good], target[good]]), axis=1)
         return pairs[0], pairs[1], used.blocks.requested[launches.target[pairs[0]]]
+
+    def _read_again(self, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the launches whose results a line of a loop reads in several rounds."""
+        rounds = self._runs[target], self._round[target]
+        seen = np.unique(np.stack([source, self._stacks[target], *rounds]), axis=1)
+        again = (np.diff(seen[:2], axis=1) == 0).all(axis=0)
+        found: NDArray[Any] = np.unique(seen[0, 1:][again])
+        return found
+
+    def _chosen_by_the_host(self) -> "NDArray[Any]":
+        """Return the launches whose results the host may use or not by what it reads meanwhile.
+
+        Such as steps that the program accepts or rejects: results of the same function on the same
+        line are used after the host has read something, at least two of them not the last ones.
+        """
+        used, launches = self._used, self._device.elementwise
+        writer = np.full(len(used.blocks), -1)
+        first = np.flatnonzero(used.first[launches.target] == launches.call)
+        writer[launches.target[first]] = first
+        touch = np.flatnonzero(writer[used.block] >= 0)
+        source = writer[used.block[touch]]
+        reads = self._host_reads(self._call)
+        is_late = np.zeros(len(self._call), bool)
+        is_late[source[self._host_reads(used.call[touch]) > reads[source]]] = True
+        keys = np.stack([self._paths.lines()[first], launches.function[first]])
+        key = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+        last = np.zeros(key.max(initial=-1) + 1, np.int64)
+        np.maximum.at(last, key, first)
+        chosen = np.bincount(key, is_late[first] & (first != last[key]), len(last))
+        ends = used.blocks.end[launches.target[first]]
+        outlives = (ends < 0) | (np.searchsorted(self._read_times, ends) > reads[first])
+        found: NDArray[Any] = first[outlives & (chosen >= _LEAST_CHOSEN)[key]]
+        return found
 
     def _rounds(self, runs: "NDArray[Any]") -> "NDArray[Any]":
         """Return the round of a loop that each launch belongs to, in runs of a line with several.
@@ -307,14 +344,16 @@ class _Fusion:
 
         What is launched after that may depend on what was read.
         """
+        before: NDArray[Any] = np.searchsorted(self._read_times, self._times()[calls])
+        return before
+
+    @cached_property
+    def _read_times(self) -> "NDArray[Any]":
         tables = self._device.recording.tables
         kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
         launched = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
         read = calls_of(tables, launched)
-        times = self._times()
-        read = read[read >= 0]
-        before: NDArray[Any] = np.searchsorted(np.sort(times[read]), times[calls])
-        return before
+        return np.sort(self._times()[read[read >= 0]])
 
     def _parts(
         self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
