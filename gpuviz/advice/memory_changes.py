@@ -149,6 +149,8 @@ class DeviceBlocks:
         self.first = np.where(is_first_known, self.first, self.begin)
         superseded, self.is_kept = self._superseded()
         is_last_known &= ~self._used_in_any_order() & ~self._may_be_needed()
+        until = self._statements.go_on_until(used.last[self.number])
+        is_last_known &= ~self.is_freed | (blocks.end[self.number] > until)
         self.after_use = np.where(is_last_known, np.minimum(self.last, superseded), self.end)
         self.last = self.after_use
         if self.training is not None:
