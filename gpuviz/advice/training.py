@@ -21,6 +21,9 @@ _OTHER, FORWARD, BACKWARD, OPTIMIZER = range(len(PHASES))
 _LEAST_PARTS = 2
 _LEAST_KEPT = 3
 _LEAST_ENDED = 3
+# Of what a line keeps, how many times as many bytes are not used later as are.
+_LEAST_UNUSED = 9
+_UNUSED = ("unused", "partly")
 # Of a graph that a backward pass retains, what it frees at most.
 _MOST_FREED = 0.05
 
@@ -78,15 +81,20 @@ class TrainingBlocks:
 
     @cached_property
     def kept_graphs(self) -> "NDArray[Any]":
-        """The blocks that stay with the graphs of losses, in the order of their allocations."""
+        """The blocks that stay with the graphs of losses, in the order of their allocations.
+
+        A small part of them may be used later: outputs that are joined at last.
+        """
         device = self._device
         is_graph = (self.category == ACTIVATION) & self.is_differentiable
         is_graph &= (self.freed_in != BACKWARD) & ~device.is_shared
         found = [np.zeros(0, np.int64)]
         for line in device.growing:
             blocks = device.place[line.blocks]
-            of_graph = blocks[is_graph[blocks]]
-            if line.use == "unused" and 2 * len(of_graph) > len(blocks):
+            of_graph = np.setdiff1d(blocks[is_graph[blocks]], device.place[line.used])
+            used_bytes = int(device.size[device.place[line.used]].sum())
+            is_unused = used_bytes * _LEAST_UNUSED <= (line.unused_bytes or 0)
+            if line.use in _UNUSED and is_unused and 2 * len(of_graph) > len(blocks):
                 found.append(of_graph)
         graphs = np.sort(np.concatenate(found))
         # A stack with fewer is that of the last iteration, which still runs.

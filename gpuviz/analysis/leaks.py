@@ -57,6 +57,7 @@ class GrowingLine:
         score: By the rule of succession, the probability that the next block is not freed.
         use: Whether blocks that are older than three iterations were used after their own one.
         unused_bytes: The bytes of those that were not; None if that is unknown.
+        used: The blocks that were; indices as in ``blocks``.
     """
 
     by: By
@@ -69,6 +70,7 @@ class GrowingLine:
     score: float
     use: Use
     unused_bytes: int | None
+    used: "NDArray[Any]"
 
     @property
     def certainty(self) -> str:
@@ -347,8 +349,7 @@ class _Search:
         last = own[-1]
         of_line = self._line == line
         live = np.flatnonzero(of_line & (self._blocks.begin <= last) & (self._end > last))
-        use, unused = self._use(live, own)
-        return self._made(by, of_line, live, len(own), grown, use, unused)
+        return self._made(by, of_line, live, len(own), grown, self._use(live, own))
 
     def _made(  # noqa: PLR0913, PLR0917 - the parts of a line
         self,
@@ -357,8 +358,7 @@ class _Search:
         live: "NDArray[Any]",
         periods: int,
         grown: Growth | None,
-        use: Use,
-        unused: int | None,
+        use: "tuple[Use, int | None, NDArray[Any]]",
     ) -> GrowingLine:
         freed = int((of_line & (self._blocks.end >= 0)).sum())
         latest = int(live[-1])
@@ -371,12 +371,13 @@ class _Search:
             periods,
             grown,
             1 - (freed + 1) / (int(of_line.sum()) + 2),
-            use,
-            unused,
+            *use,
         )
 
-    def _use(self, live: "NDArray[Any]", marks: "NDArray[Any]") -> tuple[Use, int | None]:
-        """Return whether the old ones of some blocks were used after their own iteration.
+    def _use(
+        self, live: "NDArray[Any]", marks: "NDArray[Any]"
+    ) -> "tuple[Use, int | None, NDArray[Any]]":
+        """Return which of the old ones of some blocks were used after their own iteration.
 
         Use after the last mark counts too, as when all parts are joined at the end.
         """
@@ -384,18 +385,18 @@ class _Search:
         old = live[own < len(marks) - _LEAST_AGE]
         own = own[own < len(marks) - _LEAST_AGE]
         if not old.size or not self._knows_uses():
-            return "unknown", None
+            return "unknown", None, old[:0]
         again = marks[np.minimum(own + 1, len(marks) - 1)]
         is_used = self._last_touch()[old] > again
         opaque = self._opaque_times()
         ends = self._end[old]
         is_open = np.searchsorted(opaque, again, side="right") < np.searchsorted(opaque, ends)
         if (is_open & ~is_used).any():
-            return "unknown", None
+            return "unknown", None, old[:0]
         unused = int(self._blocks.size[old[~is_used]].sum())
         if not is_used.any():
-            return "unused", unused
-        return "used" if is_used.all() else "partly", unused
+            return "unused", unused, old[:0]
+        return "used" if is_used.all() else "partly", unused, old[is_used]
 
     def _knows_uses(self) -> bool:
         if not self._is_use_known:
@@ -444,8 +445,8 @@ class _Search:
             late = int((blocks.begin[live] > middle).sum())
             if late < len(live) - late:
                 continue
-            use, unused = self._use(live, np.append(blocks.begin[live], blocks.begin[live][-1]))
-            yield self._made("recording", of_line & is_new, live, 0, None, use, unused)
+            use = self._use(live, np.append(blocks.begin[live], blocks.begin[live][-1]))
+            yield self._made("recording", of_line & is_new, live, 0, None, use)
 
     def _middle(self) -> int:
         """Return when half of the recorded operations were done; pauses do not count."""

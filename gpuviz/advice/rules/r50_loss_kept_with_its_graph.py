@@ -20,8 +20,9 @@ RULES = (
         "R50",
         "a loss that is kept with its graph",
         "the activations of forward passes that autograd recorded stay from iteration to "
-        "iteration, in at least two modules or lines; nothing uses them again, and no backward "
-        "pass frees them; the saving keeps the graphs of one iteration and the one before it",
+        "iteration, in at least two modules or lines; nothing uses them again, but for the last "
+        "outputs, and no backward pass frees them; the saving keeps the graphs of one iteration "
+        "and the one before it",
         "keep `loss.item()` or `loss.detach()`; evaluate under `torch.no_grad()`",
     ),
 )
@@ -31,8 +32,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find forward passes whose activations stay because something keeps their losses.
 
     Trigger: lines of forward passes that autograd recorded grow with the iterations (see
-    `gpuviz.analysis.leaks.growing_lines`), nothing uses what they keep, and no backward pass frees
-    it. Of a single line, the arrays may be results that are meant to stay; see
+    `gpuviz.analysis.leaks.growing_lines`), nothing uses what they keep but a tenth of its bytes,
+    such as outputs that are joined at last, and no backward pass frees it. Of a single line, the
+    arrays may be results that are meant to stay; see
     `gpuviz.advice.training.TrainingBlocks.kept_graphs`.
 
     Saving: the decrease of the peak if the arrays of each iteration were freed when the next one
@@ -61,7 +63,7 @@ def _without_graphs(device: DeviceBlocks, blocks: "NDArray[Any]") -> tuple[Chang
     following = np.searchsorted(numbers, iteration) + 1
     is_last = following == len(numbers)
     end = np.where(is_last, device.end[blocks], last[np.minimum(following, len(numbers) - 1)])
-    end = np.minimum(end, device.end[blocks])
+    end = np.minimum(np.maximum(end, device.after_known_line[blocks]), device.end[blocks])
     return Change(blocks, device.begin[blocks], end), len(numbers)
 
 

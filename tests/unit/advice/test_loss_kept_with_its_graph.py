@@ -41,6 +41,34 @@ def test_graphs_that_are_kept_are_found_and_detaching_saves_what_was_predicted()
     assert found(detached, "R50") == []
 
 
+def joins_outputs(layers):
+    """Return a program that joins the outputs that it has kept with their graphs."""
+
+    def program(gpu):
+        model, kept = Model(gpu, [str(each) for each in range(layers)]), []
+        x = gpu.empty(8 * MIB)
+        for _ in range(BATCHES):
+            gpu.launch("load", duration=1e-4, writes=[x])
+            kept.append(model.forward(x))
+        joined = gpu.empty(MIB)
+        for each in kept:
+            gpu.launch("join", duration=1e-4, reads=[each.value], writes=[joined])
+        kept.clear()
+
+    return program
+
+
+def test_outputs_that_are_joined_at_last_do_not_need_their_graphs():
+    finding = findings(recorded(joins_outputs(12)))[0]
+
+    assert finding.rule == "R50"
+    assert finding.saved_bytes >= 4 * 11 * 8 * MIB
+
+
+def test_much_of_a_line_that_is_used_at_last_is_no_graph_that_is_kept():
+    assert found(joins_outputs(4), "R50") == []
+
+
 def test_graphs_that_backward_passes_use_later_are_needed():
     assert found(evaluates(lambda output: output, backward=True), "R50") == []
 
