@@ -95,7 +95,9 @@ def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     rows = rows[numbered(used.call[rows], place[rows])[1]]
     call, block = used.call[rows], place[rows]
     is_new = used.first[device.number[block]] == call
-    made = np.bincount(call, device.size[block] * is_new, calls)
+    # A work area is freed at once, and nothing else uses it.
+    is_result = is_new & (device.is_returned[block] | (used.last[device.number[block]] != call))
+    made = np.bincount(call, device.size[block] * is_result, calls)
     is_reduced = ~is_new & can_wait[block]
     is_reduced &= (made[call] > 0) & (made[call] * LEAST_FACTOR <= device.size[block])
     last = device.last_known[block]

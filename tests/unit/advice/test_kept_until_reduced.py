@@ -3,6 +3,7 @@
 import pytest
 
 from gpuviz.advice.findings import findings
+from tests.unit.advice.arrays import MI, of_arrays
 from tests.unit.advice.timed_programs import timed
 
 MIB = 1 << 20
@@ -218,6 +219,21 @@ def test_torch_reduces_one_array_whatever_addresses_it_passes():
     (finding,) = waiting(by_torch_at_last)
 
     assert finding.saved_bytes == waiting(means_at_last)[0].saved_bytes
+
+
+def test_what_a_reduction_allocates_for_its_steps_is_no_result():
+    def program(cp):
+        state, kept = cp.random(MI), []
+        for _ in range(8):
+            kept.append(cp.elementwise("exp", cp.random(4 * MI)))
+            state += 1.0
+        means = [cp.mean(each) for each in kept]
+        del kept
+        cp.kernel("all", means, [cp.empty(1)])
+
+    found = [each for each in findings(of_arrays(program)) if each.rule == "R63"]
+
+    assert [each.saved_bytes // MI for each in found] == [7 * 16]
 
 
 @pytest.mark.parametrize(
