@@ -204,7 +204,7 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
 def _reason(schedule: Schedule, waits: Waits, longest: Line, saved_ns: int) -> str:
     transfer = (
         f" The copies themselves take {format_duration(waits.transfer_ns)}."
-        if waits.is_copy
+        if waits.is_copy and waits.transfer_ns
         else ""
     )
     after = (

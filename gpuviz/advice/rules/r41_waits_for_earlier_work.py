@@ -12,10 +12,12 @@ from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.reused_buffers import waits_to_reuse
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
+from gpuviz.advice.trace import COPY
 from gpuviz.advice.waits import Waits, longest_waits, without_waits
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.call_stacks import NO_STACK
-from gpuviz.data.columns import distinct
+from gpuviz.data.columns import codes, distinct
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -33,12 +35,14 @@ RULES = (
         "not branch on the value, as in R18; a wait for a copy of pinned memory that the next copy "
         "uses again is needed if other work was launched since; the saving is what the GPU idles "
         "afterwards, so a busy GPU saves nothing",
-        "read the value later; call a library's function later",
+        "read the value later; copy to the GPU without waiting; call a library's function later",
     ),
 )
 
 # A program that reads fewer results needs them there, as between two phases.
 _LEAST_COPIES = 3
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_DEVICE = _COPY_KINDS.index("host_to_device")
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -90,11 +94,23 @@ def _is_own(schedule: "Schedule", waits: Waits) -> bool:
     return bool(is_own(recording, stacks_of(recording.tables, waits.all_calls)).any())
 
 
+def _only_uploads(schedule: "Schedule", waits: Waits) -> bool:
+    """Return whether all copies of the line are from the host."""
+    own = np.setdiff1d(np.flatnonzero(schedule.kind == COPY), waits.work)
+    kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
+    return bool(len(own)) and bool((kinds[schedule.rows[own]] == _TO_DEVICE).all())
+
+
 def _change(schedule: "Schedule", waits: Waits) -> str:
     if not _is_own(schedule, waits):
         return (
             "A function of a library waits there. Call it after the launch of other work that does "
             "not need its result, or shorten the work that it waits for."
+        )
+    if waits.is_copy and _only_uploads(schedule, waits):
+        return (
+            "Copy to the GPU without waiting: from pinned memory, asynchronously. Pass a number to "
+            "the operation itself instead of an array of one element, or make the array on the GPU."
         )
     if waits.is_copy:
         return (

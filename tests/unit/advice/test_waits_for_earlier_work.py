@@ -443,3 +443,17 @@ def test_the_last_wait_of_a_notebook_cell_is_no_finding():
     in_cells = with_cells(recording, zip(starts, ends, strict=False))
 
     assert [each for each in findings(in_cells, small=True) if each.rule == "R41"] == []
+
+
+def uploads_a_table(gpu):
+    table = gpu.empty(1 << 17)
+    steps(gpu, read=lambda _: gpu.copy_to_device(table, blocking=True))
+
+
+def test_uploads_that_wait_are_advised_to_copy_without_waiting():
+    (finding,) = found(uploads_a_table, "R41")
+
+    assert finding.change == (
+        "Copy to the GPU without waiting: from pinned memory, asynchronously. Pass a number to the "
+        "operation itself instead of an array of one element, or make the array on the GPU."
+    )
