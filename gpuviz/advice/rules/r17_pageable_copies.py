@@ -49,7 +49,13 @@ _OF_TORCH = (
     "copies return at once: kernels wait for them by themselves, but the host must synchronize "
     "before it reads a result or changes a source."
 )
+_TO_HOST_OF_TORCH = (
+    "Allocate the host's tensors with `torch.empty(..., pin_memory=True)` once and reuse them, and "
+    "copy with `host.copy_(tensor, non_blocking=True)`. Such copies return at once, so that the "
+    "host must synchronize before it reads a result."
+)
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_HOST = _COPY_KINDS.index("device_to_host")
 _MEMORIES = DICTIONARIES["activities", "host_memory"]
 # CUDA copies less from pageable memory without blocking the host (CUDA Runtime API, "API
 # synchronization behavior").
@@ -181,7 +187,7 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
             "pageable memory through a buffer of its own while the host waits. "
             f"{_reference(copies.measured)}{_kept_apart(schedule, device)}"
         ),
-        change=_OF_TORCH if is_of_torch(recording) else _OF_CUPY,
+        change=_change(recording, schedule, copies),
         certainty="likely" if all(copies.measured) else "possible",
         device=device,
         saved_ns=max(saved_ns, 0),
@@ -191,6 +197,15 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
         ),
         evidence=schedule.evidence(work),
     )
+
+
+def _change(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> str:
+    if not is_of_torch(recording):
+        return _OF_CUPY
+    rows = schedule.rows[copies.work]
+    is_read = codes(recording.tables["activities"]["copy_kind"], _COPY_KINDS)[rows] == _TO_HOST
+    is_mostly_read = 2 * copies.sizes[is_read].sum() > copies.sizes.sum()
+    return _TO_HOST_OF_TORCH if is_mostly_read else _OF_TORCH
 
 
 def _kept_apart(schedule: Schedule, device: int) -> str:

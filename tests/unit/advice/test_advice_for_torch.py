@@ -26,7 +26,8 @@ def of_torch(recording):
 @pytest.mark.parametrize(
     ("program", "rule", "advice"),
     [
-        (test_pageable_copies.pageable, "R17", "pin_memory=True"),
+        (test_pageable_copies.pageable, "R17", "DataLoader(..., pin_memory=True)"),
+        (test_pageable_copies.reads, "R17", "host.copy_(tensor, non_blocking=True)"),
         (test_waits_for_earlier_work.reads_a_scalar, "R18", "loss.detach()"),
         (test_unhidden_transfer.on_one_stream, "R25", "torch.cuda.stream(side)"),
     ],

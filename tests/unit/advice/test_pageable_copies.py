@@ -26,6 +26,13 @@ def pageable(gpu):
     copies(gpu, pinned=False)
 
 
+def reads(gpu):
+    x = gpu.empty(CHUNK)
+    for _ in range(CHUNKS):
+        gpu.launch("filter", duration=100e-6, writes=[x])
+        gpu.copy_to_host(x)
+
+
 def pinned(gpu):
     copies(gpu, pinned=True)
 
