@@ -44,6 +44,12 @@ _OF_TORCH = (
     "`torch.cuda.current_stream().wait_stream(side)` and `batch.record_stream(...)` before it is "
     "used."
 )
+_TO_HOST_OF_TORCH = (
+    "Copy the result on a second stream while the model works on the next batch: "
+    "`side.wait_stream(torch.cuda.current_stream())`, then `with torch.cuda.stream(side): "
+    "host.copy_(result, non_blocking=True)` with two pinned tensors in turn, and "
+    "`result.record_stream(side)`."
+)
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(kind) for kind in ("host_to_device", "device_to_host"))
 _MEMORIES = DICTIONARIES["activities", "host_memory"]
@@ -133,6 +139,15 @@ def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
     return beside
 
 
+def _change(schedule: Schedule, work: "NDArray[Any]") -> str:
+    if not is_of_torch(schedule.recording):
+        return _CHANGE
+    kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
+    is_read = kinds[schedule.rows[work]] == _TO_HOST
+    length = schedule.duration[work]
+    return _TO_HOST_OF_TORCH if 2 * length[is_read].sum() > length.sum() else _OF_TORCH
+
+
 def _finding(
     schedule: Schedule, copies: _Copies, device: int, at_most_ns: int
 ) -> "Iterator[Finding]":
@@ -154,7 +169,7 @@ def _finding(
             "They were launched early enough, or enough kernels after them, to run beside other "
             f"kernels for {format_duration(int(copies.could_overlap.sum()))}."
         ),
-        change=_OF_TORCH if is_of_torch(schedule.recording) else _CHANGE,
+        change=_change(schedule, work),
         certainty="possible",
         device=device,
         saved_ns=saved_ns,

@@ -29,7 +29,8 @@ def of_torch(recording):
         (test_pageable_copies.pageable, "R17", "DataLoader(..., pin_memory=True)"),
         (test_pageable_copies.reads, "R17", "host.copy_(tensor, non_blocking=True)"),
         (test_waits_for_earlier_work.reads_a_scalar, "R18", "loss.detach()"),
-        (test_unhidden_transfer.on_one_stream, "R25", "torch.cuda.stream(side)"),
+        (test_unhidden_transfer.only_to_device, "R25", "next_batch.to(device"),
+        (test_unhidden_transfer.only_to_host, "R25", "host.copy_(result"),
     ],
 )
 def test_a_finding_says_what_to_do_with_the_library_of_the_arrays(program, rule, advice):

@@ -9,14 +9,15 @@ CHUNK = 32 << 20
 
 
 def steps(  # noqa: PLR0913 - what the programs differ in
-    gpu, *, streams=1, kernel=900e-6, to_host=True, pinned=True, wait=False
+    gpu, *, streams=1, kernel=900e-6, to_device=True, to_host=True, pinned=True, wait=False
 ):
     """Copy chunks in, compute, and copy them out, on one or several streams in turn."""
     lanes = [(gpu.Stream(non_blocking=True), gpu.empty(CHUNK)) for _ in range(streams)]
     for chunk in range(CHUNKS):
         stream, x = lanes[chunk % streams]
         with stream:
-            gpu.copy_to_device(x, pinned=pinned)
+            if to_device:
+                gpu.copy_to_device(x, pinned=pinned)
             gpu.launch("filter", duration=kernel, writes=[x], grid=(10_000,))
             if to_host:
                 gpu.copy_to_host(x, pinned=pinned)
@@ -34,6 +35,10 @@ def in_turn(gpu):
 
 def only_to_device(gpu):
     steps(gpu, to_host=False)
+
+
+def only_to_host(gpu):
+    steps(gpu, to_device=False)
 
 
 def only_to_device_in_turn(gpu):
