@@ -40,6 +40,7 @@ _OF_CUPY = re.compile(r"cupyx?_")
 # PyTorch's own kernels receive all pointers as arguments: those of `cat` and of optimizers in
 # structures (`CatArrInputTensorMetadata`, `TensorListMetadata`), which gpuviz reads.
 _OF_TORCH = re.compile(r"\bat::native::")
+_CAT_OF_TORCH = re.compile(r"\bat::native::.*CatArray")
 # Kernels that multiply matrices, whose only output is a matrix.
 PRODUCT = re.compile(r"gem[mv]|nvjet", re.IGNORECASE)
 _MOST_OPERANDS = 3
@@ -119,6 +120,10 @@ def touches(recording: "RecordingData") -> Touches | None:
     mode = codes(launched["mode"], _MODES)[known]
     size = plain(launched["bytes"])[known].astype(np.int64)
     activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
+    kept = ~_left_in_structures(recording, blocks, block, call, activity)
+    block, call, address, mode, size, activity = (
+        each[kept] for each in (block, call, address, mode, size, activity)
+    )
 
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
@@ -190,6 +195,31 @@ def _opaque_calls(
     opaque[readers] = True
     found = np.unique(call_of[opaque])
     return np.union1d(found[found >= 0], _unfinished_launches(tables))
+
+
+def _left_in_structures(
+    recording: "RecordingData",
+    blocks: Lifetimes,
+    block: "NDArray[Any]",
+    call: "NDArray[Any]",
+    activity: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return a mask of the touches by addresses that an earlier call left among the arguments.
+
+    PyTorch's kernel for ``cat`` has room for 128 inputs. If the blocks that are not larger than the
+    newest one fill that exactly, they are its inputs, and no larger one is.
+    """
+    left = np.zeros(len(block), bool)
+    names = plain(recording.tables["activities"]["name"])
+    is_joined = are_named(recording.tables, names, _CAT_OF_TORCH.search)
+    rows = np.flatnonzero((activity >= 0) & np.append(is_joined, False)[activity])
+    for launch in np.split(rows, np.flatnonzero(np.diff(call[rows])) + 1) if len(rows) else ():
+        used = np.unique(block[launch])
+        result = used[np.argmax(blocks.begin[used])]
+        sizes, whole = blocks.requested[used], blocks.requested[result]
+        if sizes[(sizes <= whole) & (used != result)].sum() == whole:
+            left[launch] = blocks.requested[block[launch]] > whole
+    return left
 
 
 def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches

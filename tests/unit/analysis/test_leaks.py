@@ -382,3 +382,23 @@ def test_parameters_of_a_model_are_no_pointers():
     (row,) = recording.leaks().to_pylist()
 
     assert row["use"] == "unused"
+
+
+@pytest.mark.parametrize(("other", "use"), [(MIB // 4, "unused"), (MIB // 8, "used")])
+def test_addresses_that_are_left_in_a_structure_of_torch_are_no_uses(other, use):
+    def program(gpu, kept):
+        parts = gpu.empty(MIB // 4), gpu.empty(other)
+        for step in range(STEPS):
+            kept.append(work(gpu))
+            joined = gpu.empty(MIB // 2)
+            gpu.launch(
+                "void at::native::(anonymous namespace)::CatArrayBatchedCopy_vectorized<int>",
+                duration=1e-5,
+                reads=[*parts, kept[max(step - 4, 0)]],
+                writes=[joined],
+            )
+            del joined
+
+    (row,) = of(program).leaks().to_pylist()
+
+    assert row["use"].replace("partly", "used") == use
