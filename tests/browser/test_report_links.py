@@ -17,6 +17,7 @@ pytestmark = pytest.mark.browser
 
 RECORDINGS = Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings"
 SHIPPED = sorted(RECORDINGS.iterdir())
+LANES = 4
 KMEANS = RECORDINGS / "kmeans.gpuviz"
 
 
@@ -50,6 +51,23 @@ def test_a_time_and_a_selection_are_in_the_address_and_come_back(page, tmp_path)
     assert shown(page) == window
     assert page.locator(".gpuviz-selected").inner_text() == selected
     assert selected.startswith(recording.kernels()["name"][0].as_py())
+
+
+def test_pinned_lanes_are_in_the_address_and_come_back(page, tmp_path):
+    recording = make_stream_recording()
+    open_at(page, recording, tmp_path)
+    lanes = page.locator("[data-lane]")
+    name_of = "all => all.map(each => each.dataset.lane)"
+    before = lanes.evaluate_all(name_of)
+    box = page.locator(".gpuviz-plot").nth(LANES).bounding_box()
+    last = float(lanes.last.get_attribute("data-middle-px") or 0)
+    page.mouse.click(box["x"] + 40, box["y"] + last)
+    fragment = wait_for_fragment(page, r"^#pin=(stream|thread):\d+$")
+
+    open_at(page, recording, tmp_path, f"{fragment}&pin=stream:4000000000")
+
+    assert lanes.evaluate_all(name_of) == [before[-1], *before[:-1]]
+    assert "“pin=stream:4000000000”" in page.locator("#gpuviz-notice").inner_text()
 
 
 def test_a_block_and_a_moment_are_restored(page, tmp_path):

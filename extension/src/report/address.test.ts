@@ -14,6 +14,7 @@ test("what is written is read again", () => {
         { fromNs: 1200, toNs: 1400, name: "warm-up: 1st & 2nd = 50 %" },
         { fromNs: 1500, toNs: 1600, name: "Schritt #3" },
       ],
+      pinned: ["stream:3", "thread:1234567890"],
       selected: { kind: "block", row: 7 },
       device: 3,
       event: 12,
@@ -30,7 +31,7 @@ test("what is written is read again", () => {
 
 test("parts that say nothing are named and the rest is kept", () => {
   const { address, bad } = readAddress(
-    "#t=5-2&select=block:7&select=soul:1&device=-1&x&event=1e3&view=memory&span=7-7&keep=1-2&t=1-2:a&keep=1-2:%",
+    "#t=5-2&select=block:7&select=soul:1&device=-1&x&event=1e3&view=memory&span=7-7&keep=1-2&t=1-2:a&keep=1-2:%&pin=lane:1",
   );
 
   assert.deepEqual(address, { ...NOWHERE, selected: { kind: "block", row: 7 } });
@@ -45,6 +46,7 @@ test("parts that say nothing are named and the rest is kept", () => {
     "keep=1-2",
     "t=1-2:a",
     "keep=1-2:%",
+    "pin=lane:1",
   ]);
 });
 

@@ -2,7 +2,7 @@ import { ARRANGEMENT } from "./arrangement.ts";
 
 /**
  * What a link to the page points at: `#t=1000-2000&span=1200-1400&select=block:7&device=0&event=12`,
- * and `keep=1200-1400:step` for each span that has a name.
+ * and `keep=1200-1400:step` for each span that has a name, `pin=stream:3` for each pinned lane.
  */
 export interface Address {
   readonly window: readonly [fromNs: number, toNs: number] | undefined;
@@ -13,6 +13,8 @@ export interface Address {
     readonly toNs: number;
     readonly name: string;
   }[];
+  /** The lanes above all others, see `nameOfLane`. */
+  readonly pinned: readonly string[];
   readonly selected: { readonly kind: SelectedKind; readonly row: number } | undefined;
   readonly device: number | undefined;
   /** The row of the event after which the segment map is shown. */
@@ -37,6 +39,7 @@ export const NOWHERE: Address = {
   window: undefined,
   span: undefined,
   kept: [],
+  pinned: [],
   selected: undefined,
   device: undefined,
   event: undefined,
@@ -53,7 +56,13 @@ export function readAddress(fragment: string): { address: Address; bad: readonly
     if (read === undefined) {
       bad.push(part);
     } else {
-      address = { ...address, ...read, kept: [...address.kept, ...(read.kept ?? [])] };
+      const { kept = [], pinned = [] } = read;
+      address = {
+        ...address,
+        ...read,
+        kept: [...address.kept, ...kept],
+        pinned: [...address.pinned, ...pinned],
+      };
     }
   }
   return { address, bad };
@@ -78,6 +87,10 @@ function readPart(part: string): Partial<Address> | undefined {
     const kind = SELECTED_KINDS.find((each) => each === selected[1]);
     return kind === undefined ? undefined : { selected: { kind, row: Number(selected[2]) } };
   }
+  const pinned = /^pin=((?:stream|thread):\d{1,10})$/.exec(part);
+  if (pinned?.[1] !== undefined) {
+    return { pinned: [pinned[1]] };
+  }
   const view = /^view=(.+)$/.exec(part);
   if (view?.[1] !== undefined) {
     return ARRANGEMENT.test(view[1]) ? { view: view[1] } : undefined;
@@ -99,6 +112,7 @@ export function writeAddress({
   window,
   span,
   kept,
+  pinned,
   selected,
   device,
   event,
@@ -112,6 +126,7 @@ export function writeAddress({
     ...kept.map(
       ({ fromNs, toNs, name }) => `keep=${times([fromNs, toNs])}:${encodeURIComponent(name)}`,
     ),
+    ...pinned.map((lane) => `pin=${lane}`),
     ...(selected === undefined ? [] : [`select=${selected.kind}:${selected.row}`]),
     ...(device === undefined ? [] : [`device=${device}`]),
     ...(event === undefined ? [] : [`event=${event}`]),

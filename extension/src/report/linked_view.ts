@@ -10,6 +10,7 @@ import {
 } from "../model/span_kinds.ts";
 import type { ChartContext } from "../view/chart_context.ts";
 import type { Panes } from "../view/panes.ts";
+import { nameOfLane } from "../view/pinned_lanes.ts";
 import { arrange } from "./arrangement.ts";
 import { NOWHERE, writeAddress, type Address, type SelectedKind } from "./address.ts";
 
@@ -52,6 +53,13 @@ export function showAddress({ chart, panes }: Shown, address: Address): string[]
     selection.window.show(...address.window);
   }
   selection.kept.value = address.kept;
+  const lanes = chart.lanes.map(nameOfLane);
+  selection.pinned.value = address.pinned.filter((lane) => lanes.includes(lane));
+  missing.push(
+    ...address.pinned
+      .filter((lane) => !lanes.includes(lane))
+      .map((lane) => writeAddress({ ...NOWHERE, pinned: [lane] })),
+  );
   if (address.span === undefined) {
     selection.measured.value = undefined;
   } else if (address.span[0] >= selection.window.full.toNs) {
@@ -95,6 +103,7 @@ export function followAddress(
         window: selection.window.isFull ? undefined : [fromNs, toNs],
         span: spanNs && [spanNs.fromNs, spanNs.toNs],
         kept: selection.kept.value,
+        pinned: selection.pinned.value,
         selected: addressOf(selection.selected.value),
         device,
         event: row === timeline.peak ? undefined : row,
@@ -102,8 +111,8 @@ export function followAddress(
       });
     }, SETTLED_MS);
   };
-  const { window: shown, measured, kept, selected, momentRow } = selection;
-  scope.watch(follow, shown.range, measured, kept, selected, momentRow, panes.arrangement);
+  const { window: shown, measured, kept, pinned, selected, momentRow } = selection;
+  scope.watch(follow, shown.range, measured, kept, pinned, selected, momentRow, panes.arrangement);
   scope.defer(() => window.clearTimeout(settling));
 }
 

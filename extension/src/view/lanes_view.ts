@@ -29,7 +29,7 @@ import {
   type HighlightedSpans,
 } from "./highlighted_lanes.ts";
 import { drawHighlighted } from "./highlighted_marks.ts";
-import { addPins, laneAtHeight, PinnedLanes, PIN_HINT } from "./pinned_lanes.ts";
+import { addPins, laneAtHeight, nameOfLane, pinnedFirst, PIN_HINT } from "./pinned_lanes.ts";
 import { linesAbout } from "./selected_panel.ts";
 import type { Drawing, Plot } from "./plot.ts";
 import { lanePalette } from "./theme.ts";
@@ -46,13 +46,13 @@ export function lanesView(
   chart: ChartContext,
   needs: (heightPx: number, leastPx: number) => void,
 ): void {
-  const pinned = new PinnedLanes();
+  const { pinned } = chart.selection;
   const layOut = (roomPx?: number): LaneLayout =>
     layOutLanes(
       chart.lanes,
       (stream) => chart.idleOf(stream)?.gaps,
       roomPx,
-      (lanes) => pinned.first(lanes),
+      (lanes) => pinnedFirst(lanes, pinned.value),
     );
   let layout = layOut();
   let laidOutForPx = 0;
@@ -77,7 +77,7 @@ export function lanesView(
     paintImage(drawing, raster);
     drawSpanNames(drawing, layout, raster, chart.describeGpu, (stream) => chart.idleOf(stream));
     drawUnseen(drawing, layout, time, chart.gpu.unseen.spans);
-    drawLaneTitles(drawing, layout, (lane) => pinned.has(lane));
+    drawLaneTitles(drawing, layout, (lane) => pinned.value.includes(nameOfLane(lane)));
     drawHeadings(drawing, layout);
     hazardAt = drawArrows(drawing, layout, time, chart);
   };
@@ -121,7 +121,7 @@ export function lanesView(
     parent.scrollTop = 0;
     place(plot.area.height);
     plot.redraw();
-  }, pinned.keys);
+  }, pinned);
   scope.watch(() => plot.redraw(), chart.hazards);
   scope.watch(() => plot.redrawOverlay(), walk);
   const list = element("ul", "gpuviz-unseen");

@@ -1,37 +1,25 @@
-import { Signal } from "../base/signal.ts";
+import type { Signal } from "../base/signal.ts";
 import type { Lane } from "../model/lane.ts";
 import type { LaneLayout } from "./lane_layout.ts";
 import type { Plot } from "./plot.ts";
 
 export const PIN_HINT = "Click or P: pin to the top, or unpin";
 
-/** Lanes that a reader has pinned above all others. */
-export class PinnedLanes {
-  readonly keys = new Signal<ReadonlySet<string>>(new Set());
-
-  has(lane: Lane): boolean {
-    return this.keys.value.has(keyOf(lane));
-  }
-
-  toggle(lane: Lane): void {
-    const others = [...this.keys.value].filter((key) => key !== keyOf(lane));
-    this.keys.value = new Set(this.has(lane) ? others : [...others, keyOf(lane)]);
-  }
-
-  /** The pinned lanes, then the others, each in their order. */
-  first(lanes: readonly Lane[]): readonly Lane[] {
-    return [...lanes.filter((lane) => this.has(lane)), ...lanes.filter((lane) => !this.has(lane))];
-  }
+/** What a link calls a lane: `stream:3` or `thread:7`. */
+export function nameOfLane({ stream, thread }: Lane): string {
+  return stream === undefined ? `thread:${thread}` : `stream:${stream}`;
 }
 
-function keyOf({ group, title, stream, thread }: Lane): string {
-  return [group, title, stream, thread].join("\n");
+/** The pinned lanes, then the others, each in their order. */
+export function pinnedFirst(lanes: readonly Lane[], pinned: readonly string[]): readonly Lane[] {
+  const isPinned = (lane: Lane): boolean => pinned.includes(nameOfLane(lane));
+  return [...lanes.filter(isPinned), ...lanes.filter((lane) => !isPinned(lane))];
 }
 
 /** Lets a click on the name of a lane pin it, and P the lane that the arrow keys have chosen. */
 export function addPins(
   plot: Plot,
-  pinned: PinnedLanes,
+  pinned: Signal<readonly string[]>,
   chosen: Signal<number>,
   layout: () => LaneLayout,
 ): void {
@@ -40,7 +28,9 @@ export function addPins(
     if (lane !== undefined) {
       // The click chooses no moment.
       event.stopImmediatePropagation();
-      pinned.toggle(lane);
+      const name = nameOfLane(lane);
+      const others = pinned.value.filter((each) => each !== name);
+      pinned.value = others.length < pinned.value.length ? others : [...others, name];
     }
   };
   scope.listen(
@@ -57,7 +47,7 @@ export function addPins(
     const lane = layout().lanes[chosen.value]?.lane;
     if (lane !== undefined && event.key.toLowerCase() === "p" && !event.ctrlKey && !event.metaKey) {
       pin(event, lane);
-      chosen.value = layout().lanes.findIndex((each) => keyOf(each.lane) === keyOf(lane));
+      chosen.value = layout().lanes.findIndex((each) => nameOfLane(each.lane) === nameOfLane(lane));
     }
   });
 }

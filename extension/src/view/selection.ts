@@ -25,6 +25,8 @@ const AROUND = 0.1;
 export class Selection {
   /** Spans that a reader has named, by their begin. */
   readonly kept = new Signal<readonly KeptSpan[]>([]);
+  /** The lanes above all others, as `nameOfLane` calls them. */
+  readonly pinned = new Signal<readonly string[]>([]);
   readonly window: TimeWindow;
   /** Where the pointer is on the time axis. */
   readonly cursorNs = new Signal<number | undefined>(undefined);
