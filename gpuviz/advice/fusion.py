@@ -12,6 +12,7 @@ from gpuviz.advice.elementwise import READ, WRITE, type_bytes
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rounds import Updates, consecutive
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
@@ -297,8 +298,7 @@ class _Fusion:
         reads = self._host_reads(self._call)
         is_late = np.zeros(len(self._call), bool)
         is_late[source[self._host_reads(used.call[touch]) > reads[source]]] = True
-        keys = np.stack([self._paths.lines()[first], launches.function[first]])
-        key = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+        key = numbered(self._paths.lines()[first], launches.function[first])[0].astype(np.int64)
         last = np.zeros(key.max(initial=-1) + 1, np.int64)
         np.maximum.at(last, key, first)
         chosen = np.bincount(key, is_late[first] & (first != last[key]), len(last))

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz import _core
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import CallSites
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import distinct, plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,12 +35,10 @@ class Statements:
         until = np.concatenate([plain(tables[0]["time"]), plain(tables[1]["end"])])
         line = CallSites(recording, stack).numbers("line").astype(np.uint32)
         rows = {"time": time, "end": until, "thread": thread, "stack": stack, "line": line}
-        runs = _core.line_runs(rows, np.lexsort((time, thread)))
-        self._begin, self._end = map(np.asarray, runs)
-        self._recording, self._thread, self._stack = recording, thread, stack
-        known = np.flatnonzero(stack != 0)
-        self._order = known[np.lexsort((time[known], thread[known]))]
-        self._time = time
+        order = np.lexsort((time, thread))
+        self._begin, self._end = map(np.asarray, _core.line_runs(rows, order))
+        self._recording, self._time, self._thread, self._stack = recording, time, thread, stack
+        self._order = order[stack[order] != 0]
 
     def ends_of_events(self, rows: "NDArray[Any]") -> "NDArray[Any]":
         """Return the ends, in ns, of the runs of some rows of ``memory_events``."""
@@ -62,30 +61,38 @@ class Statements:
         """
         places, order = self._offset + rows, self._order
         found = np.full(len(rows), -1, np.int64)
-        moments, of_row = np.unique(
-            np.append(self._time[order], self._end[places]), return_inverse=True
-        )
-        threads = np.append(self._thread[order], self._thread[places]).astype(np.int64)
-        keys = threads * (len(moments) + 1) + of_row
-        after = np.searchsorted(keys[: len(order)], keys[len(order) :], side="right")
+        known = np.flatnonzero((rows >= 0) & (self._stack[places] != 0))
+        after = self._following(places[known])
         following = np.append(order, -1)[after]
-        is_known = (rows >= 0) & (self._stack[places] != 0) & (following >= 0)
-        known = np.flatnonzero(is_known)
-        known = known[self._thread[following[known]] == self._thread[places[known]]]
-        pairs, of_pair = np.unique(
-            np.stack([self._stack[places[known]], self._stack[following[known]]]),
-            axis=1,
-            return_inverse=True,
-        )
+        goes_on = (following >= 0) & (self._thread[following] == self._thread[places[known]])
+        known, after, following = known[goes_on], after[goes_on], following[goes_on]
+        lines, called = self._stack[places[known]], self._stack[following]
+        pair, first = numbered(lines, called)
         frames = self._recording.call_stacks.user_frames
-        stacks = np.unique(self._stack[order])
-        for number, (line, called) in enumerate(pairs.T.tolist()):
+        pairs_of: dict[Any, list[int]] = {}
+        for number, (line, next_line) in enumerate(
+            zip(lines[first].tolist(), called[first].tolist(), strict=True)
+        ):
             innermost = frames(line)[:1]
-            if innermost and innermost[0] in frames(called)[1:]:
-                within = [each for each in stacks.tolist() if innermost[0] in frames(each)]
-                leaves = np.flatnonzero(~np.isin(self._stack[order], within))
-                chosen = known[of_pair.ravel() == number]
-                ends = np.searchsorted(leaves, after[chosen])
-                last = np.append(leaves, len(order))[ends] - 1
-                found[chosen] = self._time[order[last]]
+            if innermost and innermost[0] in frames(next_line)[1:]:
+                pairs_of.setdefault(innermost[0], []).append(number)
+        stacks = distinct(self._stack[order]) if pairs_of else order[:0]
+        for frame, pairs in pairs_of.items():
+            within = [each for each in stacks.tolist() if frame in frames(each)]
+            leaves = np.flatnonzero(~np.isin(self._stack[order], within))
+            chosen = np.flatnonzero(np.isin(pair, pairs))
+            ends = np.searchsorted(leaves, after[chosen])
+            last = np.append(leaves, len(order))[ends] - 1
+            found[known[chosen]] = self._time[order[last]]
+        return found
+
+    def _following(self, places: "NDArray[Any]") -> "NDArray[Any]":
+        """Return where in the order of threads and times the rows after some runs begin."""
+        order, found = self._order, np.zeros(len(places), np.int64)
+        threads, times = self._thread[order], self._time[order]
+        for thread in distinct(self._thread[places]).tolist():
+            begin, end = np.searchsorted(threads, [thread, thread + 1])
+            own = self._thread[places] == thread
+            ends = self._end[places[own]]
+            found[own] = begin + np.searchsorted(times[begin:end], ends, side="right")
         return found

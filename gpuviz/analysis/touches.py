@@ -120,10 +120,11 @@ def touches(recording: "RecordingData") -> Touches | None:
     mode = codes(launched["mode"], _MODES)[known]
     size = plain(launched["bytes"])[known].astype(np.int64)
     activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
-    kept = ~_left_in_structures(recording, blocks, block, call, activity)
-    block, call, address, mode, size, activity = (
-        each[kept] for each in (block, call, address, mode, size, activity)
-    )
+    left = _left_in_structures(recording, blocks, block, call, activity)
+    if left.any():
+        block, call, address, mode, size, activity = (
+            each[~left] for each in (block, call, address, mode, size, activity)
+        )
 
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
