@@ -96,9 +96,10 @@ def _is_own(schedule: "Schedule", waits: Waits) -> bool:
 
 def _only_uploads(schedule: "Schedule", waits: Waits) -> bool:
     """Return whether all copies of the line are from the host."""
-    own = np.setdiff1d(np.flatnonzero(schedule.kind == COPY), waits.work)
+    is_own = schedule.kind == COPY
+    is_own[waits.work] = False
     kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
-    return bool(len(own)) and bool((kinds[schedule.rows[own]] == _TO_DEVICE).all())
+    return bool(is_own.any() and (kinds[schedule.rows[is_own]] == _TO_DEVICE).all())
 
 
 def _change(schedule: "Schedule", waits: Waits) -> str:
