@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "bindings/bindings.hpp"
 #include "bindings/columns.hpp"
+#include "python/gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,7 +23,10 @@ using Times = nb::typed<nb::dict, nb::str, std::int64_t>;
 // The parts of a union that can still change take 4 MiB.
 constexpr std::size_t usual_parts = std::size_t{1} << 18;
 
-// The batches are small, so the GIL stays: taking it back from a busy thread takes 5 ms.
+// So few are added in less than a millisecond, and a thread that computes in Python returns the GIL
+// after 5 ms.
+constexpr std::size_t few_rows = 4096;
+
 void add_rows(analysis::BusyTimes& self, const Columns& columns) {
     analysis::BusyRows rows;
     ColumnViews views(columns);
@@ -30,6 +35,8 @@ void add_rows(analysis::BusyTimes& self, const Columns& columns) {
         .take("device", rows.device)
         .take("is_kernel", rows.is_kernel)
         .take("is_copy", rows.is_copy);
+    std::optional<python::GilRelease> unlocked;
+    if (rows.time.size() > few_rows) unlocked.emplace();
     self.add(rows);
 }
 
