@@ -204,7 +204,9 @@ class LiveClassification:
         found |= self._host.work(rows, found["idle_gaps"], self.from_ns)
         yield None
         derived = self._numbered(found, firsts)
-        new = {name: derived[name] for name in ("idle_gaps", "host_work") if name in derived}
+        new = {"idle_gaps": derived["idle_gaps"]}
+        if "host_work" in derived:
+            new["host_work"] = derived["host_work"]
         for name, column in _TIMES.items():
             times = plain(derived[name][column])
             new[name] = derived[name].filter((times >= self.from_ns) | (late[name] & (times > 0)))

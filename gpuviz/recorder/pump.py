@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 # A killed process loses the events since the last drain: those of half a second, and early in a
-# recording those of half its time, or of its last 20 ms. docs/reference/files.md says so.
+# recording those of half its time, or of its last 100 ms. docs/reference/files.md says so.
 INTERVAL_S = 0.5
-FIRST_INTERVAL_S = 0.02
+FIRST_INTERVAL_S = 0.1
 # While a view is visible; longer if the additional drains take more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 MOST_OF_TIME = 0.008
