@@ -175,8 +175,9 @@ _known: "WeakKeyDictionary[Schedule, tuple[Fetches, ...]]" = WeakKeyDictionary()
 def fetches(schedule: Schedule) -> tuple[Fetches, ...]:
     """Return the lines that read small results, those in which the host waits longest first.
 
-    A line copies at most 64 bytes at a time to the host, which waits there, and launches work
-    later, in the same notebook cell if there are cells. They are computed once for a schedule.
+    A line copies at most 64 bytes at a time to the host, which waits there or in its next call, as
+    PyTorch does after a copy to pinned memory, and launches work later, in the same notebook cell
+    if there are cells. They are computed once for a schedule.
     """
     if schedule not in _known:
         _known[schedule] = tuple(_longest(schedule))
@@ -212,10 +213,22 @@ def _longest(schedule: Schedule) -> "Iterator[Fetches]":
     blocked = np.bincount(of_wait[is_useful], (end - begin)[is_useful])
     for number in np.argsort(-blocked, kind="stable")[:_MOST_LINES].tolist():
         rows = np.flatnonzero(is_useful & (of_wait == number))
-        copies = to_host[(line[to_host] == number) & np.isin(schedule.call[to_host], calls[rows])]
+        of_line = to_host[line[to_host] == number]
+        copies = of_line[_are_awaited(schedule, of_line, calls[rows])]
         if len(copies):
             kernels = np.flatnonzero((line == number) & (schedule.kind == KERNEL))
-            yield _fetches(schedule, copies, np.unique(calls[rows]), rows, kernels)
+            waiting = np.union1d(calls[rows], schedule.call[copies])
+            yield _fetches(schedule, copies, waiting, rows, kernels)
+
+
+def _are_awaited(
+    schedule: Schedule, copies: "NDArray[Any]", waiting: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return which copies of a line are among its calls that wait, or directly before one."""
+    device = int(schedule.device[copies[0]]) if len(copies) else 0
+    previous = host_gaps(schedule.recording, device).previous[waiting]
+    awaited: NDArray[Any] = np.isin(schedule.call[copies], np.union1d(waiting, previous))
+    return awaited
 
 
 def _fetches(

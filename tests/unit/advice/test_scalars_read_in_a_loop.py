@@ -112,3 +112,28 @@ def test_a_value_beside_parts_in_any_order_need_not_be_read():
     parts = with_parts(timed(reads_a_loss), lambda number: 512 * (number * number % 31))
 
     assert "R18" in {each.rule for each in findings(parts, small=True)}
+
+
+def reads_through_pinned_memory(gpu):
+    """As PyTorch's `item` does."""
+    x = gpu.empty(8)
+    for _ in range(STEPS):
+        gpu.launch("step", duration=2e-5, writes=[x])
+        _ = gpu.copy_to_host(x, pinned=True), gpu.synchronize()
+
+
+def reads_one_round_later(gpu):
+    x = gpu.empty(8)
+    for _ in range(STEPS):
+        gpu.launch("step", duration=2e-5, writes=[x])
+        gpu.synchronize()
+        gpu.copy_to_host(x, pinned=True)
+
+
+@pytest.mark.parametrize(
+    ("program", "is_said"), [(reads_through_pinned_memory, True), (reads_one_round_later, False)]
+)
+def test_a_copy_to_pinned_memory_is_read_if_the_host_waits_in_the_next_call(program, is_said):
+    found = findings(timed(program), small=True)
+
+    assert ("R18" in {each.rule for each in found}) == is_said
