@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.memory_changes import Change
+from gpuviz.advice.own_lines import is_own
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import mixed
@@ -27,6 +28,7 @@ _MOST_LINES = 8
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_HOST, _TO_DEVICE = (_COPY_KINDS.index(each) for each in ("device_to_host", "host_to_device"))
 _KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
+_NEVER = 2**62
 
 
 def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
@@ -84,6 +86,30 @@ def written_before(
     return found
 
 
+def in_loops_of_one_line(
+    device: "DeviceBlocks", made: "NDArray[Any]", blocks: "NDArray[Any]", calls: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return the places after some calls, also within a loop that has no other line.
+
+    If the program itself makes some arrays, it has done with a call when it makes the second array
+    after it. What a function of a library makes in one line may belong together.
+
+    Args:
+        device: All blocks.
+        made: The blocks that the line makes.
+        blocks: Those whose places are returned.
+        calls: For each of them, a call; -1 if it has none, as when it was made.
+    """
+    times = plain(device.recording.tables["api_calls"]["time"])
+    begins = device.used.blocks.begin[device.number]
+    order = np.argsort(begins[made], kind="stable")
+    done = np.where(calls >= 0, times[calls], begins[blocks])
+    later = np.searchsorted(begins[made][order], done, side="right") + 1
+    places = np.append(device.begin[made][order], [_NEVER, _NEVER])[later]
+    is_made_here = is_own(device.recording, device.stack[made]).all()
+    return np.where(is_made_here, places, _NEVER)
+
+
 class _Rounds:
     """The uses of some blocks after the last of them was made.
 
@@ -119,10 +145,30 @@ class _Rounds:
         of_line = device.site == device.site[blocks[0]]
         is_apart &= not (self._begin[of_line] > first.min()).any()
         self._edges = first[order]
-        # What a call writes is allocated before it.
-        called = np.sort(self._times)
-        self._starts = called[np.maximum(np.searchsorted(called, self._edges) - 1, 0)]
+        self._starts = self._starts_after(np.append(self._made, last[order[:-1]]))
         self.blocks = blocks[order[:-1]] if is_apart else blocks[:0]
+
+    def _starts_after(self, since: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the time of the last work before each round, and what leads up to it, in ns.
+
+        A function of a library may first fill what it allocates for itself.
+
+        Args:
+            since: For each round, the time of the last use of the array before.
+        """
+        opaque = self._times[self._device.used.opaque]
+        moments = np.concatenate([self._time, opaque])
+        begins = np.append(self._begin, -1)[np.append(self._place, np.full(len(opaque), -1))]
+        order = np.argsort(moments, kind="stable")
+        times, first = np.unique(moments[order], return_index=True)
+        oldest = np.minimum.reduceat(begins[order], first)
+        found = []
+        for edge, after in zip(self._edges.tolist(), since.tolist(), strict=False):
+            place = int(np.searchsorted(times, edge)) - 1
+            while place >= 0 and times[place] > after and oldest[place] > after:
+                place -= 1
+            found.append(int(times[max(place, 0)]))
+        return np.array(found, np.int64)
 
     def could_be_sooner(self) -> bool:
         """Return whether each round could have been done when its array was made."""
@@ -144,8 +190,10 @@ class _Rounds:
         begin, end = device.begin[blocks], device.end[blocks]
         calls = before[blocks]
         after = np.where(calls >= 0, device.after_lines(calls), begin)
-        made = np.sort(np.append(begin, device.begin[self._newest]))
-        following = made[np.searchsorted(made, begin, side="right")]
+        made = np.append(blocks, self._newest)
+        after = np.minimum(after, in_loops_of_one_line(device, made, blocks, calls))
+        begins = np.sort(device.begin[made])
+        following = begins[np.searchsorted(begins, begin, side="right")]
         return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
 
     def _is_host_informed(self) -> bool:

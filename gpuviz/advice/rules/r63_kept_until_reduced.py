@@ -12,6 +12,7 @@ from gpuviz.advice.reductions_at_last import (
     LEAST_ARRAYS,
     LEAST_BYTES,
     LEAST_FACTOR,
+    in_loops_of_one_line,
     reduced_at_last,
     times_of_host_reads,
     written_before,
@@ -184,11 +185,13 @@ def _change(device: DeviceBlocks, lists: "list[NDArray[Any]]") -> Change:
     used = device.used
     place = device.place[used.block]
     is_before = (place >= 0) & (used.call != device.last_known[place])
-    before = np.full(len(device.size), -1)
-    before[place[is_before]] = used.call[is_before]
-    before = before[blocks]
+    calls = np.full(len(device.size), -1)
+    calls[place[is_before]] = used.call[is_before]
+    before = calls[blocks]
     begin, end = device.begin[blocks], device.end[blocks]
     after = np.where(before >= 0, device.after_lines(before), begin)
+    of_loop = [in_loops_of_one_line(device, each, each, calls[each]) for each in lists]
+    after = np.minimum(after, np.concatenate(of_loop))
     following = np.concatenate(
         [np.append(device.begin[each][1:], device.end[each[-1:]]) for each in lists]
     )

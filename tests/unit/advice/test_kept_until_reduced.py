@@ -181,6 +181,50 @@ def after_a_number_of_the_host(gpu):
         sizes.size(path)
 
 
+class Largest(Paths):
+    """Large values, found by a function that first fills what it allocates for itself."""
+
+    def made(self):
+        kept = []
+        make = {"name": "make", "duration": 1e-4}
+        for _ in range(ROUNDS):
+            kept.append(x := self.gpu.empty(SIZE)), self.gpu.launch(**make, writes=[x])
+        return kept
+
+    def largest(self, path, *others):
+        counts, values = self.gpu.empty(MIB // 4), self.gpu.empty(MIB // 4)
+        self.gpu.launch("clear", duration=1e-6, reads=others, writes=[counts])
+        self.gpu.launch("count", duration=1e-5, reads=[path], writes=[counts])
+        self.gpu.launch("gather", duration=1e-5, reads=[path, counts], writes=[values])
+        return values
+
+
+def largest_at_last(gpu):
+    largest = Largest(gpu)
+    kept = largest.made()
+    values = [largest.largest(each) for each in kept]
+    del kept
+    largest.combine(values)
+
+
+def largest_at_once(gpu):
+    largest, values = Largest(gpu), []
+    for _ in range(ROUNDS):
+        path = gpu.empty(SIZE)
+        gpu.launch("make", duration=1e-4, writes=[path])
+        values.append(largest.largest(path))
+    largest.combine(values)
+
+
+def largest_of_a_later_state(gpu):
+    largest = Largest(gpu)
+    kept = largest.made()
+    gpu.launch("step", duration=1e-4, writes=[largest.state])
+    values = [largest.largest(each, largest.state) for each in kept]
+    del kept
+    largest.combine(values)
+
+
 def waiting(program):
     return [each for each in findings(timed(program), small=True) if each.rule == "R63"]
 
@@ -206,6 +250,14 @@ def test_arrays_that_are_reduced_in_several_steps_are_found_too():
         "64.0 MiB of the peak is kept until `sizes.size(path)` reduces each array to a small one."
     )
     assert waiting(sizes_at_once) == []
+
+
+def test_a_loop_of_one_line_and_a_function_that_fills_its_work_area_first_are_found():
+    before, after = timed(largest_at_last), timed(largest_at_once)
+    (finding,) = waiting(largest_at_last)
+
+    assert finding.saved_bytes == pytest.approx(before.peak().bytes - after.peak().bytes, abs=SIZE)
+    assert waiting(largest_of_a_later_state) == []
 
 
 @pytest.mark.parametrize(
