@@ -298,8 +298,9 @@ def _reads_of_tables(
 def _parameters(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
     """Return the blocks that parameters of a model were in."""
     tensors = recording.tables["tensors"]
-    rows = tensors.take(np.flatnonzero(codes(tensors["category"], TENSOR_CATEGORIES) == _PARAMETER))
-    block = alive(blocks, plain(rows["address"]), plain(rows["time"]))
+    # Without `Table.take`, which imports `pyarrow.compute`, also while a program exits.
+    chosen = codes(tensors["category"], TENSOR_CATEGORIES) == _PARAMETER
+    block = alive(blocks, plain(tensors["address"])[chosen], plain(tensors["time"])[chosen])
     return block[block >= 0]
 
 
