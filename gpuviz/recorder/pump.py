@@ -195,6 +195,7 @@ class Pump:
         return pause_s(time.monotonic() - self._started_s, usual_s)
 
     def _drain_regularly(self) -> None:
+        # Classifying has a bound of its own.
         began = time.thread_time() - self._feed.classification_s
         self._drain()
         self._pace.took(max(time.thread_time() - self._feed.classification_s - began, 0.0))

@@ -70,8 +70,6 @@ void DeviceBusyTimes::add(const BusyRows& rows, std::int16_t device) {
         if (rows.is_kernel[row] != 0) of_kernels.push_back(each);
         if (rows.is_copy[row] != 0) of_copies.push_back(each);
         if (rows.is_kernel[row] != 0 || rows.is_copy[row] != 0) of_either.push_back(each);
-    }
-    for (const Interval each : all) {
         const bool is_first = activities == 0;
         window.begin = is_first ? each.begin : std::min(window.begin, each.begin);
         window.end = is_first ? each.end : std::max(window.end, each.end);

@@ -45,9 +45,8 @@ struct BusyRows {
     std::span<const std::uint8_t> is_copy;
 };
 
-// When a device was busy, by kind of activity.
-class DeviceBusyTimes {
-  public:
+// When a device was busy, by kind of activity; `either` is a kernel or a copy.
+struct DeviceBusyTimes {
     explicit DeviceBusyTimes(std::size_t most_parts)
         : any(most_parts), kernels(most_parts), copies(most_parts), either(most_parts) {}
 
