@@ -1,5 +1,6 @@
 """What gpuviz says: what is wrong or costs memory or time, why it thinks so, what to change."""
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from gpuviz.advice.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]
+# All but the last two parts of a path, in `function (file:line)`.
+_FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 # Of a finding about all devices together.
 ALL_DEVICES = -1
 Kind = Literal["hazard", "failure", "finding", "fact", "regression", "growth"]
@@ -135,4 +138,9 @@ class Findings(tuple[Finding, ...]):
 
 def named(site: str, source: str) -> str:
     """Return a line of the program for a sentence: its text if known, else where it is."""
-    return f"`{source}`" if source else site or "an unknown line"
+    return f"`{source}`" if source else short_site(site) or "an unknown line"
+
+
+def short_site(site: str) -> str:
+    """Return a call site without all but the last two parts of its path."""
+    return _FOLDERS.sub("", site)

@@ -1,6 +1,5 @@
 """Conclusions as sentences, and what could not be looked at."""
 
-import re
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.scale import is_bound
@@ -15,19 +14,19 @@ if TYPE_CHECKING:
     from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
 
-# All but the last two parts of a path, in `function (file:line)`.
-_FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 _NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 # Of the window; what is less of it need not be said.
 _LEAST_LEFT_OUT = 0.01
 # Of a duration; what is less uncertain is given as one number.
 _LEAST_RANGE = 0.05
+# Savings of time and of memory are added up apart, each from the largest on; the list mixes both.
+_LARGER = "those that save more"
 
 
 def saving(finding: "Finding") -> str:
     """Return what a finding saves: bytes of the peak, reserved memory, time, or several of these.
 
-    A saving after the findings before it is given if it differs.
+    What is left of a saving after larger ones is given if it differs.
     """
     parts = []
     if finding.saved_bytes:
@@ -38,7 +37,7 @@ def saving(finding: "Finding") -> str:
     if finding.saved_ns:
         about = "" if finding.certainty == "certain" else "about "
         time = f"{about}{format_duration(finding.saved_ns)}{_share(finding)}"
-        which = "the others" if is_bound(finding) else "those above"
+        which = "the others" if is_bound(finding) else _LARGER
         left = _after_others(finding.saved_ns, finding.further_ns, format_duration, which)
         parts.append(time + left)
     return " and ".join(parts)
@@ -51,7 +50,7 @@ def _share(finding: "Finding") -> str:
 
 
 def _after_others(
-    alone: int, further: int, text: "Callable[[int], str]", which: str = "those above"
+    alone: int, further: int, text: "Callable[[int], str]", which: str = _LARGER
 ) -> str:
     if text(alone) == text(further):
         return ""
@@ -95,11 +94,6 @@ def short_saving(finding: "Finding") -> str:
     if size := finding.saved_bytes or finding.saved_reserved_bytes:
         return format_bytes(size)
     return format_duration(finding.saved_ns) if finding.saved_ns else ""
-
-
-def short_site(site: str) -> str:
-    """Return a call site without all but the last two parts of its path."""
-    return _FOLDERS.sub("", site)
 
 
 def nothing_found(found: "Iterable[Finding]") -> str:

@@ -49,7 +49,7 @@ def test_the_first_finding_saves_the_same_alone_and_the_next_what_is_left():
 def test_the_text_gives_both_savings():
     wait = by_rule(narrow_and_waiting)["R18"]
 
-    assert saving(wait) == "about 7.70 ms, 16 % of the time (after those above: 364 µs)"
+    assert saving(wait) == "about 7.70 ms, 16 % of the time (after those that save more: 364 µs)"
 
 
 def test_streams_that_never_overlap_are_shown_after_what_causes_it():
