@@ -5,6 +5,7 @@
 #include "cupti/array_extents.hpp"
 #include "cupti/graph_launches.hpp"
 #include "cupti/kernel_signature.hpp"
+#include "cupti/torch_tensors.hpp"
 #include "record/block_touches.hpp"
 #include "record/host_content.hpp"
 #include "record/stream_table.hpp"
@@ -120,6 +121,37 @@ void the_span_of_an_array_is_known_if_it_has_no_gaps() {
     check_span({2, 3, 4}, {12, 4, 24}, 0, 96);
     check_span({0}, {4}, 0, 0);
     check_span({2, 2, 2, 2, 2, 2, 2, 2, 2}, {1024, 512, 256, 128, 64, 32, 16, 8, 4}, 0, 0);
+}
+
+void of_a_tensor_of_torch_only_its_dimensions_are_set() {
+    using gpuviz::cupti::tensor_index_bytes;
+    const std::string symbol = "_Z4sortIfEvN2at4cuda6detail10TensorInfoIfjEEj";
+    CHECK_EQUAL(tensor_index_bytes(symbol, 216), 4u);
+    CHECK_EQUAL(tensor_index_bytes(symbol, 416), 8u);
+    CHECK_EQUAL(tensor_index_bytes(symbol, 224), 0u);
+    CHECK_EQUAL(tensor_index_bytes("_Z4sortPf", 216), 0u);
+
+    struct Tensor {
+        std::uint64_t address;
+        std::uint32_t sizes[25];
+        std::uint32_t strides[25];
+        std::int32_t dimensions;
+    };
+    const auto content = [](const Tensor& tensor) {
+        return gpuviz::cupti::with_tensor(1, reinterpret_cast<const std::byte*>(&tensor), 4);
+    };
+    const Tensor tensor{0x1000, {5, 6}, {6, 1}, 2};
+    Tensor other = tensor;
+    other.address = 0x2000;
+    other.sizes[2] = other.strides[24] = 7;
+    CHECK_EQUAL(content(tensor) == content(other), true);
+    other.strides[1] = 2;
+    CHECK_EQUAL(content(tensor) == content(other), false);
+    other = tensor;
+    other.dimensions = 1;
+    CHECK_EQUAL(content(tensor) == content(other), false);
+    other.dimensions = 26;  // another structure
+    CHECK_EQUAL(content(other).has_value(), false);
 }
 
 void what_is_declared_counts_where_it_agrees() {
@@ -274,6 +306,7 @@ int main() {
     ufuncs_access_all_elements_of_their_arrays();
     elements_are_declared_for_one_function_of_a_name();
     the_span_of_an_array_is_known_if_it_has_no_gaps();
+    of_a_tensor_of_torch_only_its_dimensions_are_set();
     what_is_declared_counts_where_it_agrees();
     a_handle_means_the_stream_that_had_it_at_the_time();
     a_touch_finds_the_block_that_lived_at_its_time();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cupti/array_extents.hpp"
+#include "cupti/torch_tensors.hpp"
 #include "record/mixing.hpp"
 
 namespace gpuviz::cupti {
@@ -62,6 +63,18 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
             find_in_array(parameter, value, blocks, touch, found);
             content = with_numbers(content, parameter.place, value, blocks);
             continue;
+        }
+        if (parameter.tensor != 0) {
+            if (const auto after = with_tensor(content, value, parameter.tensor)) {
+                std::uint64_t address = 0;
+                std::memcpy(&address, value, sizeof address);
+                if (blocks.may_be_block(address)) {
+                    found.push_back(
+                        {touch.time_ns, address, touch.correlation, parameter.mode.first});
+                }
+                content = *after;
+                continue;
+            }
         }
         if (parameter.has_rest) {
             content = with_rest(content, parameter.place, value);
@@ -153,7 +166,8 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
             place.size = size_set_by_cupy(place.size);
         }
         const bool has_rest = device::first_word(place) != 0 || place.size % 8 != 0;
-        parameters.push_back({index, place, modes[index], elements[index], has_rest});
+        parameters.push_back({index, place, modes[index], elements[index], has_rest,
+                              tensor_index_bytes(name, place.size)});
     }
     return std::make_shared<const std::vector<Parameter>>(std::move(parameters));
 }

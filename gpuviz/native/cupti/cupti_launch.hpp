@@ -18,7 +18,8 @@ namespace gpuviz::cupti {
 
 // Searches the parameters of kernel launches for addresses of allocated memory.
 //
-// Every aligned word of every parameter is examined, so that pointers inside structures are found.
+// Every aligned word of every parameter is examined, so that pointers inside structures are found,
+// but of PyTorch's tensors only what is set.
 // Thread-safe.
 class CuptiLaunchArguments {
   public:
@@ -47,6 +48,7 @@ class CuptiLaunchArguments {
         ParameterMode mode;
         std::uint32_t element;  // see array_elements()
         bool has_rest;          // bytes in no aligned word
+        std::uint32_t tensor;   // see tensor_index_bytes()
     };
     static void find_in_array(const Parameter& parameter, const std::byte* value,
                               const record::BlockTouches& blocks, record::BlockTouches::Touch touch,
