@@ -54,3 +54,39 @@ def may_be_needed(
         if np.count_nonzero(is_last) >= _LEAST_USED_AT_LAST:
             needed[blocks] = ~is_last if (np.diff(ends) > 0).all() else True
     return needed
+
+
+def used_in_any_order(
+    site: "NDArray[Any]",
+    begin: "NDArray[Any]",
+    made: "NDArray[Any]",
+    run: "NDArray[Any]",
+    used: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return which blocks are of a line that makes entries of a cache.
+
+    The program cannot tell which of them it needs again: two older ones are used after the last use
+    of one, so that it is no queue; and some are used for longer than the one before them, so that
+    it is no stack.
+
+    Args:
+        site: The line that makes each block.
+        begin: The place of each allocation.
+        made: When each was allocated.
+        run: When the run of the line ended that made it.
+        used: When each was last used; -1 if it was not.
+    """
+    order = np.lexsort((begin, site))
+    sites, run, last = site[order], run[order], used[order]
+    is_no_stack = (made[order][1:] < last[:-1]) & (last[:-1] < last[1:]) & (run[1:] != run[:-1])
+    chosen = np.isin(sites, distinct(sites[1:][is_no_stack & (sites[1:] == sites[:-1])]))
+    sites, run = sites[chosen], run[chosen]
+    # Moments of a site are later than those of the sites before it.
+    times, last = np.unique(last[chosen], return_inverse=True)
+    last = last + sites * len(times)
+    longest = np.append(-1, np.maximum.accumulate(last))
+    second = np.append(-1, np.maximum.accumulate(np.minimum(longest[:-1], last)))
+    begins = np.ones(len(sites), bool)
+    begins[1:] = (sites[1:] != sites[:-1]) | (run[1:] != run[:-1])
+    before = np.maximum.accumulate(np.where(begins, np.arange(len(sites)), 0))
+    return np.isin(site, distinct(sites[second[before] > last]))

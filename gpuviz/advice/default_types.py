@@ -16,7 +16,7 @@ from gpuviz.data.tables import DICTIONARIES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.advice.device_blocks import DeviceBlocks
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _DOUBLE = TYPES.index("float64")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
-    from gpuviz.advice.memory_changes import Change
+    from gpuviz.advice.peak_replay import Change
     from gpuviz.advice.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]

@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.compensation import compensated, recorded_evidence
-from gpuviz.advice.memory_changes import device_blocks
+from gpuviz.advice.device_blocks import device_blocks
 from gpuviz.advice.peak_chain import uses, uses_of
 from gpuviz.advice.processes import findings_of_processes
 from gpuviz.advice.reserved_memory import reserved_memory
@@ -68,8 +68,9 @@ from gpuviz.quantities import format_duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.advice.finding import Finding
-    from gpuviz.advice.memory_changes import Change, DeviceBlocks
+    from gpuviz.advice.peak_replay import Change
     from gpuviz.advice.reserved_memory import ReservedMemory
     from gpuviz.data.recording_data import RecordingData
 
@@ -273,7 +274,7 @@ def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
     """
     for rule in memory_rules():
         for found in rule(device):
-            saved = 0 if found.lifetimes is None else device.saving(found.lifetimes)
+            saved = 0 if found.lifetimes is None else device.replay.saving(found.lifetimes)
             if found.lifetimes is None or saved or found.saved_ns:
                 yield replace(found, saved_bytes=saved)
 
@@ -319,7 +320,7 @@ def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Fi
     peak, changes = device.peak.bytes, list["Change"]()
     for finding in found:
         changes += [finding.lifetimes] if finding.lifetimes else []
-        after = device.peak_after(changes)
+        after = device.replay.peak_after(changes)
         yield replace(finding, further_bytes=max(peak - after, 0))
         peak = min(peak, after)
 

@@ -11,9 +11,9 @@ from gpuviz.analysis.launches import stacks_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.advice.elementwise import Function
     from gpuviz.advice.fusion import Groups
-    from gpuviz.advice.memory_changes import DeviceBlocks
 
 # A longer expression is better written by hand.
 _MOST_LAUNCHES = 8
@@ -111,7 +111,7 @@ def _is_exact(function: "Function", *, is_last: bool) -> bool:
 
 def _has_views(device: "DeviceBlocks", calls: "NDArray[Any]") -> bool:
     stacks = np.unique(stacks_of(device.recording.tables, calls)).tolist()
-    return any(_VIEWS.search(device.site_of(stack)[1]) for stack in stacks)
+    return any(_VIEWS.search(device.recording.call_stacks.call_site(stack)[1]) for stack in stacks)
 
 
 def _is_result(groups: "Groups", launch: int) -> bool:

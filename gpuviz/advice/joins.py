@@ -14,7 +14,7 @@ from gpuviz.data.tables import DICTIONARIES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.advice.device_blocks import DeviceBlocks
 
 # CuPy's kernels that join arrays, of `concatenate`, `stack` and what is made of them. Large parts
 # are copied one by one.

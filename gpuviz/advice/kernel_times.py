@@ -7,7 +7,7 @@ import numpy as np
 from gpuviz.advice.elementwise import type_bytes
 
 if TYPE_CHECKING:
-    from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.advice.device_blocks import DeviceBlocks
 
 # Shorter kernels take time for other things than their elements.
 _SHORTEST_NS = 5_000

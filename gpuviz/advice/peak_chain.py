@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.advice.memory_changes import DeviceBlocks, device_blocks
+from gpuviz.advice.device_blocks import DeviceBlocks, device_blocks
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.packing import packing
 from gpuviz.analysis.processes import part_of_device

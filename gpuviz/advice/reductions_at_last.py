@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.host_lines import line_numbers
-from gpuviz.advice.memory_changes import Change
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.peak_replay import Change
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import mixed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.advice.device_blocks import DeviceBlocks
 
 LEAST_BYTES = 1 << 20
 LEAST_ARRAYS = 4

@@ -25,7 +25,7 @@ from gpuviz.hazards.workspaces import is_of_plan
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.data.call_stacks import Frame
 
 _KINDS = DICTIONARIES["activities", "kind"]

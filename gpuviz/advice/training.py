@@ -13,7 +13,7 @@ from gpuviz.data.columns import codes, plain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.advice.device_blocks import DeviceBlocks
 
 ACTIVATION, TEMPORARY, GRADIENT = map(CATEGORIES.index, ("activation", "temporary", "gradient"))
 _OTHER, FORWARD, BACKWARD, OPTIMIZER = range(len(PHASES))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.memory_changes import Change
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.training import ACTIVATION, BACKWARD, GRADIENT, OPTIMIZER, TEMPORARY
 from gpuviz.advice.without_graph import ends_without_graph
 from gpuviz.analysis.categories import named_blocks
@@ -19,7 +19,7 @@ from gpuviz.data.tables import DICTIONARIES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.advice.memory_changes import DeviceBlocks
+    from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.advice.training import TrainingBlocks
 
 _MODES = DICTIONARIES["launch_blocks", "mode"]

@@ -16,10 +16,10 @@ from functools import partial
 import cupy as cp
 
 import gpuviz
+from gpuviz.advice.device_blocks import device_blocks
 from gpuviz.advice.dominant import dominant
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.joins import joins
-from gpuviz.advice.memory_changes import device_blocks
 from gpuviz.recording import Recording
 from tests.gpu.measured_programs import PROGRAMS, Program
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -47,7 +48,7 @@ def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
     sites = device.site[blocks].tolist()
     for block, site, row in zip(blocks.tolist(), sites, rows.tolist(), strict=True):
         if (site, row) not in uses:
-            uses[site, row] = device.named_use(block, row)
+            uses[site, row] = device.lines.named_use(block, row)
         use = uses[site, row]
         sizes[use] = sizes.get(use, 0) + int(device.size[block])
     if len(sizes) == 1:
@@ -60,19 +61,19 @@ def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
 
 
 def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
-    line = device.line_of(blocks)
-    first_use = named(*device.first_use(blocks))
+    line = device.lines.line_of(blocks)
+    first_use = named(*device.lines.first_use(blocks))
     is_one = len(blocks) == 1
     return Finding(
         rule="R02",
         title=f"{format_bytes(int(device.size[blocks].sum()))} from "
         f"{named(line.site, line.source)} is allocated at the peak, before anything uses it.",
         reason=f"The first use of {'the array' if is_one else f'these {len(blocks)} arrays'} is "
-        f"{first_use}. The peak is reached by {named(*device.peak_line)}.",
+        f"{first_use}. The peak is reached by {named(*device.lines.peak_line)}.",
         change=_change(device, blocks),
         certainty="likely",
         device=device.device,
         lines=(line,),
-        evidence=device.evidence(blocks),
+        evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count
@@ -75,7 +76,7 @@ def find(device: DeviceBlocks, changes: "Sequence[Change]") -> "Iterator[Finding
     """
     trims = _trims(device, changes)
     change = _change(device, trims, changes)
-    saved = device.saving(change)
+    saved = device.replay.saving(change)
     if saved:
         yield _finding(device, trims, change, saved)
 
@@ -106,7 +107,7 @@ def _trims(device: DeviceBlocks, changes: "Sequence[Change]") -> list[_Trim]:
         change = _change(device, trims, changes)
         begin, end = device.begin.copy(), device.end.copy()
         begin[change.blocks], end[change.blocks] = change.begin, change.end
-        place = device.peak_place_after([*changes, change])
+        place = device.replay.peak_place_after([*changes, change])
         there = (begin[every.blocks] <= place) & (place < end[every.blocks])
         idle = there & ((every.begin > place) | (every.end <= place))
         idle &= ~np.isin(site, [each.line for each in trims])
@@ -121,9 +122,9 @@ def _needed(device: DeviceBlocks, trims: list[_Trim], changes: "Sequence[Change]
     """Return the trims without those that add little to the saving."""
 
     def peak_of(trims: list[_Trim]) -> int:
-        return device.peak_after([*changes, _change(device, trims, changes)])
+        return device.replay.peak_after([*changes, _change(device, trims, changes)])
 
-    before = device.peak_after(changes)
+    before = device.replay.peak_after(changes)
     at_most = before - (1 - _LEAST_PART) * (before - peak_of(trims))
     for trim in reversed(trims.copy()):
         place = trims.index(trim)
@@ -146,7 +147,7 @@ def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, sav
         for trim, of_line in zip(trims, of_lines, strict=True)
     ]
     blocks = np.concatenate(of_lines)
-    size = format_bytes(device.most_at_once(blocks))
+    size = format_bytes(device.replay.most_at_once(blocks))
     which = "one line" if len(trims) == 1 else f"{format_count(len(trims))} lines"
     is_unread = bool(device.is_unread[blocks].all())
     return Finding(
@@ -165,8 +166,8 @@ def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, sav
         certainty="possible" if any(fills) else "likely",
         device=device.device,
         saved_bytes=saved,
-        lines=tuple(map(device.line_of, of_lines)),
-        evidence=device.evidence(blocks),
+        lines=tuple(map(device.lines.line_of, of_lines)),
+        evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
 
@@ -184,14 +185,14 @@ def _is_moved(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def _advice(device: DeviceBlocks, trim: _Trim, blocks: "NDArray[Any]", *, fill: bool) -> str:
-    line = device.line_of(blocks)
+    line = device.lines.line_of(blocks)
     name = named(line.site, line.source)
     if device.is_unread[blocks].all():
         return f"Remove {name}: nothing reads it."
     parts = []
     if trim.begin and _is_moved(device, blocks).any():
-        first = named(*device.first_need(blocks[_is_moved(device, blocks)]))
+        first = named(*device.lines.first_need(blocks[_is_moved(device, blocks)]))
         parts.append(f"allocate{' and fill' if fill else ''} it right before {first}")
     if trim.end:
-        parts.append(f"delete it (`del`) after {device.after_last_use(blocks)}")
+        parts.append(f"delete it (`del`) after {device.lines.after_last_use(blocks)}")
     return f"{name}: {' and '.join(parts)}."

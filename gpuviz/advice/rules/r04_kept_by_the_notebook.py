@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
@@ -92,21 +93,21 @@ def _finding(
     kept: tuple[str | None, int],
 ) -> Finding:
     name, cells = kept
-    line = device.line_of(blocks)
+    line = device.lines.line_of(blocks)
     used = blocks[device.is_used[blocks]]
-    last = named(*device.last_use(used)) if len(used) else ""
+    last = named(*device.lines.last_use(used)) if len(used) else ""
     size = format_bytes(int(device.size[blocks].sum()))
     return Finding(
         rule="R04",
         title=f"The notebook keeps {size} from {named(line.site, line.source)}, which its last "
         f"{format_count(cells)} cells did not use.",
         reason=(f"Its last use is {last}." if last else "Nothing uses it.")
-        + f" The peak is reached by {named(*device.peak_line)}.",
+        + f" The peak is reached by {named(*device.lines.peak_line)}.",
         change=_advice(name, last),
         certainty="possible" if name else "likely",
         device=device.device,
         lines=(line,),
-        evidence=device.evidence(blocks),
+        evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
 

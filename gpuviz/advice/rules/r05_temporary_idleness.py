@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.scale import LEAST_BYTES
 from gpuviz.analysis.launches import stacks_of
@@ -85,7 +86,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         if pauses.length[there].min() < _copies_ns(size) + _SPARE_NS:
             continue
         change = _change(device, pauses, chosen)
-        if device.saving(change) >= max(_LEAST_SHARE * device.peak.bytes, LEAST_BYTES):
+        if device.replay.saving(change) >= max(_LEAST_SHARE * device.peak.bytes, LEAST_BYTES):
             yield _finding(device, pauses, there, change)
 
 
@@ -145,9 +146,9 @@ def _finding(
     device: DeviceBlocks, pauses: _Pauses, shown: "NDArray[Any]", change: Change
 ) -> Finding:
     blocks = pauses.block[shown]
-    line = device.line_of(blocks)
+    line = device.lines.line_of(blocks)
     before, after = (
-        named(*device.line_of_use(int(blocks[0]), int(calls[shown][0])))
+        named(*device.lines.line_of_use(int(blocks[0]), int(calls[shown][0])))
         for calls in (pauses.before, pauses.after)
     )
     again = "again" if before == after else after
@@ -159,13 +160,13 @@ def _finding(
         title=f"{format_bytes(size)} from {named(line.site, line.source)} is allocated at the "
         f"peak, but nothing uses {them} for {length}.",
         reason=f"{before} uses {them} before and {again} afterwards. Meanwhile the peak is reached "
-        f"by {named(*device.peak_line)}. A copy to pinned memory of the host and "
+        f"by {named(*device.lines.peak_line)}. A copy to pinned memory of the host and "
         f"back takes about {format_duration(int(_copies_ns(size)))} (at 25 GB/s).",
         change=f"Compute {them} again, or copy {them} to pinned memory after {before} and back "
         f"before {'it runs again' if before == after else after}.",
         certainty="possible",
         device=device.device,
         lines=(line,),
-        evidence=device.evidence(blocks),
+        evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )

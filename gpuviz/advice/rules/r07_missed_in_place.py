@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
@@ -110,7 +111,7 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
 
 def _finding(device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: Change) -> Finding:
     source, target = pairs.source[rows], pairs.target[rows]
-    to, of = device.line_of(target), device.line_of(source)
+    to, of = device.lines.line_of(target), device.lines.line_of(source)
     launches = pairs.launch[rows]
     function = device.elementwise.name(int(launches[0]))
     is_one_array = bool((device.elementwise.reads[launches] == 1).all())
@@ -126,6 +127,6 @@ def _finding(device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: 
         certainty="likely" if is_one_array else "possible",
         device=device.device,
         lines=(to, of),
-        evidence=device.evidence(np.concatenate([source, target])),
+        evidence=device.lines.evidence(np.concatenate([source, target])),
         lifetimes=change,
     )

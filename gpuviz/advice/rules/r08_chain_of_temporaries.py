@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import function_names
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.fused_code import fused_code
@@ -12,7 +13,7 @@ from gpuviz.advice.fusion import Groups, fusible, operations_of
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.kernel_times import thread_ns
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.leaks import GrowingLine
 from gpuviz.quantities import format_bytes, format_count
@@ -57,7 +58,7 @@ def _finding(
     blocks: "NDArray[Any]",
     change: Change,
 ) -> Finding:
-    shown = device.line_of(blocks[-1:])
+    shown = device.lines.line_of(blocks[-1:])
     place = named(shown.site, shown.source)
     unit = _UNIT[line.by]
     is_open = line.by == "iteration" and not device.is_freed[blocks].any()
@@ -74,8 +75,8 @@ def _finding(
         change=_advice(device, blocks),
         certainty="possible" if is_open else "likely",
         device=device.device,
-        lines=(device.line_of(blocks),),
-        evidence=device.evidence(blocks),
+        lines=(device.lines.line_of(blocks),),
+        evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
 
@@ -90,7 +91,7 @@ def _pace(line: GrowingLine) -> str:
 
 def _advice(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
     used = blocks[device.is_used[blocks]]
-    after = f" after {named(*device.last_use(used[:1]))}" if len(used) else ""
+    after = f" after {named(*device.lines.last_use(used[:1]))}" if len(used) else ""
     return (
         f"Drop the references to these arrays{after}. Something keeps them: a list, a cache, "
         "a closure, the traceback of an exception, or the outputs of the notebook. If the host "

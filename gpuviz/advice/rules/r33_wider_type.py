@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.default_types import Doubles, doubles
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import READ, WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.fusion import are_reductions
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.kernel_times import thread_ns
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
@@ -141,11 +142,11 @@ def _of_default(device: DeviceBlocks, found: Doubles, rows: "NDArray[Any]") -> F
     schedule = _schedule_change(device, change)
     saved_ns = device.schedule.saved_alone(schedule)
     is_relevant = saved_ns >= device.schedule.relevant_ns
-    created = device.lines_of(origins)
+    created = device.lines.lines_of(origins)
     at_peak = blocks[device.at_peak[blocks]]
     call = plain(device.recording.tables["api_calls"]["stack"])[mixed]
     use = line_of(device.recording, int(call), "")
-    size = format_bytes(device.most_at_once(blocks))
+    size = format_bytes(device.replay.most_at_once(blocks))
     more = f" and {format_counted(len(created) - 1, 'line')} more" if created[1:] else ""
     s = "" if created[1:] else "s"
     are = "These arrays are" if created[1:] else "The array is"
@@ -163,8 +164,8 @@ def _of_default(device: DeviceBlocks, found: Doubles, rows: "NDArray[Any]") -> F
         "(`dtype=cupy.float32`), if that suffices.",
         certainty="possible",
         device=device.device,
-        lines=(*created, *device.lines_of(others)) if len(others) else created,
-        evidence=device.evidence(at_peak if len(at_peak) else blocks),
+        lines=(*created, *device.lines.lines_of(others)) if len(others) else created,
+        evidence=device.lines.evidence(at_peak if len(at_peak) else blocks),
         lifetimes=change,
         saved_ns=saved_ns if is_relevant else 0,
         schedule=schedule if is_relevant else None,
@@ -283,7 +284,7 @@ def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:
     function = launches.functions[int(launches.function[found.launch[0]])]
     narrow = _narrower(function)
     other = next(each for each in function.arrays if each != narrow)
-    to, of = device.line_of(found.target), device.line_of(found.source)
+    to, of = device.lines.line_of(found.target), device.lines.line_of(found.source)
     size = format_bytes(int(device.size[found.target].sum()))
     at_peak = bool(device.at_peak[found.target].all())
     return Finding(
@@ -296,6 +297,6 @@ def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:
         certainty="possible",
         device=device.device,
         lines=(to, of),
-        evidence=device.evidence(found.target),
+        evidence=device.lines.evidence(found.target),
         lifetimes=change,
     )

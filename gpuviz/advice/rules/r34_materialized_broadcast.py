@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import READ
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
@@ -49,7 +50,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     for site in np.setdiff1d(sites[meets], sites[copies & ~meets]).tolist():
         chosen = np.flatnonzero(meets & (sites == site))
         target, small = place[launches.target[chosen]], place[source[chosen]]
-        if device.at_peak[target].any() and device.saving(_change(device, target, small)):
+        if device.at_peak[target].any() and device.replay.saving(_change(device, target, small)):
             yield _finding(device, chosen, target, small)
 
 
@@ -125,7 +126,7 @@ def _finding(
     is_gone[calls] = True
     faster = ScheduleChange(duration=duration, instant=is_gone)
     change = _change(device, target, small)
-    to, of = device.line_of(shown), device.line_of(sources)
+    to, of = device.lines.line_of(shown), device.lines.line_of(sources)
     return Finding(
         rule="R34",
         title=f"{named(to.site, to.source)} copies {format_bytes(int(device.size[sources].sum()))} "
@@ -139,7 +140,7 @@ def _finding(
         device=device.device,
         saved_ns=schedule.saved_ns(faster),
         lines=(to, of),
-        evidence=device.evidence(shown),
+        evidence=device.lines.evidence(shown),
         lifetimes=change,
         schedule=faster,
     )

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks, changes_by_line
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes
 
@@ -43,7 +44,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
     for blocks, change in changes_by_line(device, dead, device.begin, end):
-        is_within = device.are_held_at_peak(blocks)
+        is_within = device.lines.are_held_at_peak(blocks)
         if (
             is_within
             and _is_map(len(blocks), device.kept_since(blocks))
@@ -66,7 +67,7 @@ def _is_map(spent: int, made: int) -> bool:
 
 
 def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
-    line, last_use = device.line_of(blocks), named(*device.last_use(blocks))
+    line, last_use = device.lines.line_of(blocks), named(*device.lines.last_use(blocks))
     size = format_bytes(int(device.size[blocks].sum()))
     return Finding(
         rule="R45",
@@ -79,7 +80,7 @@ def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Fin
         certainty="likely",
         device=device.device,
         lines=(line,),
-        evidence=device.evidence(blocks),
+        evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
 
@@ -91,10 +92,10 @@ def _finding(
     *,
     is_within: bool,
 ) -> Finding:
-    line, after = device.line_of(blocks), device.after_last_use(blocks)
+    line, after = device.lines.line_of(blocks), device.lines.after_last_use(blocks)
     is_one = len(blocks) == 1
     # The function that makes and uses an array cannot delete what it returns.
-    returned = None if is_within else device.returned_to(blocks)
+    returned = None if is_within else device.lines.returned_to(blocks)
     variable = "it"
     if returned is not None:
         after, variable = named(returned.site, returned.source), returned.variable
@@ -112,11 +113,11 @@ def _finding(
         f"{named(line.site, line.source)} is still allocated at the peak, "
         "where nothing uses it any more.",
         reason=f"Nothing uses {'the array' if is_one else f'these {len(blocks)} arrays'} after "
-        f"{after}. The peak is reached by {named(*device.peak_line)}.",
+        f"{after}. The peak is reached by {named(*device.lines.peak_line)}.",
         change=advice,
         certainty="likely",
         device=device.device,
         lines=(line,),
-        evidence=device.evidence(blocks),
+        evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.joins import Joins, joins
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r49_grown_by_concatenation import grown
 from gpuviz.quantities import format_bytes, format_counted
@@ -69,7 +70,7 @@ def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[NDArray[Any]]":
 
 
 def _finding(device: DeviceBlocks, target: int, parts: "NDArray[Any]", change: Change) -> Finding:
-    to, of = device.line_of(np.array([target])), device.line_of(parts)
+    to, of = device.lines.line_of(np.array([target])), device.lines.line_of(parts)
     return Finding(
         rule="R46",
         title=f"{named(to.site, to.source)} holds the same "
@@ -80,6 +81,6 @@ def _finding(device: DeviceBlocks, target: int, parts: "NDArray[Any]", change: C
         certainty="likely",
         device=device.device,
         lines=(to, of),
-        evidence=device.evidence(change.blocks),
+        evidence=device.lines.evidence(change.blocks),
         lifetimes=change,
     )

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.driver_allocations import calls_for_allocations
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.joins import Joins, copies_of_parts, joins
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
@@ -97,7 +98,7 @@ def _of_list(
     duration[work] = 0
     calls = schedule.call[work]
     faster = _without_calls(device, duration, calls[calls >= 0])
-    line, size = device.line_of(np.array([last])), format_bytes(int(device.size[last]))
+    line, size = device.lines.line_of(np.array([last])), format_bytes(int(device.size[last]))
     copied = format_bytes(int(device.requested[part[again]].sum()))
     return Finding(
         rule="R49",
@@ -147,7 +148,7 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
     made = calls_for_allocations(schedule, device.used.blocks.alloc[device.number[results]])
     copies = schedule.call[work[~links.is_shared]]
     faster = _without_calls(device, duration, np.append(made, copies[copies >= 0]))
-    line = device.line_of(links.target)
+    line = device.lines.line_of(links.target)
     copied = int(device.requested[links.part].sum())
     spent = int((schedule.duration[work] - duration[work]).sum())
     size = format_bytes(int(device.size[last].max()))

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.iterations import host_spans
 from gpuviz.quantities import format_bytes, format_counted
@@ -87,7 +88,7 @@ def _finding(device: DeviceBlocks, change: Change, iterations: int) -> Finding:
         ),
         certainty="possible" if is_open else "likely",
         device=device.device,
-        lines=device.lines_of(change.blocks),
-        evidence=device.evidence(change.blocks),
+        lines=device.lines.lines_of(change.blocks),
+        evidence=device.lines.evidence(change.blocks),
         lifetimes=change,
     )

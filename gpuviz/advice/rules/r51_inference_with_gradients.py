@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Certainty, Finding
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.without_graph import ends_without_graph
 from gpuviz.quantities import format_bytes, format_counted
@@ -98,7 +99,7 @@ def _finding(device: DeviceBlocks, change: Change, passes: int, certainty: Certa
         ),
         certainty=certainty,
         device=device.device,
-        lines=device.lines_of(at_peak),
-        evidence=device.evidence(at_peak),
+        lines=device.lines.lines_of(at_peak),
+        evidence=device.lines.evidence(at_peak),
         lifetimes=change,
     )

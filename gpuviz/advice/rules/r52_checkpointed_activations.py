@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import ACTIVATION, BACKWARD, FORWARD, TrainingBlocks
 from gpuviz.analysis.launches import calls_of, durations, phases_of, stacks_of
@@ -97,7 +98,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     tried = []
     for length in _lengths(len(modules.paths)):
         change = _checkpointed(device, training, modules, is_kept, length)
-        tried.append(_Groups(modules, length, change, device.saving(change)))
+        tried.append(_Groups(modules, length, change, device.replay.saving(change)))
     best = max(tried, key=lambda groups: (groups.saved, -groups.length))
     if best.saved >= _LEAST_SAVED * device.peak.bytes:
         yield _finding(device, best, at_peak)
@@ -195,8 +196,8 @@ def _finding(device: DeviceBlocks, groups: _Groups, at_peak: int) -> Finding:
         + ", if memory is worth the time.",
         certainty="possible",
         device=device.device,
-        lines=device.lines_of(blocks),
-        evidence=device.evidence(blocks),
+        lines=device.lines.lines_of(blocks),
+        evidence=device.lines.evidence(blocks),
         lifetimes=groups.change,
     )
 

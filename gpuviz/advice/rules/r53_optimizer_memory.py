@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD, GRADIENT, OPTIMIZER, TEMPORARY, TrainingBlocks
 from gpuviz.analysis.launches import phases_of, stacks_of
@@ -47,7 +48,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     if (is_temporary & device.at_peak).any():
         blocks = np.flatnonzero(is_temporary)
         yield _temporaries(device, Change(blocks, device.begin[blocks], device.begin[blocks]))
-    if device.recording.call_stacks.phase(device.peak_stack) == PHASES[OPTIMIZER]:
+    if device.recording.call_stacks.phase(device.lines.peak_stack) == PHASES[OPTIMIZER]:
         return  # the step needs them
     yield _gradients(device, _without_idle_gradients(device, training))
 
@@ -85,7 +86,7 @@ def _temporaries(device: DeviceBlocks, change: Change) -> Finding:
         rule="R53",
         title=f"{size} of the peak are temporary arrays of the optimizer's step.",
         reason=(
-            f"{named(*device.peak_line)} reaches the peak with "
+            f"{named(*device.lines.peak_line)} reaches the peak with "
             f"{format_counted(len(at_peak), 'array')} that the step frees again. By default "
             "PyTorch's optimizers compute intermediate values of all parameters at once."
         ),
@@ -96,8 +97,8 @@ def _temporaries(device: DeviceBlocks, change: Change) -> Finding:
         ),
         certainty="likely",
         device=device.device,
-        lines=device.lines_of(at_peak),
-        evidence=device.evidence(at_peak),
+        lines=device.lines.lines_of(at_peak),
+        evidence=device.lines.evidence(at_peak),
         lifetimes=change,
     )
 
@@ -111,7 +112,7 @@ def _gradients(device: DeviceBlocks, change: Change) -> Finding:
         title=f"{size} of gradients stay allocated at the peak after the optimizer has used them.",
         reason=(
             "Between the optimizer's step and the next backward pass nothing needs them. The peak "
-            f"is reached by {named(*device.peak_line)}."
+            f"is reached by {named(*device.lines.peak_line)}."
         ),
         change=(
             "Call `optimizer.zero_grad(set_to_none=True)`, the default, directly after "
@@ -119,7 +120,7 @@ def _gradients(device: DeviceBlocks, change: Change) -> Finding:
         ),
         certainty="likely",
         device=device.device,
-        lines=device.lines_of(at_peak),
-        evidence=device.evidence(at_peak),
+        lines=device.lines.lines_of(at_peak),
+        evidence=device.lines.evidence(at_peak),
         lifetimes=change,
     )

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
 from gpuviz.advice.model_calls import ModelCalls, are_in_models, caller, model_calls
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import (
     ACTIVATION,
@@ -215,7 +216,7 @@ def _finding(device: DeviceBlocks, together: _Together, change: Change) -> Findi
         ),
         certainty="possible",
         device=device.device,
-        lines=device.lines_of(at_peak),
-        evidence=device.evidence(at_peak),
+        lines=device.lines.lines_of(at_peak),
+        evidence=device.lines.evidence(at_peak),
         lifetimes=change,
     )

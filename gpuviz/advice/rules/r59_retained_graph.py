@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.launches import phases_of, stacks_of
@@ -76,8 +77,8 @@ def _finding(device: DeviceBlocks, change: Change, graphs: int) -> Finding:
         ),
         certainty="possible",
         device=device.device,
-        lines=device.lines_of(at_peak),
-        evidence=device.evidence(at_peak),
+        lines=device.lines.lines_of(at_peak),
+        evidence=device.lines.evidence(at_peak),
         lifetimes=change,
     )
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.launches import phases_of, stacks_of
@@ -201,7 +202,7 @@ def _finding(
     gone = np.flatnonzero(is_of_lines & (device.requested >= least) & ~device.is_shared)
     at_peak = gone[device.at_peak[gone]]
     shown = at_peak if len(at_peak) else softmaxes
-    line = device.line_of(softmaxes)
+    line = device.lines.line_of(softmaxes)
     size = format_bytes(int(device.requested[softmaxes].max()))
     return Finding(
         rule="R60",
@@ -221,7 +222,7 @@ def _finding(
         ),
         certainty="possible",
         device=device.device,
-        lines=device.lines_of(shown),
-        evidence=device.evidence(shown),
+        lines=device.lines.lines_of(shown),
+        evidence=device.lines.evidence(shown),
         lifetimes=Change(gone, device.begin[gone], device.begin[gone]),
     )

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.memory_changes import Change, DeviceBlocks
+    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.peak_replay import Change
 
 RULES = (
     Rule(

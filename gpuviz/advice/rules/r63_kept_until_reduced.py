@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
-from gpuviz.advice.memory_changes import Change, DeviceBlocks
+from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.reductions_at_last import (
     LEAST_ARRAYS,
     LEAST_BYTES,
@@ -202,7 +203,7 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Fi
     at_peak = blocks[device.at_peak[blocks] & (change.end <= device.peak_place)]
     at_peak = at_peak if len(at_peak) else blocks
     size = format_bytes(int(device.size[at_peak].sum()))
-    line = named(*device.last_use(at_peak))
+    line = named(*device.lines.last_use(at_peak))
     return Finding(
         rule="R63",
         title=f"{size} of the peak is kept until {line} reduces each array to a small one.",
@@ -216,7 +217,7 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Fi
         ),
         certainty="possible",
         device=device.device,
-        lines=device.lines_of(at_peak),
-        evidence=device.evidence(at_peak),
+        lines=device.lines.lines_of(at_peak),
+        evidence=device.lines.evidence(at_peak),
         lifetimes=change,
     )

@@ -1,19 +1,18 @@
-"""The peak of memory after a change of the program, computed from the lifetimes of its blocks."""
+"""The blocks of a device, and where the program makes, uses and frees each."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz._core import EventPlaces
-from gpuviz.advice.bounded_collections import may_be_needed
-from gpuviz.advice.callers import Callers, Returned
+from gpuviz.advice.block_lines import BlockLines
+from gpuviz.advice.bounded_collections import may_be_needed, used_in_any_order
+from gpuviz.advice.callers import Callers
 from gpuviz.advice.elementwise import Elementwise
-from gpuviz.advice.finding import Evidence, Line, named
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.peak_replay import Change, PeakReplay
 from gpuviz.advice.schedule import Schedule
-from gpuviz.advice.trace import MOST_SHOWN
 from gpuviz.advice.training import TrainingBlocks
 from gpuviz.analysis.categories import is_training
 from gpuviz.analysis.launches import stacks_of
@@ -23,10 +22,9 @@ from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.touches import Touches, touches, without_touches
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
-from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -36,29 +34,6 @@ if TYPE_CHECKING:
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
-# Half of the window that shows a moment: a share of the recording, and at least a microsecond.
-_AROUND = 0.02
-_LEAST_NS = 1000
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Change:
-    """Other lifetimes of some blocks of a device.
-
-    Attributes:
-        blocks: Indices of the device's blocks; one that is allocated several times occurs as often.
-        begin: The new place of each allocation; see `DeviceBlocks`.
-        end: The new place of its free; a block that ends where it begins is not allocated at all.
-        size: The new sizes in bytes; None if they stay.
-        group: Blocks with the same number are changed together or not at all; None if each block
-            is changed for itself.
-    """
-
-    blocks: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    size: "NDArray[Any] | None" = None
-    group: "NDArray[Any] | None" = None
 
 
 class DeviceBlocks:
@@ -102,6 +77,8 @@ class DeviceBlocks:
             arrays of a line keeps its last two as well.
         peak: The recorded peak of the device.
         peak_place: The place of the event that reached it.
+        replay: The peak after changes.
+        lines: The lines of the program.
     """
 
     def __init__(
@@ -148,7 +125,7 @@ class DeviceBlocks:
         is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
         superseded, self.is_kept = self._superseded()
-        is_last_known &= ~self._used_in_any_order() & ~self._may_be_needed()
+        is_last_known &= ~self._may_be_needed_again()
         until = self._statements.go_on_until(used.last[self.number])
         is_last_known &= ~self.is_freed | (blocks.end[self.number] > until)
         self.after_use = np.where(is_last_known, np.minimum(self.last, superseded), self.end)
@@ -162,9 +139,9 @@ class DeviceBlocks:
         self.is_unread = ~is_needed & self.is_freed & ~self.is_initial & ~self.is_shared
         self.is_unread &= is_own(recording, self.stack)
         self.peak: Peak = peak(recording, device)
-        level = self._level(())
-        self.peak_place = int(np.argmax(level))
-        self._is_true = int(level[self.peak_place]) == self.peak.bytes
+        self.replay = PeakReplay(self._places.count, self.begin, self.end, self.size)
+        self.peak_place = self.replay.peak_place
+        self.lines = BlockLines(self)
 
     def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places before the lines of some calls, rows of ``api_calls``."""
@@ -190,21 +167,10 @@ class DeviceBlocks:
     @property
     def is_consistent(self) -> bool:
         """Whether the lifetimes reproduce the recorded peak, which lost events may prevent."""
-        return self._is_true
-
-    @property
-    def peak_stack(self) -> int:
-        """The call stack of the allocation that reached the peak; 0 if unknown."""
-        return int(self.stack[self._at_peak_place[0]]) if len(self._at_peak_place) else 0
-
-    @property
-    def peak_line(self) -> tuple[str, str]:
-        """The call site and the source line of the allocation that reached the peak."""
-        at = self._at_peak_place
-        return (self._callers.line(int(at[0])) if len(at) else None) or self.site_of(0)
+        return self.replay.peak_bytes == self.peak.bytes
 
     @cached_property
-    def _at_peak_place(self) -> "NDArray[Any]":
+    def of_peak(self) -> "NDArray[Any]":
         """The block whose allocation reached the peak, if it is known."""
         return np.flatnonzero(self.begin == self.peak_place)
 
@@ -218,7 +184,7 @@ class DeviceBlocks:
     def is_seen(self) -> "NDArray[Any]":
         """Whether all work on the GPU while each block lived names the blocks that it uses."""
         blocks = self.used.blocks
-        unknown = self._call_times[self.used.opaque]
+        unknown = self.call_times[self.used.opaque]
         ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
         before = np.searchsorted(unknown, blocks.begin)
         seen = before == np.searchsorted(unknown, ends, side="right")
@@ -270,7 +236,7 @@ class DeviceBlocks:
         where a loop of several lines could free them.
         """
         made, last = self._line_ends, self.used.last[self.number]
-        peak_line_end = made[self._at_peak_place].max(initial=-1)
+        peak_line_end = made[self.of_peak].max(initial=-1)
         of_peak = made == peak_line_end
         kept = self.at_peak & of_peak & self.is_returned
         known = self.is_used & self.is_freed & ~self.is_shared & ~self.is_initial
@@ -327,7 +293,7 @@ class DeviceBlocks:
     @cached_property
     def site(self) -> "NDArray[Any]":
         """A number for each block, equal for blocks of the same line of the program."""
-        return self._callers.numbers
+        return self.callers.numbers
 
     @cached_property
     def _line_ends(self) -> "NDArray[Any]":
@@ -356,7 +322,7 @@ class DeviceBlocks:
         same = self.stack[before] == self.stack[after]
         before, after = before[same], after[same]
         calls = self.used.last[number[before]]
-        used = np.where(calls >= 0, self._call_times[calls], -1)
+        used = np.where(calls >= 0, self.call_times[calls], -1)
         unused = used < blocks.begin[number[after]]
         place[before[unused]] = np.minimum(self.begin[after], self.end[before])[unused]
         kept = place < self.end
@@ -364,271 +330,45 @@ class DeviceBlocks:
         kept[returned] |= (np.bincount(of_stack, kept[returned], len(made)) * 2 >= made)[of_stack]
         return place, kept
 
-    def _used_in_any_order(self) -> "NDArray[Any]":
-        """Return which blocks are of a line that makes entries of a cache.
-
-        The program cannot tell which of them it needs again: two older ones are used after the last
-        use of one, so that it is no queue; and some are used for longer than the one before them,
-        so that it is no stack.
-        """
-        blocks, number = self.used.blocks, self.number
-        runs, calls = self._line_ends, self.used.last[number]
-        returned = np.flatnonzero(self.is_returned)
-        order = returned[np.lexsort((self.begin[returned], self.site[returned]))]
-        site, run = self.site[order].astype(np.int64), runs[order]
-        last = np.where(calls >= 0, self._call_times[calls], -1)[order]
-        begin = blocks.begin[number][order]
-        is_no_stack = (begin[1:] < last[:-1]) & (last[:-1] < last[1:]) & (run[1:] != run[:-1])
-        sites = distinct(site[1:][is_no_stack & (site[1:] == site[:-1])])
-        chosen = np.isin(site, sites)
-        site, run = site[chosen], run[chosen]
-        # Moments of a site are later than those of the sites before it.
-        times, last = np.unique(last[chosen], return_inverse=True)
-        last = last + site * len(times)
-        longest = np.append(-1, np.maximum.accumulate(last))
-        second = np.append(-1, np.maximum.accumulate(np.minimum(longest[:-1], last)))
-        begins = np.ones(len(site), bool)
-        begins[1:] = (site[1:] != site[:-1]) | (run[1:] != run[:-1])
-        before = np.maximum.accumulate(np.where(begins, np.arange(len(site)), 0))
-        sites = distinct(site[second[before] > last])
-        found = np.zeros(len(runs), bool)
-        found[returned] = np.isin(self.site[returned], sites)
-        return found
-
-    def _may_be_needed(self) -> "NDArray[Any]":
+    def _may_be_needed_again(self) -> "NDArray[Any]":
+        """Return which blocks a collection keeps whose program cannot tell what it needs again."""
         returned = np.flatnonzero(self.is_returned)
         calls = self.used.last[self.number[returned]]
+        is_called = calls >= 0
+        site, begin = self.site[returned].astype(np.int64), self.begin[returned]
+        made, runs = self.used.blocks.begin[self.number[returned]], self._line_ends[returned]
+        used = np.where(is_called, self.call_times[calls], -1)
         found = np.zeros(len(self.size), bool)
-        found[returned] = may_be_needed(
-            self.site[returned],
-            self.begin[returned],
-            self.end[returned],
-            self.used.blocks.begin[self.number[returned]],
-            np.where(calls >= 0, self.line_runs(calls), -1),
-        )
+        found[returned] = used_in_any_order(site, begin, made, runs, used)
+        used = np.where(is_called, self.line_runs(calls), -1)
+        found[returned] |= may_be_needed(site, begin, self.end[returned], made, used)
         return found
 
     @cached_property
-    def _callers(self) -> Callers:
+    def callers(self) -> Callers:
+        """The lines that the blocks belong to."""
         last = self.used.last[self.number]
         stacks = stacks_of(self.recording.tables, np.maximum(last, 0))
         return Callers(self.recording, self.stack, np.where(last >= 0, stacks, 0))
-
-    def site_of(self, stack: int) -> tuple[str, str]:
-        """Return the call site and the source line of a stack."""
-        return self.recording.call_stacks.call_site(stack)
-
-    def first_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
-        """Return the call site and the source line of the first use of some blocks."""
-        return self._earliest(blocks, self.used.first[self.number[blocks]])
-
-    def first_need(self, blocks: "NDArray[Any]") -> tuple[str, str]:
-        """Return the call site and the source line of the first use that is not a fill."""
-        return self._earliest(blocks, self.needed.first[self.number[blocks]])
-
-    def _earliest(self, blocks: "NDArray[Any]", calls: "NDArray[Any]") -> tuple[str, str]:
-        first = int(np.argmin(self._call_times[calls]))
-        return self.line_of_use(int(blocks[first]), int(calls[first]))
-
-    def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
-        """Return the call site and the source line of the last use of most of some blocks."""
-        calls = self.used.last[self.number[blocks]]
-        order = np.argsort(self._call_times[calls], kind="stable")
-        blocks, calls = blocks[order], calls[order]
-        pairs, first, number, counts = np.unique(
-            np.stack([self.site[blocks], stacks_of(self.recording.tables, calls)]),
-            axis=1,
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
-        )
-        lines = [self.line_of_use(int(blocks[row]), int(calls[row])) for row in first.tolist()]
-        latest = np.zeros(pairs.shape[1], np.int64)
-        np.maximum.at(latest, number.ravel(), np.arange(len(calls)))
-        # Of lines with as many, the latest.
-        uses: dict[tuple[str, str], tuple[int, int]] = {}
-        for line, count, place in zip(lines, counts.tolist(), latest.tolist(), strict=True):
-            known, before = uses.get(line, (0, -1))
-            uses[line] = known + count, max(before, place)
-        return max(uses, key=lambda line: uses[line])
-
-    def named_use(self, block: int, call: int) -> str:
-        """Return the line of a block's use by a row of ``api_calls``, for a sentence.
-
-        If that line has called a function in which the peak is reached as well, what has made the
-        block cannot delete or allocate it between the two: then it is the line of that function.
-        """
-        outer = named(*self.line_of_use(block, call))
-        stack = int(plain(self.recording.tables["api_calls"]["stack"])[call])
-        inner = named(*self.site_of(stack))
-        is_within = inner != outer and self._is_in_call_of_peak(block, call)
-        return f"{inner}, within {outer}" if is_within else outer
-
-    def after_last_use(self, blocks: "NDArray[Any]") -> str:
-        """Return the line after which blocks of a line can be deleted, for a sentence."""
-        if self.are_held_at_peak(blocks):
-            return self.named_use(*self._latest_use(blocks))
-        return named(*self.last_use(blocks))
-
-    def returned_to(self, blocks: "NDArray[Any]") -> Returned | None:
-        """Return the line to which a function had returned blocks before the peak.
-
-        None unless all of them were returned to one line, after their last use.
-        """
-        number = self.number[blocks]
-        made = self.used.blocks.alloc[self.number[np.append(blocks, self._at_peak_place[:1])]]
-        threads = np.unique(plain(self.recording.tables["memory_events"]["thread"])[made])
-        if len(threads) > 1 or not self.peak_stack:
-            return None
-        used = stacks_of(self.recording.tables, self.used.last[number])
-        return self._callers.returned_to(blocks, used, self.peak_stack)
-
-    def are_held_at_peak(self, blocks: "NDArray[Any]") -> bool:
-        """Whether the peak is reached before the call returns that last uses blocks of a line."""
-        return self._is_in_call_of_peak(*self._latest_use(blocks))
-
-    def _latest_use(self, blocks: "NDArray[Any]") -> tuple[int, int]:
-        calls = self.used.last[self.number[blocks]]
-        latest = int(np.argmax(self._call_times[calls]))
-        return int(blocks[latest]), int(calls[latest])
-
-    def _is_in_call_of_peak(self, block: int, call: int) -> bool:
-        outer = self.line_of_use(block, call)
-        if self._callers.line_of_use(block, self.peak_stack) != outer:
-            return False
-        api, events = self.recording.tables["api_calls"], self.recording.tables["memory_events"]
-        begin, end = sorted((int(self._call_times[call]), self.peak.time_ns))
-        thread, stacks = int(plain(api["thread"])[call]), set[int]()
-        for table in (api, events):
-            times, known = plain(table["time"]), plain(table["stack"])
-            inside = (times >= begin) & (times <= end) & (known != 0)
-            inside &= plain(table["thread"]) == thread
-            stacks.update(np.unique(known[inside]).tolist())
-        return all(self._callers.line_of_use(block, each) == outer for each in stacks)
 
     def kept_since(self, blocks: "NDArray[Any]") -> int:
         """Return how many arrays at the peak were made and returned since others were last used.
 
         Since the earliest of these last uses.
         """
-        since = self._call_times[self.used.last[self.number[blocks]]].min()
+        since = self.call_times[self.used.last[self.number[blocks]]].min()
         new = self.used.blocks.begin[self.number] >= since
         return int(np.count_nonzero(self.at_peak & new & self.is_returned))
 
     def are_used_together(self, blocks: "NDArray[Any]") -> bool:
         """Return whether blocks were all made before any of them was last used, as in a list."""
         calls, number = self.used.last[self.number[blocks]], self.number[blocks]
-        return bool(self.used.blocks.begin[number].max() <= self._call_times[calls].min())
+        return bool(self.used.blocks.begin[number].max() <= self.call_times[calls].min())
 
     @cached_property
-    def _call_times(self) -> "NDArray[Any]":
+    def call_times(self) -> "NDArray[Any]":
+        """When each row of ``api_calls`` began, in ns."""
         return plain(self.recording.tables["api_calls"]["time"])
-
-    def line_of_use(self, block: int, call: int) -> tuple[str, str]:
-        """Return the call site and the source line of a block's use by a row of ``api_calls``."""
-        stack = int(plain(self.recording.tables["api_calls"]["stack"])[call])
-        return self._callers.line_of_use(block, stack)
-
-    def evidence(self, blocks: "NDArray[Any]") -> Evidence:
-        """Return the allocations of the largest of some blocks, and a time around the peak."""
-        start, end = self.recording.time_range
-        half = max(int((end - start) * _AROUND), _LEAST_NS)
-        window = max(self.peak.time_ns - half, start), self.peak.time_ns + half
-        once = distinct(blocks)
-        largest = once[np.argsort(-self.size[once], kind="stable")[:MOST_SHOWN]]
-        rows = np.sort(self.used.blocks.alloc[self.number[largest]])
-        return Evidence("memory_events", tuple(rows.tolist()), window)
-
-    def line_of(self, blocks: "NDArray[Any]") -> Line:
-        """Return the line that allocated some blocks, with their bytes and number."""
-        stack = int(self.stack[blocks[0]])
-        size = format_bytes(int(self.size[blocks].sum()))
-        line = self._callers.line(int(blocks[0])) or self.site_of(stack)
-        return Line(*line, f"{size} in {format_counted(len(blocks), 'array')}", stack)
-
-    def lines_of(self, blocks: "NDArray[Any]") -> tuple[Line, ...]:
-        """Return the lines that allocated some blocks, most bytes first."""
-        sites, rows = np.unique(self.site[blocks], return_inverse=True)
-        sums = np.bincount(rows.ravel(), self.size[blocks], len(sites))
-        order = np.argsort(-sums, kind="stable")
-        return tuple(self.line_of(blocks[rows.ravel() == each]) for each in order)
-
-    def peak_after(self, changes: "Iterable[Change]") -> int:
-        """Return the peak of allocated bytes after some changes.
-
-        Of several changes of a block, the first counts: the others were meant for its old lifetime,
-        and so were the changes of blocks in a group with it. Of changes that only free it earlier,
-        the earliest counts: each is known not to need it longer.
-        """
-        return int(self._level(changes).max(initial=0))
-
-    def peak_place_after(self, changes: "Iterable[Change]") -> int:
-        """Return the first place at which the peak is reached after some changes."""
-        return int(self._level(changes).argmax())
-
-    def most_at_once(self, blocks: "NDArray[Any]") -> int:
-        """Return how many bytes of some blocks were allocated at the same time at most."""
-        return int(np.cumsum(self._steps(blocks)).max(initial=0))
-
-    def saving(self, change: Change) -> int:
-        """Return by how many bytes a change lowers the peak; 0 if it does not."""
-        return max(self.peak.bytes - self.peak_after((change,)), 0)
-
-    def _steps(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
-        """Return what each place adds to the allocated bytes of some blocks."""
-        steps = np.zeros(self._places.count, np.int64)
-        np.add.at(steps, self.begin[blocks], self.size[blocks])
-        np.subtract.at(steps, self.end[blocks], self.size[blocks])
-        return steps
-
-    @cached_property
-    def _recorded_steps(self) -> "NDArray[Any]":
-        return self._steps(np.arange(len(self.begin)))
-
-    def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
-        steps = self._recorded_steps.copy()
-        is_open, ends = np.ones(len(self.begin), bool), np.full(len(self.begin), -1)
-        for change in changes:
-            size = self.size[change.blocks] if change.size is None else change.size
-            chosen = is_open[change.blocks]
-            if change.group is not None:
-                chosen &= ~np.isin(change.group, change.group[~chosen])
-            np.add.at(steps, change.begin[chosen], size[chosen])
-            np.subtract.at(steps, change.end[chosen], size[chosen])
-            is_open[change.blocks[chosen]] = False
-            if change.size is None and change.group is None:
-                self._free_earlier(steps, ends, change, chosen)
-        changed = np.flatnonzero(~is_open)
-        np.subtract.at(steps, self.begin[changed], self.size[changed])
-        np.add.at(steps, self.end[changed], self.size[changed])
-        return np.cumsum(steps, out=steps)
-
-    def _free_earlier(
-        self,
-        steps: "NDArray[Any]",
-        ends: "NDArray[Any]",
-        change: Change,
-        is_first: "NDArray[Any]",
-    ) -> None:
-        """Move the frees of blocks that an earlier change frees earlier too, but not as early.
-
-        Args:
-            steps: What each place adds to the level, which is changed.
-            ends: The places of frees of the blocks that changes so far only free earlier, which is
-                changed; -1 for other blocks.
-            change: The change.
-            is_first: Whether it is the first of each of its blocks.
-        """
-        only_end = (change.begin == self.begin[change.blocks]) & (
-            change.end <= self.end[change.blocks]
-        )
-        ends[change.blocks[is_first & only_end]] = change.end[is_first & only_end]
-        before = ends[change.blocks]
-        again = only_end & ~is_first & (change.end < before)
-        sizes = self.size[change.blocks[again]]
-        np.add.at(steps, before[again], sizes)
-        np.subtract.at(steps, change.end[again], sizes)
-        ends[change.blocks[again]] = change.end[again]
 
 
 def needed_touches(recording: "RecordingData", used: Touches) -> Touches:

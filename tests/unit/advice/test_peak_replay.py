@@ -1,11 +1,12 @@
-"""Peaks after changes of lifetimes, against counting by hand."""
+"""The peak after changes of lifetimes, against counting by hand."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz.advice.memory_changes import Change, device_blocks
+from gpuviz.advice.device_blocks import device_blocks
+from gpuviz.advice.peak_replay import Change
 from tests.examples import examples
 
 UNIT = 1 << 20
@@ -51,8 +52,8 @@ def test_arrays_that_live_from_their_first_to_their_last_line_have_the_counted_p
     trimmed = Change(np.arange(len(device.begin)), begin, end)
 
     assert device.peak.bytes == sum(range(1, ARRAYS + 1)) * UNIT
-    assert device.peak_after([]) == device.peak.bytes
-    assert device.peak_after([trimmed]) == counted_peak(kernels)
+    assert device.replay.peak_after([]) == device.peak.bytes
+    assert device.replay.peak_after([trimmed]) == counted_peak(kernels)
 
 
 @examples(60)
@@ -68,7 +69,7 @@ def test_of_changes_that_free_earlier_the_earliest_counts(kernels, one, other):
     first, second = freed_before(one), freed_before(other)
     earliest = freed_before(min(one, other))
 
-    assert device.peak_after([first, second]) == device.peak_after([earliest])
+    assert device.replay.peak_after([first, second]) == device.replay.peak_after([earliest])
 
 
 def test_a_block_that_is_allocated_later_keeps_its_first_change():
@@ -77,4 +78,4 @@ def test_a_block_that_is_allocated_later_keeps_its_first_change():
     later = Change(blocks, device.first_needed, device.end)
     earlier = Change(blocks, device.begin, device.begin)
 
-    assert device.peak_after([later, earlier]) == device.peak_after([later])
+    assert device.replay.peak_after([later, earlier]) == device.replay.peak_after([later])
