@@ -1,5 +1,6 @@
 """Computation of the derived tables of a recording, or of part of its rows."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.derived import NULLABLE, OF_ROWS, SOURCES, schemas
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.strings import texts
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.data.tables import schemas as primary_schemas
 
@@ -221,9 +222,9 @@ def _kinds_alone(
 ) -> "NDArray[Any]":
     """Return the kind of wait of each call; for synchronizing calls, from their names."""
     found = np.full(len(calls), _WAIT_KINDS.index("context_synchronize"))
-    names = texts(tables, _at(tables["api_calls"], "name", calls))
+    names = _at(tables["api_calls"], "name", calls)
     for word, kind in (("Event", "event_synchronize"), ("Stream", "stream_synchronize")):
-        found[[word in name for name in names]] = _WAIT_KINDS.index(kind)
+        found[are_named(tables, names, re.compile(word).search)] = _WAIT_KINDS.index(kind)
     found[kinds == CallKind.MEMCPY] = _WAIT_KINDS.index("memcpy")
     found[kinds == CallKind.PAGEABLE_MEMCPY] = _WAIT_KINDS.index("pageable_memcpy")
     return found
