@@ -9,12 +9,14 @@ from gpuviz.advice.bandwidth import bandwidth
 from gpuviz.advice.finding import Line
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.analysis.categories import block_categories, is_training, live_at
 from gpuviz.analysis.initial_state import ALLOCATED
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
 from gpuviz.analysis.overlap import whole_overlap
-from gpuviz.analysis.peak import peak_and_state
+from gpuviz.analysis.peak import Peak, peak_and_state
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.steady_state import steady_state
+from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
 
+_WORKSPACE = CATEGORIES.index("workspace")
 _KINDS = DICTIONARIES["activities", "kind"]
 # Of the time; less does not limit a program alone.
 _MOST = 0.5
@@ -110,7 +113,7 @@ def _of_memory(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     yield Fact(
         f"{_subject(recording, line)} holds {format_bytes(most)} of the peak of "
         f"{format_bytes(peak.bytes)}, {format_share(most / peak.bytes)}"
-        f"{_kept(recording, stack, stacks, sizes)}.",
+        f"{_kept(recording, stack, stacks, sizes)}{_workspaces(recording, device, stack, peak)}.",
         line,
         device,
     )
@@ -127,6 +130,20 @@ def _kept(
     if again.sum() < _MOST_OF_ARRAYS * sizes[of_line].sum():
         return ""
     return f", in {format_count(int(of_line.sum()))} arrays"
+
+
+def _workspaces(recording: "RecordingData", device: int, stack: int, peak: Peak) -> str:
+    """Return how much of a line's memory at the peak libraries keep, such as cuBLAS's workspace.
+
+    A library allocates it within the first line that needs it.
+    """
+    if not is_training(recording):
+        return ""
+    blocks, category = block_categories(recording)
+    there = live_at(blocks, device, peak.time_ns) & (category == _WORKSPACE)
+    lines = line_numbers(recording, np.append(stack, blocks.stack[there]))
+    size = int(blocks.size[there][lines[1:] == lines[0]].sum())
+    return f", {format_bytes(size)} of it workspaces of libraries" if size else ""
 
 
 def _subject(recording: "RecordingData", line: Line) -> str:

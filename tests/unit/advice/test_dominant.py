@@ -1,6 +1,7 @@
 """R55: what dominates, whether or not a rule applies."""
 
 import re
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from gpuviz.recording import Recording
 from tests.unit.advice.programs import MIB, recorded
 from tests.unit.formats.plain_snapshots import DATA, SNAPSHOTS
 
+TRAINING = Path(gpuviz.__file__).parent / "commands" / "training" / "layers.gpuviz"
 KINDS = ("hazard", "failure", "finding", "fact")
 
 
@@ -137,6 +139,14 @@ def test_the_first_fact_compares_what_kernels_move_with_what_the_memory_can():
 )
 def test_no_rate_is_named_that_is_not_known(recording):
     assert dominant(recording)[0].text.endswith("its kernels limit the program.")
+
+
+def test_workspaces_that_a_library_allocates_within_the_line_are_named():
+    recording = gpuviz.load(TRAINING)
+    assert dominant(recording)[1].text == (
+        "`h = self.up(self.norm(x)).relu()` holds 40.5 MiB of the peak of 97.6 MiB, 41 %, "
+        "33.0 MiB of it workspaces of libraries."
+    )
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
