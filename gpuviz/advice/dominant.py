@@ -170,7 +170,7 @@ def _limit(recording: "RecordingData", lane: "LaneOverlap", steady: "SteadyState
     """Return what limits a device, in a sentence."""
     busy = f"The GPU is busy for {format_share(steady.busy)} of the time"
     if steady.busy >= _MOST:
-        if lane.exposed_copy_ns > lane.kernel_ns:
+        if lane.exposed_copy_ns + lane.device_copy_ns > lane.kernel_ns:
             return f"{busy}: copies limit the program."
         moved = bandwidth(recording, lane.device)
         if moved is None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Certainty = Literal["certain", "likely", "possible"]
 # All but the last two parts of a path, in `function (file:line)`.
 _FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
+_CLOSED = {"(": ")", "[": "]", "{": "}"}
 # Of a finding about all devices together.
 ALL_DEVICES = -1
 Kind = Literal["hazard", "failure", "finding", "fact", "regression", "growth"]
@@ -137,7 +138,12 @@ class Findings(tuple[Finding, ...]):
 
 
 def named(site: str, source: str) -> str:
-    """Return a line of the program for a sentence: its text if known, else where it is."""
+    """Return a line of the program for a sentence: its text if known, else where it is.
+
+    A call that goes on in further lines is closed: ``f(…)``.
+    """
+    if source and source[-1] in _CLOSED:
+        source += f"…{_CLOSED[source[-1]]}"
     return f"`{source}`" if source else short_site(site) or "an unknown line"
 
 

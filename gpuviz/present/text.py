@@ -30,28 +30,35 @@ def conclusions_text(
     """
     shown = found[:most]
     nothing = nothing_found(found)
+    names = device_names(recording)
+    if len(recording.devices) > 1:
+        names = {device: f"GPU {device}" for device in recording.devices} | names
     parts = [nothing, ""] if nothing else []
-    parts += [f"{_numbered(number, each)}\n" for number, each in enumerate(shown, 1)]
+    for number, each in enumerate(shown, 1):
+        parts.append(f"{number}. {finding_text(each, names.get(each.device, ''))}\n")
     if len(shown) < len(found):
         rest = format_counted(len(found) - len(shown), "more finding")
         parts.append(f"{rest}: show all with --all")
     return "\n".join([*parts, *unknown(recording)]).rstrip()
 
 
-def finding_text(finding: "Finding") -> str:
-    """Return a finding as text: the title, and indented what it saves, why, and what to change."""
+def finding_text(finding: "Finding", device: str = "") -> str:
+    """Return a finding as text: the title, and indented what it saves, why, and what to change.
+
+    Args:
+        finding: The finding.
+        device: The name of its device, if there are several.
+    """
     source = f" [{finding.rule}, {finding.certainty}]" if finding.rule else ""
+    place = [f"on {device}"] if device else []
     lines = (f"{line.amount}: {line.site}" for line in finding.lines)
-    return "\n   ".join([f"{finding.title}{source}", *sentences(finding), *lines])
+    return "\n   ".join([f"{finding.title}{source}", *place, *sentences(finding), *lines])
 
 
 def findings_text(found: "Sequence[Finding]") -> str:
     """Return findings as text, numbered, or that nothing was found."""
-    return "\n\n".join(map(_numbered, range(1, len(found) + 1), found)) or nothing_found(found)
-
-
-def _numbered(number: int, finding: "Finding") -> str:
-    return f"{number}. {finding_text(finding)}"
+    numbered = (f"{number}. {finding_text(each)}" for number, each in enumerate(found, 1))
+    return "\n\n".join(numbered) or nothing_found(found)
 
 
 def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
@@ -69,7 +76,7 @@ def _hazards(number: int, hazards: "HazardsOfOneChange", device: str) -> "Iterat
     hazard, *others = hazards.hazards
     yield f"{number}. {title(hazard)}"
     if device:
-        yield f"   in {device}"
+        yield f"   on {device}"
     yield from _operation("first ", hazard, hazard.first)
     yield from _operation("second", hazard, hazard.second)
     yield f"   allocated in {hazard.allocated}"

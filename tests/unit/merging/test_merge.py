@@ -255,7 +255,7 @@ def test_hazards_are_those_of_each_process():
     assert [len(part.hazards()) for part in parts][::2] == [1, 1]
     found = known_hazards(merged).to_pylist()
     assert sum(len(part.hazards()) for part in parts) == len(found)
-    assert "   in node0 1002 GPU 0" in hazards_text(merged, merged.hazards())
+    assert "   on node0 1002 GPU 0" in hazards_text(merged, merged.hazards())
     texts = {row["id"]: row["text"] for row in merged.table("strings").to_pylist()}
     launched = merged.table("activities")["name"].to_pylist()
     for row in found:

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import gpuviz
+from gpuviz.advice.dominant import dominant
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.data.stream_handle import NO_HANDLE
+from gpuviz.present.text import conclusions_text
 from gpuviz.recording import Recording
 from tests.gpu import two_gpus
 
@@ -209,3 +211,21 @@ def test_the_part_of_each_rank_of_sharded_parameters_is_parameters():
     # Six layers of 4096 x 4096 numbers of 4 bytes, on two ranks.
     assert len(peaks) == len(recording.devices) == 2
     assert all("parameters 192 MiB" in each for each in peaks)
+
+
+def test_text_says_which_gpu_each_conclusion_is_about():
+    recording = load("relay_staged")
+    lines = conclusions_text(recording, conclusions(recording), None).splitlines()
+    of_gpus = [
+        (lines[at - 1].split(" takes ")[0], line.strip())
+        for at, line in enumerate(lines)
+        if line.startswith("   on ") and " takes " in lines[at - 1]
+    ]
+    call = "`cupy.cuda.runtime.memcpyPeerAsync(…)`"
+    assert of_gpus == [(f"2. {call}", "on GPU 0"), (f"3. {call}", "on GPU 1")]
+
+
+def test_a_gpu_that_only_copies_is_limited_by_copies():
+    facts = dominant(load("relay_staged"))
+    assert [fact.device for fact in facts] == [0, 1]
+    assert all(fact.text.endswith("copies limit the program.") for fact in facts)
