@@ -36,6 +36,10 @@ std::string created(std::int64_t unix_ns) {
            two_digits(static_cast<unsigned>(clock.seconds().count())) + "+00:00";
 }
 
+std::string counted(std::int64_t count, const std::string& thing) {
+    return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
 // The numbers of segments and blocks that existed before the trace.
 std::string existed(const std::vector<TorchRow>& before) {
     const auto count = [&](Action action) {
@@ -43,7 +47,7 @@ std::string existed(const std::vector<TorchRow>& before) {
     };
     const auto blocks = count(Action::alloc);
     const auto segments = std::ssize(before) - blocks - count(Action::free_requested);
-    return "segments: " + std::to_string(segments) + ", blocks: " + std::to_string(blocks);
+    return counted(segments, "segment") + " and " + counted(blocks, "block");
 }
 
 std::vector<std::string> notes(const TorchSnapshot& snapshot, const TorchHistory& history,
@@ -62,22 +66,24 @@ std::vector<std::string> notes(const TorchSnapshot& snapshot, const TorchHistory
             "The torch snapshot has no times: its events are shown 1 µs apart, in their order.");
     }
     if (times.moved != 0) {
-        notes.push_back(std::to_string(times.moved) +
-                        " events were earlier than their predecessors and were moved.");
+        notes.push_back("Moved in time, because they were earlier than the events before them: " +
+                        counted(times.moved, "event") + ".");
     }
     if (history.contradictions != 0) {
-        notes.push_back(std::to_string(history.contradictions) +
-                        " events of the torch snapshot contradict others: its trace is probably "
-                        "incomplete.");
+        notes.push_back(
+            "The torch snapshot's trace is probably incomplete, because parts of it "
+            "contradict each other: " +
+            counted(history.contradictions, "event") + ".");
     }
     if (!history.after.empty()) {
-        notes.push_back("The torch snapshot's trace does not match its segments: " +
-                        std::to_string(history.after.size()) +
-                        " events were added at its end to match them.");
+        notes.push_back(
+            "The torch snapshot's trace does not match its segments; added at its end "
+            "to match them: " +
+            counted(std::ssize(history.after), "event") + ".");
     }
     for (const auto& [what, count] : snapshot.left_out) {
-        notes.push_back(std::to_string(count) + " " + what +
-                        " in the torch snapshot are left out.");
+        notes.push_back("Left out of the torch snapshot: " + what + " (" + std::to_string(count) +
+                        ").");
     }
     return notes;
 }

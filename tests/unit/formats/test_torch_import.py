@@ -238,7 +238,7 @@ def test_events_that_lack_are_made_up_for_at_the_end_with_a_note(tmp_path):
 
     assert memory(recording.memory_snapshot())[0]["allocated_size"] == 0
     assert [row["action"] for row in events(recording)][2:] == ["free_requested", "free_completed"]
-    assert "2 events were added at its end" in recording.notes[-1]
+    assert recording.notes[-1].endswith("added at its end to match them: 2 events.")
 
 
 def test_pools_of_graphs_get_numbers_beside_those_of_mem_pools(tmp_path):
@@ -400,7 +400,7 @@ def test_unknown_actions_and_keys_are_passed_over_with_a_note(tmp_path):
 
     assert events(recording) == []
     assert recording.notes[-1] == (
-        '1 events of the unknown action "shrink" in the torch snapshot are left out.'
+        'Left out of the torch snapshot: events of the unknown action "shrink" (1).'
     )
 
 
