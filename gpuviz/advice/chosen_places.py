@@ -23,7 +23,7 @@ _MOST_REGULAR = 0.5
 def chooses_places(schedule: "Schedule", calls: "NDArray[Any]") -> bool:
     """Return whether the work after some reads uses other places of its arrays in each round.
 
-    As in ``image[y : y + 9]``, where ``y`` has been read. What a loop over the parts of an array
+    As in ``image[y : y + 9]`` or ``images[y]``, where ``y`` has been read. What a loop over parts
     uses lies at equal distances, so that half of the steps from round to round are the same.
 
     Args:
@@ -49,7 +49,11 @@ def chooses_places(schedule: "Schedule", calls: "NDArray[Any]") -> bool:
     place = launch - launch[first]
     argument = np.arange(len(touches)) - np.searchsorted(launch, launch)
     names = plain(schedule.recording.tables["activities"]["name"])[used.activity[touches]]
-    offset = (used.address - used.blocks.address[used.block])[touches]
+    blocks = used.block[touches]
+    # Arrays that one line makes in each round lie anywhere.
+    ends = used.blocks.end[blocks]
+    lasts = (used.blocks.begin[blocks] < reads[0]) & ((ends < 0) | (ends > reads[-1]))
+    offset = used.address[touches] - np.where(lasts, 0, used.blocks.address[blocks])
     near = place < _MOST_LAUNCHES
     kind, _ = numbered(place[near] * 64 + np.minimum(argument[near], 63), names[near])
     order = np.argsort(kind, kind="stable")
