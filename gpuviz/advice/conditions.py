@@ -1,24 +1,38 @@
 """Lines of the program whose values decide what it does next."""
 
+import ast
 import re
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.advice.close_statements import CloseStatements, close_statements
 from gpuviz.data.implied_columns import OWN, assigned_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gpuviz.advice.close_statements import Statement
     from gpuviz.data.recording_data import RecordingData
 
-# Lines before and after a line that are close to it.
-_CLOSE = 8
-# Statements that branch on the value of an expression.
-_BRANCH = re.compile(r"\s*(while|if|elif|assert)\b(?P<value>.*)")
-_RETURN = re.compile(r"\s*(?:def\b.*?:\s*)?return\b(?P<value>.*)")
+_RETURN = re.compile(r"return\b(?P<value>.*)")
 _INDEX = re.compile(r"[^#]*?[\w)\]]\[(?P<value>.*)\]")
 # Statements that put a value into a container: `errors.append(...)`, `errors[i] = ...`.
-_STORE = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:\.append\(|\[[^\]]*\]\s*=(?!=))")
+_STORE = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:\.append\(|\[[^\]]*\]\s*[-+*/]?=(?!=))")
+_CHANGE = re.compile(r"(?:\w+\.)*(?P<name>\w+)\s*(?:[-+*/%&|^@]|//|\*\*|<<|>>)=")
+# Calls that need a number of elements, of rounds or of parts on the host.
+_SIZES = re.compile(
+    r"\b(?:empty|zeros|ones|arange|linspace|eye|rand|randn|randint|randperm|tile|repeat|reshape|"
+    r"view|expand|resize|broadcast_to|pad|narrow|topk|split|array_split|range|islice)\w*"
+    r"\((?P<value>(?:[^()]|\([^()]*\))*)"
+)
+_SLICES = re.compile(r"[\w)\]]\[(?P<value>[^\[\]]*:[^\[\]]*)\]")
+# Calls that certainly read a number.
+_READS = re.compile(r"\b(?:float|int|bool|complex|asnumpy)\(|\.(?:item|get|tolist|numpy|cpu)\(")
+_COUNTER = re.compile(r"(?P<names>\w+)\s*(?:,.*)?\bin\s+(?:\w+\.)*(?:range|trange|enumerate)\(")
+_LITERAL = re.compile(r"(?:None|True|False|[\d.e+-]+|\"[^\"]*\"|'[^']*')\s*(?:#.*)?$")
+# What conditions of the host consist of; calls are not among it.
+_PLAIN = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.boolop, ast.unaryop, ast.operator, ast.cmpop)
+_VALUES = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
 
 
 def indexes(recording: "RecordingData", stack: int) -> bool:
@@ -28,28 +42,31 @@ def indexes(recording: "RecordingData", stack: int) -> bool:
     """
     for frame, caller in pairwise(chain(_frames(recording, stack), [None])):
         assert frame is not None  # noqa: S101 - only the last caller is
-        close = _close(frame)
-        if _uses(_INDEX, close, _computed(frame["assigned"], close)):
+        close = close_statements(frame)
+        names = _computed(_assigned(close.line), close.of_round)
+        if _uses(_INDEX, close.of_round, names):
             return True
-        if caller is None or not _returns(frame):
+        if caller is None or not _returns(close):
             return False
     return False
 
 
 def decides(recording: "RecordingData", stack: int) -> bool:
-    """Return whether the program branches on what the line of a call stack computes.
+    """Return whether what the line of a call stack computes decides what the program does next.
 
-    The line itself branches, or it assigns to a name by which a line close to it does, or to one
-    from which that line's name is computed, or it puts the value into a container of which a line
-    close to it compares an element. What a function returns is the value of the line that calls it;
-    a library that gets the function itself, as a solver does, needs what it returns.
+    The line itself branches by it, or it assigns to a name by which a close line of the same loop
+    does, or to one from which that line's name is computed, or it puts the value into a container
+    of which a line close to it uses an element for that. Or the value is the size of an array, of a
+    part or of a loop. What a function returns is the value of the line that calls it; a library
+    that gets the function itself, as a solver does, needs what it returns.
     """
     frames = _frames(recording, stack)
     for frame, caller in pairwise(chain(frames, [None])):
         assert frame is not None  # noqa: S101 - only the last caller is
-        if _branches(frame):
+        close = close_statements(frame)
+        if _branches(close) or _is_size(close):
             return True
-        if caller is None or not _returns(frame):
+        if caller is None or not _returns(close):
             return False
         if caller["is_behind"] and _passes(caller["source"], frame["name"]):
             return True
@@ -77,64 +94,138 @@ def _frames(recording: "RecordingData", stack: int) -> "Iterator[dict[str, Any]]
         is_behind = frame["installed"] != OWN
 
 
-def _branches(frame: "dict[str, Any]") -> bool:
-    if _BRANCH.match(frame["source"]):
+def _branches(close: CloseStatements) -> bool:
+    own, others = close.line, close.of_round
+    if _decides_itself(own, close):
         return True
-    close = _close(frame)
-    names = _computed(frame["assigned"], close)
-    if _uses(_BRANCH, close, names):
-        return True
-    stored = _STORE.match(frame["source"])
-    return stored is not None and _uses(_BRANCH, close, [stored["name"]], after=r"\[")
+    names = _computed(_assigned(own), others)
+    stored = _STORE.match(own.text)
+    if stored is not None:
+        element = _element_of(stored["name"])
+        names += [name for each in others for name in _names_from(each, element)]
+        if any(map(element.search, _conditions(others))):
+            return True
+    return bool(names) and any(map(re.compile(_any_of(names)).search, _conditions(others)))
 
 
-def _returns(frame: "dict[str, Any]") -> bool:
+def _decides_itself(own: "Statement", close: CloseStatements) -> bool:
+    """Return whether a statement branches by what it reads, rather than by values of the host."""
+    if own.keyword == "for" and _READS.search(own.head):
+        return True
+    if own.branches and not own.text:
+        return True
+    return not all(_is_of_host(each, close) for each in own.conditions)
+
+
+def _is_of_host(condition: str, close: CloseStatements) -> bool:
+    """Return whether a condition certainly reads nothing from the GPU.
+
+    Such are ``verbose``, and ``step % 10 == 0``. Names that a close statement computes may be
+    arrays, and so may what is compared, but for the counters of loops.
+    """
+    try:
+        tree = ast.parse(condition.strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    counters, computed = _of_host(close.statements)
+    compared = [each for each in ast.walk(tree) if isinstance(each, ast.Compare)]
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Name) and each.id in computed:
+            return False
+        if not isinstance(each, (*_PLAIN, *_VALUES, ast.Compare)):
+            return False
+    return all(_compares_on_host(each, counters) for each in compared)
+
+
+def _compares_on_host(compared: ast.Compare, counters: set[str]) -> bool:
+    """Return whether a comparison is one of identities, remainders or counters."""
+    if all(isinstance(each, ast.Is | ast.IsNot) for each in compared.ops):
+        return True
+    left = compared.left
+    if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
+        return True
+    names = {each.id for each in ast.walk(left) if isinstance(each, ast.Name)}
+    return bool(names) and names <= counters
+
+
+def _of_host(statements: "Iterable[Statement]") -> tuple[set[str], set[str]]:
+    """Return the names that certainly are numbers of the host, and those that are computed."""
+    counters, computed = set[str](), set[str]()
+    for each in statements:
+        counted = _COUNTER.match(each.head) if each.keyword == "for" else None
+        if counted is not None:
+            counters.add(counted["names"])
+        is_literal = _LITERAL.match(each.text.partition("=")[2].strip()) is not None
+        (counters if is_literal else computed).update(_assigned(each))
+    return counters - computed, computed
+
+
+def _is_size(close: CloseStatements) -> bool:
+    """Return whether arrays, parts or loops have a size that a line computes."""
+    names = _computed(_assigned(close.line), close.of_round)
+    used = re.compile(_any_of(names)) if names else _READS
+    for each in close.of_round if names else [close.line]:
+        text = f"{each.head} {each.text}"
+        values = [*_SIZES.finditer(text), *_SLICES.finditer(text)]
+        if any(used.search(found["value"]) for found in values):
+            return True
+    return False
+
+
+def _returns(close: CloseStatements) -> bool:
     """Return whether a function returns what a line of it computes.
 
     What it returns after a loop is that of the last round only.
     """
-    if _RETURN.match(frame["source"]):
+    if _RETURN.match(close.line.text):
         return True
-    close = _close(frame)
-    own = next((_indentation(each) for each in close if each.strip() == frame["source"]), 0)
-    of_block = [each for each in close if _indentation(each) >= own]
-    return _uses(_RETURN, of_block, _computed(frame["assigned"], close))
+    names = _computed(_assigned(close.line), close.of_block)
+    return _uses(_RETURN, close.of_block, names)
 
 
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def _assigned(statement: "Statement") -> list[str]:
+    """Return the names that get what a statement computes."""
+    changed = _CHANGE.match(statement.text)
+    if changed is not None:
+        return [changed["name"]]
+    return [name for name in assigned_names(statement.text).split(", ") if name]
 
 
-def _close(frame: "dict[str, Any]") -> list[str]:
-    """Return the lines close to that of a frame; none of unknown code."""
-    place = frame["line"] - frame["context_line"]
-    lines: list[str] = frame["context"].split("\n")
-    return lines[max(place - _CLOSE, 0) : place + _CLOSE + 1]
+def _computed(names: list[str], statements: "Iterable[Statement]") -> list[str]:
+    """Return some names, and those that statements compute from them."""
+    found = [*names]
+    for each in statements if names else ():
+        found += _names_from(each, re.compile(_any_of(found)))
+    return found
 
 
-def _computed(assigned: str, lines: "Iterable[str]") -> list[str]:
-    """Return the names that a line assigns to, and those that lines compute from them."""
-    names = [name for name in assigned.split(", ") if name]
-    for line in lines if names else ():
-        _, is_assignment, value = line.partition("=")
-        if is_assignment and re.search(_any_of(names), value):
-            names += [name for name in assigned_names(line.strip()).split(", ") if name]
-    return names
+def _names_from(statement: "Statement", used: "re.Pattern[str]") -> list[str]:
+    """Return the names that a statement computes from what a pattern finds in it."""
+    _, is_assignment, value = statement.text.partition("=")
+    return _assigned(statement) if is_assignment and used.search(value) else []
 
 
-def _uses(
-    statement: "re.Pattern[str]", lines: "Iterable[str]", names: "list[str]", after: str = ""
-) -> bool:
+def _conditions(statements: "Iterable[Statement]") -> "Iterator[str]":
+    return chain.from_iterable(each.conditions for each in statements)
+
+
+def _uses(pattern: "re.Pattern[str]", statements: "Iterable[Statement]", names: list[str]) -> bool:
     """Return whether a statement of a kind has one of some names in its expression."""
     if not names:
         return False
-    used = re.compile(_any_of(names) + after)
-    found = map(statement.match, lines)
+    used = re.compile(_any_of(names))
+    found = (pattern.match(each.text) for each in statements)
     return any(each is not None and used.search(each["value"]) for each in found)
 
 
-def _any_of(names: "list[str]") -> str:
+def _any_of(names: list[str]) -> str:
     return rf"\b({'|'.join(map(re.escape, names))})\b"
+
+
+def _element_of(name: str) -> "re.Pattern[str]":
+    """Return the pattern of elements of a container, also by functions other than its length."""
+    word = re.escape(name)
+    return re.compile(rf"\b{word}\[|(?<!\blen)[(,]\s*\*?(?:\w+\.)*{word}\b(?!\.)")
 
 
 def _passes(source: str, name: str) -> bool:

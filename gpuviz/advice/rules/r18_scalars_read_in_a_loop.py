@@ -23,9 +23,10 @@ RULES = (
         "a line of the program itself copies at most 16 bytes to the host and waits for them, at "
         "least three times, with launches after it, and the program does not branch on the value, "
         "as far as the text around the line shows, or that around the line that calls its function "
-        "if the function returns the value, nor chooses by it which part of an array its next "
-        "launches use; the saving is without these calls and copies, and without the Python before "
-        "them, which is taken for that of a launch",
+        "if the function returns the value, nor takes it as the size of an array, of a part or of "
+        "a loop, nor chooses by it which array or part its next launches use; the saving is "
+        "without these calls and copies, and without the Python before them, which is taken for "
+        "that of a launch",
         "leave the values on the GPU, or read them after the loop",
     ),
 )
@@ -47,9 +48,9 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
     Trigger: see `gpuviz.advice.fetches.fetches`; the line itself copies at most 16 bytes to the
     host, at least three times, and the program does not branch on the value, as far as the text
-    around the line shows. A value that decides about the next step is needed at once, and so is
-    one by which the next work chooses a part of an array; see
-    `gpuviz.advice.chosen_places.chooses_places`.
+    around the line shows. A value that decides about the next step is needed at once, see
+    `gpuviz.advice.conditions.decides`, and so is one by which the next work chooses an array or a
+    part of it; see `gpuviz.advice.chosen_places.chooses_places`.
 
     Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
     Python before them, so that the host launches the next work meanwhile. It counts also where the

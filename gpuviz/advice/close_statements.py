@@ -1,0 +1,170 @@
+"""Statements of the program around a line, as far as their text shows."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Lines before and after a line that are close to it.
+_CLOSE = 8
+_KEYWORD = re.compile(
+    r"(?:async\s+)?(if|elif|else|while|for|match|case|with|try|except|finally|def|class)\b"
+)
+_LOOPS = ("for", "while")
+_FUNCTIONS = ("def", "class")
+# Statements that branch by the expression in their head.
+_BRANCHES = ("if", "elif", "while", "match")
+_ASSERTION = re.compile(r"^assert\b(.*)")
+# It tells nothing about a value.
+_IDENTITY = re.compile(r"[\w.]+\s+is\s+(?:not\s+)?None\b")
+# `a if condition else b`, and the conditions of comprehensions.
+_INLINE = re.compile(r"\bif\b(.+?)(?:\belse\b|[\])}]|$)")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement in one line.
+
+    Attributes:
+        text: What it does, without its indentation; if it begins a block, what follows in the same
+            line, as in ``if verbose: print(x)``.
+        indentation: How far it is indented.
+        keyword: The keyword of the block that it begins, such as ``if``; empty without one.
+        head: What follows that keyword, such as a condition.
+    """
+
+    text: str
+    indentation: int
+    keyword: str
+    head: str
+
+    @property
+    def branches(self) -> bool:
+        """Whether it begins a block that runs depending on its head."""
+        return self.keyword in _BRANCHES
+
+    @cached_property
+    def conditions(self) -> list[str]:
+        """The expressions by which it decides what to do."""
+        found = [self.head] if self.branches else []
+        found += _ASSERTION.findall(self.text) + _INLINE.findall(self.text)
+        return [_IDENTITY.sub("None", each) for each in found]
+
+
+@dataclass(frozen=True)
+class CloseStatements:
+    """The statements around a line, in order.
+
+    Attributes:
+        statements: All of them.
+        own: The place of the line's own statement among them.
+    """
+
+    statements: tuple[Statement, ...]
+    own: int
+
+    @property
+    def line(self) -> Statement:
+        """The statement that the line belongs to."""
+        return self.statements[self.own]
+
+    @cached_property
+    def of_round(self) -> tuple[Statement, ...]:
+        """Those up to the end of the innermost loop around the line."""
+        end = self._indentation_of_loop()
+        later = self.statements[self.own + 1 :]
+        return (
+            *self.statements[: self.own + 1],
+            *takewhile(lambda each: each.indentation > end, later),
+        )
+
+    @cached_property
+    def of_block(self) -> tuple[Statement, ...]:
+        """Those that are indented as far as the line, or further."""
+        least = self.line.indentation
+        return tuple(each for each in self.statements if each.indentation >= least)
+
+    def _indentation_of_loop(self) -> int:
+        """Return how far the loop around the line is indented; -1 if none is seen."""
+        if self.line.keyword in _LOOPS:
+            return self.line.indentation
+        least = self.line.indentation
+        for each in reversed(self.statements[: self.own]):
+            if each.indentation < least:
+                least = each.indentation
+                if each.keyword in _LOOPS:
+                    return least
+                if each.keyword in _FUNCTIONS:
+                    break
+        return -1
+
+
+def close_statements(frame: "dict[str, Any]") -> CloseStatements:
+    """Return the statements around the line of a frame; the line alone if others are unknown."""
+    place = frame["line"] - frame["context_line"]
+    lines = frame["context"].split("\n")
+    if not 0 <= place < len(lines) or not lines[place].strip():
+        return CloseStatements((_statement(frame["source"]),), 0)
+    first = max(place - _CLOSE, 0)
+    statements: list[Statement] = []
+    own = 0
+    for begin, text in _joined(lines[first : place + _CLOSE + 1]):
+        if first + begin <= place:
+            own = len(statements)
+        statements.append(_statement(text))
+    return CloseStatements(tuple(statements), own)
+
+
+def _joined(lines: list[str]) -> "Iterator[tuple[int, str]]":
+    """Yield the number of the first line and the text of each statement."""
+    begin, text, depth = 0, "", 0
+    for number, line in enumerate(lines):
+        bare = line.strip()
+        if not bare or bare.startswith("#"):
+            continue
+        if text:
+            text = f"{text} {bare}"
+        else:
+            begin, text = number, line
+        opened, _ = _brackets(line)
+        depth += opened
+        if depth <= 0:
+            yield begin, text
+            text, depth = "", 0
+    if text:
+        yield begin, text
+
+
+def _statement(line: str) -> Statement:
+    text = line.strip()
+    indentation = len(line) - len(line.lstrip())
+    found = _KEYWORD.match(text)
+    _, colon = _brackets(text)
+    if found is None or colon < 0:
+        return Statement(text, indentation, "", "")
+    body = text[colon + 1 :].partition("#")[0].strip()
+    head = text[found.end() : colon].strip()
+    return Statement(body, indentation, found[1], head)
+
+
+def _brackets(text: str) -> tuple[int, int]:
+    """Return how many brackets a text opens, and the place of its first colon outside of them."""
+    depth, colon, quote = 0, -1, ""
+    for place, letter in enumerate(text):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter == "#":
+            break
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == ":" and not depth and colon < 0:
+            colon = place
+    return depth, colon

@@ -1,0 +1,231 @@
+"""R18: which statements around a read show that the program needs the value at once."""
+
+import pytest
+
+from tests.unit.advice.timed_programs import small
+
+STEPS = 20
+SMALL = -1.0
+
+
+class Steps:
+    """Steps of a simulation with a value on the GPU, which `read` copies to the host."""
+
+    def __init__(self, gpu):
+        self.gpu, self.x, self.verbose = gpu, gpu.empty(8), True
+
+    def step(self, array=None):
+        self.gpu.launch("step", duration=1e-3, reads=[array or self.x], writes=[self.x])
+        self.gpu.work_on_host(4e-4)
+
+    def read(self):
+        value = self.gpu.copy_to_host(self.x)
+        return 0.5 if value is None else value
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def logs_if_asked(run):
+    verbose = True
+    log = []
+    for _ in range(STEPS):
+        run.step()
+        if verbose: log.append(float(run.read()))  # fmt: skip  # noqa: E701
+
+
+def logs_if_the_object_says_so(run):
+    log = []
+    for _ in range(STEPS):
+        run.step()
+        if run.verbose and log is not None: log.append(float(run.read()))  # fmt: skip  # noqa: E701
+
+
+def logs_every_second_step(run):
+    log = []
+    for step in range(2 * STEPS):
+        run.step()
+        if step % 2 == 0: log.append(float(run.read()))  # fmt: skip  # noqa: E701
+
+
+def logs_all_but_the_first(run):
+    log = []
+    for step, _ in enumerate(range(STEPS)):
+        run.step()
+        log.append(float(run.read()) if step > 0 else 0.0)
+
+
+def compares_after_the_loop(run):
+    loss = 0.0
+    for _ in range(STEPS):
+        run.step()
+        loss = run.read()
+    if loss < SMALL:
+        run.step()
+
+
+def adds_up_for_a_test_after_the_loop(run):
+    total = 0.0
+    for _ in range(STEPS):
+        run.step()
+        total += run.read()
+    if total / STEPS < SMALL:
+        run.step()
+
+
+def counts_what_it_has_kept(run):
+    log = []
+    for _ in range(STEPS):
+        run.step()
+        log.append(run.read())
+        if len(log) > STEPS:
+            return
+
+
+def stops_in_one_line(run):
+    for _ in range(STEPS):
+        run.step()
+        if float(run.read()) < SMALL: break  # fmt: skip  # noqa: E701
+
+
+def stops_by_an_array_in_one_line(run):
+    log = []
+    for _ in range(STEPS):
+        run.step()
+        small = run.read()
+        if small < SMALL: log.append(float(small))  # fmt: skip  # noqa: E701
+
+
+def adapts_its_step(run):
+    width = 1.0
+    for _ in range(STEPS):
+        run.step()
+        error = run.read()
+        width = width / 2 if error > 1 else width * 2
+
+
+def adapts_its_step_in_the_read(run):
+    width = 1.0
+    for _ in range(STEPS):
+        run.step()
+        width *= 0.5 if float(run.read()) > 1 else 2.0
+
+
+def matches(run):
+    for _ in range(STEPS):
+        run.step()
+        flag = run.read()
+        match flag:
+            case 1:
+                return
+
+
+def stops_in_several_lines(run):
+    for step in range(STEPS):
+        run.step()
+        error = run.read()
+        if (
+            step > STEPS
+            or error < SMALL
+        ):  # fmt: skip
+            return
+
+
+def advances_the_time(run):
+    time = 0.0
+    while time < STEPS:
+        run.step()
+        width = 2 * run.read()
+        time += width
+
+
+def passes_its_history_on(run):
+    history = []
+    for _ in range(STEPS):
+        run.step()
+        history.append(run.read())
+        if mean(history) < SMALL:
+            return
+
+
+def stops_by_a_mean_of_its_history(run):
+    history = []
+    for _ in range(STEPS):
+        run.step()
+        history.append(run.read())
+        recent = mean(history[-3:])
+        if recent < SMALL:
+            return
+
+
+def repeats_as_often(run):
+    for _ in range(STEPS):
+        run.step()
+        count = int(run.read() * 4)
+        for _ in range(count):
+            run.step()
+
+
+def allocates_as_much(run):
+    empty = run.gpu.empty
+    for _ in range(STEPS):
+        run.step()
+        count = int(run.read() * 1024)
+        kept = empty(count)
+        run.step(kept)
+
+
+def uses_the_first_ones(run):
+    parts = [run.gpu.empty(1024) for _ in range(4)]
+    for _ in range(STEPS):
+        run.step()
+        count = int(run.read() * 4)
+        for part in parts[:count]:
+            run.step(part)
+
+
+def chooses_an_array(run):
+    arrays = [run.gpu.empty(1024) for _ in range(16)]
+    for step in range(STEPS):
+        run.step()
+        chosen = int(run.read() * 2 * step * step) % 16
+        run.step(arrays[chosen])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        logs_if_asked,
+        logs_if_the_object_says_so,
+        logs_every_second_step,
+        logs_all_but_the_first,
+        compares_after_the_loop,
+        adds_up_for_a_test_after_the_loop,
+        counts_what_it_has_kept,
+    ],
+)
+def test_a_value_that_decides_nothing_in_its_loop_can_be_read_later(program):
+    assert len(small(lambda gpu: program(Steps(gpu)), "R18")) == 1
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        stops_in_one_line,
+        stops_by_an_array_in_one_line,
+        adapts_its_step,
+        adapts_its_step_in_the_read,
+        matches,
+        stops_in_several_lines,
+        advances_the_time,
+        passes_its_history_on,
+        stops_by_a_mean_of_its_history,
+        repeats_as_often,
+        allocates_as_much,
+        uses_the_first_ones,
+        chooses_an_array,
+    ],
+)
+def test_a_value_that_decides_about_the_next_step_is_needed_at_once(program):
+    assert small(lambda gpu: program(Steps(gpu)), "R18") == []
