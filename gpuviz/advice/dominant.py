@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.bandwidth import bandwidth
-from gpuviz.advice.finding import Line
+from gpuviz.advice.finding import Line, as_subject
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.analysis.categories import block_categories, is_training, live_at
@@ -91,7 +91,7 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     limit = "" if lane is None else f" {_limit(recording, lane, steady)}"
     line = line_of(recording, stack, format_duration(most))
     yield Fact(
-        f"{_subject(recording, line)} takes {format_duration(most)} of the GPU's work, "
+        f"{as_subject(text_of(line))} takes {format_duration(most)} of the GPU's work, "
         f"{format_share(most / max(int(spent.sum()), 1))}.{limit}",
         line,
         device,
@@ -111,7 +111,7 @@ def _of_memory(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     stack, most = found
     line = line_of(recording, stack, format_bytes(most))
     yield Fact(
-        f"{_subject(recording, line)} holds {format_bytes(most)} of the peak of "
+        f"{as_subject(text_of(line))} holds {format_bytes(most)} of the peak of "
         f"{format_bytes(peak.bytes)}, {format_share(most / peak.bytes)}"
         f"{_kept(recording, stack, stacks, sizes)}{_workspaces(recording, device, stack, peak)}.",
         line,
@@ -144,12 +144,6 @@ def _workspaces(recording: "RecordingData", device: int, stack: int, peak: Peak)
     lines = line_numbers(recording, np.append(stack, blocks.stack[there]))
     size = int(blocks.size[there][lines[1:] == lines[0]].sum())
     return f", {format_bytes(size)} of it workspaces of libraries" if size else ""
-
-
-def _subject(recording: "RecordingData", line: Line) -> str:
-    """Return a line as the subject of a sentence, apart from the gradients it leads to."""
-    is_backward = recording.call_stacks.has_forward_line(line.stack)
-    return f"The backward pass of {text_of(line)}" if is_backward else text_of(line)
 
 
 def _largest(

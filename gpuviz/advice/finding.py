@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from gpuviz.data.call_stacks import BACKWARD_OF
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ _FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
 # Of a finding about all devices together.
 ALL_DEVICES = -1
+_BACKWARD = "the backward pass of "
 Kind = Literal["hazard", "failure", "finding", "fact", "regression", "growth"]
 
 
@@ -142,11 +144,22 @@ def named(site: str, source: str) -> str:
 
     A call that goes on in further lines is closed: ``f(…)``.
     """
-    if source and source[-1] in _CLOSED:
-        source += f"…{_CLOSED[source[-1]]}"
-    return f"`{source}`" if source else short_site(site) or "an unknown line"
+    if not source:
+        return short_site(site) or "an unknown line"
+    text = f"`{source}…{_CLOSED[source[-1]]}`" if source[-1] in _CLOSED else f"`{source}`"
+    return f"{_BACKWARD}{text}" if site.startswith(BACKWARD_OF) else text
 
 
 def short_site(site: str) -> str:
     """Return a call site without all but the last two parts of its path."""
     return _FOLDERS.sub("", site)
+
+
+def is_of_backward(name: str) -> bool:
+    """Return whether `named` has returned a name for the backward pass of a line."""
+    return name.startswith(_BACKWARD)
+
+
+def as_subject(name: str) -> str:
+    """Return what `named` has returned as the first words of a sentence."""
+    return f"T{name[1:]}" if is_of_backward(name) else name

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.finding import Finding, as_subject, named
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
@@ -76,7 +76,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     the host and back is the program's decision: ``possible``.
     """
     pauses = _pauses(device)
-    place = device.peak_place
+    place = device.replay.peak_place
     at_peak = (pauses.begin <= place) & (pauses.end > place)
     sites = device.site[pauses.block]
     for site in np.unique(sites[at_peak]).tolist():
@@ -159,8 +159,8 @@ def _finding(
         rule="R05",
         title=f"{format_bytes(size)} from {named(line.site, line.source)} is allocated at the "
         f"peak, but nothing uses {them} for {length}.",
-        reason=f"{before} uses {them} before and {again} afterwards. Meanwhile the peak is reached "
-        f"by {named(*device.lines.peak_line)}. A copy to pinned memory of the host and "
+        reason=f"{as_subject(before)} uses {them} before and {again} afterwards. Meanwhile the "
+        f"peak is reached by {named(*device.lines.peak_line)}. A copy to pinned memory of the host and "
         f"back takes about {format_duration(int(_copies_ns(size)))} (at 25 GB/s).",
         change=f"Compute {them} again, or copy {them} to pinned memory after {before} and back "
         f"before {'it runs again' if before == after else after}.",

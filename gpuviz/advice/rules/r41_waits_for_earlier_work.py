@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides, indexes
 from gpuviz.advice.fetches import fetch_of
+from gpuviz.advice.finding import as_subject
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.reused_buffers import waits_to_reuse
@@ -80,9 +81,10 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             continue
         removed = without_waits(schedule, waits)
         waited = format_duration(removed.waited_ns)
+        line = as_subject(text_of(removed.lines[0]))
         yield removed.finding(
             "R41",
-            title=f"{text_of(removed.lines[0])} waits {waited} for earlier work of the GPU.",
+            title=f"{line} waits {waited} for earlier work of the GPU.",
             reason=removed.reason,
             change=_change(schedule, waits),
         )

@@ -42,7 +42,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     ``[f(x) for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them.
     """
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
-    dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
+    dead = (
+        device.at_peak & (end <= device.replay.peak_place) & ~device.is_unread & (device.stack != 0)
+    )
     for blocks, change in changes_by_line(device, dead, device.begin, end):
         is_within = device.lines.are_held_at_peak(blocks)
         if (
