@@ -122,10 +122,12 @@ def _finding(device: DeviceBlocks, groups: Groups) -> Finding:
     launched = format_counted(len(work), "launch", "launches")
     total = format_duration(int(schedule.duration[work].sum()))
     kernels = len(np.unique(groups.group))
+    functions = function_names(device.recording, groups.activity)
+    take = "take" if "," in functions else "takes"
     return Finding(
         rule="R08",
         title=_title(lines, format_bytes(int(device.size[blocks].sum())), rounds),
-        reason=f"{function_names(device.recording, groups.activity)} take {total} in {launched}. "
+        reason=f"{functions} {take} {total} in {launched}. "
         f"{_passed(len(blocks), rounds)} {format_counted(kernels, 'launch', 'launches')} of one "
         "kernel would keep the elements in registers.",
         change=_change(device, groups, lines),
