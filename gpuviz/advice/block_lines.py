@@ -98,6 +98,13 @@ class BlockLines:
             return self.named_use(*self._latest_use(blocks))
         return named(*self.last_use(blocks))
 
+    def is_used_again_by_its_last_line(self, block: int) -> bool:
+        """Return whether the line that uses a block last has used it before, as in a loop."""
+        number = self._device.number[block]
+        stacks = plain(self._recording.tables["api_calls"]["stack"])
+        calls = distinct(self._used.call[self._used.block == number])
+        return int(np.count_nonzero(stacks[calls] == stacks[self._used.last[number]])) > 1
+
     def returned_to(self, blocks: "NDArray[Any]") -> "Returned | None":
         """Return the line to which a function had returned blocks before the peak.
 

@@ -35,7 +35,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     counted: they may have been used there.
     """
     begin = np.where(device.is_used, device.first, device.begin)
-    idle = device.at_peak & (begin >= device.replay.peak_place) & (begin > device.begin)
+    idle = device.at_peak & (begin >= device.peak_place) & (begin > device.begin)
     for blocks, change in changes_by_line(device, idle, begin, device.end):
         yield _finding(device, blocks, change)
 

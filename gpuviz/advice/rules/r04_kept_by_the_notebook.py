@@ -56,7 +56,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     last = np.where(calls >= 0, times[calls], device.used.blocks.begin[device.number])
     until = int(np.searchsorted(begins, device.peak.time_ns, side="right"))
     passed = until - np.searchsorted(begins, last, side="right")
-    idle = of_cell & device.at_peak & (device.last <= device.replay.peak_place)
+    idle = of_cell & device.at_peak & (device.last <= device.peak_place)
     idle &= (passed >= _FEWEST_CELLS) & ~device.is_initial & ~device.is_shared
     end = np.where(idle, device.last, device.end)
     for blocks, change in changes_by_line(device, idle, device.begin, end):

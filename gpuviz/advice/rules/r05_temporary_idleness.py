@@ -76,7 +76,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     the host and back is the program's decision: ``possible``.
     """
     pauses = _pauses(device)
-    place = device.replay.peak_place
+    place = device.peak_place
     at_peak = (pauses.begin <= place) & (pauses.end > place)
     sites = device.site[pauses.block]
     for site in np.unique(sites[at_peak]).tolist():
@@ -160,8 +160,8 @@ def _finding(
         title=f"{format_bytes(size)} from {named(line.site, line.source)} is allocated at the "
         f"peak, but nothing uses {them} for {length}.",
         reason=f"{as_subject(before)} uses {them} before and {again} afterwards. Meanwhile the "
-        f"peak is reached by {named(*device.lines.peak_line)}. A copy to pinned memory of the host and "
-        f"back takes about {format_duration(int(_copies_ns(size)))} (at 25 GB/s).",
+        f"peak is reached by {named(*device.lines.peak_line)}. A copy to pinned memory of the host "
+        f"and back takes about {format_duration(int(_copies_ns(size)))} (at 25 GB/s).",
         change=f"Compute {them} again, or copy {them} to pinned memory after {before} and back "
         f"before {'it runs again' if before == after else after}.",
         certainty="possible",

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
-from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.finding import Finding, is_of_backward, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.quantities import format_bytes
+from gpuviz.data.implied_columns import assigned_names
+from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,8 @@ RULES = (
 
 # Fewer arrays may be variables, and be used by several calls of the line.
 _LEAST_MAPPED = 3
+# With fewer, they are rather variables than a list.
+_LEAST_OTHERS = 2
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -42,9 +45,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     ``[f(x) for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them.
     """
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
-    dead = (
-        device.at_peak & (end <= device.replay.peak_place) & ~device.is_unread & (device.stack != 0)
-    )
+    dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
     for blocks, change in changes_by_line(device, dead, device.begin, end):
         is_within = device.lines.are_held_at_peak(blocks)
         if (
@@ -101,12 +102,30 @@ def _finding(
     variable = "it"
     if returned is not None:
         after, variable = named(returned.site, returned.source), returned.variable
+    when = f"after {after}"
+    is_of_pass = is_of_backward(after)
+    if is_of_pass and device.recording.call_stacks.phase(line.stack) != "backward":
+        # Autograd frees what nothing else keeps.
+        when = "before the backward pass begins, which keeps what it needs"
+    elif device.lines.is_used_again_by_its_last_line(int(blocks[-1])):
+        when = f"after {'its' if is_one else 'their'} last use in {after}"
     advice = (
-        f"Delete {variable} (`del`) after {after}."
+        f"Delete {variable} (`del`) {when}."
         if is_one
-        else f"Keep no reference to them after {after}: variables, or a list that collects the "
-        "arrays of a loop."
+        else f"Keep no reference to them {when}: variables, or a list that collects the arrays of "
+        "a loop."
     )
+    others = int(np.count_nonzero(device.at_peak & (device.site == device.site[blocks[0]]))) - 1
+    if (
+        is_one
+        and not is_of_pass
+        and others >= _LEAST_OTHERS
+        and "," not in assigned_names(line.source)
+    ):
+        advice += (
+            f" If a list keeps it with the {format_count(others)} other arrays of its line, remove "
+            "it there too (`pop`)."
+        )
     if is_within and is_one:
         advice += " The caller must not keep it either, as in `f(make())`."
     return Finding(

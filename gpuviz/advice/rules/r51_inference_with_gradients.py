@@ -81,7 +81,7 @@ def _replaced_inputs(
 def _finding(device: DeviceBlocks, change: Change, passes: int, certainty: Certainty) -> Finding:
     at_peak = change.blocks[device.at_peak[change.blocks]]
     # What the program keeps itself, such as outputs in a list, would stay.
-    freed = change.blocks[device.at_peak[change.blocks] & (change.end <= device.replay.peak_place)]
+    freed = change.blocks[device.at_peak[change.blocks] & (change.end <= device.peak_place)]
     at_peak = freed if len(freed) else at_peak
     size = format_bytes(int(device.size[at_peak].sum()))
     return Finding(

@@ -58,7 +58,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
 
 def _finding(device: DeviceBlocks, change: Change, graphs: int) -> Finding:
-    chosen = device.at_peak[change.blocks] & (change.end <= device.replay.peak_place)
+    chosen = device.at_peak[change.blocks] & (change.end <= device.peak_place)
     at_peak = change.blocks[chosen] if chosen.any() else change.blocks
     size = format_bytes(int(device.size[at_peak].sum()))
     return Finding(

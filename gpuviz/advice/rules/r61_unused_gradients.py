@@ -94,7 +94,7 @@ def _finding(
         if is_frozen
         else "No optimizer gets them, and nothing else reads them"
     )
-    freed = change.blocks[device.at_peak[change.blocks] & (change.end <= device.replay.peak_place)]
+    freed = change.blocks[device.at_peak[change.blocks] & (change.end <= device.peak_place)]
     return Finding(
         rule="R61",
         title=f"{format_counted(gradients.passes, 'backward pass', 'backward passes')} spend "

@@ -200,7 +200,7 @@ def _change(device: DeviceBlocks, lists: "list[NDArray[Any]]") -> Change:
 
 
 def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
-    at_peak = blocks[device.at_peak[blocks] & (change.end <= device.replay.peak_place)]
+    at_peak = blocks[device.at_peak[blocks] & (change.end <= device.peak_place)]
     at_peak = at_peak if len(at_peak) else blocks
     size = format_bytes(int(device.size[at_peak].sum()))
     line = named(*device.lines.last_use(at_peak))

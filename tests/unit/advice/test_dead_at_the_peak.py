@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import gpuviz
+from tests.unit.advice import training
 from tests.unit.advice.programs import MIB, found, recorded, saved
 
 
@@ -390,4 +391,76 @@ def test_what_a_call_still_holds_at_the_peak_is_deleted_within_it():
         'Delete it (`del`) after `gpu.launch("flatten", duration=1e-4, reads=[image], '
         'writes=[flat])`, within `gpu.launch("show", duration=1e-4, reads=[enlarged(gpu, image)])`.'
         " The caller must not keep it either, as in `f(make())`."
+    )
+
+
+def uses_in_a_loop(gpu):
+    for _ in range(2):
+        image = gpu.empty(32 * MIB)
+        for _ in range(3):
+            gpu.launch("filter", duration=1e-4, reads=[image], writes=[image])
+
+
+def test_an_array_that_a_loop_uses_is_deleted_after_the_last_use():
+    (finding,) = found(uses_in_a_loop, "R45")
+
+    assert finding.change == (
+        'Delete it (`del`) after its last use in `gpu.launch("filter", duration=1e-4, '
+        "reads=[image], writes=[image])`."
+    )
+
+
+def correlates(gpu, *, pops):
+    templates = [gpu.empty(32 * MIB) for _ in range(4)]
+    gpu.launch("make", duration=1e-4, writes=templates)
+    while pops and templates:
+        template = templates.pop()
+        product = gpu.empty(32 * MIB)
+        gpu.launch("multiply", duration=1e-4, reads=[template], writes=[product])
+        del template
+        transformed = gpu.empty(32 * MIB)
+        gpu.launch("transform", duration=1e-4, reads=[product], writes=[transformed])
+        del product, transformed
+    for template in templates:
+        product = gpu.empty(32 * MIB)
+        gpu.launch("multiply", duration=1e-4, reads=[template], writes=[product])
+        transformed = gpu.empty(32 * MIB)
+        gpu.launch("transform", duration=1e-4, reads=[product], writes=[transformed])
+        del product, transformed
+
+
+def test_an_array_is_removed_from_the_list_of_those_of_its_line():
+    (finding,) = found(lambda gpu: correlates(gpu, pops=False), "R45")
+
+    assert finding.saved_bytes == 32 * MIB
+    assert finding.saved_bytes == saved(
+        lambda gpu: correlates(gpu, pops=False), lambda gpu: correlates(gpu, pops=True)
+    )
+    assert finding.change == (
+        'Delete it (`del`) after `gpu.launch("multiply", duration=1e-4, reads=[template], '
+        "writes=[product])`. If a list keeps it with the 3 other arrays of its line, remove it "
+        "there too (`pop`)."
+    )
+
+
+def trains(gpu, *, keeps):
+    model = training.Model(gpu)
+    for _ in range(3):
+        x = gpu.empty(4 * MIB)
+        output = model(x)
+        if not keeps:
+            output.value = None
+        model.backward(output)
+        del output, x
+
+
+def test_an_output_is_deleted_before_its_backward_pass():
+    (finding,) = training.found(lambda gpu: trains(gpu, keeps=True), "R45")
+
+    assert "Nothing uses the array after the backward pass of `" in finding.reason
+    assert finding.change == (
+        "Delete it (`del`) before the backward pass begins, which keeps what it needs."
+    )
+    assert finding.saved_bytes == training.saved(
+        lambda gpu: trains(gpu, keeps=True), lambda gpu: trains(gpu, keeps=False)
     )
