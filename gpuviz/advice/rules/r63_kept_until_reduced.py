@@ -22,7 +22,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes
@@ -47,8 +47,8 @@ RULES = (
     ),
 )
 
-_READ = DICTIONARIES["launch_blocks", "mode"].index("read")
-_TO_HOST = DICTIONARIES["activities", "copy_kind"].index("device_to_host")
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_HOST = _COPY_KINDS.index("device_to_host")
 # Torch's reductions read one array; other addresses among their arguments mean nothing.
 _OF_TORCH = re.compile(r"\bat::native::reduce_kernel<")
 
@@ -204,20 +204,41 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Fi
     at_peak = at_peak if len(at_peak) else blocks
     size = format_bytes(int(device.size[at_peak].sum()))
     line = named(*device.lines.last_use(at_peak))
+    title = f"{size} of the peak is kept until {line} reduces each array to a small one."
+    reason = (
+        f"Nothing else uses these {len(at_peak)} arrays. The results have at most an eighth of "
+        "their bytes, and whatever else that line reads was known when each array was made."
+    )
+    advice = (
+        "Reduce each array where it is made, such as in the loop, the generator or the hook, and "
+        "keep the small result (`detach()` it, if autograd recorded it)."
+    )
+    if _are_copied(device, at_peak):
+        title = f"{size} of the peak is kept until {line} copies each array to the host."
+        reason = (
+            f"Nothing else uses these {len(at_peak)} arrays, and nothing changes them until then."
+        )
+        advice = (
+            "Copy each array to the host where it is made, such as in the loop. The host waits "
+            "there for the array, unless the copy is asynchronous and to pinned memory."
+        )
     return Finding(
         rule="R63",
-        title=f"{size} of the peak is kept until {line} reduces each array to a small one.",
-        reason=(
-            f"Nothing else uses these {len(at_peak)} arrays. The results have at most an eighth of "
-            "their bytes, and whatever else that line reads was known when each array was made."
-        ),
-        change=(
-            "Reduce each array where it is made, such as in the loop, the generator or the hook, "
-            "and keep the small result (`detach()` it, if autograd recorded it)."
-        ),
+        title=title,
+        reason=reason,
+        change=advice,
         certainty="possible",
         device=device.device,
         lines=device.lines.lines_of(at_peak),
         evidence=device.lines.evidence(at_peak),
         lifetimes=change,
     )
+
+
+def _are_copied(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
+    """Return whether the last known use of all of some blocks is a copy to the host."""
+    activities = device.recording.tables["activities"]
+    is_to_host = codes(activities["copy_kind"], _COPY_KINDS) == _TO_HOST
+    correlations = plain(activities["correlation"])[is_to_host]
+    calls = plain(device.recording.tables["api_calls"]["correlation"])[device.last_known[blocks]]
+    return bool(np.isin(calls, correlations).all())

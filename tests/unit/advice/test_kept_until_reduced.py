@@ -225,6 +225,18 @@ def largest_of_a_later_state(gpu):
     largest.combine(values)
 
 
+def fetched_at_last(gpu):
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    for path in kept:
+        gpu.copy_to_host(path)
+
+
+def fetched_at_once(gpu):
+    for path in Paths(gpu).paths():
+        gpu.copy_to_host(path)
+
+
 def waiting(program):
     return [each for each in findings(timed(program), small=True) if each.rule == "R63"]
 
@@ -258,6 +270,20 @@ def test_a_loop_of_one_line_and_a_function_that_fills_its_work_area_first_are_fo
 
     assert finding.saved_bytes == pytest.approx(before.peak().bytes - after.peak().bytes, abs=SIZE)
     assert waiting(largest_of_a_later_state) == []
+
+
+def test_arrays_that_wait_for_their_copies_to_the_host_are_not_called_reduced():
+    before, after = timed(fetched_at_last), timed(fetched_at_once)
+    (finding,) = waiting(fetched_at_last)
+
+    assert finding.saved_bytes == pytest.approx(
+        before.peak().bytes - after.peak().bytes, abs=2 * SIZE
+    )
+    assert finding.title == (
+        "64.0 MiB of the peak is kept until `gpu.copy_to_host(path)` copies each array to the host."
+    )
+    assert finding.change.startswith("Copy each array to the host where it is made")
+    assert waiting(fetched_at_once) == []
 
 
 @pytest.mark.parametrize(
