@@ -77,6 +77,9 @@ def find(device: DeviceBlocks, changes: "Sequence[Change]") -> "Iterator[Finding
     trims = _trims(device, changes)
     change = _change(device, trims, changes)
     saved = device.replay.saving(change)
+    without = _of_unread(device, change)
+    if device.replay.saving(without) >= (1 - _LEAST_PART) * saved:
+        change, saved = without, device.replay.saving(without)
     if saved:
         yield _finding(device, trims, change, saved)
 
@@ -96,6 +99,18 @@ def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[C
         changed[change.blocks] = False
     blocks = np.flatnonzero(changed)
     return Change(blocks, begin[blocks], end[blocks])
+
+
+def _of_unread(device: DeviceBlocks, change: Change) -> Change:
+    """Return a change without the blocks that are read, of lines with others that are not.
+
+    Both are there at the peak, as in a list. In a loop, the program may not know it beforehand.
+    """
+    site, is_unread = device.site[change.blocks], device.is_unread[change.blocks]
+    is_there = device.at_peak[change.blocks]
+    mixed = np.intersect1d(site[is_unread & is_there], site[~is_unread & is_there])
+    kept = is_unread | ~np.isin(site, mixed)
+    return Change(change.blocks[kept], change.begin[kept], change.end[kept])
 
 
 def _trims(device: DeviceBlocks, changes: "Sequence[Change]") -> list[_Trim]:
@@ -188,6 +203,10 @@ def _advice(device: DeviceBlocks, trim: _Trim, blocks: "NDArray[Any]", *, fill: 
     line = device.lines.line_of(blocks)
     name = named(line.site, line.source)
     if device.is_unread[blocks].all():
+        every = int(np.count_nonzero(device.site == trim.line))
+        if len(blocks) < every:
+            count = f"{format_count(len(blocks))} of the {format_count(every)} arrays"
+            return f"Leave out {count} of {name}: nothing reads them."
         return f"Remove {name}: nothing reads it."
     parts = []
     if trim.begin and _is_moved(device, blocks).any():

@@ -50,6 +50,37 @@ def test_zeros_that_nothing_reads_are_unused():
     assert shown == ["R01"]
 
 
+def columns(gpu, *, names="abcd"):
+    table = {name: gpu.empty(16 * MIB) for name in names}
+    for array in table.values():
+        gpu.fill(array)
+    for _ in range(3):
+        result = gpu.empty(8 * MIB)
+        gpu.launch("join", duration=1e-4, reads=[table["a"], table["b"]], writes=[result])
+
+
+def test_arrays_of_a_line_that_nothing_reads_are_told_from_the_others():
+    (finding,) = found(columns, "R01")
+
+    assert finding.saved_bytes == saved(columns, lambda gpu: columns(gpu, names="ab")) == 32 * MIB
+    assert finding.title == "32.0 MiB from one line is allocated, but nothing reads it."
+    assert finding.change == (
+        "Leave out 2 of the 4 arrays of `table = {name: gpu.empty(16 * MIB) for name in names}`: "
+        "nothing reads them."
+    )
+    assert found(lambda gpu: columns(gpu, names="ab"), "R01") == []
+
+
+def unread_in_the_largest_round(gpu):
+    for use in (False, True):
+        other = gpu.empty(32 * MIB)
+        needed = gpu.empty(32 * MIB if use else 64 * MIB)
+        gpu.launch("make", duration=1e-4, writes=[needed])
+        if use:
+            gpu.launch("read", duration=1e-4, reads=[other])
+        del other, needed
+
+
 def used_in_one_round(gpu):
     for use in (False, True):
         other = gpu.empty(32 * MIB)
@@ -75,6 +106,7 @@ def used_by_another_stream(gpu):
         pytest.param(allocates(use="copy"), id="copied"),
         pytest.param(allocates(fill=True, use="unknown"), id="a kernel whose arrays are unknown"),
         used_in_one_round,
+        unread_in_the_largest_round,
         used_by_another_stream,
     ],
 )
