@@ -84,11 +84,13 @@ class Callers:
         number = int(self._number[block])
         frame = self._frames[number]
         if frame is not None and not self._stacks.has_forward_line(stack):
-            users = {_function(user): user for user in reversed(self._stacks.user_frames(stack))}
-            makers = map(_function, self._stacks.user_frames(self._allocated[number]))
-            for maker in dropwhile(lambda function: function != _function(frame), makers):
-                if maker in users:
-                    return users[maker].site, users[maker].source
+            users = self._stacks.user_frames(stack)
+            makers = self._stacks.user_frames(self._allocated[number])
+            first = makers.index(frame) if frame in makers else len(makers)
+            for maker in range(first, len(makers)):
+                user = _in_the_call_of(makers, maker, users)
+                if user is not None:
+                    return user.site, user.source
         return self._stacks.call_site(stack)
 
     def returned_to(
@@ -145,6 +147,21 @@ class Callers:
             if not is_helper or not used or function in users:
                 return frame
         return own[-1]
+
+
+def _in_the_call_of(
+    makers: "tuple[Frame, ...]", place: int, users: "tuple[Frame, ...]"
+) -> "Frame | None":
+    """Return the frame of one of some calls in another call stack; None if it is not there.
+
+    A function that calls itself is in the stack more than once, equally far from the outermost.
+    """
+    function = _function(makers[place])
+    found = [user for user in users if _function(user) == function]
+    level = len(makers) - place
+    if len(found) > 1 and level <= len(users) and _function(users[-level]) == function:
+        return users[-level]
+    return found[0] if found else None
 
 
 def _function(frame: "Frame") -> tuple[str, str]:

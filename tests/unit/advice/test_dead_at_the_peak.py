@@ -464,3 +464,34 @@ def test_an_output_is_deleted_before_its_backward_pass():
     assert finding.saved_bytes == training.saved(
         lambda gpu: trains(gpu, keeps=True), lambda gpu: trains(gpu, keeps=False)
     )
+
+
+def halved(gpu, image, depth, *, deletes):
+    """Work on an image at several scales, as a pyramid does."""
+    size = image.nbytes
+    if depth:
+        half = gpu.empty(size // 2)
+        gpu.launch("shrink", duration=1e-4, reads=[image], writes=[half])
+        coarse = halved(gpu, half, depth - 1, deletes=deletes)
+        if deletes:
+            del half
+    else:
+        coarse = image
+    result = gpu.empty(size)
+    gpu.launch("enlarge", duration=1e-4, reads=[image, coarse], writes=[result])
+    return result
+
+
+def pyramid(gpu, *, deletes=False):
+    image = gpu.empty(64 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    halved(gpu, image, 3, deletes=deletes)
+
+
+def test_an_array_is_deleted_in_the_call_that_made_it_of_a_function_that_calls_itself():
+    (finding,) = found(pyramid, "R45")
+
+    assert finding.change == (
+        "Delete it (`del`) after `coarse = halved(gpu, half, depth - 1, deletes=deletes)`."
+    )
+    assert finding.saved_bytes == saved(pyramid, lambda gpu: pyramid(gpu, deletes=True)) > 0
