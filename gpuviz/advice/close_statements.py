@@ -6,9 +6,12 @@ from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.data.implied_columns import assigned_names
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_YIELD = re.compile(r"(?:\w+\s*=\s*)?yield\b(.*)")
 # Lines before and after a line that are close to it.
 _CLOSE = 8
 _KEYWORD = re.compile(
@@ -87,6 +90,13 @@ class CloseStatements:
         """Those that are indented as far as the line, or further."""
         least = self.line.indentation
         return tuple(each for each in self.statements if each.indentation >= least)
+
+    @property
+    def is_yielded(self) -> bool:
+        """Whether the line assigns to a name that a statement yields."""
+        names = set(filter(None, assigned_names(self.line.text).split(", ")))
+        found = (_YIELD.match(each.text) for each in self.statements)
+        return any(names & set(re.findall(r"\w+", each[1])) for each in found if each)
 
     def _indentation_of_loop(self) -> int:
         """Return how far the loop around the line is indented; -1 if none is seen."""

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.close_statements import close_statements
 from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
-from gpuviz.advice.finding import Finding, is_of_backward, named
+from gpuviz.advice.finding import Finding, Line, is_of_backward, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.data.implied_columns import assigned_names
@@ -126,6 +127,8 @@ def _finding(
             f" If a list keeps it with the {format_count(others)} other arrays of its line, remove "
             "it there too (`pop`)."
         )
+    if _is_yielded(device, line):
+        advice += " The generator must not keep it either: `del` after its `yield`."
     if is_within and is_one:
         advice += " The caller must not keep it either, as in `f(make())`."
     return Finding(
@@ -142,3 +145,13 @@ def _finding(
         evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
+
+
+def _is_yielded(device: DeviceBlocks, line: Line) -> bool:
+    """Return whether a generator makes arrays in a line and yields them by a variable."""
+    frames = device.recording.tables["frames"]
+    number = device.recording.call_stacks.user_frame_number(line.stack)
+    row = frames["id"].index(number).as_py()
+    frame = {name: frames[name][row].as_py() for name in frames.column_names} if row >= 0 else {}
+    is_own_line = frame.get("source") == line.source
+    return is_own_line and close_statements(frame).is_yielded

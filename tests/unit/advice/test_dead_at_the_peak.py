@@ -495,3 +495,28 @@ def test_an_array_is_deleted_in_the_call_that_made_it_of_a_function_that_calls_i
         "Delete it (`del`) after `coarse = halved(gpu, half, depth - 1, deletes=deletes)`."
     )
     assert finding.saved_bytes == saved(pyramid, lambda gpu: pyramid(gpu, deletes=True)) > 0
+
+
+def filtered(gpu, *, deletes):
+    for _ in range(3):
+        image = gpu.empty(32 * MIB)
+        gpu.launch("filter", duration=1e-4, writes=[image])
+        yield image
+        if deletes:
+            del image
+
+
+def adds_up(gpu, *, deletes=False):
+    total = gpu.empty(32 * MIB)
+    for image in filtered(gpu, deletes=deletes):
+        gpu.launch("add", duration=1e-4, reads=[image, total], writes=[total])
+        del image
+
+
+def test_a_generator_keeps_what_it_yields():
+    (finding,) = found(adds_up, "R45")
+
+    assert finding.change.endswith(
+        " The generator must not keep it either: `del` after its `yield`."
+    )
+    assert finding.saved_bytes == saved(adds_up, lambda gpu: adds_up(gpu, deletes=True)) > 0
