@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _YIELD = re.compile(r"(?:\w+\s*=\s*)?yield\b(.*)")
-# Lines before and after a line that are close to it.
-_CLOSE = 8
+# Lines before and after a line that are close to it, if they belong to a long function.
+_CLOSE = 60
 _KEYWORD = re.compile(
     r"(?:async\s+)?(if|elif|else|while|for|match|case|with|try|except|finally|def|class)\b"
 )
 _LOOPS = ("for", "while")
-_FUNCTIONS = ("def", "class")
+_ROUNDS = (*_LOOPS, "def")
 # Statements that branch by the expression in their head.
 _BRANCHES = ("if", "elif", "while", "match")
 _ASSERTION = re.compile(r"^assert\b(.*)")
@@ -77,13 +77,13 @@ class CloseStatements:
 
     @cached_property
     def of_round(self) -> tuple[Statement, ...]:
-        """Those up to the end of the innermost loop around the line."""
-        end = self._indentation_of_loop()
-        later = self.statements[self.own + 1 :]
-        return (
-            *self.statements[: self.own + 1],
-            *takewhile(lambda each: each.indentation > end, later),
-        )
+        """Those of the innermost loop or function around the line, or all if none is seen."""
+        begin = self._head()
+        if begin < 0:
+            return self.statements
+        end = self.statements[begin].indentation
+        inside = takewhile(lambda each: each.indentation > end, self.statements[begin + 1 :])
+        return (self.statements[begin], *inside)
 
     @cached_property
     def of_block(self) -> tuple[Statement, ...]:
@@ -98,18 +98,15 @@ class CloseStatements:
         found = (_YIELD.match(each.text) for each in self.statements)
         return any(names & set(re.findall(r"\w+", each[1])) for each in found if each)
 
-    def _indentation_of_loop(self) -> int:
-        """Return how far the loop around the line is indented; -1 if none is seen."""
-        if self.line.keyword in _LOOPS:
-            return self.line.indentation
-        least = self.line.indentation
-        for each in reversed(self.statements[: self.own]):
+    def _head(self) -> int:
+        """Return the place of the head of what the line is in; -1 if none is seen."""
+        least = self.line.indentation + (self.line.keyword in _LOOPS)
+        for place in range(self.own, -1, -1):
+            each = self.statements[place]
             if each.indentation < least:
                 least = each.indentation
-                if each.keyword in _LOOPS:
-                    return least
-                if each.keyword in _FUNCTIONS:
-                    break
+                if each.keyword in _ROUNDS:
+                    return place
         return -1
 
 

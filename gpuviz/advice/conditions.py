@@ -2,7 +2,7 @@
 
 import ast
 import re
-from itertools import chain, pairwise
+from itertools import chain, pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.close_statements import CloseStatements, close_statements
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 _RETURN = re.compile(r"return\b(?P<value>.*)")
 _INDEX = re.compile(r"[^#]*?[\w)\]]\[(?P<value>.*)\]")
-# Statements that put a value into a container: `errors.append(...)`, `errors[i] = ...`.
-_STORE = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:\.append\(|\[[^\]]*\]\s*[-+*/]?=(?!=))")
+# Statements that give a value to an object: `errors.append(...)`, `errors[i] = ...`.
+_STORE = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:\.\w+\(|\[[^\]]*\]\s*[-+*/]?=(?!=))")
 _CHANGE = re.compile(r"(?:\w+\.)*(?P<name>\w+)\s*(?:[-+*/%&|^@]|//|\*\*|<<|>>)=")
+_ATTRIBUTE = re.compile(r"(?:\w+\.)+(?P<name>\w+)(?:\[[^\]]*\]|\.\w+\(|\s*[-+*/]?=(?!=))")
 # Calls that need a number of elements, of rounds or of parts on the host.
 _SIZES = re.compile(
     r"\b(?:empty|zeros|ones|arange|linspace|eye|rand|randn|randint|randperm|tile|repeat|reshape|"
@@ -26,6 +27,7 @@ _SIZES = re.compile(
     r"\((?P<value>(?:[^()]|\([^()]*\))*)"
 )
 _SLICES = re.compile(r"[\w)\]]\[(?P<value>[^\[\]]*:[^\[\]]*)\]")
+_CONTAINER = re.compile(r"[\[{(]|(?:dict|list|tuple)\(")
 # Calls that certainly read a number.
 _READS = re.compile(r"\b(?:float|int|bool|complex|asnumpy)\(|\.(?:item|get|tolist|numpy|cpu)\(")
 _COUNTER = re.compile(r"(?P<names>\w+)\s*(?:,.*)?\bin\s+(?:\w+\.)*(?:range|trange|enumerate)\(")
@@ -40,37 +42,46 @@ def indexes(recording: "RecordingData", stack: int) -> bool:
 
     The line or a close one has its result, or the name that gets it, within brackets.
     """
-    for frame, caller in pairwise(chain(_frames(recording, stack), [None])):
-        assert frame is not None  # noqa: S101 - only the last caller is
-        close = close_statements(frame)
-        names = _computed(_assigned(close.line), close.of_round)
-        if _uses(_INDEX, close.of_round, names):
-            return True
-        if caller is None or not _returns(close):
-            return False
-    return False
+    close = [close_statements(frame) for frame in _frames(recording, stack)]
+    of_value = len(list(takewhile(_returns, close[:-1]))) + 1
+    return any(
+        _uses(_INDEX, each.of_round, _computed(_assigned(each.line), each.of_round))
+        for each in close[:of_value]
+    )
 
 
 def decides(recording: "RecordingData", stack: int) -> bool:
     """Return whether what the line of a call stack computes decides what the program does next.
 
-    The line itself branches by it, or it assigns to a name by which a close line of the same loop
-    does, or to one from which that line's name is computed, or it puts the value into a container
-    of which a line close to it uses an element for that. Or the value is the size of an array, of a
-    part or of a loop. What a function returns is the value of the line that calls it; a library
-    that gets the function itself, as a solver does, needs what it returns.
+    The line itself branches by it, or it assigns to a name by which a line of the same loop does,
+    or to one from which that line's name is computed, or it gives the value to an object that such
+    a line asks. Or the value is the size of an array, of a part or of a loop. What a function
+    returns is the value of the line that calls it; a library that gets the function itself, as a
+    solver does, needs what it returns. A caller may also branch by an attribute that it sets.
     """
-    frames = _frames(recording, stack)
-    for frame, caller in pairwise(chain(frames, [None])):
-        assert frame is not None  # noqa: S101 - only the last caller is
-        close = close_statements(frame)
-        if _branches(close) or _is_size(close):
-            return True
-        if caller is None or not _returns(close):
-            return False
-        if caller["is_behind"] and _passes(caller["source"], frame["name"]):
-            return True
-    return False
+    frames = list(_frames(recording, stack))
+    close = [close_statements(frame) for frame in frames]
+    # Those of which the line has the value: each function returns it to the next.
+    of_value = len(list(takewhile(_returns, close[:-1]))) + 1
+    return (
+        any(_branches(each) or _is_size(each) for each in close[:of_value])
+        or any(starmap(_is_given_to_a_library, pairwise(frames[:of_value])))
+        or any(_is_attribute_tested(each, close[n:]) for n, each in enumerate(close[:of_value], 1))
+    )
+
+
+def _is_given_to_a_library(frame: "dict[str, Any]", caller: "dict[str, Any]") -> bool:
+    """Return whether a caller passes the function of a frame on, and a library calls it."""
+    return caller["is_behind"] and _passes(caller["source"], frame["name"])
+
+
+def _is_attribute_tested(close: CloseStatements, callers: list[CloseStatements]) -> bool:
+    """Return whether a caller branches by an attribute that gets the value."""
+    found = _ATTRIBUTE.match(close.line.text)
+    if found is None:
+        return False
+    tested = re.compile(rf"\.{found['name']}\b")
+    return any(tested.search(each) for outer in callers for each in _conditions(outer.of_round))
 
 
 def _frames(recording: "RecordingData", stack: int) -> "Iterator[dict[str, Any]]":
@@ -99,13 +110,21 @@ def _branches(close: CloseStatements) -> bool:
     if _decides_itself(own, close):
         return True
     names = _computed(_assigned(own), others)
-    stored = _STORE.match(own.text)
-    if stored is not None:
-        element = _element_of(stored["name"])
-        names += [name for each in others for name in _names_from(each, element)]
+    for name in _objects_with(names, own, others):
+        element = _element_of(name)
+        names += [derived for each in others for derived in _names_from(each, element)]
         if any(map(element.search, _conditions(others))):
             return True
     return bool(names) and any(map(re.compile(_any_of(names)).search, _conditions(others)))
+
+
+def _objects_with(
+    names: list[str], own: "Statement", statements: "Iterable[Statement]"
+) -> set[str]:
+    """Return the objects that get what a statement computes, by itself or by some names."""
+    used = re.compile(_any_of(names)) if names else None
+    gives = [own, *(each for each in statements if used and used.search(each.text))]
+    return {found["name"] for found in map(_STORE.match, (each.text for each in gives)) if found}
 
 
 def _decides_itself(own: "Statement", close: CloseStatements) -> bool:
@@ -161,12 +180,24 @@ def _of_host(statements: "Iterable[Statement]") -> tuple[set[str], set[str]]:
 
 
 def _is_size(close: CloseStatements) -> bool:
-    """Return whether arrays, parts or loops have a size that a line computes."""
+    """Return whether arrays, parts or loops have a size that a line computes.
+
+    Or it is the place of an item in a container of the host.
+    """
     names = _computed(_assigned(close.line), close.of_round)
     used = re.compile(_any_of(names)) if names else _READS
+    patterns = [_SIZES, _SLICES]
+    containers = [
+        name
+        for each in close.statements
+        if _CONTAINER.match(each.text.partition("=")[2].strip())
+        for name in _assigned(each)
+    ]
+    if containers:
+        patterns.append(re.compile(rf"{_any_of(containers)}\[(?P<value>[^\]]*)\](?!\s*[-+*/]?=)"))
     for each in close.of_round if names else [close.line]:
         text = f"{each.head} {each.text}"
-        values = [*_SIZES.finditer(text), *_SLICES.finditer(text)]
+        values = chain.from_iterable(pattern.finditer(text) for pattern in patterns)
         if any(used.search(found["value"]) for found in values):
             return True
     return False
@@ -223,9 +254,9 @@ def _any_of(names: list[str]) -> str:
 
 
 def _element_of(name: str) -> "re.Pattern[str]":
-    """Return the pattern of elements of a container, also by functions other than its length."""
+    """Return the pattern of what an object has, also by functions other than its length."""
     word = re.escape(name)
-    return re.compile(rf"\b{word}\[|(?<!\blen)[(,]\s*\*?(?:\w+\.)*{word}\b(?!\.)")
+    return re.compile(rf"\b{word}(?:\[|\.\w)|(?<!\blen)[(,]\s*\*?(?:\w+\.)*{word}\b")
 
 
 def _passes(source: str, name: str) -> bool:

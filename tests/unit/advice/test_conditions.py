@@ -193,6 +193,107 @@ def chooses_an_array(run):
         run.step(arrays[chosen])
 
 
+class Meter:
+    """Values that a program has read."""
+
+    def __init__(self):
+        self.values = []
+
+    def update(self, value):
+        self.values.append(value)
+
+    @property
+    def last(self):
+        return self.values[-1]
+
+
+class Relaxation:
+    """A solver that keeps its residual, and the method of which a loop calls."""
+
+    def __init__(self, run):
+        self.run, self.residual = run, 1.0
+
+    def relax(self):
+        self.run.step()
+        self.residual = self.run.read()
+
+
+def relaxes_until_it_is_small(run):
+    solver = Relaxation(run)
+    steps = 0
+    while solver.residual > SMALL and steps < STEPS:
+        solver.relax()
+        steps += 1
+
+
+def relaxes_as_often(run):
+    solver = Relaxation(run)
+    for _ in range(STEPS):
+        solver.relax()
+
+
+def asks_a_meter(run):
+    meter = Meter()
+    for _ in range(STEPS):
+        run.step()
+        meter.update(run.read())
+        if meter.last < SMALL:
+            return
+
+
+def asks_a_meter_after_the_loop(run):
+    meter = Meter()
+    for _ in range(STEPS):
+        run.step()
+        meter.update(run.read())
+    if meter.last < SMALL:
+        run.step()
+
+
+def checks_much_later(run):
+    values = []
+    for step in range(STEPS):
+        run.step()
+        value = run.read()
+        values.append(step)
+        values.append(step)
+        values.append(step)
+        values.append(step)
+        values.append(step)
+        values.append(step)
+        values.append(step)
+        values.append(step)
+        values.append(step)
+        if value < SMALL:
+            return
+
+
+def looks_at_what_it_kept(run):
+    values = []
+    for _ in range(STEPS):
+        run.step()
+        value = run.read()
+        values.append(value)
+        if values[-1] < SMALL:
+            return
+
+
+def looks_up_what_to_do(run):
+    steps = {0: run.step, 1: run.step}
+    for _ in range(STEPS):
+        run.step()
+        state = int(run.read())
+        steps[state]()
+
+
+def counts_states(run):
+    counts = [0, 0]
+    for _ in range(STEPS):
+        run.step()
+        state = int(run.read())
+        counts[state] += 1
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -203,6 +304,9 @@ def chooses_an_array(run):
         compares_after_the_loop,
         adds_up_for_a_test_after_the_loop,
         counts_what_it_has_kept,
+        asks_a_meter_after_the_loop,
+        counts_states,
+        relaxes_as_often,
     ],
 )
 def test_a_value_that_decides_nothing_in_its_loop_can_be_read_later(program):
@@ -225,6 +329,11 @@ def test_a_value_that_decides_nothing_in_its_loop_can_be_read_later(program):
         allocates_as_much,
         uses_the_first_ones,
         chooses_an_array,
+        asks_a_meter,
+        checks_much_later,
+        looks_at_what_it_kept,
+        looks_up_what_to_do,
+        relaxes_until_it_is_small,
     ],
 )
 def test_a_value_that_decides_about_the_next_step_is_needed_at_once(program):
