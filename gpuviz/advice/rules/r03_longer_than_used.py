@@ -213,5 +213,12 @@ def _advice(device: DeviceBlocks, trim: _Trim, blocks: "NDArray[Any]", *, fill: 
         first = named(*device.lines.first_need(blocks[_is_moved(device, blocks)]))
         parts.append(f"allocate{' and fill' if fill else ''} it right before {first}")
     if trim.end:
-        parts.append(f"delete it (`del`) after {device.lines.after_last_use(blocks)}")
+        after = device.lines.after_last_use(blocks)
+        # A variable has an array, and for a moment the one before it.
+        are_several = device.replay.most_at_once(blocks) > 2 * int(device.size[blocks].max())
+        parts.append(
+            f"delete each array, from lists too, after its last use, such as {after}"
+            if are_several
+            else f"delete it (`del`) after {after}"
+        )
     return f"{name}: {' and '.join(parts)}."

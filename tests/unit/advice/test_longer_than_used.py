@@ -123,6 +123,31 @@ def test_of_the_arrays_of_a_loop_those_at_the_same_time_are_named():
     assert finding.saved_bytes == saved(draws_in_a_loop, partial(draws_in_a_loop, deletes=True))
 
 
+def breeds(gpu, *, deletes=False):
+    """Half of the arrays are used no more while they are replaced."""
+    arrays = [gpu.empty(ARRAY) for _ in range(6)]
+    for _ in range(4):
+        gpu.launch("compare", duration=1e-3, reads=arrays, writes=arrays)
+        parents = arrays[:3]
+        if deletes:
+            del arrays
+        children = [gpu.empty(ARRAY) for _ in parents]
+        for parent, child in zip(parents, children, strict=True):
+            gpu.launch("change", duration=1e-3, reads=[parent], writes=[child])
+        arrays = parents + children
+        del parents, children, parent, child
+
+
+def test_of_a_list_that_is_used_in_part_each_array_is_deleted_by_itself():
+    (finding,) = found(breeds, "R03")
+
+    assert finding.saved_bytes == saved(breeds, partial(breeds, deletes=True)) == 3 * ARRAY
+    assert (
+        "`arrays = [gpu.empty(ARRAY) for _ in range(6)]`: delete each array, from lists too, after "
+        'its last use, such as `gpu.launch("change", '
+    ) in finding.change
+
+
 def test_lines_that_only_together_lower_the_peak_are_found_and_save_what_was_predicted():
     (finding,) = found(all_at_once, "R03")
 
