@@ -163,7 +163,12 @@ def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, sav
     ]
     blocks = np.concatenate(of_lines)
     size = format_bytes(device.replay.most_at_once(blocks))
-    which = "one line" if len(trims) == 1 else f"{format_count(len(trims))} lines"
+    # A cell that has run again is another line with the same text.
+    advice = dict.fromkeys(
+        _advice(device, trim, of_line, fill=fill)
+        for trim, of_line, fill in zip(trims, of_lines, fills, strict=True)
+    )
+    which = "one line" if len(advice) == 1 else f"{format_count(len(advice))} lines"
     is_unread = bool(device.is_unread[blocks].all())
     return Finding(
         rule="R01" if is_unread else "R03",
@@ -174,10 +179,7 @@ def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, sav
             f"At most {format_bytes(device.peak.bytes - saved)} would be allocated at once, "
             f"instead of {format_bytes(device.peak.bytes)}."
         ),
-        change=" ".join(
-            _advice(device, trim, of_line, fill=fill)
-            for trim, of_line, fill in zip(trims, of_lines, fills, strict=True)
-        ),
+        change=" ".join(advice),
         certainty="possible" if any(fills) else "likely",
         device=device.device,
         saved_bytes=saved,

@@ -64,3 +64,15 @@ def test_what_keeps_memory_and_what_grows_are_shown_together(shell):
     assert re.search(r"16\.0 MiB.* kept", shown)
     assert re.search(r"kept\.append.* keeps 2\.00 MiB more with each run of its cell", shown)
     shell.run("%gpuviz stop")
+
+
+def test_a_cell_that_ran_again_is_one_line_of_what_is_held_for_too_long(shell):
+    cell = f"m = gpu.empty(24 << 20)\n{MAKE.format('m')}\ngpu.copy_to_host(m)"
+    recording, _ = kept(shell, *[cell] * 4)
+
+    (finding,) = (each for each in recording.findings() if each.rule == "R03")
+
+    assert finding.title == "48.0 MiB from one line is allocated for longer than it is used."
+    assert finding.change == (
+        "`m = gpu.empty(24 << 20)`: delete it (`del`) after `gpu.copy_to_host(m)`."
+    )
