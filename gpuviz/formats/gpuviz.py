@@ -268,19 +268,25 @@ def write_archive(
         closing(Members(archive)) as members,
     ):
         archive.writestr(_entry(MANIFEST), manifest.to_json(), compresslevel=LEVEL)
-        for name, table in recording.tables.items():
+        tables = [*recording.tables.items()]
+        tables += [(DERIVED_FOLDER + name, table) for name, table in derived.items()]
+        # The first picture needs all of the small tables, but only parts of the large ones.
+        for name, table in sorted(tables, key=lambda each: each[1].num_rows > BATCH_ROWS):
             with members.open(_entry(name + TABLE_SUFFIX)) as member:
                 write_stream(table, member)
-        for name, table in derived.items():
-            with members.open(_entry(DERIVED_FOLDER + name + TABLE_SUFFIX)) as member:
-                write_stream(table, member)
 
 
-def append_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> None:
-    """Add marked conclusions to the archive in a file object, which is also read, and seal it."""
+def append_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> int:
+    """Add marked conclusions to the archive in a file object, which is also read, and seal it.
+
+    Returns:
+        Where they and the directory begin.
+    """
     with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+        begin = archive.start_dir
         _write_conclusions(archive, conclusions)
     seal(file)
+    return begin
 
 
 def write_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> None:

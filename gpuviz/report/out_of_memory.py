@@ -48,6 +48,7 @@ def build_page(
     """
     script, style = static("report.js"), static("report.css")
     sections = _sections(recording, failed, names)
+    start, end = embedded(recording, section_table([(failed.device, sections)]))
     before, after = page(
         "out_of_memory.html",
         policy=policy(style, script),
@@ -57,9 +58,10 @@ def build_page(
         remedies=remedies(failed),
         notes=recording.notes,
         sections=[section_html(each, failed.device) for each in sections],
+        end=end,
         script=script,
     )
-    return before + embedded(recording, section_table([(failed.device, sections)])) + after
+    return before + start + after
 
 
 def _sections(

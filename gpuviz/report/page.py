@@ -127,9 +127,27 @@ class Archive:
     def pieces(self) -> "Iterator[bytes]":
         """Yield the archive as base64, piece by piece."""
         self._written.result()
-        self._file.seek(0)
-        while piece := self._file.read(_PIECE_BYTES):
-            yield base64.b64encode(piece)
+        return _pieces(self._file, self._file.seek(0, os.SEEK_END))
+
+
+class End:
+    """The end of an archive, which a page has before the rest.
+
+    It has the directory, so that a browser can show what comes while it still reads the page.
+
+    Args:
+        file: The file of the archive.
+        begin: Where its end begins, at the latest.
+
+    Attributes:
+        begin: Where it begins: at a multiple of 3, so that base64 can be cut there.
+        text: The end as base64.
+    """
+
+    def __init__(self, file: BinaryIO, begin: int) -> None:
+        self.begin = begin - begin % 3
+        file.seek(self.begin)
+        self.text = base64.b64encode(file.read()).decode()
 
 
 class Page(Archive):
@@ -140,15 +158,18 @@ class Page(Archive):
     """
 
     @cached_property
-    def _around(self) -> tuple[bytes, bytes]:
-        """The parts of the page before and after the archive, which gets the conclusions."""
+    def _around(self) -> tuple[bytes, int, bytes]:
+        """The parts of the page before and after the archive, and how much is between them.
+
+        The archive gets the conclusions, and its end is in the first part.
+        """
         shown = self.shown
         by_device = sections(shown.recording)
-        before, after = _text(shown, by_device)
         conclusions = for_report(shown.recording, section_table(by_device))
         self._written.result()
-        append_conclusions(self._file, conclusions)
-        return before.encode(), after.encode()
+        end = End(self._file, append_conclusions(self._file, conclusions))
+        before, after = _text(shown, by_device, end)
+        return before.encode(), end.begin, after.encode()
 
     @property
     def least_around(self) -> int:  # type: ignore[override] # known when the page is asked
@@ -158,14 +179,14 @@ class Page(Archive):
     @property
     def size(self) -> int:
         """Size of the page in bytes."""
-        before, after = self._around
-        return len(before) + len(after) + super().size
+        before, between, after = self._around
+        return len(before) + between // 3 * 4 + len(after)
 
     def pieces(self) -> "Iterator[bytes]":
         """Yield the page piece by piece."""
-        before, after = self._around
+        before, between, after = self._around
         yield before
-        yield from super().pieces()
+        yield from _pieces(self._file, between)
         yield after
 
 
@@ -175,8 +196,15 @@ def _write(file: BinaryIO, recording: "Recording") -> int:
     return file.tell()
 
 
-def _text(shown: Shown, by_device: "list[tuple[int, list[Section]]]") -> tuple[str, str]:
-    """Return the text of the page before and after the embedded recording."""
+def _pieces(file: BinaryIO, size: int) -> "Iterator[bytes]":
+    """Yield the first bytes of a file as base64, piece by piece."""
+    file.seek(0)
+    for begin in range(0, size, _PIECE_BYTES):
+        yield base64.b64encode(file.read(min(_PIECE_BYTES, size - begin)))
+
+
+def _text(shown: Shown, by_device: "list[tuple[int, list[Section]]]", end: End) -> tuple[str, str]:
+    """Return the text of the page before and after the embedded recording without its end."""
     recording = shown.recording
     script = static("report.js")
     style = static("report.css")
@@ -197,6 +225,7 @@ def _text(shown: Shown, by_device: "list[tuple[int, list[Section]]]") -> tuple[s
         has_devices=bool(summaries),
         sections=[section_html(each, device) for device, found in by_device for each in found],
         window="" if shown.window is None else f"{shown.window[0]}-{shown.window[1]}",
+        end=end,
         script=script,
     )
 
@@ -226,10 +255,10 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def embedded(recording: "Recording", shown_sections: "pa.Table") -> str:
-    """Return the recording's ``.gpuviz`` file with the sections of its page as base64."""
+def embedded(recording: "Recording", shown_sections: "pa.Table") -> tuple[str, End]:
+    """Return the recording's ``.gpuviz`` file with the sections of its page: start and end."""
     with tempfile.TemporaryFile(prefix="gpuviz-") as file:
         write_archive(file, recording, derived_for_file(recording))
-        append_conclusions(file, marked({"sections": shown_sections}, recording))
-        file.seek(0)
-        return base64.b64encode(file.read()).decode()
+        conclusions = marked({"sections": shown_sections}, recording)
+        end = End(file, append_conclusions(file, conclusions))
+        return b"".join(_pieces(file, end.begin)).decode(), end

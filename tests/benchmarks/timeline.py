@@ -180,7 +180,6 @@ def redrawing(browser: Browser, folder: Path) -> list[Row]:
 def opening(browser: Browser, folder: Path) -> list[Row]:
     path = write_report(recorded(LARGE, LARGE), folder / "larger.html")
     page = opened(browser, path)
-    parsed = page.evaluate("performance.timing.domInteractive - performance.timing.responseStart")
     shown = page.evaluate("window.shownMs")
     block = max([0, *page.evaluate("window.blockMs")])
     first, whole = shown["reading"] / 1000, shown["ready"] / 1000
@@ -197,7 +196,6 @@ def opening(browser: Browser, folder: Path) -> list[Row]:
             memory <= MEMORY_MIB,
         ),
         (f"{what}: longest block while reading", "-", f"{block:.0f} ms", True),
-        (f"{what}: of that, the browser reads the page", "-", f"{parsed / 1000:.1f} s", True),
     ]
 
 

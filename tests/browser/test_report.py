@@ -4,15 +4,22 @@ import csv
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import gpuviz
+from gpuviz.formats.gpuviz import BATCH_ROWS
 from gpuviz.quantities import format_duration
 from gpuviz.recording import Recording
 from gpuviz.report.page import write_report
+from tests.benchmarks._large_recording import recorded
+from tests.patience import PATIENCE_S
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 from tests.unit.report.test_page import HOSTILE
 
@@ -53,6 +60,32 @@ def point(page: Page, index: int, time_share: float, height_share: float) -> tup
     box = plot(page, index).bounding_box()
     width = box["width"] - LEFT_PX - RIGHT_PX
     return box["x"] + LEFT_PX + time_share * width, box["y"] + height_share * box["height"]
+
+
+@contextmanager
+def serving(start: bytes, rest: threading.Event, end: bytes) -> Iterator[str]:
+    """Serve a page whose end waits for an event; yield its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(start)
+            self.wfile.flush()
+            rest.wait(PATIENCE_S)
+            self.wfile.write(end)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            rest.set()
+            server.shutdown()
 
 
 def level(page: Page, name: str) -> str:
@@ -431,6 +464,43 @@ def test_a_damaged_recording_is_reported_and_the_numbers_stay(page, recording, t
 
     notice = page.locator("#gpuviz-notice").inner_text()
     assert notice.startswith("Cannot draw charts and tables: The member ")
+    assert page.locator(".gpuviz-number").first.is_visible()
+
+
+def test_charts_appear_while_the_page_is_still_read(chromium, tmp_path):
+    """A server sends the rest of the page only after the charts are drawn."""
+    recording = recorded(4 * BATCH_ROWS, 0)
+    page = write_report(recording, tmp_path / "run.html").read_bytes()
+    cut = len(page) * 3 // 4
+    rest = threading.Event()
+    with serving(page[:cut], rest, page[cut:]) as url:
+        shown = chromium.new_page()
+        shown.goto(url, wait_until="commit")
+        shown.wait_for_selector("html[data-gpuviz=reading]", state="attached")
+        states = [shown.evaluate("document.readyState")]
+        charts = plot(shown, LEVELS).is_visible()
+        rest.set()
+        shown.wait_for_selector("html[data-gpuviz=ready]", state="attached")
+        states.append(shown.evaluate("document.readyState"))
+        events = level(shown, "allocated")
+        shown.close()
+
+    assert charts
+    assert states == ["loading", "complete"]
+    assert f"{recording.peak(0).bytes:,} B" in events
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_a_page_that_was_cut_says_so_and_the_numbers_stay(page, recording, tmp_path, share):
+    path = write_report(recording, tmp_path / "run.html")
+    text = path.read_text()
+    begin = text.index('<script type="application/octet-stream" id="gpuviz-recording"')
+    path.write_text(text[: begin + round(share * (len(text) - begin))])
+
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-gpuviz=failed]", state="attached")
+
+    assert "is damaged or truncated" in page.locator("#gpuviz-notice").inner_text()
     assert page.locator(".gpuviz-number").first.is_visible()
 
 

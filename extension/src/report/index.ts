@@ -13,9 +13,9 @@ import { Scope } from "../base/scope.ts";
 import { Conclusions } from "../model/conclusions.ts";
 import { GrowingRecording } from "../model/growing_recording.ts";
 import { readShowing } from "../view/showing_reader.ts";
-import { sourceOfBase64 } from "../wire/byte_source.ts";
 import { RecordingFile } from "../wire/recording_file.ts";
 import { NOWHERE, readAddress, type Address } from "./address.ts";
+import { EmbeddedBytes } from "./embedded_bytes.ts";
 import { notify } from "./notice.ts";
 import { redrawForPrint } from "./print.ts";
 import { showProgress } from "./progress.ts";
@@ -78,16 +78,15 @@ async function show(
 }
 
 async function start(): Promise<void> {
-  const embedded = document.getElementById("gpuviz-recording");
-  if (embedded === null) {
+  const end = document.getElementById("gpuviz-recording-end");
+  if (end === null) {
     openViewer(show);
     document.documentElement.dataset["gpuviz"] = "empty";
     return;
   }
-  const { address } = readAddress(`t=${embedded.dataset["window"] ?? ""}`);
-  const file = await RecordingFile.open(sourceOfBase64(embedded.textContent ?? ""));
-  embedded.remove();
-  const event = embedded.dataset["moment"] === "end" ? Infinity : undefined;
+  const { address } = readAddress(`t=${end.dataset["window"] ?? ""}`);
+  const file = await RecordingFile.open(new EmbeddedBytes("gpuviz-recording", end));
+  const event = end.dataset["moment"] === "end" ? Infinity : undefined;
   const initial = { ...NOWHERE, window: address.window, event };
   const main = document.querySelector("main");
   const fixed = [...(main?.childNodes ?? [])];

@@ -18,6 +18,14 @@ test("an archive is taken as it is, and out of a report", async () => {
   assert.deepEqual(await readAs(`\uFEFF\n<!doctype html><script>1</script>${script}`), ARCHIVE);
 });
 
+test("the end of an archive may come before the rest of it", async () => {
+  const end = `<script id="gpuviz-recording-end" data-from="3">${btoa("\u0004rest")}</script>`;
+  const start = `<script id="gpuviz-recording">${btoa("PK\u0003")}</script>`;
+
+  assert.deepEqual(await readAs(`<html>${end}${start}</html>`), ARCHIVE);
+  await assert.rejects(readAs(`<html>${start}<script id="gpuviz-recording-end">AA`), /truncated/);
+});
+
 test("what is wrong with another file is said", async () => {
   await assert.rejects(readAs("hello"), /neither a .gpuviz file, a gpuviz report nor/);
   await assert.rejects(readAs(""), /neither a .gpuviz file, a gpuviz report nor/);

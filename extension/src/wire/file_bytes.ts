@@ -1,7 +1,7 @@
 import { type ByteSource, sourceOfBase64 } from "./byte_source.ts";
 
 const HEAD_BYTES = 1024;
-const OPENING = /<script\b[^>]*\bid="gpuviz-recording"[^>]*>/;
+const RECORDING = "gpuviz-recording";
 const CLOSING = "</script>";
 const PICKLE_PROTOCOL = 0x80;
 
@@ -34,18 +34,27 @@ async function textOf(file: ByteSource, bytes: number): Promise<string> {
 }
 
 function archiveInPage(page: string): ByteSource {
-  const opening = OPENING.exec(page);
+  const main = scriptIn(page, RECORDING);
+  if (main === undefined) {
+    throw new Error(`The page embeds no recording: no script has the id "${RECORDING}".`);
+  }
+  const text = main + (scriptIn(page, `${RECORDING}-end`) ?? "");
+  if (text.length % 4 !== 0 || /[^A-Za-z0-9+/=]/.test(text)) {
+    throw new Error("The recording that the page embeds is damaged: it is not base64.");
+  }
+  return sourceOfBase64(text);
+}
+
+/** The text of the script with an id; undefined if there is none. */
+function scriptIn(page: string, id: string): string | undefined {
+  const opening = new RegExp(`<script\\b[^>]*\\bid="${id}"[^>]*>`).exec(page);
   if (opening === null) {
-    throw new Error('The page embeds no recording: no script has the id "gpuviz-recording".');
+    return undefined;
   }
   const start = opening.index + opening[0].length;
   const end = page.indexOf(CLOSING, start);
   if (end < 0) {
     throw new Error("The page is truncated: the recording that it embeds does not end.");
   }
-  const text = page.slice(start, end).trim();
-  if (text.length % 4 !== 0 || /[^A-Za-z0-9+/=]/.test(text)) {
-    throw new Error("The recording that the page embeds is damaged: it is not base64.");
-  }
-  return sourceOfBase64(text);
+  return page.slice(start, end).trim();
 }

@@ -7,6 +7,7 @@ const LOCAL_ENTRY = 0x04034b50;
 const LOCAL_ENTRY_BYTES = 30;
 const END_OF_DIRECTORY_BYTES = 22;
 const LONGEST_COMMENT_BYTES = 0xffff;
+const USUAL_COMMENT_BYTES = 0xff;
 /** Number of bytes inflated at once. */
 const PIECE_BYTES = 1 << 18;
 const STORED = 0;
@@ -22,9 +23,7 @@ export interface ZipMember {
 
 /** The members of a ZIP archive, by name. */
 export async function readZipDirectory(source: ByteSource): Promise<Map<string, ZipMember>> {
-  const tailFrom = Math.max(source.byteLength - END_OF_DIRECTORY_BYTES - LONGEST_COMMENT_BYTES, 0);
-  const tail = viewOf(await source.slice(tailFrom, source.byteLength));
-  const end = findEndOfDirectory(tail);
+  const { tail, tailFrom, end } = await tailOf(source);
   const count = tail.getUint16(end + 10, true);
   const from = tail.getUint32(end + 16, true);
   const directory = await source.slice(from, tailFrom + end);
@@ -54,10 +53,15 @@ function viewOf(bytes: Bytes): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function findEndOfDirectory(view: DataView): number {
-  for (let offset = view.byteLength - END_OF_DIRECTORY_BYTES; offset >= 0; offset -= 1) {
-    if (view.getUint32(offset, true) === END_OF_DIRECTORY) {
-      return offset;
+/** The last bytes of an archive, where they begin, and where its end-of-directory record is. */
+async function tailOf(source: ByteSource) {
+  for (const commentBytes of [USUAL_COMMENT_BYTES, LONGEST_COMMENT_BYTES]) {
+    const tailFrom = Math.max(source.byteLength - END_OF_DIRECTORY_BYTES - commentBytes, 0);
+    const tail = viewOf(await source.slice(tailFrom, source.byteLength));
+    for (let end = tail.byteLength - END_OF_DIRECTORY_BYTES; end >= 0; end -= 1) {
+      if (tail.getUint32(end, true) === END_OF_DIRECTORY) {
+        return { tail, tailFrom, end };
+      }
     }
   }
   throw new Error("The recording is not a ZIP archive: its end-of-directory record is missing.");
@@ -116,6 +120,7 @@ async function packedPieces(
       const to = Math.min(from + PIECE_BYTES, end);
       if (from < to) {
         controller.enqueue(await source.slice(from, to));
+        source.forget?.(from, to);
         from = to;
       } else {
         controller.close();

@@ -25,8 +25,11 @@ MARK = "Zyx-"
 
 def members(page: Path) -> dict[str, bytes]:
     """Return the inflated members of the recording in a page."""
-    embedded = re.search(r'id="gpuviz-recording"[^>]*>([^<]*)<', page.read_text())
-    with zipfile.ZipFile(BytesIO(base64.b64decode(embedded[1]))) as archive:
+    text = page.read_text()
+    start, end = (
+        re.search(rf'id="gpuviz-recording{which}"[^>]*>([^<]*)<', text)[1] for which in ("", "-end")
+    )
+    with zipfile.ZipFile(BytesIO(base64.b64decode(start + end))) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
