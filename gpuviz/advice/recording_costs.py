@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.data.codes import OWN_THREADS
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -46,8 +47,6 @@ _OF_CUPTI = [
     for kind in ("buffer_flush", "instrumentation", "resource", "activity_buffer_request")
 ]
 _STATES = DICTIONARIES["host_samples", "state"]
-# The thread of gpuviz that needs the GIL.
-PUMP = "gpuviz-pump"
 # Between two samples of a thread.
 _SAMPLED_NS = 1_000_000
 
@@ -108,13 +107,14 @@ def _of_tracer(recording: "RecordingData") -> "_Spans":
     return thread, begin, end
 
 
-def _of_pump(recording: "RecordingData", part: float) -> "_Spans":
-    """Return when threads waited for the GIL that gpuviz's own thread had, as they were sampled.
+def _of_own_threads(recording: "RecordingData", part: float) -> "_Spans":
+    """Return when threads waited for the GIL that gpuviz's own threads had, as they were sampled.
 
     When such a wait began and ended is known to half the time between two samples.
     """
     tables = recording.tables
-    own = [row["id"] for row in tables["threads"].to_pylist() if row["name"] == PUMP]
+    threads = tables["threads"].to_pylist()
+    own = [row["id"] for row in threads if row["name"].startswith(OWN_THREADS)]
     rows = tables["host_samples"]
     chosen = codes(rows["state"], _STATES) == _STATES.index("gil")
     chosen &= np.isin(plain(rows["holder"]), own)
@@ -128,8 +128,8 @@ class HostCosts:
 
     A cost of CUPTI is within its call as far as it leaves a third of it, and the rest after it;
     what gpuviz did after a call is there, too, and the cost of an event of an allocator is at its
-    time. While CUPTI works for itself in a thread, or a thread waits for the GIL that gpuviz's own
-    has, all time is a cost.
+    time. While CUPTI works for itself in a thread, or a thread waits for the GIL that one of
+    gpuviz's own has, all time is a cost.
 
     Args:
         trace: The recording's calls.
@@ -162,10 +162,10 @@ class HostCosts:
         order = np.lexsort((time, thread))
         self._time, self._thread = time[order], thread[order]
         self._until = np.concatenate([[0], np.cumsum(cost[order])])
-        of_tracer, of_pump = _of_tracer(recording), _of_pump(recording, part)
-        self.overhead, held = (int((end - begin).sum()) for _, begin, end in (of_tracer, of_pump))
+        of_tracer, of_own = _of_tracer(recording), _of_own_threads(recording, part)
+        self.overhead, held = (int((end - begin).sum()) for _, begin, end in (of_tracer, of_own))
         self.own += held
-        spent, begin, end = map(np.concatenate, zip(of_tracer, of_pump, strict=True))
+        spent, begin, end = map(np.concatenate, zip(of_tracer, of_own, strict=True))
         groups = trace.group_of(spent)
         self._spans = {
             each: Intervals(begin[groups == each], end[groups == each])

@@ -7,7 +7,7 @@ import numpy as np
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, user_frames
-from gpuviz.data.codes import HOST_STATES
+from gpuviz.data.codes import HOST_STATES, OWN_THREADS
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
-# Names of gpuviz's threads, which hand nothing to others, begin so.
-OWN_THREADS = "gpuviz-"
 _CAUSES = WORDS["idle_gaps", "cause"]
 _WAITING = HOST_STATES.index("waiting")
 # Threads are looked at about once a millisecond.

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuviz.analysis.preparation import PREPARATIONS
 from gpuviz.data.call_stacks import NO_STACK, CallStacks
-from gpuviz.data.codes import HOST_STATES
+from gpuviz.data.codes import HOST_STATES, OWN_THREADS
 from gpuviz.data.columns import codes, plain
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # The tables that say what a thread did when it was sampled.
 TABLES = ("host_samples", "stacks", "frames", "threads")
-_OWN_THREADS = "gpuviz-"
 _LOADER = "/torch/utils/data/dataloader.py"
 _WITHIN = "<locals>"
 _PACKAGES = ("site-packages", "dist-packages")
@@ -63,7 +62,7 @@ class Work:
     @property
     def is_of_gpuviz(self) -> bool:
         """Whether it waits for one of gpuviz's own threads, which the program has only here."""
-        return self.holder.startswith(_OWN_THREADS)
+        return self.holder.startswith(OWN_THREADS)
 
     @property
     def text(self) -> str:

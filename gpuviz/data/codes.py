@@ -77,6 +77,9 @@ OVERHEAD_KINDS = (
 # GIL, or collected garbage.
 HOST_STATES = ("unknown", "working", "waiting", "gil", "collection")
 
+# The names of gpuviz's own threads begin so.
+OWN_THREADS = "gpuviz-"
+
 COLLECTIVE_FUNCTIONS = (
     "unknown",
     "all_reduce",

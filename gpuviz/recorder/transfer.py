@@ -4,8 +4,11 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gpuviz.analysis.pools import JAX_OWNER, RMM_OWNER, TORCH_OWNER
 from gpuviz.data.arrays import batch_of
+from gpuviz.data.codes import OWN_THREADS
 from gpuviz.data.columns import distinct
 from gpuviz.data.stream_handle import stream_row
 from gpuviz.data.tables import DEVICE_COLUMNS, REFERENCES, schemas
@@ -16,7 +19,6 @@ from gpuviz.recorder.row_batches import batch, pool_rows, thread_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableSequence, Sequence
 
-    import numpy as np
     import pyarrow as pa
 
     from gpuviz import _core
@@ -31,7 +33,7 @@ CLOCKS_INTERVAL_NS = 1_000_000_000
 # Interval of samples of the devices' memory.
 SAMPLE_NS = 450_000_000
 
-_EVENTS = "memory_events"
+_EVENTS, _SAMPLES = "memory_events", "host_samples"
 _NAMED_ONCE = ("pools", "threads", "devices")
 _REFERRED_TO = {target for _, _, target in REFERENCES}
 
@@ -82,6 +84,7 @@ class Transfer:
         self._resolver = FrameResolver()
         self._known: dict[str, int] = {}
         self._ids_seen: dict[str, set[int]] = {table: set() for table in _NAMED_ONCE}
+        self._own_threads: set[int] = set()
         self._streams: list[tuple[Any, ...]] = []
         self._events: deque[Chunk] = deque()
         self._tables: deque[dict[str, list[Chunk]]] = deque()
@@ -206,6 +209,7 @@ class Transfer:
         if initial_events is None:
             initial_events = self._initial_events
         self._ids_seen = {name: set(tables[name]["id"].to_pylist()) for name in _NAMED_ONCE}
+        self._own_threads = _own_threads(tables["threads"].to_pylist())
         self._feed.invalidate()
         self._is_torn = False
         self._statistics.resume(tables, initial_events)
@@ -265,9 +269,16 @@ class Transfer:
         for column in ("thread", "holder"):
             if column in chunk:
                 self._append_named("threads", chunk[column], thread_rows)
+        if table == _SAMPLES:
+            chunk = self._of_program(chunk)
         if table != _EVENTS:
             self.active_devices |= _devices_of(chunk)
         self._keep(table, batch(table, chunk), chunk)
+
+    def _of_program(self, chunk: "Chunk") -> "Chunk":
+        """Return the rows that are not of gpuviz's own threads, which only collect garbage."""
+        is_own = np.isin(chunk["thread"], list(self._own_threads))
+        return {name: values[~is_own] for name, values in chunk.items()}
 
     def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
         own = [pool for pool in ids if pool // 2 < JAX_OWNER]
@@ -297,6 +308,8 @@ class Transfer:
         if not new:
             return
         self._keep(table, batch_of(new, schemas()[table]), ids=[row["id"] for row in new])
+        if table == "threads":
+            self._own_threads |= _own_threads(new)
         if table == "devices":
             self._statistics.take_total({row["id"]: row["total_memory"] for row in new})
 
@@ -325,6 +338,10 @@ class Transfer:
 
 def _length(chunk: "Chunk") -> int:
     return len(next(iter(chunk.values())))
+
+
+def _own_threads(rows: "Sequence[Mapping[str, Any]]") -> set[int]:
+    return {row["id"] for row in rows if row["name"].startswith(OWN_THREADS)}
 
 
 def _devices_of(chunk: "Mapping[str, np.ndarray[Any, Any]]") -> set[int]:

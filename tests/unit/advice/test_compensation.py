@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -236,7 +237,8 @@ def test_so_it_is_without_the_time_that_cupti_takes_for_itself(steps):
     assert differences(compensated, expected) == dict.fromkeys(times(compensated), 0)
 
 
-def test_a_wait_for_the_gil_of_the_thread_that_stores_rows_is_a_cost():
+@pytest.mark.parametrize("thread", ["gpuviz-pump", "gpuviz-panel"])
+def test_a_wait_for_the_gil_of_a_thread_of_gpuviz_is_a_cost(thread):
     recording = costly(LAUNCH_BOUND, ALL_KNOWN)
     call = recording.tables["api_calls"].to_pylist()[10]
     begin = call["end"] + OWN_NS
@@ -245,7 +247,7 @@ def test_a_wait_for_the_gil_of_the_thread_that_stores_rows_is_a_cost():
     def held(holder):
         row = {"time": begin, "end": begin + 8_000, "thread": call["thread"], "stack": 0}
         row |= {"state": "gil", "holder": holder, "samples": 1}
-        names = [{"id": pump, "name": "gpuviz-pump"}, {"id": pump + 1, "name": "other"}]
+        names = [{"id": pump, "name": thread}, {"id": pump + 1, "name": "other"}]
         tables = dict(recording.tables)
         for name, rows in (("host_samples", [row]), ("threads", names)):
             tables[name] = pa.concat_tables(

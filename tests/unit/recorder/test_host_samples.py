@@ -4,6 +4,7 @@ import gc
 import itertools
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -38,6 +39,7 @@ def samples(recording):
         row
         | {
             "functions": [frames[frame]["name"] for frame in stacks.get(row["stack"], [])],
+            "name": names.get(row["thread"], ""),
             "holder": names.get(row["holder"], ""),
         }
         for row in recording.table("host_samples").to_pylist()
@@ -93,6 +95,26 @@ def test_a_collection_is_exact_and_has_the_line_that_began_it():
     assert trash
     assert wanted(rows)
     assert not [row for row in gc.callbacks if "collection" in repr(row)]
+
+
+def test_a_collection_in_a_thread_of_gpuviz_is_no_work_of_the_program():
+    trash = [[number] for number in range(100_000)]
+    with ThreadPoolExecutor(1, "gpuviz-test") as own, ThreadPoolExecutor(1, "other") as other:
+
+        def collecting():
+            own.submit(gc.collect).result()
+            other.submit(gc.collect).result()
+
+        recording, rows = recorded(collecting, lambda rows: "other_0" in threads_of(rows))
+
+    assert trash
+    assert rows
+    assert not any(name.startswith("gpuviz-") for name in threads_of(samples(recording)))
+
+
+def threads_of(rows):
+    """Return the names of the threads that collected garbage."""
+    return {row["name"] for row in rows if row["state"] == "collection"}
 
 
 @contextmanager
