@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpuviz.advice.constraints import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.advice.sharing import sharing
+from gpuviz.advice.work_orders import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 

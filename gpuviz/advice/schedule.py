@@ -8,7 +8,6 @@ import numpy as np
 
 from gpuviz import _core
 from gpuviz.advice.constraints import (
-    BY_STREAM,
     GAP,
     NEVER,
     NEXT_NS,
@@ -18,6 +17,7 @@ from gpuviz.advice.constraints import (
     Orders,
 )
 from gpuviz.advice.trace import Trace
+from gpuviz.advice.work_orders import BY_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

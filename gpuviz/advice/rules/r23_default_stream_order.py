@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.advice.constraints import BY_DEFAULT_STREAM
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.needless_orders import NeedlessOrders, needless_orders
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.work_orders import BY_DEFAULT_STREAM
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_counted, format_duration

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.constraints import BY_EVENT
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.needless_orders import NeedlessOrders, needless_orders
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.work_orders import BY_EVENT
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import plain

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.constraints import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.needless_orders import needless_orders
@@ -15,6 +14,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.advice.training import BACKWARD
+from gpuviz.advice.work_orders import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.kernels import short_name
