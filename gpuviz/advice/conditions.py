@@ -131,7 +131,8 @@ def _decides_itself(own: "Statement", close: CloseStatements) -> bool:
     """Return whether a statement branches by what it reads, rather than by values of the host."""
     if own.keyword == "for" and _READS.search(own.head):
         return True
-    if own.branches and not own.text:
+    # Without a call, the rest of the line reads nothing: the condition does.
+    if own.branches and "(" not in own.text:
         return True
     return not all(_is_of_host(each, close) for each in own.conditions)
 
@@ -139,8 +140,9 @@ def _decides_itself(own: "Statement", close: CloseStatements) -> bool:
 def _is_of_host(condition: str, close: CloseStatements) -> bool:
     """Return whether a condition certainly reads nothing from the GPU.
 
-    Such are ``verbose``, and ``step % 10 == 0``. Names that a close statement computes may be
-    arrays, and so may what is compared, but for the counters of loops.
+    Such are ``verbose``, ``args.verbose``, and ``step % 10 == 0``. Names that a close statement
+    computes may be arrays, and so may what is compared, but for the counters of loops. Attributes
+    of what is made before the loop are options.
     """
     try:
         tree = ast.parse(condition.strip(), mode="eval").body
@@ -148,8 +150,10 @@ def _is_of_host(condition: str, close: CloseStatements) -> bool:
         return False
     counters, computed = _of_host(close.statements)
     compared = [each for each in ast.walk(tree) if isinstance(each, ast.Compare)]
+    _, of_round = _of_host(close.of_round)
+    objects = {each.value for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
     for each in ast.walk(tree):
-        if isinstance(each, ast.Name) and each.id in computed:
+        if isinstance(each, ast.Name) and each.id in (of_round if each in objects else computed):
             return False
         if not isinstance(each, (*_PLAIN, *_VALUES, ast.Compare)):
             return False

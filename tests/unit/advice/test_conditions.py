@@ -1,5 +1,7 @@
 """R18: which statements around a read show that the program needs the value at once."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.unit.advice.timed_programs import small
@@ -40,6 +42,34 @@ def logs_if_the_object_says_so(run):
     for _ in range(STEPS):
         run.step()
         if run.verbose and log is not None: log.append(float(run.read()))  # fmt: skip  # noqa: E701
+
+
+def logs_by_an_option(run):
+    options = SimpleNamespace(verbose=True)
+    log = []
+    for _ in range(STEPS):
+        run.step()
+        if options.verbose: log.append(float(run.read()))  # fmt: skip  # noqa: E701
+
+
+class Flag:
+    """An array of one element, which is true or false."""
+
+    def __init__(self, gpu):
+        self.gpu, self.x = gpu, gpu.empty(8)
+
+    def __bool__(self):
+        return bool(self.gpu.copy_to_host(self.x))
+
+
+def stops_by_a_flag(run, flag):
+    for _ in range(STEPS):
+        run.step()
+        if flag: break  # fmt: skip  # noqa: E701
+
+
+def stops_by_a_flag_of_its_own(run):
+    stops_by_a_flag(run, Flag(run.gpu))
 
 
 def logs_every_second_step(run):
@@ -299,6 +329,7 @@ def counts_states(run):
     [
         logs_if_asked,
         logs_if_the_object_says_so,
+        logs_by_an_option,
         logs_every_second_step,
         logs_all_but_the_first,
         compares_after_the_loop,
@@ -316,6 +347,7 @@ def test_a_value_that_decides_nothing_in_its_loop_can_be_read_later(program):
 @pytest.mark.parametrize(
     "program",
     [
+        stops_by_a_flag_of_its_own,
         stops_in_one_line,
         stops_by_an_array_in_one_line,
         adapts_its_step,
