@@ -136,6 +136,10 @@ class DeviceBlocks:
         known = ~self.is_initial & ~unknown[self.needed.first[self.number]]
         self.first_needed = np.where(is_needed, needed, self.end)
         self.first_needed = np.where(known, self.first_needed, self.begin)
+        # What another stream fills is there in time, while kernels run.
+        self.first_needed = np.where(
+            self.is_shared, np.minimum(self.first, self.first_needed), self.first_needed
+        )
         self.is_unread = ~is_needed & self.is_freed & ~self.is_initial & ~self.is_shared
         self.is_unread &= is_own(recording, self.stack)
         self.peak: Peak = peak(recording, device)

@@ -1,5 +1,6 @@
 """R03: arrays of several lines that are allocated for longer than they are used."""
 
+from collections import deque
 from functools import partial
 
 import pytest
@@ -121,6 +122,32 @@ def test_of_the_arrays_of_a_loop_those_at_the_same_time_are_named():
     assert "allocate" not in finding.change
     assert finding.saved_bytes == ARRAY
     assert finding.saved_bytes == saved(draws_in_a_loop, partial(draws_in_a_loop, deletes=True))
+
+
+def fills_three_ahead(gpu, *, copying):
+    ready = deque()
+    for _ in range(12):
+        while len(ready) < 3:
+            with copying:
+                batch = gpu.empty(ARRAY)
+                gpu.copy_to_device(batch, pinned=True)
+                ready.append((batch, copying.record()))
+            del batch
+        batch, filled = ready.popleft()
+        gpu.null_stream.wait_event(filled)
+        gpu.launch("train", duration=5e-3, reads=[batch])
+        gpu.record_stream(batch, gpu.null_stream)
+        del batch
+
+
+def test_what_another_stream_fills_ahead_is_not_filled_later():
+    (finding,) = found(lambda gpu: fills_three_ahead(gpu, copying=gpu.null_stream), "R03")
+
+    assert "allocate and fill it right before" in finding.change
+    assert (
+        found(lambda gpu: fills_three_ahead(gpu, copying=gpu.Stream(non_blocking=True)), "R03")
+        == []
+    )
 
 
 def breeds(gpu, *, deletes=False):
