@@ -77,10 +77,13 @@ class CloseStatements:
 
     @cached_property
     def of_round(self) -> tuple[Statement, ...]:
-        """Those of the innermost loop or function around the line, or all if none is seen."""
+        """Those of the innermost loop or function around the line.
+
+        If it is in none, those outside of functions.
+        """
         begin = self._head()
         if begin < 0:
-            return self.statements
+            return tuple(self._outside_of_functions())
         end = self.statements[begin].indentation
         inside = takewhile(lambda each: each.indentation > end, self.statements[begin + 1 :])
         return (self.statements[begin], *inside)
@@ -97,6 +100,14 @@ class CloseStatements:
         names = set(filter(None, assigned_names(self.line.text).split(", ")))
         found = (_YIELD.match(each.text) for each in self.statements)
         return any(names & set(re.findall(r"\w+", each[1])) for each in found if each)
+
+    def _outside_of_functions(self) -> "Iterator[Statement]":
+        within: int | None = None
+        for each in self.statements:
+            if within is not None and each.indentation > within:
+                continue
+            within = each.indentation if each.keyword == "def" else None
+            yield each
 
     def _head(self) -> int:
         """Return the place of the head of what the line is in; -1 if none is seen."""

@@ -1,5 +1,6 @@
 """R18: which statements around a read show that the program needs the value at once."""
 
+import linecache
 from types import SimpleNamespace
 
 import pytest
@@ -322,6 +323,33 @@ def counts_states(run):
         run.step()
         state = int(run.read())
         counts[state] += 1
+
+
+MODULE = """
+def goes_on(solver):
+    while solver.residual > 0:
+        solver.relax()
+
+def main(solver):
+    for _ in range(STEPS):
+        solver.relax()
+        {last}
+
+main(solver)
+"""
+
+
+@pytest.mark.parametrize(("last", "is_needed"), [("pass", False), ("assert solver.residual", True)])
+def test_what_other_functions_of_a_module_test_says_nothing_about_it(last, is_needed):
+    lines = MODULE.format(last=last).splitlines(keepends=True)
+    filename = f"module_{is_needed}.py"
+    linecache.cache[filename] = (1, None, lines, filename)
+    code = compile("".join(lines), filename, "exec")
+
+    def program(gpu):
+        exec(code, {"solver": Relaxation(Steps(gpu)), "STEPS": STEPS})  # noqa: S102 - own text
+
+    assert (small(program, "R18") == []) == is_needed
 
 
 @pytest.mark.parametrize(
