@@ -19,8 +19,9 @@ from types import ModuleType
 import gpuviz
 from gpuviz.advice import rules
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.findings import allocator_rules, memory_rules, time_rules
+from gpuviz.advice.findings import allocator_rules
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.work_rules import memory_rules, time_rules
 from gpuviz.conclusions.wording import saving
 from gpuviz.recording import Recording
 from tests.unit.advice import (

@@ -11,52 +11,11 @@ from gpuviz.advice.peak_chain import uses, uses_of
 from gpuviz.advice.processes import findings_of_processes
 from gpuviz.advice.reserved_memory import reserved_memory
 from gpuviz.advice.rules import (
-    r02_early_allocation,
     r03_longer_than_used,
-    r04_kept_by_the_notebook,
-    r05_temporary_idleness,
-    r07_missed_in_place,
-    r08_chain_of_temporaries,
-    r09_growing_memory,
-    r10_emptied_caches,
     r11_allocator_settings,
     r15_stranded_on_streams,
     r16_parked_by_record_stream,
-    r17_pageable_copies,
-    r18_scalars_read_in_a_loop,
-    r21_tiny_transfers,
-    r22_needless_synchronization,
-    r23_default_stream_order,
-    r24_needless_event,
-    r25_unhidden_transfer,
-    r27_launch_bound,
-    r29_same_bytes_again,
-    r30_dead_write,
-    r33_wider_type,
-    r34_materialized_broadcast,
     r40_unordered_operations,
-    r41_waits_for_earlier_work,
-    r42_underfilled_kernel,
-    r43_starved_by_the_host,
-    r44_streams_that_never_overlap,
-    r45_dead_at_the_peak,
-    r46_same_bytes_twice,
-    r47_compiled_kernels,
-    r49_grown_by_concatenation,
-    r50_loss_kept_with_its_graph,
-    r51_inference_with_gradients,
-    r52_checkpointed_activations,
-    r53_optimizer_memory,
-    r54_hidden_synchronization,
-    r56_staged_copies,
-    r57_same_result_again,
-    r58_graphs_alive_at_once,
-    r59_retained_graph,
-    r60_attention_scores,
-    r61_unused_gradients,
-    r62_round_trips,
-    r63_kept_until_reduced,
-    r64_loaded_again,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
 from gpuviz.advice.schedule import Schedule
@@ -74,8 +33,6 @@ if TYPE_CHECKING:
     from gpuviz.advice.reserved_memory import ReservedMemory
     from gpuviz.data.recording_data import RecordingData
 
-    TimeRule = Callable[[Schedule], Iterable[Finding]]
-    MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
     AllocatorRule = Callable[[ReservedMemory], Iterable[Finding]]
 
 
@@ -85,66 +42,6 @@ _FIRST = 3
 # are easier to follow than a larger change: a conversion, or a line before a loop, than a kernel
 # for a whole expression.
 _BESIDE = ("R33", "R44", "R57")
-
-
-def memory_rules() -> "tuple[MemoryRule, ...]":
-    """Return the rules about the memory of a device, each in the file named after it.
-
-    They say which lifetimes change; what that saves is computed in one place, `_about_memory`.
-    Of two that save the same bytes, the earlier is easier to follow.
-    """
-    return (
-        r50_loss_kept_with_its_graph.find,
-        r51_inference_with_gradients.find,
-        r61_unused_gradients.find,
-        r59_retained_graph.find,
-        r60_attention_scores.find,
-        r58_graphs_alive_at_once.find,
-        r63_kept_until_reduced.find,
-        r09_growing_memory.find,
-        r04_kept_by_the_notebook.find,
-        r45_dead_at_the_peak.find,
-        r02_early_allocation.find,
-        r49_grown_by_concatenation.find,
-        r46_same_bytes_twice.find,
-        r34_materialized_broadcast.find,
-        r57_same_result_again.find,
-        r08_chain_of_temporaries.find,
-        r07_missed_in_place.find,
-        r30_dead_write.find,
-        r33_wider_type.find,
-        r05_temporary_idleness.find,
-        r53_optimizer_memory.find,
-        r52_checkpointed_activations.find,
-    )
-
-
-def time_rules() -> "tuple[TimeRule, ...]":
-    """Return the rules about the time of a recording, each in the file named after it.
-
-    Of two that save about the same time, the earlier is easier to follow.
-    """
-    return (
-        r10_emptied_caches.find,
-        r62_round_trips.find,
-        r17_pageable_copies.find,
-        r18_scalars_read_in_a_loop.find,
-        r21_tiny_transfers.find,
-        r22_needless_synchronization.find,
-        r23_default_stream_order.find,
-        r24_needless_event.find,
-        r25_unhidden_transfer.find,
-        r27_launch_bound.find,
-        r29_same_bytes_again.find,
-        r41_waits_for_earlier_work.find,
-        r42_underfilled_kernel.find,
-        r43_starved_by_the_host.find,
-        r44_streams_that_never_overlap.find,
-        r47_compiled_kernels.find,
-        r54_hidden_synchronization.find,
-        r56_staged_copies.find,
-        r64_loaded_again.find,
-    )
 
 
 def allocator_rules() -> "tuple[AllocatorRule, ...]":
@@ -196,6 +93,8 @@ def _of_part(
     """
     unrecorded = compensated(part)
     scale, schedule = Scale(unrecorded), Schedule(unrecorded)
+    from gpuviz.advice.work_rules import time_rules
+
     times = [each for rule in time_rules() for each in rule(schedule)]
     begin, end = (format_duration(edge) for edge in part.time_range)
     found = [
@@ -220,14 +119,24 @@ def _recorded(recording: "RecordingData", finding: "Finding") -> "Finding":
 
 def is_trade(finding: "Finding") -> bool:
     """Return whether the change of a finding always costs something else than it saves."""
-    return finding.rule in _trades()
+    trades = _trades(allocator_rules)
+    if finding.rule not in trades:
+        trades = _trades(_work_rules)
+    return trades.get(finding.rule, False)
 
 
 @cache
-def _trades() -> frozenset[str]:
-    finds = (*memory_rules(), *time_rules(), *allocator_rules())
-    rules = (rule for find in finds for rule in sys.modules[find.__module__].RULES)
-    return frozenset(rule.name for rule in rules if rule.is_trade)
+def _trades(finds: "Callable[[], Iterable[Callable[..., object]]]") -> dict[str, bool]:
+    """Return which rules of some functions always cost something else, by name."""
+    rules = (rule for find in finds() for rule in sys.modules[find.__module__].RULES)
+    return {rule.name: rule.is_trade for rule in rules}
+
+
+def _work_rules() -> "tuple[Callable[..., Iterable[Finding]], ...]":
+    # Not at import, because there are many, and a recording of memory alone needs none.
+    from gpuviz.advice.work_rules import memory_rules, time_rules
+
+    return (*memory_rules(), *time_rules())
 
 
 def varied(ranked: "Sequence[Finding]", first: int = _FIRST) -> "list[Finding]":
@@ -250,6 +159,8 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
     """Yield the findings about time and arrays with what each saves after the ones before it."""
     if not recording.tables["activities"].num_rows:
         return
+    from gpuviz.advice.work_rules import time_rules
+
     schedule = Schedule(recording)
     found = [each for rule in time_rules() for each in rule(schedule)]
     devices = device_blocks(recording, schedule)
@@ -272,6 +183,8 @@ def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
 
     One that changes lifetimes saves bytes or time.
     """
+    from gpuviz.advice.work_rules import memory_rules
+
     for rule in memory_rules():
         for found in rule(device):
             saved = 0 if found.lifetimes is None else device.replay.saving(found.lifetimes)

@@ -8,7 +8,7 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, user_frames
 from gpuviz.data.codes import HOST_STATES, OWN_THREADS
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
 
@@ -36,7 +36,7 @@ def handing_threads(recording: "RecordingData") -> dict[int, int]:
     """
     table = recording.tables["host_samples"]
     threads = plain(table["thread"])
-    callers = [each for each in np.unique(threads).tolist() if _runs_python(recording, each)]
+    callers = [each for each in distinct(threads).tolist() if _runs_python(recording, each)]
     found: dict[int, int] = {}
     for thread in _native_threads(recording):
         begin, end = _gaps_before(recording, thread)
@@ -140,13 +140,11 @@ def _turns(recording: "RecordingData", thread: int, moments: "NDArray[Any]") -> 
 def _native_threads(recording: "RecordingData") -> list[int]:
     """Return the threads that launch, and run no Python as far as is known."""
     tables = recording.tables
-    sampled = np.unique(plain(tables["host_samples"]["thread"]))
-    launching = np.unique(plain(tables["api_calls"]["thread"]))
-    return [
-        each
-        for each in np.intersect1d(sampled, launching).tolist()
-        if not _runs_python(recording, each)
-    ]
+    sampled, launching = (
+        {*distinct(plain(tables[name]["thread"])).tolist()}
+        for name in ("host_samples", "api_calls")
+    )
+    return [each for each in sorted(sampled & launching) if not _runs_python(recording, each)]
 
 
 def _runs_python(recording: "RecordingData", thread: int) -> bool:

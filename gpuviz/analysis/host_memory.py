@@ -12,6 +12,7 @@ from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.sites import sites
 from gpuviz.analysis.state import state_at
+from gpuviz.data.arrays import coded, numbers
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
 from gpuviz.data.tables import schemas
@@ -119,9 +120,8 @@ def as_memory_events(events: "pa.Table") -> "pa.Table":
     def nothing(kind: pa.DataType) -> pa.Array:
         if pa.types.is_dictionary(kind):
             # No library is the owner.
-            codes = pa.array(np.zeros(events.num_rows, np.int8))
-            return pa.DictionaryArray.from_arrays(codes, pa.array([""]))
-        return pa.array(np.zeros(events.num_rows, str(kind)), kind)
+            return coded(np.zeros(events.num_rows, np.int8), [""])
+        return numbers(np.zeros(events.num_rows, str(kind)), kind)
 
     schema = schemas()[_EVENTS]
     known = set(events.schema.names)

@@ -13,9 +13,9 @@ from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.sampled_work import Work, works_of
 from gpuviz.analysis.steady_state import cells
-from gpuviz.data.arrays import empty
+from gpuviz.data.arrays import array, empty
 from gpuviz.data.codes import HOST_STATES
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.manifest import Manifest
@@ -123,13 +123,14 @@ def works(recording: "RecordingData", device: int | None = None) -> pa.Table:
 @Once
 def host_work_rows(recording: "RecordingData") -> pa.Table:
     """Return the longest pieces of all devices, as the table ``host_work``, in order of time."""
-    parts = [schemas()["host_work"].empty_table()]
+    schema = schemas()["host_work"]
+    parts = [schema.empty_table()]
     for device in recording.devices:
         found = host_work(recording, device)
         longest = np.argsort(found.begin - found.end, kind="stable")[:_MOST_ROWS]
         rows = np.sort(longest)
         works = [found.works[number] for number in found.work[rows].tolist()]
-        columns = {
+        columns: dict[str, Any] = {
             "device": np.full(len(rows), device),
             "time": found.begin[rows],
             "end": found.end[rows],
@@ -137,7 +138,8 @@ def host_work_rows(recording: "RecordingData") -> pa.Table:
             "text": [work.text for work in works],
             "stack": [work.stack for work in works],
         }
-        parts.append(pa.table(columns, schema=schemas()["host_work"]))
+        arrays = [array(columns[field.name], field.type) for field in schema]
+        parts.append(pa.table(arrays, schema=schema))
     return pa.concat_tables(parts)
 
 
@@ -205,7 +207,7 @@ def _gaps_by_thread(recording: "RecordingData", device: int) -> "Iterator[tuple[
     rows, activity, calls = (each[calls >= 0] for each in (rows, activity, calls))
     threads = plain(recording.tables["api_calls"]["thread"])[calls]
     begin, end = (plain(gaps[name])[rows] for name in ("time", "end"))
-    for thread in np.unique(threads).tolist():
+    for thread in distinct(threads).tolist():
         own = np.flatnonzero(threads == thread)
         own = own[np.argsort(begin[own], kind="stable")]
         yield (

@@ -334,9 +334,8 @@ def _ranges(recording: "RecordingData", launches: _Launches) -> _Found | None:
     best: NDArray[Any] | None = None
     longest = 0
     rows = np.flatnonzero(is_whole)
-    groups = np.stack([names[rows], threads[rows]])
-    for group in np.unique(groups, axis=1).T:
-        own = rows[(groups == group[:, None]).all(axis=0)]
+    for name, thread in sorted({*zip(names[rows].tolist(), threads[rows].tolist(), strict=True)}):
+        own = rows[(names[rows] == name) & (threads[rows] == thread)]
         own = own[np.argsort(starts[own], kind="stable")]
         if len(own) < FEWEST or (starts[own][1:] < ends[own][:-1]).any():
             continue
@@ -345,8 +344,8 @@ def _ranges(recording: "RecordingData", launches: _Launches) -> _Found | None:
             best, longest = own, total
     if best is None:
         return None
-    (name,) = texts(recording.tables, plain(table["name"])[best[:1]])
-    return _Found(name, starts[best], ends[best], starts[best], ends[best])
+    (text,) = texts(recording.tables, plain(table["name"])[best[:1]])
+    return _Found(text, starts[best], ends[best], starts[best], ends[best])
 
 
 def _steps(recording: "RecordingData", launches: _Launches) -> _Found | None:

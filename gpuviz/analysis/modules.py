@@ -3,16 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from gpuviz.analysis.categories import block_categories, live_at
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
 from gpuviz.analysis.peak import peak
+from gpuviz.data.arrays import table_of, texts
 from gpuviz.data.codes import CATEGORIES, PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
@@ -99,8 +100,8 @@ class _Sums:
         ]
         order = np.lexsort(least_important_first)
         kept = order[used[order]]
-        columns = {"module": pa.array([self._names[row] for row in kept.tolist()], pa.utf8())}
-        return pa.table(columns | {name: pa.array(each[kept]) for name, each in self._sums.items()})
+        found = table_of({name: each[kept] for name, each in self._sums.items()})
+        return found.add_column(0, "module", texts([self._names[row] for row in kept.tolist()]))
 
 
 def _add_memory(recording: "RecordingData", device: int | None, sums: _Sums) -> None:

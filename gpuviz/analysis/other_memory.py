@@ -11,7 +11,8 @@ from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.pools import WITHOUT_SEGMENTS, allocator_beside, are_of
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.unseen import is_whole
-from gpuviz.data.columns import codes, plain, rows_at
+from gpuviz.data.arrays import table_of
+from gpuviz.data.columns import codes, distinct, is_among, plain, rows_at
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
@@ -98,7 +99,7 @@ class _Changes:
         is_new = codes(table["operation"], _OPERATIONS) == _OPERATIONS.index("allocation")
         addresses = plain(table["address"])
         kept = np.isin(codes(table["memory"], _MEMORIES), _ON_DEVICE) & (addresses != 0)
-        kept &= ~np.isin(addresses, _recorded_addresses(recording))
+        kept &= ~is_among(addresses, _recorded_addresses(recording))
         # Without all releases, it is not known what a library has.
         kept &= is_whole(recording.tables)
         rows = np.flatnonzero(kept)
@@ -135,7 +136,7 @@ class _Changes:
         # Several paths may have one name.
         names, of_number = np.unique(np.array(files, str), return_inverse=True)
         library = of_number[of_row.ravel()] if len(numbers) else of_row
-        for device in np.unique(self.device).tolist():
+        for device in distinct(self.device).tolist():
             for number, name in enumerate(names.tolist()):
                 chosen = (self.device == device) & (library == number)
                 allocations = int(self._is_allocation[chosen].sum())
@@ -165,7 +166,7 @@ def _recorded_addresses(recording: "RecordingData") -> "NDArray[Any]":
     events = recording.tables["memory_events"]
     recorded = np.isin(codes(events["action"], ACTIONS), _RECORDED)
     recorded &= ~np.isin(plain(events["pool"]) // 2, WITHOUT_SEGMENTS)
-    found: NDArray[Any] = np.unique(plain(events["address"])[recorded])
+    found: NDArray[Any] = distinct(plain(events["address"])[recorded])
     return found
 
 
@@ -174,7 +175,7 @@ def _samples(recording: "RecordingData", changes: _Changes) -> "pa.Table":
     device, time, used = (plain(table[name]) for name in ("device", "time", "used"))
     recorded, libraries = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
     allocators = _levels_of_allocators(recording) if len(time) else []
-    for each in np.unique(device).tolist():
+    for each in distinct(device).tolist():
         here = device == each
         for levels in allocators:
             of_device = plain(levels["device"]) == each
@@ -184,16 +185,8 @@ def _samples(recording: "RecordingData", changes: _Changes) -> "pa.Table":
         total = np.cumsum(changes.change[own])
         libraries[here] = _at(changes.time[own], total, time[here])
     rest = np.maximum(used - recorded - libraries, 0)
-    return pa.table(
-        {
-            "device": pa.array(device, pa.int16()),
-            "time": time,
-            "used": used,
-            "recorded": recorded,
-            "libraries": libraries,
-            "rest": rest,
-        }
-    )
+    columns = {"time": time, "used": used, "recorded": recorded, "libraries": libraries}
+    return table_of({"device": device.astype(np.int16)} | columns | {"rest": rest})
 
 
 def _levels_of_allocators(recording: "RecordingData") -> "list[pa.Table]":

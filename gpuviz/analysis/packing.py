@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz._core import lifetimes, pack
+from gpuviz.data.arrays import table_of
 from gpuviz.data.columns import plain, rows_at
 
 if TYPE_CHECKING:
@@ -93,19 +94,16 @@ def packing(
     in_load = (begin <= load_row) & (load_row < rows["end"])
     ends = np.append(times, -1)[rows["end"]]
     requests = rows_at(events.select(["stream", "pool", "stack"]), rows["begin"])
-    blocks = {
-        "event": pa.array(rows["begin"]),
-        "time": pa.array(times[rows["begin"]]),
-        "end": pa.array(ends),
-        "size": pa.array(size),
-        "offset": pa.array(offsets),
-        **dict(zip(requests.column_names, requests.columns, strict=True)),
-        "in_load": pa.array(in_load),
-    }
+    columns = {"event": rows["begin"], "time": times[rows["begin"]], "end": ends, "size": size}
+    own = table_of(columns | {"offset": offsets, "in_load": in_load})
+    blocks = pa.table(
+        [*own.columns[:-1], *requests.columns, own["in_load"]],
+        [*own.column_names[:-1], *requests.column_names, "in_load"],
+    )
     return Packing(
         device=device,
         lower_bound=numbers["load"],
         upper_bound=numbers["height"],
         load_time_ns=int(times[load_row]) if len(size) and load_row >= initial else 0,
-        blocks=pa.table(blocks),
+        blocks=blocks,
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -44,7 +44,7 @@ def _rows_of(recording: "RecordingData", prefix: str) -> "NDArray[Any]":
     table = recording.tables["ranges"]
     rows = np.flatnonzero(codes(table["kind"], DICTIONARIES["ranges", "kind"]) == _NVTX)
     names = plain(table["name"])[rows]
-    distinct = np.unique(names)
-    chosen = [each.startswith(prefix) for each in texts(recording.tables, distinct)]
-    found: NDArray[Any] = rows[np.isin(names, distinct[chosen])]
+    known = distinct(names)
+    chosen = [each.startswith(prefix) for each in texts(recording.tables, known)]
+    found: NDArray[Any] = rows[np.isin(names, known[chosen])]
     return found

@@ -48,6 +48,19 @@ def numbers(
     return pa.Array.from_buffers(kind, len(converted), [valid, pa.py_buffer(converted)])
 
 
+def table_of(columns: "Mapping[str, NDArray[Any]]") -> "pa.Table":
+    """Return a table of integers and truth values."""
+    return pa.table({name: _column(values) for name, values in columns.items()})
+
+
+def _column(values: "NDArray[Any]") -> "pa.Array":
+    kind = pa.from_numpy_dtype(values.dtype)
+    if pa.types.is_boolean(kind):
+        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(kind, len(values), [None, bits])
+    return numbers(values, kind)
+
+
 def texts(values: "Sequence[str]") -> "pa.StringArray":
     """Return an array of texts.
 

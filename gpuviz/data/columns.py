@@ -37,6 +37,15 @@ def distinct(values: "NDArray[Any]") -> "NDArray[Any]":
     return found
 
 
+def is_among(values: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[np.bool_]":
+    """Return which values are among distinct ascending ones, without the import of ``np.isin``."""
+    if not len(known):
+        return np.zeros(len(values), bool)
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: NDArray[np.bool_] = known[place] == values
+    return found
+
+
 def rows_at(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
     """Return some rows of a table, by number."""
     if not len(rows):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +85,13 @@ def page(template: str, **values: Any) -> tuple[str, str]:
 @cache
 def _environment() -> "Environment":
     # Not at import, because only pages need it.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    from gpuviz.present.compiled_templates import CompiledTemplates
 
     environment = Environment(
-        loader=PackageLoader("gpuviz.present"),
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        bytecode_cache=CompiledTemplates(),
         autoescape=True,
         finalize=_finalized,
         undefined=StrictUndefined,

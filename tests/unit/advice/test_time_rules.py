@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.advice.findings import findings, time_rules
+from gpuviz.advice.findings import findings
 from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.work_rules import time_rules
 from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
