@@ -1,10 +1,9 @@
 """What gpuviz says: what is wrong or costs memory or time, why it thinks so, what to change."""
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from gpuviz.data.call_stacks import BACKWARD_OF
+from gpuviz.data.call_stacks import BACKWARD_OF, short_site
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
@@ -12,8 +11,6 @@ if TYPE_CHECKING:
     from gpuviz.advice.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]
-# All but the last two parts of a path, in `function (file:line)`.
-_FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
 # Of a finding about all devices together.
 ALL_DEVICES = -1
@@ -148,11 +145,6 @@ def named(site: str, source: str) -> str:
         return short_site(site) or "an unknown line"
     text = f"`{source}…{_CLOSED[source[-1]]}`" if source[-1] in _CLOSED else f"`{source}`"
     return f"{_BACKWARD}{text}" if site.startswith(BACKWARD_OF) else text
-
-
-def short_site(site: str) -> str:
-    """Return a call site without all but the last two parts of its path."""
-    return _FOLDERS.sub("", site)
 
 
 def is_of_backward(name: str) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.peak_replay import Change
     from gpuviz.advice.reserved_memory import ReservedMemory
+    from gpuviz.advice.work_rules import MemoryRule, TimeRule
     from gpuviz.data.recording_data import RecordingData
 
     AllocatorRule = Callable[[ReservedMemory], Iterable[Finding]]
@@ -93,9 +94,8 @@ def _of_part(
     """
     unrecorded = compensated(part)
     scale, schedule = Scale(unrecorded), Schedule(unrecorded)
-    from gpuviz.advice.work_rules import time_rules
-
-    times = [each for rule in time_rules() for each in rule(schedule)]
+    of_time, _ = _work_rules()
+    times = [each for rule in of_time for each in rule(schedule)]
     begin, end = (format_duration(edge) for edge in part.time_range)
     found = [
         replace(
@@ -119,24 +119,26 @@ def _recorded(recording: "RecordingData", finding: "Finding") -> "Finding":
 
 def is_trade(finding: "Finding") -> bool:
     """Return whether the change of a finding always costs something else than it saves."""
-    trades = _trades(allocator_rules)
-    if finding.rule not in trades:
-        trades = _trades(_work_rules)
-    return trades.get(finding.rule, False)
+    known = _trades(allocator_rules())
+    if finding.rule not in known:
+        of_time, of_memory = _work_rules()
+        known = _trades((*of_time, *of_memory))
+    return known.get(finding.rule, False)
 
 
 @cache
-def _trades(finds: "Callable[[], Iterable[Callable[..., object]]]") -> dict[str, bool]:
+def _trades(finds: "tuple[Callable[..., object], ...]") -> dict[str, bool]:
     """Return which rules of some functions always cost something else, by name."""
-    rules = (rule for find in finds() for rule in sys.modules[find.__module__].RULES)
+    rules = (rule for find in finds for rule in sys.modules[find.__module__].RULES)
     return {rule.name: rule.is_trade for rule in rules}
 
 
-def _work_rules() -> "tuple[Callable[..., Iterable[Finding]], ...]":
+def _work_rules() -> "tuple[tuple[TimeRule, ...], tuple[MemoryRule, ...]]":
+    """Return the rules about time and those about memory."""
     # Not at import, because there are many, and a recording of memory alone needs none.
     from gpuviz.advice.work_rules import memory_rules, time_rules
 
-    return (*memory_rules(), *time_rules())
+    return time_rules(), memory_rules()
 
 
 def varied(ranked: "Sequence[Finding]", first: int = _FIRST) -> "list[Finding]":
@@ -159,10 +161,8 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
     """Yield the findings about time and arrays with what each saves after the ones before it."""
     if not recording.tables["activities"].num_rows:
         return
-    from gpuviz.advice.work_rules import time_rules
-
-    schedule = Schedule(recording)
-    found = [each for rule in time_rules() for each in rule(schedule)]
+    schedule, (of_time, _) = Schedule(recording), _work_rules()
+    found = [each for rule in of_time for each in rule(schedule)]
     devices = device_blocks(recording, schedule)
     uses.keep(recording, uses_of(devices))
     found += [each for device in devices for each in _about_memory(device)]
@@ -183,9 +183,8 @@ def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
 
     One that changes lifetimes saves bytes or time.
     """
-    from gpuviz.advice.work_rules import memory_rules
-
-    for rule in memory_rules():
+    _, of_memory = _work_rules()
+    for rule in of_memory:
         for found in rule(device):
             saved = 0 if found.lifetimes is None else device.replay.saving(found.lifetimes)
             if found.lifetimes is None or saved or found.saved_ns:

@@ -49,8 +49,8 @@ from gpuviz.advice.rules import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.advice.finding import Finding
-    from gpuviz.advice.memory_changes import DeviceBlocks
     from gpuviz.advice.schedule import Schedule
 
     TimeRule = Callable[[Schedule], Iterable[Finding]]

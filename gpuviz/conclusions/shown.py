@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from gpuviz.advice.finding import short_site
 from gpuviz.conclusions.hazards import arrows, hazard_conclusions
 from gpuviz.conclusions.item import AT_ONCE, FIRST, Item
 from gpuviz.conclusions.links import evidence_rows, rows_of
 from gpuviz.conclusions.ranking import conclusions
+from gpuviz.data.call_stacks import short_site
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
 

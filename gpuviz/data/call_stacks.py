@@ -1,5 +1,6 @@
 """Call stacks by id, with the user's frame of each."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ NO_STACK = "(no call stack)"
 # Before the line of forward work, for work of its backward pass.
 BACKWARD_OF = "backward of "
 _NOWHERE = ("", "", 0)
+# All but the last two parts of a path, in `function (file:line)`.
+_FOLDERS = re.compile(r"(?<=\()[^()]*[/\\](?=[^()/\\]*[/\\][^()/\\]*:\d+\)$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +123,8 @@ class CallStacks:
     def phase(self, stack: int) -> str:
         """Return the part of a training step; empty if it is another one, or unknown."""
         return self._places.get(stack, _NOWHERE)[1]
+
+
+def short_site(site: str) -> str:
+    """Return a call site without all but the last two parts of its path."""
+    return _FOLDERS.sub("", site)

@@ -7,7 +7,7 @@ HTML. A text in them is literal, but what is between backquotes is code.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuviz.advice.finding import short_site
+from gpuviz.data.call_stacks import short_site
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 
 if TYPE_CHECKING:

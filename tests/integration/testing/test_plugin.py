@@ -1,5 +1,6 @@
 """The pytest plugin, in runs of pytest on programs of a simulated GPU."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -44,7 +45,10 @@ class Run:
 
 @pytest.fixture(scope="module", autouse=True)
 def _imported(tmp_path_factory):
-    """Import everything: what a run imports first would be imported again by the next."""
+    """Import everything: what a run imports first would be imported again by the next.
+
+    Leaks are judged after garbage collections, which need not look at what other tests have left.
+    """
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu, hazards=True) as recorder:
         gpu.launch("kernel", writes=[gpu.empty(1)], duration=1e-6)
@@ -53,6 +57,10 @@ def _imported(tmp_path_factory):
     recorder.recording.save(folder / "run.gpuviz")
     recorder.recording.report(folder / "run.html")
     gpuviz.testing.judge.own_peak(recorder.recording)
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -161,12 +161,12 @@ def test_a_failure_at_the_end_of_the_stack_stays_what_it_is(gpu, tmp_path):
 
 
 def test_a_program_goes_on_where_what_is_needed_is_held(gpu, monkeypatch):
-    monkeypatch.setattr(post_mortem, "PATIENCE_S", 1)
-
     with gpuviz.record(device=gpu) as recorder:
         released = threading.Event()
         recorder._pump.submit(released.wait)
-        text = failing(gpu)
+        with monkeypatch.context() as hurried:
+            hurried.setattr(post_mortem, "PATIENCE_S", 1)
+            text = failing(gpu)
         released.set()
         later = failing(gpu)
 
