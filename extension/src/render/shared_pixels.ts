@@ -71,31 +71,30 @@ export class SharedPixels {
     // Engines compute with signed numbers of 32 bits, but not with unsigned ones.
     const pixels = new Int32Array(buffer);
     const isStepped = this.#isStepped;
-    for (let at = isStepped.indexOf(1); at >= 0; at = isStepped.indexOf(1, at)) {
-      this.#blendRow(pixels, at, Math.floor(at / (this.#width + 1)));
-    }
-  }
-
-  #blendRow(pixels: Int32Array, first: number, y: number): void {
-    const isStepped = this.#isStepped;
     const steps = this.#steps;
-    const end = (y + 1) * (this.#width + 1);
-    let [red, blue] = [0, 0];
-    for (let at = first, next = at; at < end; at = next) {
-      red += steps[2 * at] ?? 0;
-      blue += steps[2 * at + 1] ?? 0;
-      isStepped[at] = steps[2 * at] = steps[2 * at + 1] = 0;
-      do {
-        next += 1;
-      } while (next < end && isStepped[next] === 0);
-      let [below, mixed] = [0, 0];
-      for (let pixel = at - y; pixel < next - y && red > 0; pixel += 1) {
-        const under = pixels[pixel] ?? 0;
-        if (mixed === 0 || under !== below) {
-          below = under;
-          mixed = mix(below, red, blue);
+    const stride = this.#width + 1;
+    for (let at = isStepped.indexOf(1); at >= 0; at = isStepped.indexOf(1, at)) {
+      const y = Math.floor(at / stride);
+      const end = (y + 1) * stride;
+      let red = 0;
+      let blue = 0;
+      for (let next = at; at < end; at = next) {
+        red += steps[2 * at] ?? 0;
+        blue += steps[2 * at + 1] ?? 0;
+        isStepped[at] = steps[2 * at] = steps[2 * at + 1] = 0;
+        do {
+          next += 1;
+        } while (next < end && !isStepped[next]);
+        let below = 0;
+        let mixed = 0;
+        for (let pixel = at - y; pixel < next - y && red > 0; pixel += 1) {
+          const under = pixels[pixel] ?? 0;
+          if (mixed === 0 || under !== below) {
+            below = under;
+            mixed = mix(below, red, blue);
+          }
+          pixels[pixel] = mixed;
         }
-        pixels[pixel] = mixed;
       }
     }
   }

@@ -4,6 +4,9 @@ import { type Bytes, bytesOfBase64, type ByteSource } from "../wire/byte_source.
 /** Length of the text of a piece, a multiple of 4; a piece is kept until all of it is forgotten. */
 const PIECE_LENGTH = 1 << 20;
 
+/** Of browsers since 2025, and several times as fast as ours. */
+const { fromBase64 } = Uint8Array as unknown as { fromBase64?: (text: string) => Bytes };
+
 interface Piece {
   readonly from: number;
   readonly bytes: Bytes;
@@ -108,7 +111,7 @@ export class EmbeddedBytes implements ByteSource {
 
   #add(text: string): void {
     try {
-      const bytes = bytesOfBase64(text);
+      const bytes = fromBase64?.(text) ?? bytesOfBase64(text);
       this.#pieces.push({ from: this.#arrived, bytes, left: bytes.byteLength });
       this.#arrived += bytes.byteLength;
     } catch {

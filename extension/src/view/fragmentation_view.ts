@@ -87,9 +87,9 @@ function summaryOf(found: Fragmentation, time: string): string {
   const outside = formatShare(found.external);
   return (
     `At ${time}: ${formatBytes(found.free)} of ${formatBytes(found.reserved)} reserved are free. ` +
-    `The largest free block has ${formatBytes(found.largestFree)}; ${outside} of the free bytes lie ` +
-    `outside it (external fragmentation). ${formatShare(found.internal)} of the allocated bytes were ` +
-    `not asked for (internal). ${formatShare(found.utilization)} of what is reserved is in use.`
+    `The largest free block has ${formatBytes(found.largestFree)}; ${outside} of the free bytes are ` +
+    `elsewhere (external fragmentation). ${formatShare(found.internal)} of the allocated bytes are ` +
+    `rounding (internal). ${formatShare(found.utilization)} of reserved memory is used.`
   );
 }
 

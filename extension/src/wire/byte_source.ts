@@ -29,9 +29,12 @@ export function sourceOfBase64(text: string): ByteSource {
 
 /** The bytes of base64 text without whitespace. */
 export function bytesOfBase64(text: string): Bytes {
-  const { fromBase64 } = Uint8Array as unknown as { fromBase64?: (text: string) => Bytes };
-  // Browsers before 2025 cannot.
-  return fromBase64?.(text) ?? Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0));
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let index = 0; index < binary.length; index += 1) {
+    bytes[index] = binary.charCodeAt(index);
+  }
+  return bytes;
 }
 
 /** The pieces in one array; a single piece is returned as it is. */

@@ -34,11 +34,11 @@ async function textOf(file: ByteSource, bytes: number): Promise<string> {
 }
 
 function archiveInPage(page: string): ByteSource {
-  const main = scriptIn(page, RECORDING);
+  const main = scriptOf(page, RECORDING);
   if (main === undefined) {
     throw new Error(`The page embeds no recording: no script has the id "${RECORDING}".`);
   }
-  const text = main + (scriptIn(page, `${RECORDING}-end`) ?? "");
+  const text = main + (scriptOf(page, `${RECORDING}-end`) ?? "");
   if (text.length % 4 !== 0 || /[^A-Za-z0-9+/=]/.test(text)) {
     throw new Error("The recording that the page embeds is damaged: it is not base64.");
   }
@@ -46,7 +46,7 @@ function archiveInPage(page: string): ByteSource {
 }
 
 /** The text of the script with an id; undefined if there is none. */
-function scriptIn(page: string, id: string): string | undefined {
+function scriptOf(page: string, id: string): string | undefined {
   const opening = new RegExp(`<script\\b[^>]*\\bid="${id}"[^>]*>`).exec(page);
   if (opening === null) {
     return undefined;

@@ -6,8 +6,9 @@ const DIRECTORY_ENTRY = 0x02014b50;
 const LOCAL_ENTRY = 0x04034b50;
 const LOCAL_ENTRY_BYTES = 30;
 const END_OF_DIRECTORY_BYTES = 22;
-const LONGEST_COMMENT_BYTES = 0xffff;
-const USUAL_COMMENT_BYTES = 0xff;
+// With the comment of an archive, which is seldom longer than that of ours.
+const USUAL_TAIL_BYTES = 1 << 8;
+const LONGEST_TAIL_BYTES = END_OF_DIRECTORY_BYTES + 0xffff;
 /** Number of bytes inflated at once. */
 const PIECE_BYTES = 1 << 18;
 const STORED = 0;
@@ -23,10 +24,10 @@ export interface ZipMember {
 
 /** The members of a ZIP archive, by name. */
 export async function readZipDirectory(source: ByteSource): Promise<Map<string, ZipMember>> {
-  const { tail, tailFrom, end } = await tailOf(source);
+  const [tail, end, endsAt] = await tailOf(source);
   const count = tail.getUint16(end + 10, true);
   const from = tail.getUint32(end + 16, true);
-  const directory = await source.slice(from, tailFrom + end);
+  const directory = await source.slice(from, endsAt);
   const view = viewOf(directory);
   const members = new Map<string, ZipMember>();
   let offset = 0;
@@ -53,14 +54,14 @@ function viewOf(bytes: Bytes): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The last bytes of an archive, where they begin, and where its end-of-directory record is. */
-async function tailOf(source: ByteSource) {
-  for (const commentBytes of [USUAL_COMMENT_BYTES, LONGEST_COMMENT_BYTES]) {
-    const tailFrom = Math.max(source.byteLength - END_OF_DIRECTORY_BYTES - commentBytes, 0);
-    const tail = viewOf(await source.slice(tailFrom, source.byteLength));
+/** The last bytes of an archive, and where its end-of-directory record is in them and in it. */
+async function tailOf(source: ByteSource): Promise<[tail: DataView, end: number, endsAt: number]> {
+  for (const bytes of [USUAL_TAIL_BYTES, LONGEST_TAIL_BYTES]) {
+    const from = Math.max(source.byteLength - bytes, 0);
+    const tail = viewOf(await source.slice(from, source.byteLength));
     for (let end = tail.byteLength - END_OF_DIRECTORY_BYTES; end >= 0; end -= 1) {
       if (tail.getUint32(end, true) === END_OF_DIRECTORY) {
-        return { tail, tailFrom, end };
+        return [tail, end, from + end];
       }
     }
   }

@@ -248,7 +248,7 @@ def test_a_report_with_a_damaged_recording_is_refused(whole, tmp_path, data):
         (b'<html><script id="gpuviz-recording">U*s=</script>', "not base64"),
         (b'<html><script id="gpuviz-recording">eHh4</script>', "not a gpuviz recording"),
         (
-            b'<html><script id="gpuviz-recording">UEsD</script><script id="gpuviz-recording-end">',
+            b'<html><script id="gpuviz-recording">UEsF</script><script id="gpuviz-recording-end">',
             "gpuviz-recording-end: truncated; the script does not end",
         ),
     ],

@@ -17,7 +17,7 @@ from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording, small_program
 
 HOSTILE = """</script><script>alert(1)</script>"'&<img src=x onerror=alert(2)>\n{{script}}"""
-LARGEST_SCRIPT = 227_000
+LARGEST_SCRIPT = 227_500
 LARGEST_SMALL_REPORT = 2_000_000
 
 
