@@ -9,6 +9,7 @@ from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
 from gpuviz.advice.finding import Finding, Line, is_of_backward, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.data.columns import plain
 from gpuviz.data.implied_columns import assigned_names
 from gpuviz.quantities import format_bytes, format_count
 
@@ -151,7 +152,7 @@ def _is_yielded(device: DeviceBlocks, line: Line) -> bool:
     """Return whether a generator makes arrays in a line and yields them by a variable."""
     frames = device.recording.tables["frames"]
     number = device.recording.call_stacks.user_frame_number(line.stack)
-    row = frames["id"].index(number).as_py()
-    frame = {name: frames[name][row].as_py() for name in frames.column_names} if row >= 0 else {}
-    is_own_line = frame.get("source") == line.source
-    return is_own_line and close_statements(frame).is_yielded
+    for row in np.flatnonzero(plain(frames["id"]) == number)[:1].tolist():
+        frame = {name: frames[name][row].as_py() for name in frames.column_names}
+        return frame["source"] == line.source and close_statements(frame).is_yielded
+    return False
