@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gpuviz.analysis.initial_state import initial_state
-from gpuviz.data.arrays import table_of
+from gpuviz.data.arrays import integer_table
 from gpuviz.data.once import Once
 
 if TYPE_CHECKING:
@@ -33,6 +33,6 @@ def final_state(recording: "RecordingData") -> "MemoryState":
 def _levels_and_end(recording: "RecordingData") -> "tuple[pa.Table, MemoryState]":
     state = initial_state(recording)
     first = recording.manifest.initial_events
-    before = table_of(state.levels(0))
-    changes = table_of(state.apply_with_levels(recording.memory_columns, first))
+    before = integer_table(state.levels(0))
+    changes = integer_table(state.apply_with_levels(recording.memory_columns, first))
     return pa.concat_tables([before, changes]), state

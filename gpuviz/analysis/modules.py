@@ -7,7 +7,7 @@ import numpy as np
 from gpuviz.analysis.categories import block_categories, live_at
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
 from gpuviz.analysis.peak import peak
-from gpuviz.data.arrays import table_of, texts
+from gpuviz.data.arrays import integer_table, texts
 from gpuviz.data.codes import CATEGORIES, PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
@@ -100,7 +100,7 @@ class _Sums:
         ]
         order = np.lexsort(least_important_first)
         kept = order[used[order]]
-        found = table_of({name: each[kept] for name, each in self._sums.items()})
+        found = integer_table({name: each[kept] for name, each in self._sums.items()})
         return found.add_column(0, "module", texts([self._names[row] for row in kept.tolist()]))
 
 

@@ -11,7 +11,7 @@ from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.pools import WITHOUT_SEGMENTS, allocator_beside, are_of
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.unseen import is_whole
-from gpuviz.data.arrays import table_of
+from gpuviz.data.arrays import integer_table
 from gpuviz.data.columns import codes, distinct, is_among, plain, rows_at
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
@@ -186,7 +186,7 @@ def _samples(recording: "RecordingData", changes: _Changes) -> "pa.Table":
         libraries[here] = _at(changes.time[own], total, time[here])
     rest = np.maximum(used - recorded - libraries, 0)
     columns = {"time": time, "used": used, "recorded": recorded, "libraries": libraries}
-    return table_of({"device": device.astype(np.int16)} | columns | {"rest": rest})
+    return integer_table({"device": device.astype(np.int16)} | columns | {"rest": rest})
 
 
 def _levels_of_allocators(recording: "RecordingData") -> "list[pa.Table]":

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz._core import lifetimes, pack
-from gpuviz.data.arrays import table_of
+from gpuviz.data.arrays import integer_table
 from gpuviz.data.columns import plain, rows_at
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def packing(
     ends = np.append(times, -1)[rows["end"]]
     requests = rows_at(events.select(["stream", "pool", "stack"]), rows["begin"])
     columns = {"event": rows["begin"], "time": times[rows["begin"]], "end": ends, "size": size}
-    own = table_of(columns | {"offset": offsets, "in_load": in_load})
+    own = integer_table(columns | {"offset": offsets, "in_load": in_load})
     blocks = pa.table(
         [*own.columns[:-1], *requests.columns, own["in_load"]],
         [*own.column_names[:-1], *requests.column_names, "in_load"],

@@ -48,8 +48,11 @@ def numbers(
     return pa.Array.from_buffers(kind, len(converted), [valid, pa.py_buffer(converted)])
 
 
-def table_of(columns: "Mapping[str, NDArray[Any]]") -> "pa.Table":
-    """Return a table of integers and truth values."""
+def integer_table(columns: "Mapping[str, NDArray[Any]]") -> "pa.Table":
+    """Return a table of columns of integers and truth values, all of the same length.
+
+    Unlike ``pa.array``, it imports nothing more of NumPy, which a short command would notice.
+    """
     return pa.table({name: _column(values) for name, values in columns.items()})
 
 

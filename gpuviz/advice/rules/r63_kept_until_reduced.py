@@ -25,7 +25,7 @@ from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-from gpuviz.quantities import format_bytes
+from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,10 +204,11 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Fi
     at_peak = at_peak if len(at_peak) else blocks
     size = format_bytes(int(device.size[at_peak].sum()))
     line = named(*device.lines.last_use(at_peak))
+    these = f"these {format_count(len(at_peak))} arrays"
     title = f"{size} of the peak is kept until {line} reduces each array to a small one."
     reason = (
-        f"Nothing else uses these {len(at_peak)} arrays. The results have at most an eighth of "
-        "their bytes, and whatever else that line reads was known when each array was made."
+        f"Nothing else uses {these}. The results have at most an eighth of their bytes, and "
+        "whatever else that line reads was known when each array was made."
     )
     advice = (
         "Reduce each array where it is made, such as in the loop, the generator or the hook, and "
@@ -215,9 +216,7 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Fi
     )
     if _are_copied(device, at_peak):
         title = f"{size} of the peak is kept until {line} copies each array to the host."
-        reason = (
-            f"Nothing else uses these {len(at_peak)} arrays, and nothing changes them until then."
-        )
+        reason = f"Nothing else uses {these}, and nothing changes them until then."
         advice = (
             "Copy each array to the host where it is made, such as in the loop. The host waits "
             "there for the array, unless the copy is asynchronous and to pinned memory."
