@@ -1366,6 +1366,30 @@ class PinnedObserver:
     def abandon(self) -> None:
         """To be called in the child of a fork."""
 
+class ObservedPinnedMemory:
+    """
+    Pinned memory of a program's own pool, to which it returns with the last reference to it.
+    """
+
+    @property
+    def ptr(self) -> int:
+        """Address."""
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+
+    def __int__(self) -> int: ...
+
+class ObservedPinnedPool:
+    def __init__(self, observer: PinnedObserver, allocator: Callable[[int], Any], pointer_type: object) -> None:
+        """`pointer_type` is cupy.cuda.PinnedMemoryPointer."""
+
+def observed_pinned_malloc(make: Callable[[], ObservedPinnedPool]) -> Callable[[int], Any]:
+    """
+    Return a function for cupy.cuda.set_pinned_memory_allocator; `make` is called at its first use.
+    """
+
 class LibraryObserver:
     """Records what a library allocates, as another one reports."""
 

@@ -39,6 +39,7 @@ _SIMILAR = {"read_back": "copy", _GRAPH: "launch"}
 _CALLS_WITHOUT_ROW = "other_calls"
 _EVENT = "memory_event"
 _DURATION = "launch_duration"
+_LONGEST = 2**60
 _MOST_SCALE = 2.0
 _OVERHEADS = DICTIONARIES["overheads", "kind"]
 # What CUPTI does for itself; loading code and waiting for room in a queue are the program's.
@@ -62,9 +63,7 @@ def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
         part: Where in the intervals of `Manifest.costs` the costs are: 0 at the low end, 1 at the
             high one.
     """
-    ids = plain(trace.recording.tables["api_calls"]["name"])
-    names, first = numbered(ids)
-    kinds = [_kind(text) for text in texts(trace.recording.tables, ids[first])]
+    names, kinds = _kinds(trace)
     is_launch = np.array([kind == "launch" for kind in kinds], bool)[names]
     launches = (trace.returned - trace.called)[is_launch]
     costs = trace.recording.manifest.costs
@@ -77,6 +76,27 @@ def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
         nodes = np.bincount(trace.call[trace.call >= 0], minlength=len(names))
         of_calls[is_graph] *= np.maximum(nodes[is_graph], 1)
     return of_calls
+
+
+def _kinds(trace: "Trace") -> "tuple[NDArray[Any], list[str]]":
+    """Return a number for the name of each call, and the kind of each name in `Manifest.costs`."""
+    ids = plain(trace.recording.tables["api_calls"]["name"])
+    names, first = numbered(ids)
+    return names, [_kind(text) for text in texts(trace.recording.tables, ids[first])]
+
+
+def _most_inside(trace: "Trace") -> "NDArray[Any]":
+    """Return how much of each call can have been CUPTI's, in ns.
+
+    Unrecorded, a graph takes about as long to launch as a kernel, however many nodes it has.
+    """
+    names, kinds = _kinds(trace)
+    length: NDArray[Any] = trace.returned - trace.called
+    least = length - length * 2 // 3
+    _, of_launch = trace.recording.manifest.costs.get(_DURATION, (0, _LONGEST))
+    is_graph = np.array([kind == _GRAPH for kind in kinds], bool)[names]
+    most: NDArray[Any] = length - np.where(is_graph, np.minimum(least, of_launch), least)
+    return most
 
 
 def _scale(launches: "NDArray[Any]", costs: "Mapping[str, Any]", end: int) -> float:
@@ -126,7 +146,8 @@ def _of_own_threads(recording: "RecordingData", part: float) -> "_Spans":
 class HostCosts:
     """What recording cost each thread of a recording up to any time.
 
-    A cost of CUPTI is within its call as far as it leaves a third of it, and the rest after it;
+    A cost of CUPTI is within its call as far as it leaves a third of it, or of a graph the time of
+    a launch, and the rest after it;
     what gpuviz did after a call is there, too, and the cost of an event of an allocator is at its
     time. While CUPTI works for itself in a thread, or a thread waits for the GIL that one of
     gpuviz's own has, all time is a cost.
@@ -145,7 +166,7 @@ class HostCosts:
     def __init__(self, trace: "Trace", part: float) -> None:
         recording = trace.recording
         self.tracing = tracing_costs(trace, part)
-        self.inside = np.minimum(self.tracing, (trace.returned - trace.called) * 2 // 3)
+        self.inside = np.minimum(self.tracing, _most_inside(trace))
         after = plain(recording.tables["api_calls"]["own_cost"]).astype(np.int64)
         known = recording.manifest.costs
         event = _within(known, _EVENT, part)

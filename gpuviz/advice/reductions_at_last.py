@@ -131,6 +131,7 @@ class _Rounds:
         blocks = blocks[np.argsort(self._begin[blocks], kind="stable")]
         self._newest, blocks = blocks[-1], blocks[:-1]
         self._made = int(self._begin[self._newest])
+        blocks = blocks[~self._make_the_newest(blocks)]
         number = np.full(len(device.size), -1)
         number[blocks] = np.arange(len(blocks))
         self._of_kept = np.where(self._place >= 0, number[self._place], -1)
@@ -142,11 +143,17 @@ class _Rounds:
         order = order[last[order] >= 0]
         is_apart = bool((last[order[:-1]] < first[order[1:]]).all())
         # Otherwise it is a queue.
-        of_line = device.site == device.site[blocks[0]]
-        is_apart &= not (self._begin[of_line] > first.min()).any()
+        of_line = self._begin[device.site == device.site[blocks[0]]]
+        is_apart &= not ((of_line > first.min()) & (of_line < last.max())).any()
         self._edges = first[order]
         self._starts = self._starts_after(np.append(self._made, last[order[:-1]]))
         self.blocks = blocks[order[:-1]] if is_apart else blocks[:0]
+
+    def _make_the_newest(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which blocks are used with the newest one, as what its function needs for it."""
+        call = self._device.used.call
+        together = np.isin(call, call[self._place == self._newest]) & (self._time > self._made)
+        return np.isin(blocks, self._place[together])
 
     def _starts_after(self, since: "NDArray[Any]") -> "NDArray[Any]":
         """Return the time of the last work before each round, and what leads up to it, in ns.
@@ -203,11 +210,12 @@ class _Rounds:
         return bool(((times > begun) & (times < self._edges[0])).any())
 
     def _was_done_before(self) -> bool:
-        """Return whether the line that begins the rounds did so before, as with a queue."""
+        """Return whether the line that begins the rounds did so between arrays, as with a queue."""
         stacks = plain(self._device.recording.tables["api_calls"]["stack"])
         lines = line_numbers(self._device.recording, stacks)
         begins = lines[np.flatnonzero(self._times == self._edges[0])]
-        return bool((np.isin(lines, begins) & (self._times <= self._made)).any())
+        is_between = (self._times > self._begin[self.blocks].min()) & (self._times <= self._made)
+        return bool((np.isin(lines, begins) & is_between).any())
 
     def _round_of(self, edges: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
         """Return the number of the round at some times; -1 outside of them."""

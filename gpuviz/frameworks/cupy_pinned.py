@@ -12,22 +12,7 @@ if TYPE_CHECKING:
     PinnedMalloc = Callable[[int], Any]
 
 
-class _Observed:
-    """The ``mem`` of a pointer that a program gets while its pool is observed."""
-
-    __slots__ = ("_freed", "_held", "ptr", "size")
-
-    def __init__(self, held: Any, freed: "Callable[[int], None]") -> None:
-        self._freed = freed
-        self._held = held
-        self.ptr: int = held.ptr
-        self.size: int = held.size()
-
-    def __int__(self) -> int:
-        return self.ptr
-
-    def __del__(self) -> None:
-        self._freed(self.ptr)
+_OWN = (_core.ObservedPinnedMemory, _core.PinnedMemory)
 
 
 @cache
@@ -62,16 +47,10 @@ class RecordedPinnedPool:
         if self._instead is not None:
             self._cuda.set_pinned_memory_allocator(self._instead)
             return
-        observer, pointer_type = _observer(), self._cuda.PinnedMemoryPointer
-
-        def observed(size: int) -> Any:
-            held = malloc(size)
-            memory = _Observed(held, observer.freed)
-            observer.allocated(memory.ptr, memory.size, size)
-            return pointer_type(memory, 0)
-
+        observer = _observer()
         observer.set_session(session, stacks=stacks)
-        self._cuda.set_pinned_memory_allocator(observed)
+        observed = _core.ObservedPinnedPool(observer, malloc, self._cuda.PinnedMemoryPointer)
+        self._cuda.set_pinned_memory_allocator(_core.observed_pinned_malloc(lambda: observed))
 
     def end(self) -> None:
         """Install the program's pool again; memory that is still in use returns to it later.
@@ -80,7 +59,7 @@ class RecordedPinnedPool:
         """
         _observer().set_session(None)
         malloc, self._malloc = self._malloc, None
-        if malloc is not None and isinstance(self._memory(), _Observed | _core.PinnedMemory):
+        if malloc is not None and isinstance(self._memory(), _OWN):
             self._cuda.set_pinned_memory_allocator(malloc)
 
     def _memory(self) -> Any:

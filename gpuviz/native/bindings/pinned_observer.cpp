@@ -1,6 +1,10 @@
 #include "clients/pinned_observer.hpp"
 
+#include <utility>
+
 #include "bindings/bindings.hpp"
+#include "cupy/malloc_function.hpp"
+#include "cupy/observed_pinned_pool.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -9,6 +13,8 @@ namespace gpuviz::bindings {
 
 void bind_pinned_observer(nb::module_& m) {
     using clients::PinnedObserver;
+    using cupy::ObservedPinnedMemory;
+    using cupy::ObservedPinnedPool;
     nb::class_<PinnedObserver>(
         m, "PinnedObserver",
         "Records the pinned host memory that a program takes from an allocator of its own.")
@@ -20,6 +26,32 @@ void bind_pinned_observer(nb::module_& m) {
              "Push the live blocks, and send events to a session, which must outlive this; None "
              "ends it.")
         .def("abandon", &PinnedObserver::abandon, "To be called in the child of a fork.");
+
+    nb::class_<ObservedPinnedMemory>(m, "ObservedPinnedMemory",
+                                     "Pinned memory of a program's own pool, to which it returns "
+                                     "with the last reference to it.")
+        .def_prop_ro("ptr", &ObservedPinnedMemory::address, "Address.")
+        .def_prop_ro("size", &ObservedPinnedMemory::size, "Size in bytes.")
+        .def("__int__", &ObservedPinnedMemory::address);
+
+    nb::class_<ObservedPinnedPool>(m, "ObservedPinnedPool")
+        .def(
+            "__init__",
+            [](ObservedPinnedPool* self, nb::object observer, nb::callable allocator,
+               nb::object pointer_type) {
+                new (self) ObservedPinnedPool(std::move(observer), std::move(allocator),
+                                              std::move(pointer_type));
+            },
+            "observer"_a, "allocator"_a, "pointer_type"_a,
+            nb::sig("def __init__(self, observer: PinnedObserver, "
+                    "allocator: typing.Callable[[int], typing.Any], pointer_type: object) -> None"),
+            "`pointer_type` is cupy.cuda.PinnedMemoryPointer.");
+
+    m.def("observed_pinned_malloc", &cupy::malloc_function<ObservedPinnedPool>, "make"_a,
+          nb::sig("def observed_pinned_malloc(make: typing.Callable[[], ObservedPinnedPool]) -> "
+                  "typing.Callable[[int], typing.Any]"),
+          "Return a function for cupy.cuda.set_pinned_memory_allocator; `make` is called at its "
+          "first use.");
 }
 
 }  // namespace gpuviz::bindings

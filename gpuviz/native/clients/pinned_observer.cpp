@@ -16,6 +16,7 @@ void PinnedObserver::allocated(std::uint64_t address, std::uint64_t size,
     const Block& block =
         blocks_.insert_or_assign(address, Block{size, requested_size}).first->second;
     if (session_ != nullptr) {
+        const record::SampledCost::Call call(*cost());
         const std::int64_t now = record::now_ns();
         write(Action::alloc, address, block, now, session_->call_site(stacks_));
     }
@@ -27,6 +28,7 @@ void PinnedObserver::freed(std::uint64_t address) {
         return;
     }
     if (session_ != nullptr) {
+        const record::SampledCost::Call call(*cost());
         const std::int64_t now = record::now_ns();
         const record::CallSite site = session_->call_site(stacks_);
         if (record::PageGuard* const guard = session_->page_guard()) {
@@ -56,7 +58,6 @@ void PinnedObserver::set_session(record::Session* session, bool stacks) {
 void PinnedObserver::write(Action action, std::uint64_t address, const Block& block,
                            std::int64_t time, const record::CallSite& site) {
     record::ActivityLog& log = session_->log();
-    const record::SampledCost::Call call(log.memory_cost);
     if (record::PinnedCopies* const copies = session_->pinned_copies()) {
         if (action == Action::alloc) {
             copies->added(address, block.size);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "record/activity_log.hpp"
+#include "record/sampled_cost.hpp"
 #include "record/session.hpp"
 
 namespace gpuviz::clients {
@@ -19,6 +20,11 @@ class PinnedObserver {
 
     // Pushes the live blocks and sends events to a session, which must outlive this; null ends it.
     void set_session(record::Session* session, bool stacks);
+
+    // What recording costs the program's threads; null without a session.
+    [[nodiscard]] record::SampledCost* cost() const noexcept {
+        return session_ == nullptr ? nullptr : &session_->log().memory_cost;
+    }
 
     // To be called in the child of a fork: stops recording.
     void abandon() noexcept { session_ = nullptr; }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "allocator/caching_allocator.hpp"
-#include "cupy/object_fields.hpp"
 #include "python/gil.hpp"
 
 namespace nb = nanobind;
@@ -24,9 +23,6 @@ using record::CallSite;
 namespace {
 
 constexpr StreamHandle kLegacyStream = 0;
-// Values that no object contains by chance.
-constexpr std::uint64_t kPinnedAddress = 0x5c0f'fee5'0dad'a000;
-constexpr std::uint64_t kPinnedOffset = 0x1600;
 
 // Nothing, with a Python exception set, for anything but a number of bytes.
 std::optional<std::size_t> bytes_of(PyObject* size) {
@@ -57,23 +53,11 @@ PinnedMemory::~PinnedMemory() {
 
 PinnedAllocator::PinnedAllocator(nb::object pointer_type, CupyState state, nb::callable open_host,
                                  nb::callable open_device, nb::callable refused)
-    : pointer_type_(std::move(pointer_type)),
-      no_arguments_(nb::steal(PyTuple_New(0))),
-      new_pointer_(new_function(pointer_type_)),
-      layout_(find_layout(pointer_type_)),
+    : pointer_(std::move(pointer_type)),
       state_(std::move(state)),
       open_host_(std::move(open_host)),
       open_device_(std::move(open_device)),
       refused_(std::move(refused)) {}
-
-std::optional<PinnedAllocator::Layout> PinnedAllocator::find_layout(nb::handle pointer_type) {
-    const nb::object memory = nb::module_::import_("types").attr("SimpleNamespace")();
-    memory.attr("ptr") = kPinnedAddress;
-    const nb::object pointer = pointer_type(memory, kPinnedOffset);
-    const auto held = find_field(pointer, memory.ptr());
-    const auto address = find_field(pointer, kPinnedAddress + kPinnedOffset);
-    return held && address ? std::optional(Layout{*held, *address}) : std::nullopt;
-}
 
 HostAllocator& PinnedAllocator::host_allocator(int device) {
     if (host_ == nullptr) {
@@ -146,16 +130,7 @@ PyObject* PinnedAllocator::pointer_to(std::uint64_t address, std::size_t size) {
     nb::object memory = nb::inst_alloc(type);
     new (nb::inst_ptr<PinnedMemory>(memory)) PinnedMemory(*this, address, size);
     nb::inst_mark_ready(memory);
-    if (!layout_) {
-        return pointer_type_(memory, 0).release().ptr();
-    }
-    PyObject* pointer = new_pointer_(reinterpret_cast<PyTypeObject*>(pointer_type_.ptr()),
-                                     no_arguments_.ptr(), nullptr);
-    if (pointer != nullptr) {
-        write_field(pointer, layout_->address, address);
-        write_reference(pointer, layout_->memory, memory.release().ptr());
-    }
-    return pointer;
+    return pointer_.make(std::move(memory), address);
 }
 
 // Also called while an exception is being handled, and after CUDA has shut down.

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "allocator/host_allocator.hpp"
 #include "cupy/cupy_state.hpp"
+#include "cupy/pinned_pointer.hpp"
 #include "record/session.hpp"
 
 namespace gpuviz::cupy {
@@ -77,16 +77,10 @@ class PinnedAllocator {
     void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
 
     // Whether pointers are written directly, not by CuPy's constructor.
-    [[nodiscard]] bool is_direct() const noexcept { return layout_.has_value(); }
+    [[nodiscard]] bool is_direct() const noexcept { return pointer_.is_direct(); }
     [[nodiscard]] std::uint64_t lost_frees() const noexcept { return lost_frees_; }
 
   private:
-    // Byte offsets in PinnedMemoryPointer.
-    struct Layout {
-        std::size_t memory, address;
-    };
-    static std::optional<Layout> find_layout(nanobind::handle pointer_type);
-
     [[nodiscard]] allocator::HostAllocator& host_allocator(int device);
     [[nodiscard]] device::Device& device_at(int ordinal);
     [[nodiscard]] record::CallSite call_site() const noexcept;
@@ -94,10 +88,7 @@ class PinnedAllocator {
     [[nodiscard]] PyObject* malloc_bytes(std::size_t size);
     [[nodiscard]] PyObject* pointer_to(std::uint64_t address, std::size_t size);
 
-    nanobind::object pointer_type_;
-    nanobind::object no_arguments_;
-    newfunc new_pointer_;
-    std::optional<Layout> layout_;
+    PinnedPointer pointer_;
     CupyState state_;
     nanobind::callable open_host_;
     nanobind::callable open_device_;
