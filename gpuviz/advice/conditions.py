@@ -2,7 +2,7 @@
 
 import ast
 import re
-from itertools import chain, pairwise, starmap, takewhile
+from itertools import chain, islice, pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.close_statements import CloseStatements, close_statements
@@ -30,6 +30,7 @@ _SLICES = re.compile(r"[\w)\]]\[(?P<value>[^\[\]]*:[^\[\]]*)\]")
 _CONTAINER = re.compile(r"[\[{(]|(?:dict|list|tuple)\(")
 # Calls that certainly read a number.
 _READS = re.compile(r"\b(?:float|int|bool|complex|asnumpy)\(|\.(?:item|get|tolist|numpy|cpu)\(")
+_COMPREHENSION = re.compile(r"[\[{(].*\bfor\b.+\bin\b.*[\]})]")
 _COUNTER = re.compile(r"(?P<names>\w+)\s*(?:,.*)?\bin\s+(?:\w+\.)*(?:range|trange|enumerate)\(")
 _LITERAL = re.compile(r"(?:None|True|False|[\d.e+-]+|\"[^\"]*\"|'[^']*')\s*(?:#.*)?$")
 # What conditions of the host consist of; calls are not among it.
@@ -48,6 +49,12 @@ def indexes(recording: "RecordingData", stack: int) -> bool:
         _uses(_INDEX, each.of_round, _computed(_assigned(each.line), each.of_round))
         for each in close[:of_value]
     )
+
+
+def is_comprehension(recording: "RecordingData", stack: int) -> bool:
+    """Return whether the line of a call stack loops in brackets, such as ``[f(x) for x in y]``."""
+    frames = islice(_frames(recording, stack), 1)
+    return any(_COMPREHENSION.search(close_statements(frame).line.text) for frame in frames)
 
 
 def decides(recording: "RecordingData", stack: int) -> bool:

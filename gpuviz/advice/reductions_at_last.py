@@ -1,9 +1,11 @@
 """Arrays that a loop keeps and that are reduced one after the other when it has ended."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.conditions import is_comprehension
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
@@ -38,18 +40,71 @@ def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
     made, one after the other, by the same kernels with the same numbers. Each such round keeps at
     most an eighth of its array's bytes and reads nothing else that was written since the array was
     made, and the host reads nothing before the first of them: so each could have been done in the
-    loop.
+    loop. Where a program repeats all that, the same is asked of the arrays that the line makes
+    again.
     """
-    can = device.at_peak & device.is_freed & ~device.is_initial & ~device.is_shared
-    at_peak = np.flatnonzero(can & (device.stack != 0) & (device.size >= LEAST_BYTES))
+    can = device.is_freed & ~device.is_initial & ~device.is_shared
+    can &= (device.stack != 0) & (device.size >= LEAST_BYTES)
+    at_peak = np.flatnonzero(can & device.at_peak)
     sums = np.bincount(device.site[at_peak], device.size[at_peak])
+    uses = _Uses(device)
     for site in np.argsort(-sums, kind="stable")[:_MOST_LINES].tolist():
         blocks = at_peak[device.site[at_peak] == site]
-        if len(blocks) <= LEAST_ARRAYS:
-            continue
-        rounds = _Rounds(device, blocks)
-        if len(rounds.blocks) >= LEAST_ARRAYS and rounds.could_be_sooner():
-            yield rounds.change()
+        change = _change(uses, blocks)
+        if change is not None:
+            repeated = _lists(device, np.flatnonzero(can & (device.site == site)))
+            others = [each for each in repeated if not np.isin(each, blocks).any()]
+            yield _all([change, *(_change(uses, each, is_repeated=True) for each in others)])
+
+
+def _change(uses: "_Uses", blocks: "NDArray[Any]", *, is_repeated: bool = False) -> Change | None:
+    """Return what reducing each of a line's arrays in its loop changes; None if it is not known."""
+    if len(blocks) <= LEAST_ARRAYS:
+        return None
+    rounds = _Rounds(uses, blocks)
+    if len(rounds.blocks) < LEAST_ARRAYS or not rounds.could_be_sooner(is_repeated=is_repeated):
+        return None
+    return rounds.change()
+
+
+def _all(changes: "list[Change | None]") -> Change:
+    known = [each for each in changes if each is not None]
+    return Change(
+        *(
+            np.concatenate([getattr(each, name) for each in known])
+            for name in ("blocks", "begin", "end")
+        )
+    )
+
+
+def _lists(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "list[NDArray[Any]]":
+    """Return the blocks that are there each time when those of a line hold most bytes.
+
+    Between two such times, they hold a third less for a while.
+    """
+    begin, end, size = (each[blocks] for each in (device.begin, device.end, device.size))
+    places = np.concatenate([begin, end])
+    order = np.argsort(places, kind="stable")
+    levels = np.cumsum(np.concatenate([size, -size])[order]).tolist()
+    found, highest, lowest, is_rising = [], 0, 0, True
+    for place, level in enumerate(levels):
+        if is_rising and level > levels[highest]:
+            highest = place
+        elif is_rising and 3 * level <= 2 * levels[highest]:
+            found.append(highest)
+            lowest, is_rising = level, False
+        elif not is_rising:
+            lowest = min(lowest, level)
+            if 2 * level > 3 * lowest:
+                highest, is_rising = place, True
+    times = places[order][found]
+    first, until = (np.searchsorted(times, each) for each in (begin, end))
+    counts = until - first
+    members = np.repeat(blocks, counts)
+    number = np.repeat(first, counts) + np.arange(len(members))
+    number -= np.repeat(np.cumsum(counts) - counts, counts)
+    by_list = np.argsort(number, kind="stable")
+    return np.split(members[by_list], np.searchsorted(number[by_list], np.arange(1, len(found))))
 
 
 def times_of_host_reads(device: "DeviceBlocks") -> "NDArray[Any]":
@@ -76,7 +131,7 @@ def written_before(
     called = plain(device.recording.tables["api_calls"]["time"])
     place = device.place[used.block[touches]]
     touches = touches[(place >= 0) & (used.mode[touches] != READ)]
-    moments = distinct(called)
+    moments = distinct(called[used.call[touches]])
     writes = device.place[used.block[touches]] * (len(moments) + 1)
     writes = np.sort(writes + np.searchsorted(moments, called[used.call[touches]]))
     wanted = blocks * (len(moments) + 1) + np.searchsorted(moments, times)
@@ -91,8 +146,9 @@ def in_loops_of_one_line(
 ) -> "NDArray[Any]":
     """Return the places after some calls, also within a loop that has no other line.
 
-    If the program itself makes some arrays, it has done with a call when it makes the second array
-    after it. What a function of a library makes in one line may belong together.
+    If the program itself makes some arrays, or a comprehension of it one after the other, it has
+    done with a call when it makes the second array after it. What else a function of a library
+    makes in one line may belong together.
 
     Args:
         device: All blocks.
@@ -106,15 +162,63 @@ def in_loops_of_one_line(
     done = np.where(calls >= 0, times[calls], begins[blocks])
     later = np.searchsorted(begins[made][order], done, side="right") + 1
     places = np.append(device.begin[made][order], [_NEVER, _NEVER])[later]
-    is_made_here = is_own(device.recording, device.stack[made]).all()
+    stacks = np.unique(device.stack[made])
+    is_made_here = bool(is_own(device.recording, stacks).all()) or all(
+        is_comprehension(device.recording, stack) for stack in stacks.tolist()
+    )
     return np.where(is_made_here, places, _NEVER)
+
+
+class _Uses:
+    """What is asked of a device about each list of arrays.
+
+    Args:
+        device: All blocks.
+
+    Attributes:
+        device: The same.
+        begin: When each block was allocated, in ns.
+        reads: When the host called copies to itself, in ns, ascending.
+        opaque: When work that may have used anything was launched, in ns, ascending.
+        rows: The rows of ``device.used`` in the order of their times.
+        time: Their times in ns.
+        calls: The rows of ``api_calls`` in the order of their times.
+        called: Their times in ns.
+        made: The blocks in the order of their allocations.
+    """
+
+    def __init__(self, device: "DeviceBlocks") -> None:
+        self.device, used = device, device.used
+        times = plain(device.recording.tables["api_calls"]["time"])
+        self.begin = used.blocks.begin[device.number]
+        self.opaque = np.sort(times[used.opaque])
+        self.rows = np.argsort(times[used.call], kind="stable")
+        self.time = times[used.call[self.rows]]
+        self.calls = np.argsort(times, kind="stable")
+        self.called = times[self.calls]
+        self.made = np.argsort(self.begin, kind="stable")
+
+    @cached_property
+    def reads(self) -> "NDArray[Any]":
+        return times_of_host_reads(self.device)
+
+    @cached_property
+    def numbers(self) -> "NDArray[Any]":
+        """What the arguments of each call's launch say besides addresses; 0 if unknown."""
+        tables = self.device.recording.tables
+        content = plain(tables["launch_blocks"]["content"])
+        known = np.flatnonzero(content)
+        correlations = plain(tables["launch_blocks"]["correlation"])[known]
+        rows = first_rows(correlations, plain(tables["api_calls"]["correlation"]))
+        of_calls: NDArray[Any] = np.append(content[known], np.uint64(0))[rows]
+        return of_calls
 
 
 class _Rounds:
     """The uses of some blocks after the last of them was made.
 
     Args:
-        device: All blocks.
+        uses: All uses of blocks.
         blocks: Those that a line has kept.
 
     Attributes:
@@ -122,37 +226,47 @@ class _Rounds:
             their rounds; none if the rounds overlap.
     """
 
-    def __init__(self, device: "DeviceBlocks", blocks: "NDArray[Any]") -> None:
-        self._device, used = device, device.used
-        self._times = plain(device.recording.tables["api_calls"]["time"])
-        self._begin = used.blocks.begin[device.number]
-        self._time, self._place = self._times[used.call], device.place[used.block]
+    def __init__(self, uses: _Uses, blocks: "NDArray[Any]") -> None:
+        device, self._uses = uses.device, uses
+        self._device = device
         # The loop itself may still use the last one.
-        blocks = blocks[np.argsort(self._begin[blocks], kind="stable")]
+        blocks = blocks[np.argsort(uses.begin[blocks], kind="stable")]
+        self._window = (uses.begin[blocks[0]], device.used.blocks.end[device.number[blocks]].max())
+        first, until = np.searchsorted(uses.time, self._window)
+        self._time, self._rows = uses.time[first:until], uses.rows[first:until]
+        self._call, self._place = device.used.call[self._rows], device.place[device.used.block]
+        self._place = self._place[self._rows]
         self._newest, blocks = blocks[-1], blocks[:-1]
-        self._made = int(self._begin[self._newest])
-        blocks = blocks[~self._make_the_newest(blocks)]
-        number = np.full(len(device.size), -1)
-        number[blocks] = np.arange(len(blocks))
-        self._of_kept = np.where(self._place >= 0, number[self._place], -1)
+        self._made = int(uses.begin[self._newest])
+        self.blocks = blocks[~self._make_the_newest(blocks)]
+        if not len(self.blocks):
+            return
+        self._of_kept = self._kept(self._place)
         rows = np.flatnonzero((self._of_kept >= 0) & (self._time > self._made))
-        first, last = np.full(len(blocks), np.iinfo(np.int64).max), np.full(len(blocks), -1)
+        first, last = np.full(len(self.blocks), _NEVER), np.full(len(self.blocks), -1)
         np.minimum.at(first, self._of_kept[rows], self._time[rows])
         np.maximum.at(last, self._of_kept[rows], self._time[rows])
         order = np.argsort(first, kind="stable")
         order = order[last[order] >= 0]
         is_apart = bool((last[order[:-1]] < first[order[1:]]).all())
         # Otherwise it is a queue.
-        of_line = self._begin[device.site == device.site[blocks[0]]]
+        of_line = uses.begin[device.site == device.site[self._newest]]
         is_apart &= not ((of_line > first.min()) & (of_line < last.max())).any()
         self._edges = first[order]
         self._starts = self._starts_after(np.append(self._made, last[order[:-1]]))
-        self.blocks = blocks[order[:-1]] if is_apart else blocks[:0]
+        self.blocks = self.blocks[order[:-1]] if is_apart else self.blocks[:0]
+
+    def _kept(self, places: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the position among the kept blocks of each of some blocks; -1 of others."""
+        order = np.argsort(self.blocks)
+        at = np.searchsorted(self.blocks[order], places)
+        at = order[np.minimum(at, len(order) - 1)]
+        return np.where(self.blocks[at] == places, at, -1)
 
     def _make_the_newest(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
         """Return which blocks are used with the newest one, as what its function needs for it."""
-        call = self._device.used.call
-        together = np.isin(call, call[self._place == self._newest]) & (self._time > self._made)
+        together = np.isin(self._call, self._call[self._place == self._newest])
+        together &= self._time > self._made
         return np.isin(blocks, self._place[together])
 
     def _starts_after(self, since: "NDArray[Any]") -> "NDArray[Any]":
@@ -163,9 +277,9 @@ class _Rounds:
         Args:
             since: For each round, the time of the last use of the array before.
         """
-        opaque = self._times[self._device.used.opaque]
+        opaque = self._opaque()
         moments = np.concatenate([self._time, opaque])
-        begins = np.append(self._begin, -1)[np.append(self._place, np.full(len(opaque), -1))]
+        begins = np.append(self._uses.begin, -1)[np.append(self._place, np.full(len(opaque), -1))]
         order = np.argsort(moments, kind="stable")
         times, first = np.unique(moments[order], return_index=True)
         oldest = np.minimum.reduceat(begins[order], first)
@@ -177,12 +291,22 @@ class _Rounds:
             found.append(int(times[max(place, 0)]))
         return np.array(found, np.int64)
 
-    def could_be_sooner(self) -> bool:
-        """Return whether each round could have been done when its array was made."""
+    def _opaque(self) -> "NDArray[Any]":
+        """Return when work that may have used anything was launched meanwhile, in ns."""
+        first, until = np.searchsorted(self._uses.opaque, self._window)
+        return self._uses.opaque[first:until]
+
+    def could_be_sooner(self, *, is_repeated: bool) -> bool:
+        """Return whether each round could have been done when its array was made.
+
+        Args:
+            is_repeated: Whether the same lines have done so with equal numbers. Then these may
+                differ: what a structure has unset among its arguments does.
+        """
         return (
             not self._is_host_informed()
             and not self._was_done_before()
-            and self._are_alike()
+            and self._are_alike(with_numbers=not is_repeated)
             and self._reads_what_was_there()
             and self._keeps_little()
         )
@@ -190,12 +314,12 @@ class _Rounds:
     def change(self) -> Change:
         """Return the lifetimes of the arrays if each round were right after the array was made."""
         device, blocks = self._device, self.blocks
-        rows = np.flatnonzero((self._of_kept >= 0) & (self._time <= self._made))
-        before = np.full(len(device.size), -1)
-        order = rows[np.argsort(self._time[rows], kind="stable")]
-        before[self._place[order]] = device.used.call[order]
+        rows = np.flatnonzero(self._time <= self._made)
+        rows = rows[self._kept(self._place[rows]) >= 0]
+        calls = np.full(len(blocks), -1)
+        kept = self._kept(self._place[rows])
+        calls[kept] = self._call[rows]
         begin, end = device.begin[blocks], device.end[blocks]
-        calls = before[blocks]
         after = np.where(calls >= 0, device.after_lines(calls), begin)
         made = np.append(blocks, self._newest)
         after = np.minimum(after, in_loops_of_one_line(device, made, blocks, calls))
@@ -205,33 +329,35 @@ class _Rounds:
 
     def _is_host_informed(self) -> bool:
         """Return whether the host reads anything between the first array and the first round."""
-        times = times_of_host_reads(self._device)
-        begun = self._begin[self.blocks].min()
+        times, begun = self._uses.reads, self._uses.begin[self.blocks].min()
         return bool(((times > begun) & (times < self._edges[0])).any())
 
     def _was_done_before(self) -> bool:
         """Return whether the line that begins the rounds did so between arrays, as with a queue."""
+        uses = self._uses
+        first = np.searchsorted(uses.called, uses.begin[self.blocks].min(), side="right")
+        until = np.searchsorted(uses.called, self._edges[0], side="right")
         stacks = plain(self._device.recording.tables["api_calls"]["stack"])
-        lines = line_numbers(self._device.recording, stacks)
-        begins = lines[np.flatnonzero(self._times == self._edges[0])]
-        is_between = (self._times > self._begin[self.blocks].min()) & (self._times <= self._made)
-        return bool((np.isin(lines, begins) & is_between).any())
+        lines = line_numbers(self._device.recording, stacks[uses.calls[first:until]])
+        called = uses.called[first:until]
+        begins = lines[called == self._edges[0]]
+        return bool((np.isin(lines, begins) & (called <= self._made)).any())
 
     def _round_of(self, edges: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
         """Return the number of the round at some times; -1 outside of them."""
         found = np.searchsorted(edges, times, side="right") - 1
         return np.where(found < len(self.blocks), found, -1)
 
-    def _are_alike(self) -> bool:
+    def _are_alike(self, *, with_numbers: bool) -> bool:
         """Return whether all rounds have the same kernels, in order, with the same numbers."""
         used, tables = self._device.used, self._device.recording.tables
-        if (self._round_of(self._edges, self._times[used.opaque]) >= 0).any():
+        if (self._round_of(self._edges, self._opaque()) >= 0).any():
             return False
-        calls, first = np.unique(used.call, return_index=True)
-        order = np.argsort(self._times[calls], kind="stable")
-        calls, activity = calls[order], used.activity[first[order]]
-        of_round = self._round_of(self._edges, self._times[calls])
-        calls, activity, of_round = (each[of_round >= 0] for each in (calls, activity, of_round))
+        _, first = np.unique(self._call, return_index=True)
+        first = np.sort(first)
+        of_round = self._round_of(self._edges, self._time[first])
+        first, of_round = first[of_round >= 0], of_round[of_round >= 0]
+        calls, activity = self._call[first], used.activity[self._rows[first]]
         counts = np.bincount(of_round, minlength=len(self.blocks))
         if (activity < 0).any() or (counts != counts[0]).any():
             return False
@@ -242,12 +368,7 @@ class _Rounds:
         names = plain(tables["activities"]["name"])[activity].astype(np.uint64)
         is_kernel = codes(tables["activities"]["kind"], DICTIONARIES["activities", "kind"])
         is_kernel = is_kernel[activity] == _KERNEL
-        launched = tables["launch_blocks"]
-        content = plain(launched["content"])
-        known = np.flatnonzero(content)
-        correlation = plain(tables["api_calls"]["correlation"])[calls]
-        rows = first_rows(plain(launched["correlation"])[known], correlation)
-        numbers = np.append(content[known], np.uint64(0))[rows]
+        numbers = self._uses.numbers[calls] if with_numbers else np.ones(len(calls), np.uint64)
         # What a copy brings to the host is a result.
         if (is_kernel & (numbers == 0)).any():
             return False
@@ -260,35 +381,38 @@ class _Rounds:
         """Return whether rounds use only what was written before their array, and their own."""
         of_round = self._round_of(self._edges, self._time)
         rows = np.flatnonzero((of_round >= 0) & (self._of_kept < 0))
-        place, of_round, mode = self._place[rows], of_round[rows], self._device.used.mode[rows]
+        place, of_round = self._place[rows], of_round[rows]
+        mode = self._device.used.mode[self._rows[rows]]
         if (place < 0).any():
             return False
-        is_own = self._begin[place] >= self._starts[of_round]
+        is_own = self._uses.begin[place] >= self._starts[of_round]
         size = self._device.size
         is_small = size[place] * LEAST_FACTOR <= size[self.blocks[of_round]]
         if (~is_own & (mode != READ) & ~((mode == WRITE) & is_small)).any():
             return False
         others = np.flatnonzero(~is_own & (mode != WRITE))
-        made = self._begin[self.blocks[of_round[others]]]
+        made = self._uses.begin[self.blocks[of_round[others]]]
         if len(others) and self._is_opaque_between(int(made.min())):
             return False
-        touches = np.arange(len(self._device.used.call))
-        written = written_before(self._device, touches, place[others], self._time[rows[others]])
-        return bool((np.maximum(written, self._begin[place[others]]) < made).all())
+        called = self._time[rows[others]]
+        written = written_before(self._device, self._rows, place[others], called)
+        return bool((np.maximum(written, self._uses.begin[place[others]]) < made).all())
 
     def _is_opaque_between(self, begin: int) -> bool:
         """Return whether work that may have written anything was launched until the last round."""
-        times = self._times[self._device.used.opaque]
+        times = self._uses.opaque
         return bool(((times > begin) & (times < self._edges[-1])).any())
 
     def _keeps_little(self) -> bool:
         """Return whether what remains of each round has at most an eighth of its array's bytes."""
         device = self._device
-        of_round = self._round_of(self._starts, self._begin)
-        rows = np.flatnonzero(of_round >= 0)
-        ends = device.used.blocks.end[device.number[rows]]
-        remains = (ends < 0) | (ends > self._edges[of_round[rows] + 1])
+        begins = self._uses.begin[self._uses.made]
+        first, until = np.searchsorted(begins, self._window)
+        of_round = self._round_of(self._starts, begins[first:until])
+        made, of_round = self._uses.made[first:until][of_round >= 0], of_round[of_round >= 0]
+        ends = device.used.blocks.end[device.number[made]]
+        remains = (ends < 0) | (ends > self._edges[of_round + 1])
         kept = np.bincount(
-            of_round[rows[remains]], device.size[rows[remains]], minlength=len(self.blocks)
+            of_round[remains], device.size[made[remains]], minlength=len(self.blocks)
         )
         return bool((kept * LEAST_FACTOR <= device.size[self.blocks]).all())
