@@ -19,6 +19,7 @@ DRIVERS = ("numba.cuda.cudadrv.driver", "numba_cuda_mlir.numba_cuda.cudadrv.driv
 _INTERFACE = 1
 # CU_STREAM_LEGACY, which the allocator tells from 0, the stream of all allocations: a free waits.
 _LEGACY = 1
+_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _TOO_LATE = (
     "Numba already has a context on a GPU, which keeps its memory manager. Call "
     "gpuviz.allocators.numba.install() before Numba first uses the GPU."
@@ -133,7 +134,11 @@ def _manager_of(driver: Any) -> type:
 
         @staticmethod
         def _out_of_memory(error: Exception) -> Exception:
-            code = driver.binding.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+            # Numba's own target reaches the driver by ctypes, where codes are integers.
+            binding = getattr(driver, "binding", None)
+            code = (
+                _OUT_OF_MEMORY if binding is None else binding.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+            )
             failure: Exception = driver.CudaAPIError(code, explained(error))
             return failure
 

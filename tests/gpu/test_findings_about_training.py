@@ -132,3 +132,24 @@ def test_an_array_that_goes_to_torch_through_the_host():
 
     assert "R62" in rules(lambda array: torch.from_numpy(cp.asnumpy(array)).cuda())
     assert "R62" not in rules(torch.from_dlpack)
+
+
+def test_distances_that_wait_until_the_nearest_are_taken():
+    base, queries = (torch.randn(count, 64, device="cuda") for count in (100_000, 24 * 256))
+
+    def nearest(distances):
+        return distances.topk(10, largest=False).indices
+
+    def kept():
+        for _ in range(2):
+            distances = [torch.cdist(part, base) for part in queries.split(256)]
+            found = [nearest(each) for each in distances]
+            del distances
+        return len(found)
+
+    def of_each():
+        for _ in range(2):
+            found = [nearest(torch.cdist(part, base)) for part in queries.split(256)]
+        return len(found)
+
+    check("R63", kept, of_each)

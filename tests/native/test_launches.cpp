@@ -125,10 +125,12 @@ void the_span_of_an_array_is_known_if_it_has_no_gaps() {
 
 void of_a_tensor_of_torch_only_its_dimensions_are_set() {
     using gpuviz::cupti::tensor_index_bytes;
-    const std::string symbol = "_Z4sortIfEvN2at4cuda6detail10TensorInfoIfjEEj";
+    const std::string symbol =
+        "_ZN2at6native6mbtopk10gatherTopKIfjLi2EEEvNS_4cuda6detail10TensorInfoIKT_T0_EES6_";
     CHECK_EQUAL(tensor_index_bytes(symbol, 216), 4u);
     CHECK_EQUAL(tensor_index_bytes(symbol, 416), 8u);
     CHECK_EQUAL(tensor_index_bytes(symbol, 224), 0u);
+    CHECK_EQUAL(tensor_index_bytes("_Z4sortIfEvN2at4cuda6detail10TensorInfoIfjEEj", 216), 4u);
     CHECK_EQUAL(tensor_index_bytes("_Z4sortPf", 216), 0u);
 
     struct Tensor {
@@ -152,6 +154,15 @@ void of_a_tensor_of_torch_only_its_dimensions_are_set() {
     CHECK_EQUAL(content(tensor) == content(other), false);
     other.dimensions = 26;  // another structure
     CHECK_EQUAL(content(other).has_value(), false);
+}
+
+void a_reduction_of_torch_ends_with_addresses() {
+    using gpuviz::cupti::reduction_addresses;
+    const std::string symbol = "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_";
+    CHECK_EQUAL(reduction_addresses(symbol, 1064), 1000u);
+    CHECK_EQUAL(reduction_addresses(symbol, 64), 0u);
+    CHECK_EQUAL(reduction_addresses(symbol, 1066), 0u);
+    CHECK_EQUAL(reduction_addresses("_Z13reduce_kernelPf", 1064), 0u);
 }
 
 void what_is_declared_counts_where_it_agrees() {
@@ -307,6 +318,7 @@ int main() {
     elements_are_declared_for_one_function_of_a_name();
     the_span_of_an_array_is_known_if_it_has_no_gaps();
     of_a_tensor_of_torch_only_its_dimensions_are_set();
+    a_reduction_of_torch_ends_with_addresses();
     what_is_declared_counts_where_it_agrees();
     a_handle_means_the_stream_that_had_it_at_the_time();
     a_touch_finds_the_block_that_lived_at_its_time();

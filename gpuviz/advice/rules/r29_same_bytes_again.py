@@ -29,13 +29,15 @@ RULES = (
         "R29",
         "the same bytes copied to the GPU again",
         "a line copies at least 1 MiB from the host at least four times with the same bytes, as "
-        "far as 64 places of the source tell, and the GPU has room for them beside its peak; the "
-        "saving is without all of these copies but the first",
+        "far as 64 places of the source tell, none of which a copy to the host brought, and the GPU "
+        "has room for them beside its peak; the saving is without all of these copies but the "
+        "first",
         "copy them once, before the loop, and keep the array",
     ),
 )
 
-_TO_DEVICE = DICTIONARIES["activities", "copy_kind"].index("host_to_device")
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_TO_DEVICE, _TO_HOST = map(_COPY_KINDS.index, ("host_to_device", "device_to_host"))
 # Fewer copies may be the parts of a program that know nothing of each other.
 _LEAST_COPIES = 4
 # Each line costs a replay of the schedule.
@@ -47,13 +49,16 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
     Trigger: at least four copies of a line from the host have the same size and the same
     ``content``, which the table ``launch_blocks`` has for copies of at least 1 MiB, and the GPU has
-    room for one array of each beside its peak.
+    room for one array of each beside its peak. No copy to the host has that ``content``: what comes
+    back from the GPU may be another array of mostly zeros, or one that kernels changed elsewhere.
 
     Saving: the recording's `Schedule`, replayed without these copies but the first of each content,
     and without their calls. CuPy first copies an array to pinned memory: a time before a call that
     fits this vanishes, too. The content is compared at 64 places only: ``likely``.
     """
-    work, content = _with_content(schedule)
+    work, content = _with_content(schedule, _TO_DEVICE)
+    is_new = ~np.isin(content, _with_content(schedule, _TO_HOST)[1])
+    work, content = work[is_new], content[is_new]
     if not len(work):
         return
     sizes = plain(schedule.recording.tables["activities"]["bytes"])[schedule.rows[work]]
@@ -76,15 +81,15 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             yield _finding(schedule, work[of_line], len(kept), kept_bytes)
 
 
-def _with_content(schedule: Schedule) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return copies from the host whose content is known, in the order of time, and the content."""
+def _with_content(schedule: Schedule, kind: int) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return copies of a kind whose content is known, in the order of time, and the content."""
     tables = schedule.recording.tables
     touched = tables["launch_blocks"]
     content = plain(touched["content"])
     known = content != 0
-    kinds = codes(tables["activities"]["copy_kind"], DICTIONARIES["activities", "copy_kind"])
+    kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
     work = np.flatnonzero(
-        (schedule.kind == COPY) & (kinds[schedule.rows] == _TO_DEVICE) & (schedule.call >= 0)
+        (schedule.kind == COPY) & (kinds[schedule.rows] == kind) & (schedule.call >= 0)
     )
     work = work[np.argsort(schedule.begin[work], kind="stable")]
     rows = first_rows(plain(touched["correlation"])[known], schedule.launch[work])

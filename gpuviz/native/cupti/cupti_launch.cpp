@@ -18,6 +18,12 @@ using record::BlockTouches;
 
 namespace {
 
+std::uint64_t word_at(const std::byte* place) noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, place, sizeof word);
+    return word;
+}
+
 // The state of a hash after the bytes of a parameter that are in no aligned word.
 std::uint64_t with_rest(std::uint64_t state, const device::ParameterPlace& place,
                         const std::byte* value) noexcept {
@@ -58,7 +64,7 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
     const std::size_t first = found.size();
     std::uint64_t content = 1;
     for (const Parameter& parameter : *layout) {
-        const std::byte* const value = values.at(parameter.index, parameter.place);
+        const std::byte* value = values.at(parameter.index, parameter.place);
         if (parameter.element != 0) {
             find_in_array(parameter, value, blocks, touch, found);
             content = with_numbers(content, parameter.place, value, blocks);
@@ -66,8 +72,7 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
         }
         if (parameter.tensor != 0) {
             if (const auto after = with_tensor(content, value, parameter.tensor)) {
-                std::uint64_t address = 0;
-                std::memcpy(&address, value, sizeof address);
+                const std::uint64_t address = word_at(value);
                 if (blocks.may_be_block(address)) {
                     found.push_back(
                         {touch.time_ns, address, touch.correlation, parameter.mode.first});
@@ -80,7 +85,15 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
             content = with_rest(content, parameter.place, value);
         }
         record::AccessMode mode = parameter.mode.first;
-        device::for_each_word(parameter.place, value, [&](std::uint64_t word) {
+        device::ParameterPlace place = parameter.place;
+        if (const std::size_t before = parameter.addresses;
+            before != 0 && blocks.may_be_block(word_at(value + before))) {
+            content = with_numbers(content, {place.offset, before}, value, blocks);
+            place = {place.offset + before, place.size - before};
+            value += before;
+            mode = record::AccessMode::read;
+        }
+        device::for_each_word(place, value, [&](std::uint64_t word) {
             if (blocks.may_be_block(word)) {
                 found.push_back({touch.time_ns, word, touch.correlation, mode});
                 mode = parameter.mode.later;
@@ -167,7 +180,8 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
         }
         const bool has_rest = device::first_word(place) != 0 || place.size % 8 != 0;
         parameters.push_back({index, place, modes[index], elements[index], has_rest,
-                              tensor_index_bytes(name, place.size)});
+                              tensor_index_bytes(name, place.size),
+                              reduction_addresses(name, place.size)});
     }
     return std::make_shared<const std::vector<Parameter>>(std::move(parameters));
 }

@@ -49,6 +49,7 @@ class CuptiLaunchArguments {
         std::uint32_t element;  // see array_elements()
         bool has_rest;          // bytes in no aligned word
         std::uint32_t tensor;   // see tensor_index_bytes()
+        std::size_t addresses;  // see reduction_addresses()
     };
     static void find_in_array(const Parameter& parameter, const std::byte* value,
                               const record::BlockTouches& blocks, record::BlockTouches::Touch touch,

@@ -20,10 +20,14 @@ constexpr std::size_t size_of_tensor(std::size_t index_bytes) noexcept {
     return (size + address_bytes - 1) / address_bytes * address_bytes;
 }
 
+// Six addresses, an index, two flags and the number of outputs.
+constexpr std::size_t end_of_reduction = 6 * address_bytes + 8 + 2 + 2 + 4;
+
 }  // namespace
 
 std::uint32_t tensor_index_bytes(std::string_view symbol, std::size_t size) noexcept {
-    if (symbol.find("2at4cuda6detail10TensorInfoI") == std::string_view::npos) {
+    // Within namespace `at`, a mangled name abbreviates it.
+    if (symbol.find("4cuda6detail10TensorInfoI") == std::string_view::npos) {
         return 0;
     }
     return size == size_of_tensor(4) ? 4 : size == size_of_tensor(8) ? 8 : 0;
@@ -46,6 +50,14 @@ std::optional<std::uint64_t> with_tensor(std::uint64_t state, const std::byte* v
         state = record::mixed(state, number);
     }
     return state;
+}
+
+std::size_t reduction_addresses(std::string_view symbol, std::size_t size) noexcept {
+    if (symbol.find("2at6native13reduce_kernelI") == std::string_view::npos ||
+        size % address_bytes != 0 || size <= end_of_reduction) {
+        return 0;
+    }
+    return size - end_of_reduction;
 }
 
 }  // namespace gpuviz::cupti

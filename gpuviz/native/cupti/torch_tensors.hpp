@@ -20,4 +20,11 @@ namespace gpuviz::cupti {
 [[nodiscard]] std::optional<std::uint64_t> with_tensor(std::uint64_t state, const std::byte* value,
                                                        std::uint32_t index_bytes) noexcept;
 
+// PyTorch's at::native::ReduceOp ends with addresses: input, two outputs and three buffers. Before
+// them are the sizes and strides of two iterators, with room for 25 dimensions as above.
+//
+// Returns the place of the first address if a parameter of so many bytes is one, going by the
+// kernel's mangled name; else 0.
+[[nodiscard]] std::size_t reduction_addresses(std::string_view symbol, std::size_t size) noexcept;
+
 }  // namespace gpuviz::cupti
