@@ -70,6 +70,7 @@ from tests.unit.recording import leaking_programs
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "reference" / "findings.md"
 SHIPPED = ROOT / "gpuviz" / "commands" / "recordings"
+NUMBA = ROOT / "tests" / "unit" / "advice" / "data" / "heat.gpuviz"
 TWO_GPUS = ROOT / "tests" / "unit" / "two_gpus" / "data"
 # Where a line stands on this machine.
 PLACE = re.compile(r"\([^()\s]*/(\w+\.py):\d+\)")
@@ -116,6 +117,7 @@ RECORDINGS = {
     "R41": SHIPPED / "image_pipeline.gpuviz",
     "R48": TWO_GPUS / "training_late_rank.gpuviz",
     "R56": TWO_GPUS / "relay_staged.gpuviz",
+    "R65": NUMBA,
 }
 CELLS = (
     "%load_ext gpuviz",

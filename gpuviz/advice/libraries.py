@@ -10,13 +10,11 @@ from gpuviz.data.columns import codes
 if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
-_TORCH = FRAMEWORKS.index("torch")
 
-
-def is_of_torch(recording: "RecordingData") -> bool:
-    """Return whether most memory events with a known library are of torch."""
+def is_of(recording: "RecordingData", library: str) -> bool:
+    """Return whether most memory events with a known library are of one of `FRAMEWORKS`."""
     counts = np.bincount(
         codes(recording.tables["memory_events"]["framework"], FRAMEWORKS).astype(np.int64),
         minlength=len(FRAMEWORKS),
     )
-    return bool(2 * counts[_TORCH] > counts[1:].sum())
+    return bool(2 * counts[FRAMEWORKS.index(library)] > counts[1:].sum())

@@ -44,6 +44,7 @@ from gpuviz.advice.rules import (
     r62_round_trips,
     r63_kept_until_reduced,
     r64_loaded_again,
+    r65_host_arrays_of_kernels,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     return (
         r10_emptied_caches.find,
         r62_round_trips.find,
+        r65_host_arrays_of_kernels.find,
         r17_pageable_copies.find,
         r18_scalars_read_in_a_loop.find,
         r21_tiny_transfers.find,

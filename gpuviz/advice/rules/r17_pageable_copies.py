@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
-from gpuviz.advice.libraries import is_of_torch
+from gpuviz.advice.libraries import is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -41,6 +41,11 @@ RULES = (
 _OF_CUPY = (
     "Allocate the host's arrays with cupyx.empty_pinned (or cupyx.empty_like_pinned) once and "
     "reuse them. Asynchronous copies then return at once, so that the host must synchronize before "
+    "it reads a result or changes a source."
+)
+_OF_NUMBA = (
+    "Allocate the host's arrays with `cuda.pinned_array` (or `cuda.pinned_array_like`) once and "
+    "reuse them. Copies on a stream then return at once, so that the host must synchronize before "
     "it reads a result or changes a source."
 )
 _OF_TORCH = (
@@ -200,8 +205,8 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
 
 
 def _change(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> str:
-    if not is_of_torch(recording):
-        return _OF_CUPY
+    if not is_of(recording, "torch"):
+        return _OF_NUMBA if is_of(recording, "numba") else _OF_CUPY
     rows = schedule.rows[copies.work]
     is_read = codes(recording.tables["activities"]["copy_kind"], _COPY_KINDS)[rows] == _TO_HOST
     is_mostly_read = 2 * copies.sizes[is_read].sum() > copies.sizes.sum()

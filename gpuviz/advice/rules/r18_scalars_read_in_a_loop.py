@@ -6,7 +6,7 @@ from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides, indexes
 from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.libraries import is_of_torch
+from gpuviz.advice.libraries import is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_count
 
@@ -72,5 +72,5 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
                 f"waits {line.amount} for the GPU."
             ),
             reason="",
-            change=f"{_OF_TORCH if is_of_torch(schedule.recording) else _CHANGE} {_MEANWHILE}",
+            change=f"{_OF_TORCH if is_of(schedule.recording, 'torch') else _CHANGE} {_MEANWHILE}",
         )

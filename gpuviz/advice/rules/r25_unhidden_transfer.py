@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
-from gpuviz.advice.libraries import is_of_torch
+from gpuviz.advice.libraries import is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
@@ -140,7 +140,7 @@ def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def _change(schedule: Schedule, work: "NDArray[Any]") -> str:
-    if not is_of_torch(schedule.recording):
+    if not is_of(schedule.recording, "torch"):
         return _CHANGE
     kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
     is_read = kinds[schedule.rows[work]] == _TO_HOST

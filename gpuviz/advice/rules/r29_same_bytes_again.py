@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding
+from gpuviz.advice.host_arguments import copies_of_arguments
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
@@ -29,9 +30,8 @@ RULES = (
         "R29",
         "the same bytes copied to the GPU again",
         "a line copies at least 1 MiB from the host at least four times with the same bytes, as "
-        "far as 64 places of the source tell, none of which a copy to the host brought, and the GPU "
-        "has room for them beside its peak; the saving is without all of these copies but the "
-        "first",
+        "far as 64 places of the source tell, which no copy to the host brought, and the GPU has "
+        "room for them beside its peak; the saving is without all of these copies but the first",
         "copy them once, before the loop, and keep the array",
     ),
 )
@@ -58,6 +58,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     """
     work, content = _with_content(schedule, _TO_DEVICE)
     is_new = ~np.isin(content, _with_content(schedule, _TO_HOST)[1])
+    is_new &= ~copies_of_arguments(schedule)[work]  # those of R65
     work, content = work[is_new], content[is_new]
     if not len(work):
         return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding
+from gpuviz.advice.host_arguments import copies_of_arguments
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -100,6 +101,7 @@ def _with_content(schedule: Schedule) -> _Copies:
     is_done |= np.append(schedule.call_kinds == CallKind.MEMCPY, False)[schedule.call]
     work = (schedule.kind == COPY) & (schedule.call >= 0)
     work &= (kinds == _TO_DEVICE) | ((kinds == _TO_HOST) & is_done)
+    work &= ~copies_of_arguments(schedule)  # those of R65
     rows = np.flatnonzero(work)
     rows = rows[np.argsort(schedule.begin[rows], kind="stable")]
     content = plain(touched["content"])

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.libraries import is_of_torch
+from gpuviz.advice.libraries import is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.grouping import numbered
@@ -162,7 +162,7 @@ def _finding(
 def _what(recording: "RecordingData", names: "NDArray[Any]") -> tuple[str, str]:
     """Return what a line does before it launches kernels of some names, and what to change."""
     if are_named(recording.tables, names, _FFT.search).any():
-        plans = _PLANS_OF_TORCH if is_of_torch(recording) else _PLANS_OF_CUPY
+        plans = _PLANS_OF_TORCH if is_of(recording, "torch") else _PLANS_OF_CUPY
         return "makes an FFT plan", plans
     of_cudnn = are_named(recording.tables, names, _CUDNN.search).any()
     return "loads code", _OF_CUDNN if of_cudnn else _OTHERS

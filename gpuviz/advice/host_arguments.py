@@ -1,0 +1,34 @@
+"""Copies that a library makes of the host's arrays which a kernel gets."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.trace import COPY
+from gpuviz.analysis.grouping import numbered
+from gpuviz.analysis.launches import stacks_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.trace import Trace
+
+# Numba copies what is no array of the GPU to it before a launch and back after it, also for
+# `cuda.InOut`; for `cuda.In` and `cuda.Out`, one way only.
+_OF_ARGUMENTS = re.compile(r"numba[/\\]cuda[/\\](?:\w+[/\\])*args\.py$")
+
+
+def copies_of_arguments(trace: "Trace") -> "NDArray[Any]":
+    """Return which work copies arrays of the host that a kernel gets as arguments."""
+    found = np.zeros(len(trace.rows), bool)
+    copies = np.flatnonzero((trace.kind == COPY) & (trace.call >= 0))
+    stacks = stacks_of(trace.recording.tables, trace.call[copies])
+    numbers, first = numbered(stacks)
+    call_stacks = trace.recording.call_stacks
+    of_arguments = [
+        any(_OF_ARGUMENTS.search(frame.filename) for frame in call_stacks.frames(stack))
+        for stack in stacks[first].tolist()
+    ]
+    found[copies] = np.array(of_arguments, bool)[numbers]
+    return found
