@@ -176,9 +176,9 @@ def _limit(recording: "RecordingData", lane: "LaneOverlap", steady: "SteadyState
     causes = {
         "launches limit": min(launching_ns, steady.host_ns),
         "the host limits": max(steady.host_ns - launching_ns, 0),
-        "waits of the host limit": lane.idle_synchronization_ns,
-        "allocations limit": lane.idle_allocation_ns,
-        "waits between streams limit": lane.idle_dependency_ns,
+        "waits of the host limit": steady.causes_ns["synchronization"],
+        "allocations limit": steady.causes_ns["allocation"],
+        "waits between streams limit": steady.causes_ns["dependency"],
     }
     cause = max(causes, key=lambda each: causes[each])
     if causes[cause] < _MOST * steady.idle_ns:

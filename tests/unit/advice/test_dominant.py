@@ -71,11 +71,23 @@ def test_of_memory_that_one_line_allocates_again_and_again_the_arrays_are_counte
     )
 
 
+def allocates_first(gpu):
+    x = gpu.empty(1 << 20)
+    gpu.launch("first", duration=1e-6, writes=[x])
+    kept = [gpu.empty(64 << 20) for _ in range(200)]
+    for _ in range(20):
+        gpu.work_on_host(400e-6)
+        gpu.launch("forward", duration=20e-6, reads=[x], writes=[x])
+        gpu.launch("backward", duration=10e-6, reads=[x])
+    del kept
+
+
 @pytest.mark.parametrize(
     ("program", "limit"),
     [
         (launches, "launches limit the program, with "),
         (computes_on_the_host, "the host limits the program, with "),
+        (allocates_first, "the host limits the program, with "),
         (copies, "copies limit the program."),
     ],
 )
