@@ -47,9 +47,12 @@ def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
     can &= (device.stack != 0) & (device.size >= LEAST_BYTES)
     at_peak = np.flatnonzero(can & device.at_peak)
     sums = np.bincount(device.site[at_peak], device.size[at_peak])
-    uses = _Uses(device)
+    uses: _Uses | None = None
     for site in np.argsort(-sums, kind="stable")[:_MOST_LINES].tolist():
         blocks = at_peak[device.site[at_peak] == site]
+        if len(blocks) <= LEAST_ARRAYS:
+            continue
+        uses = uses or _Uses(device)
         change = _change(uses, blocks)
         if change is not None:
             repeated = _lists(device, np.flatnonzero(can & (device.site == site)))
