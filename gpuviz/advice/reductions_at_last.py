@@ -134,7 +134,8 @@ def written_before(
     called = plain(device.recording.tables["api_calls"]["time"])
     place = device.place[used.block[touches]]
     touches = touches[(place >= 0) & (used.mode[touches] != READ)]
-    moments = distinct(called[used.call[touches]])
+    few = len(touches) < len(called)
+    moments = distinct(called[used.call[touches]] if few else called)
     writes = device.place[used.block[touches]] * (len(moments) + 1)
     writes = np.sort(writes + np.searchsorted(moments, called[used.call[touches]]))
     wanted = blocks * (len(moments) + 1) + np.searchsorted(moments, times)

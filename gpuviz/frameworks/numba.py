@@ -136,9 +136,7 @@ def _manager_of(driver: Any) -> type:
         def _out_of_memory(error: Exception) -> Exception:
             # Numba's own target reaches the driver by ctypes, where codes are integers.
             binding = getattr(driver, "binding", None)
-            code = (
-                _OUT_OF_MEMORY if binding is None else binding.CUresult.CUDA_ERROR_OUT_OF_MEMORY
-            )
+            code = _OUT_OF_MEMORY if binding is None else binding.CUresult.CUDA_ERROR_OUT_OF_MEMORY
             failure: Exception = driver.CudaAPIError(code, explained(error))
             return failure
 
