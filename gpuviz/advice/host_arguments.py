@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.trace import Trace
 
-# Numba copies what is no array of the GPU to it before a launch and back after it, also for
-# `cuda.InOut`; for `cuda.In` and `cuda.Out`, one way only.
+# Numba copies what is no array of the GPU to it before a launch and back after it, unless
+# `cuda.In` or `cuda.Out` says that one way is enough.
 _OF_ARGUMENTS = re.compile(r"numba[/\\]cuda[/\\](?:\w+[/\\])*args\.py$")
 
 
