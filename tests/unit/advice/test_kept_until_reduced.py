@@ -152,6 +152,22 @@ def sizes_at_once(gpu):
         sizes.size(path)
 
 
+def sizes_again_at_last(gpu):
+    for _ in range(3):
+        sizes_at_last(gpu)
+
+
+def sizes_again_at_once(gpu):
+    for _ in range(3):
+        sizes_at_once(gpu)
+
+
+def other_sizes_later(gpu):
+    """Only the first time, each could be computed in the loop."""
+    sizes_at_last(gpu)
+    of_a_later_state(gpu)
+
+
 def of_other_numbers(gpu):
     sizes = Sizes(gpu)
     kept = list(sizes.paths())
@@ -262,6 +278,18 @@ def test_arrays_that_are_reduced_in_several_steps_are_found_too():
         "64.0 MiB of the peak is kept until `sizes.size(path)` reduces each array to a small one."
     )
     assert waiting(sizes_at_once) == []
+
+
+def test_what_a_program_repeats_is_found_each_time():
+    before, after = timed(sizes_again_at_last), timed(sizes_again_at_once)
+    (finding,) = waiting(sizes_again_at_last)
+
+    assert finding.saved_bytes == pytest.approx(before.peak().bytes - after.peak().bytes, abs=SIZE)
+    assert waiting(sizes_again_at_once) == []
+
+
+def test_arrays_that_have_to_wait_later_keep_the_peak_as_high():
+    assert waiting(other_sizes_later) == []
 
 
 def test_a_loop_of_one_line_and_a_function_that_fills_its_work_area_first_are_found():
