@@ -134,8 +134,8 @@ def written_before(
     called = plain(device.recording.tables["api_calls"]["time"])
     place = device.place[used.block[touches]]
     touches = touches[(place >= 0) & (used.mode[touches] != READ)]
-    few = len(touches) < len(called)
-    moments = distinct(called[used.call[touches]] if few else called)
+    is_part = len(touches) < len(called)
+    moments = distinct(called[used.call[touches]] if is_part else called)
     writes = device.place[used.block[touches]] * (len(moments) + 1)
     writes = np.sort(writes + np.searchsorted(moments, called[used.call[touches]]))
     wanted = blocks * (len(moments) + 1) + np.searchsorted(moments, times)
@@ -161,10 +161,10 @@ def in_loops_of_one_line(
         calls: For each of them, a call; -1 if it has none, as when it was made.
     """
     times = plain(device.recording.tables["api_calls"]["time"])
-    begins = device.used.blocks.begin[device.number]
-    order = np.argsort(begins[made], kind="stable")
-    done = np.where(calls >= 0, times[calls], begins[blocks])
-    later = np.searchsorted(begins[made][order], done, side="right") + 1
+    begins = device.used.blocks.begin
+    order = np.argsort(begins[device.number[made]], kind="stable")
+    done = np.where(calls >= 0, times[calls], begins[device.number[blocks]])
+    later = np.searchsorted(begins[device.number[made]][order], done, side="right") + 1
     places = np.append(device.begin[made][order], [_NEVER, _NEVER])[later]
     stacks = np.unique(device.stack[made])
     is_made_here = bool(is_own(device.recording, stacks).all()) or all(
@@ -189,6 +189,7 @@ class _Uses:
         calls: The rows of ``api_calls`` in the order of their times.
         called: Their times in ns.
         made: The blocks in the order of their allocations.
+        born: When these were allocated, in ns.
     """
 
     def __init__(self, device: "DeviceBlocks") -> None:
@@ -201,6 +202,15 @@ class _Uses:
         self.calls = np.argsort(times, kind="stable")
         self.called = times[self.calls]
         self.made = np.argsort(self.begin, kind="stable")
+        self.born = self.begin[self.made]
+        self._of_lines: dict[int, NDArray[Any]] = {}
+
+    def makes_others(self, site: int, begin: int, end: int) -> bool:
+        """Return whether a line allocates blocks between two times, in ns."""
+        if site not in self._of_lines:
+            self._of_lines[site] = np.sort(self.begin[self.device.site == site])
+        first, until = np.searchsorted(self._of_lines[site], (begin + 1, end))
+        return bool(first < until)
 
     @cached_property
     def reads(self) -> "NDArray[Any]":
@@ -238,8 +248,8 @@ class _Rounds:
         self._window = (uses.begin[blocks[0]], device.used.blocks.end[device.number[blocks]].max())
         first, until = np.searchsorted(uses.time, self._window)
         self._time, self._rows = uses.time[first:until], uses.rows[first:until]
-        self._call, self._place = device.used.call[self._rows], device.place[device.used.block]
-        self._place = self._place[self._rows]
+        self._call = device.used.call[self._rows]
+        self._place = device.place[device.used.block[self._rows]]
         self._newest, blocks = blocks[-1], blocks[:-1]
         self._made = int(uses.begin[self._newest])
         self.blocks = blocks[~self._make_the_newest(blocks)]
@@ -254,8 +264,7 @@ class _Rounds:
         order = order[last[order] >= 0]
         is_apart = bool((last[order[:-1]] < first[order[1:]]).all())
         # Otherwise it is a queue.
-        of_line = uses.begin[device.site == device.site[self._newest]]
-        is_apart &= not ((of_line > first.min()) & (of_line < last.max())).any()
+        is_apart &= not uses.makes_others(device.site[self._newest], first.min(), last.max())
         self._edges = first[order]
         self._starts = self._starts_after(np.append(self._made, last[order[:-1]]))
         self.blocks = self.blocks[order[:-1]] if is_apart else self.blocks[:0]
@@ -333,8 +342,9 @@ class _Rounds:
 
     def _is_host_informed(self) -> bool:
         """Return whether the host reads anything between the first array and the first round."""
-        times, begun = self._uses.reads, self._uses.begin[self.blocks].min()
-        return bool(((times > begun) & (times < self._edges[0])).any())
+        span = (self._uses.begin[self.blocks].min() + 1, self._edges[0])
+        first, until = np.searchsorted(self._uses.reads, span)
+        return bool(first < until)
 
     def _was_done_before(self) -> bool:
         """Return whether the line that begins the rounds did so between arrays, as with a queue."""
@@ -410,9 +420,8 @@ class _Rounds:
     def _keeps_little(self) -> bool:
         """Return whether what remains of each round has at most an eighth of its array's bytes."""
         device = self._device
-        begins = self._uses.begin[self._uses.made]
-        first, until = np.searchsorted(begins, self._window)
-        of_round = self._round_of(self._starts, begins[first:until])
+        first, until = np.searchsorted(self._uses.born, self._window)
+        of_round = self._round_of(self._starts, self._uses.born[first:until])
         made, of_round = self._uses.made[first:until][of_round >= 0], of_round[of_round >= 0]
         ends = device.used.blocks.end[device.number[made]]
         remains = (ends < 0) | (ends > self._edges[of_round + 1])
