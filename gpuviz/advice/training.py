@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.device_blocks import DeviceBlocks
 
 ACTIVATION, TEMPORARY, GRADIENT = map(CATEGORIES.index, ("activation", "temporary", "gradient"))
-_OTHER, FORWARD, BACKWARD, OPTIMIZER = range(len(PHASES))
+OTHER, FORWARD, BACKWARD, OPTIMIZER = range(len(PHASES))
 # One kept array in each iteration is a result, and no graph.
 _LEAST_PARTS = 2
 _LEAST_KEPT = 3
@@ -117,13 +117,26 @@ class TrainingBlocks:
         return blocks[chosen], len(np.unique(graph[chosen]))
 
     @cached_property
+    def last_graph(self) -> "NDArray[Any]":
+        """The blocks that the recording does not free, of call stacks that `ended_graphs` has.
+
+        They are those of the last forward pass, whose output a variable still holds.
+        """
+        device, graphs = self._device, self.ended_graphs[0]
+        is_open = (self.category == ACTIVATION) & self.is_differentiable
+        is_open &= ~device.is_freed & ~device.is_initial & ~device.is_shared
+        is_open &= ~self.is_used_backward & np.isin(device.stack, device.stack[graphs])
+        is_open[self.kept_graphs] = False
+        return np.flatnonzero(is_open)
+
+    @cached_property
     def ended_inputs(self) -> "NDArray[Any]":
         """The other blocks that are freed with the graphs of `ended_graphs`, such as their inputs.
 
         They are freed in the same call stack with nothing allocated in between.
         """
         device, graphs = self._device, self.ended_graphs[0]
-        is_other = device.is_freed & (self.phase == _OTHER) & ~device.is_shared
+        is_other = device.is_freed & (self.phase == OTHER) & ~device.is_shared
         is_other &= (self.freed_by != 0) & (device.stack != 0) & ~device.is_initial
         others = np.flatnonzero(is_other)
         keys = self._free_keys(np.append(graphs, others))

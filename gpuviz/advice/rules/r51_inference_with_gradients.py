@@ -8,7 +8,9 @@ from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Certainty, Finding
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.training import FORWARD, OTHER
 from gpuviz.advice.without_graph import ends_without_graph
+from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
@@ -45,22 +47,37 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Kernels of libraries may not name the arrays that they use. Then it is freed when the array
     after the next one of its graph is allocated, as in a chain of modules, but not before the last
     line that is known to use it: ``possible``. What the program keeps and uses itself stays.
-    Inputs that are freed with a graph are freed when their line has made the next one.
+    Inputs that are freed with a graph are freed when their line has made the next one. The graph
+    that the recording ends with counts if it is one of the same lines. What is used after its
+    forward pass is held by a variable, and stays as long as recorded.
     """
     if device.training is None:
         return
     blocks, passes = device.training.ended_graphs
     if passes < _LEAST_PASSES:
         return
+    blocks = np.append(blocks, device.training.last_graph)
     blocks = blocks[np.argsort(device.begin[blocks], kind="stable")]
     is_unknown = device.last_known[blocks] != device.used.last[device.number[blocks]]
     end, is_unknown = ends_without_graph(
         device, blocks, device.after_use[blocks], device.last_known[blocks], is_unknown
     )
+    end = np.where(_are_outputs(device, blocks), device.end[blocks], end)
     inputs, replaced = _replaced_inputs(device, device.training.ended_inputs)
     blocks, end = np.append(blocks, inputs), np.append(end, replaced)
     change = Change(blocks, device.begin[blocks], end)
     yield _finding(device, change, passes, "possible" if is_unknown.any() else "likely")
+
+
+def _are_outputs(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return which blocks of a forward pass are last used after it: a variable holds them."""
+    assert device.training is not None  # noqa: S101 - it has graphs
+    last = device.last_known[blocks]
+    tables = device.recording.tables
+    used_in = phases_of(tables, stacks_of(tables, last))
+    of_pass = device.training.phase[blocks] == FORWARD
+    found: NDArray[Any] = of_pass & (last >= 0) & (used_in == OTHER)
+    return found
 
 
 def _replaced_inputs(

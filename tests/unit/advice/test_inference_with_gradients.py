@@ -24,6 +24,21 @@ def serves(*, gradients):
     return program
 
 
+def holds_the_last(*, gradients):
+    """Return a program whose variable holds an output until the next one, and the last one on."""
+    held = {}
+
+    def program(gpu):
+        model = Model(gpu)
+        x = gpu.empty(8 * MIB)
+        for _ in range(BATCHES):
+            gpu.launch("load", duration=1e-4, writes=[x])
+            held["output"] = model.forward(x, gradients=gradients)
+            gpu.launch("read", duration=1e-5, reads=[held["output"].value])
+
+    return program
+
+
 def installed_model():
     """Return `Model` as if it were a library's, none of whose lines are the program's."""
     source, names = Path(training.__file__).read_text(encoding="utf-8"), {}
@@ -107,6 +122,14 @@ def test_a_forward_pass_on_one_line_would_free_its_arrays_there():
     (finding,) = found(before, "R51")
 
     assert finding.saved_bytes == saved(before, after) == 2 * 8 * MIB
+    assert found(after, "R51") == []
+
+
+def test_the_graph_that_is_still_there_at_last_would_be_none_either():
+    before, after = holds_the_last(gradients=True), holds_the_last(gradients=False)
+    (finding,) = found(before, "R51")
+
+    assert finding.saved_bytes == saved(before, after) > 2 * 8 * MIB
     assert found(after, "R51") == []
 
 
