@@ -1,4 +1,4 @@
-#include "clients/pinned_observer.hpp"
+#include "record/pinned_observer.hpp"
 
 #include <utility>
 
@@ -12,7 +12,7 @@ using namespace nb::literals;
 namespace gpuviz::bindings {
 
 void bind_pinned_observer(nb::module_& m) {
-    using clients::PinnedObserver;
+    using record::PinnedObserver;
     using cupy::ObservedPinnedMemory;
     using cupy::ObservedPinnedPool;
     nb::class_<PinnedObserver>(

@@ -12,8 +12,8 @@ namespace gpuviz::cupy {
 
 namespace {
 
-clients::PinnedObserver& observer_in(const nb::object& object) {
-    return *nb::inst_ptr<clients::PinnedObserver>(object);
+record::PinnedObserver& observer_in(const nb::object& object) {
+    return *nb::inst_ptr<record::PinnedObserver>(object);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ ObservedPinnedPool::ObservedPinnedPool(nb::object observer, nb::callable allocat
 PyObject* ObservedPinnedPool::malloc(PyObject* size) noexcept {
     try {
         nb::object pointer = allocator_(nb::handle(size));
-        clients::PinnedObserver& observer = observer_in(observer_);
+        record::PinnedObserver& observer = observer_in(observer_);
         std::optional<record::SampledCost::Call> call;
         if (record::SampledCost* const cost = observer.cost()) {
             call.emplace(*cost);

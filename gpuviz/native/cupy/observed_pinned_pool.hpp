@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "clients/pinned_observer.hpp"
+#include "record/pinned_observer.hpp"
 #include "cupy/pinned_pointer.hpp"
 
 namespace gpuviz::cupy {

@@ -1,12 +1,10 @@
-#include "clients/pinned_observer.hpp"
+#include "record/pinned_observer.hpp"
 
 #include "record/clock.hpp"
 #include "record/page_guard.hpp"
 #include "record/pinned_copies.hpp"
 
-namespace gpuviz::clients {
-
-using record::Action;
+namespace gpuviz::record {
 
 void PinnedObserver::allocated(std::uint64_t address, std::uint64_t size,
                                std::uint64_t requested_size) {
@@ -16,8 +14,8 @@ void PinnedObserver::allocated(std::uint64_t address, std::uint64_t size,
     const Block& block =
         blocks_.insert_or_assign(address, Block{size, requested_size}).first->second;
     if (session_ != nullptr) {
-        const record::SampledCost::Call call(*cost());
-        const std::int64_t now = record::now_ns();
+        const SampledCost::Call call(*cost());
+        const std::int64_t now = now_ns();
         write(Action::alloc, address, block, now, session_->call_site(stacks_));
     }
 }
@@ -28,13 +26,13 @@ void PinnedObserver::freed(std::uint64_t address) {
         return;
     }
     if (session_ != nullptr) {
-        const record::SampledCost::Call call(*cost());
-        const std::int64_t now = record::now_ns();
-        const record::CallSite site = session_->call_site(stacks_);
-        if (record::PageGuard* const guard = session_->page_guard()) {
+        const SampledCost::Call call(*cost());
+        const std::int64_t now = now_ns();
+        const CallSite site = session_->call_site(stacks_);
+        if (PageGuard* const guard = session_->page_guard()) {
             guard->lift(address, found->second.size);
         }
-        if (record::PinnedCopies* const copies = session_->pinned_copies()) {
+        if (PinnedCopies* const copies = session_->pinned_copies()) {
             copies->removed(address, {now, site});
         }
         write(Action::free_requested, address, found->second, now, site);
@@ -43,7 +41,7 @@ void PinnedObserver::freed(std::uint64_t address) {
     blocks_.erase(found);
 }
 
-void PinnedObserver::set_session(record::Session* session, bool stacks) {
+void PinnedObserver::set_session(Session* session, bool stacks) {
     session_ = session;
     stacks_ = stacks;
     if (session == nullptr) {
@@ -56,14 +54,14 @@ void PinnedObserver::set_session(record::Session* session, bool stacks) {
 }
 
 void PinnedObserver::write(Action action, std::uint64_t address, const Block& block,
-                           std::int64_t time, const record::CallSite& site) {
-    record::ActivityLog& log = session_->log();
-    if (record::PinnedCopies* const copies = session_->pinned_copies()) {
+                           std::int64_t time, const CallSite& site) {
+    ActivityLog& log = session_->log();
+    if (PinnedCopies* const copies = session_->pinned_copies()) {
         if (action == Action::alloc) {
             copies->added(address, block.size);
         }
     }
-    if (record::BlockTouches* const touches = session_->touches()) {
+    if (BlockTouches* const touches = session_->touches()) {
         if (action != Action::free_requested) {
             touches->changed(time, address, action == Action::alloc ? block.size : 0);
         }
@@ -78,4 +76,4 @@ void PinnedObserver::write(Action action, std::uint64_t address, const Block& bl
                                    .range = site.range});
 }
 
-}  // namespace gpuviz::clients
+}  // namespace gpuviz::record

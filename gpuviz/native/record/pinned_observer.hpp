@@ -7,7 +7,7 @@
 #include "record/sampled_cost.hpp"
 #include "record/session.hpp"
 
-namespace gpuviz::clients {
+namespace gpuviz::record {
 
 // Records the pinned host memory that a program takes from an allocator of its own. The allocator's
 // segments are not known: its blocks are in none. The GIL must be held throughout.
@@ -19,10 +19,10 @@ class PinnedObserver {
     void freed(std::uint64_t address);
 
     // Pushes the live blocks and sends events to a session, which must outlive this; null ends it.
-    void set_session(record::Session* session, bool stacks);
+    void set_session(Session* session, bool stacks);
 
     // What recording costs the program's threads; null without a session.
-    [[nodiscard]] record::SampledCost* cost() const noexcept {
+    [[nodiscard]] SampledCost* cost() const noexcept {
         return session_ == nullptr ? nullptr : &session_->log().memory_cost;
     }
 
@@ -35,12 +35,12 @@ class PinnedObserver {
         std::uint64_t requested_size;
     };
 
-    void write(record::Action action, std::uint64_t address, const Block& block, std::int64_t time,
-               const record::CallSite& site);
+    void write(Action action, std::uint64_t address, const Block& block, std::int64_t time,
+               const CallSite& site);
 
-    record::Session* session_ = nullptr;
+    Session* session_ = nullptr;
     bool stacks_ = true;
     std::unordered_map<std::uint64_t, Block> blocks_;
 };
 
-}  // namespace gpuviz::clients
+}  // namespace gpuviz::record
