@@ -12,9 +12,9 @@ using namespace nb::literals;
 namespace gpuviz::bindings {
 
 void bind_pinned_observer(nb::module_& m) {
-    using record::PinnedObserver;
     using cupy::ObservedPinnedMemory;
     using cupy::ObservedPinnedPool;
+    using record::PinnedObserver;
     nb::class_<PinnedObserver>(
         m, "PinnedObserver",
         "Records the pinned host memory that a program takes from an allocator of its own.")

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "record/pinned_observer.hpp"
 #include "cupy/pinned_pointer.hpp"
+#include "record/pinned_observer.hpp"
 
 namespace gpuviz::cupy {
 
