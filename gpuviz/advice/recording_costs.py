@@ -52,7 +52,9 @@ _STATES = DICTIONARIES["host_samples", "state"]
 _SAMPLED_NS = 1_000_000
 
 
-def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
+def _tracing_costs(
+    trace: "Trace", names: "NDArray[Any]", kinds: list[str], part: float
+) -> "NDArray[Any]":
     """Return what CUPTI cost in each call of ``api_calls``, in ns.
 
     Where the program's launches take longer than they did when costs were measured, as on a busy
@@ -60,10 +62,11 @@ def tracing_costs(trace: "Trace", part: float) -> "NDArray[Any]":
 
     Args:
         trace: The recording's calls.
+        names: A number for the name of each call.
+        kinds: The kind of each name in `Manifest.costs`.
         part: Where in the intervals of `Manifest.costs` the costs are: 0 at the low end, 1 at the
             high one.
     """
-    names, kinds = _kinds(trace)
     is_launch = np.array([kind == "launch" for kind in kinds], bool)[names]
     launches = (trace.returned - trace.called)[is_launch]
     costs = trace.recording.manifest.costs
@@ -85,12 +88,11 @@ def _kinds(trace: "Trace") -> "tuple[NDArray[Any], list[str]]":
     return names, [_kind(text) for text in texts(trace.recording.tables, ids[first])]
 
 
-def _most_inside(trace: "Trace") -> "NDArray[Any]":
-    """Return how much of each call can have been CUPTI's, in ns.
+def _most_inside(trace: "Trace", names: "NDArray[Any]", kinds: list[str]) -> "NDArray[Any]":
+    """Return how much of each call can have been CUPTI's, in ns; see `HostCosts`.
 
-    Unrecorded, a graph takes about as long to launch as a kernel, however many nodes it has.
+    For a graph, CUPTI takes time for each node, so that little of a long call may be left.
     """
-    names, kinds = _kinds(trace)
     length: NDArray[Any] = trace.returned - trace.called
     least = length - length * 2 // 3
     _, of_launch = trace.recording.manifest.costs.get(_DURATION, (0, _LONGEST))
@@ -154,7 +156,8 @@ class HostCosts:
 
     Args:
         trace: The recording's calls.
-        part: As in `tracing_costs`.
+        part: Where in the intervals of `Manifest.costs` the costs are: 0 at the low end, 1 at the
+            high one.
 
     Attributes:
         tracing: What CUPTI cost each call, in ns.
@@ -165,8 +168,9 @@ class HostCosts:
 
     def __init__(self, trace: "Trace", part: float) -> None:
         recording = trace.recording
-        self.tracing = tracing_costs(trace, part)
-        self.inside = np.minimum(self.tracing, _most_inside(trace))
+        names, kinds = _kinds(trace)
+        self.tracing = _tracing_costs(trace, names, kinds, part)
+        self.inside = np.minimum(self.tracing, _most_inside(trace, names, kinds))
         after = plain(recording.tables["api_calls"]["own_cost"]).astype(np.int64)
         known = recording.manifest.costs
         event = _within(known, _EVENT, part)

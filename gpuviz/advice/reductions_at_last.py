@@ -57,7 +57,7 @@ def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
         if change is not None:
             repeated = _lists(device, np.flatnonzero(can & (device.site == site)))
             others = [each for each in repeated if not np.isin(each, blocks).any()]
-            yield _all([change, *(_change(uses, each, is_repeated=True) for each in others)])
+            yield _joined([change, *(_change(uses, each, is_repeated=True) for each in others)])
 
 
 def _change(uses: "_Uses", blocks: "NDArray[Any]", *, is_repeated: bool = False) -> Change | None:
@@ -70,7 +70,7 @@ def _change(uses: "_Uses", blocks: "NDArray[Any]", *, is_repeated: bool = False)
     return rounds.change()
 
 
-def _all(changes: "list[Change | None]") -> Change:
+def _joined(changes: "list[Change | None]") -> Change:
     known = [each for each in changes if each is not None]
     return Change(
         *(
