@@ -4,19 +4,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.copied_contents import with_known_content, without_copies
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_arguments import copies_of_arguments
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.staging import fits_copy, uploaded_bytes
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peak import peak
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
@@ -85,16 +85,11 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 def _with_content(schedule: Schedule, kind: int) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Return copies of a kind whose content is known, in the order of time, and the content."""
     tables = schedule.recording.tables
-    touched = tables["launch_blocks"]
-    content = plain(touched["content"])
-    known = content != 0
     kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
     work = np.flatnonzero(
         (schedule.kind == COPY) & (kinds[schedule.rows] == kind) & (schedule.call >= 0)
     )
-    work = work[np.argsort(schedule.begin[work], kind="stable")]
-    rows = first_rows(plain(touched["correlation"])[known], schedule.launch[work])
-    return work[rows >= 0], content[known][rows[rows >= 0]]
+    return with_known_content(schedule, work)
 
 
 def _have_room(schedule: Schedule, device: int, kept: int) -> bool:
@@ -105,17 +100,8 @@ def _have_room(schedule: Schedule, device: int, kept: int) -> bool:
 
 def _finding(schedule: Schedule, again: "NDArray[Any]", contents: int, kept_bytes: int) -> Finding:
     recording = schedule.recording
-    calls = np.zeros(len(schedule.called), bool)
-    calls[schedule.call[again]] = True
-    duration = schedule.duration.copy()
-    duration[again] = 0
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[again]]
-    change = ScheduleChange(
-        duration=duration,
-        without_wait=calls,
-        without_gap=_staged(schedule, again),
-        instant=calls,
-    )
+    change = without_copies(schedule, again, _staged(schedule, again))
     stacks = stacks_of(recording.tables, schedule.call[again])
     copied = format_bytes(int(sizes.sum()))
     spent = format_duration(int(schedule.duration[again].sum()))

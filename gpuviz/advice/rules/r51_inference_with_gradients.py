@@ -27,7 +27,8 @@ RULES = (
         "freed at once, without a backward pass that uses or frees them, and long after their last "
         "use; the saving frees each after the line that last uses it; if work that names no arrays "
         "may use it, after the last line that is known to, and when the next array but one is "
-        "allocated",
+        "allocated; so too the graph of the same lines that the recording ends with, but what is "
+        "used after its pass stays",
         "`torch.inference_mode()` or `torch.no_grad()`",
     ),
 )

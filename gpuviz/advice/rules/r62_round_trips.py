@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.copied_contents import with_known_content, without_copies
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_arguments import copies_of_arguments
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
@@ -92,8 +92,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
 
 def _with_content(schedule: Schedule) -> _Copies:
-    tables = schedule.recording.tables
-    activities, touched = tables["activities"], tables["launch_blocks"]
+    activities = schedule.recording.tables["activities"]
     kinds = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
     memories = codes(activities["host_memory"], DICTIONARIES["activities", "host_memory"])
     # Another copy to the host may go on when its call returns.
@@ -102,12 +101,7 @@ def _with_content(schedule: Schedule) -> _Copies:
     work = (schedule.kind == COPY) & (schedule.call >= 0)
     work &= (kinds == _TO_DEVICE) | ((kinds == _TO_HOST) & is_done)
     work &= ~copies_of_arguments(schedule)  # those of R65
-    rows = np.flatnonzero(work)
-    rows = rows[np.argsort(schedule.begin[rows], kind="stable")]
-    content = plain(touched["content"])
-    known = np.flatnonzero(content)
-    found = first_rows(plain(touched["correlation"])[known], schedule.launch[rows])
-    rows, content = rows[found >= 0], content[known][found[found >= 0]]
+    rows, content = with_known_content(schedule, np.flatnonzero(work))
     size = plain(activities["bytes"])[schedule.rows[rows]]
     key = np.stack([schedule.device[rows].astype(np.int64), size, content.view(np.int64)])
     return _Copies(rows, key, kinds[rows] == _TO_HOST)
@@ -143,11 +137,7 @@ def _is_needless(
 def _finding(schedule: Schedule, first: "NDArray[Any]", second: "NDArray[Any]") -> Finding:
     recording = schedule.recording
     work = np.concatenate([first, second])
-    calls = np.zeros(len(schedule.called), bool)
-    calls[schedule.call[work]] = True
-    duration = schedule.duration.copy()
-    duration[work] = 0
-    change = ScheduleChange(duration=duration, without_wait=calls, instant=calls)
+    change = without_copies(schedule, work)
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[first]]
     stacks = stacks_of(recording.tables, schedule.call[work])
     spent = format_duration(int(schedule.duration[work].sum()))

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.copied_contents import with_known_content, without_copies
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_arguments import copies_of_arguments
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
@@ -64,14 +64,10 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 def _needless(schedule: Schedule) -> "NDArray[Any]":
     """Return the copies of arguments that would vanish with arrays of the GPU, by their begins."""
     tables = schedule.recording.tables
-    work = np.flatnonzero(copies_of_arguments(schedule))
+    copies = np.flatnonzero(copies_of_arguments(schedule))
+    work, content = with_known_content(schedule, copies)
     if not len(work):
         return work
-    work = work[np.argsort(schedule.begin[work], kind="stable")]
-    content = plain(tables["launch_blocks"]["content"])
-    known = np.flatnonzero(content)
-    rows = first_rows(plain(tables["launch_blocks"]["correlation"])[known], schedule.launch[work])
-    work, content = work[rows >= 0], content[known][rows[rows >= 0]]
     to_host = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[schedule.rows[work]] == _TO_HOST
     size = plain(tables["activities"]["bytes"])[schedule.rows[work]]
     key = np.stack([schedule.device[work].astype(np.int64), size, content.view(np.int64)])
@@ -87,22 +83,19 @@ def _needless(schedule: Schedule) -> "NDArray[Any]":
 
 def _finding(schedule: Schedule, copies: "NDArray[Any]") -> Finding:
     recording = schedule.recording
-    calls = np.zeros(len(schedule.called), bool)
-    calls[schedule.call[copies]] = True
-    duration = schedule.duration.copy()
-    duration[copies] = 0
-    change = ScheduleChange(duration=duration, without_wait=calls, instant=calls)
+    change = without_copies(schedule, copies)
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[copies]]
     stacks = stacks_of(recording.tables, schedule.call[copies])
     spent = format_duration(int(schedule.duration[copies].sum()))
     line = line_of(recording, int(stacks[0]), spent)
     return Finding(
         rule="R65",
-        title=f"{text_of(line)} gets arrays of the host: {format_count(len(copies))} needless "
-        f"copies to the GPU and back, {format_bytes(int(sizes.sum()))} in all.",
+        title=f"{text_of(line)} gets arrays of the host: {format_count(len(copies))} copies "
+        f"to the GPU and back, {format_bytes(int(sizes.sum()))} in all, may be needless.",
         reason="Numba copies each NumPy array that a kernel gets to the GPU before the launch, and "
-        f"back after it. These copies take {spent} on the GPU: it has had the bytes before, or "
-        "they come back unchanged or only to be copied there again, as far as 64 places tell.",
+        f"back after it. These copies take {spent} on the GPU: as far as 64 places tell, it has "
+        "had the bytes before, or they come back unchanged or only to be copied there again. "
+        "There, arrays of mostly zeros look equal, too.",
         change="Copy the arrays once with `cuda.to_device` before the loop, pass what it returns "
         "to the kernel, and call `copy_to_host()` where the host reads an array.",
         certainty="possible",
