@@ -139,7 +139,7 @@ class Trace:
         See `gpuviz.analysis.steady_state.SteadyState`.
         """
         states = steady_states(self.recording)
-        return self.covered_ns - max((each.left_out_ns for each in states), default=0)
+        return self.covered_ns - max((each.idle_left_out_ns for each in states), default=0)
 
     @cached_property
     def lines(self) -> "NDArray[Any]":

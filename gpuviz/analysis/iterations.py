@@ -163,6 +163,18 @@ def peak_and_busy(
     return _peaks(recording, device, spans), _busy(recording, device, spans)
 
 
+def busy_before(recording: "RecordingData", device: int, end_ns: int) -> int:
+    """Return for how long any activity ran on a device before a time, in ns."""
+    begins = plain(recording.tables["activities"]["time"])
+    first = min(int(begins.min(initial=end_ns)), end_ns)
+    if recording.bounds is not None:
+        first = max(first, recording.bounds[0])
+    if first >= end_ns:
+        return 0
+    edges = np.array([first]), np.array([end_ns])
+    return int(_busy(recording, device, _Found("", *edges, *edges))[0])
+
+
 @Once
 def _found(recording: "RecordingData") -> "tuple[_Launches, _Found | None]":
     part = seen_part(recording)

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
-from gpuviz.analysis.iterations import regular_from
+from gpuviz.analysis.iterations import busy_before, regular_from
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
@@ -43,7 +43,9 @@ class SteadyState:
             window.
         from_ns: When the first iteration began that takes as long as the others; without
             iterations, when the window begins.
-        busy_ns: The part of it in which an activity ran.
+        busy_ns: The time of the steady state in which an activity ran.
+        warm_up_work_ns: The time before the first iteration in which an activity ran, if the
+            iterations take longer; else it is part of the steady state.
         warm_up_ns: The idle time in which the host prepared, for each of `WARM_UP`.
         between_cells_ns: The idle time between notebook cells, in which nobody asked for work.
         causes_ns: The idle time of the steady state by cause, of those of
@@ -54,12 +56,18 @@ class SteadyState:
     window_ns: int
     from_ns: int
     busy_ns: int
+    warm_up_work_ns: int
     warm_up_ns: tuple[int, ...]
     between_cells_ns: int
     causes_ns: "Mapping[str, int]"
 
     @property
     def left_out_ns(self) -> int:
+        """The time that is not the steady state's."""
+        return self.warm_up_work_ns + self.idle_left_out_ns
+
+    @property
+    def idle_left_out_ns(self) -> int:
         """The idle time that is not the steady state's."""
         return sum(self.warm_up_ns) + self.between_cells_ns
 
@@ -90,7 +98,8 @@ def steady_state(recording: "RecordingData", device: int) -> SteadyState | None:
     What is left out is idle time that ends with work whose host thread compiled, loaded code or
     used it for the first time meanwhile, see `gpuviz.analysis.preparation`, that is before the
     first iteration of the main loop that takes as long as the others, or between notebook cells. A
-    repeated run of the same program in a warm process has none of it.
+    repeated run of the same program in a warm process has none of it. Work before that iteration is
+    left out too, unless it takes longer than all that follows.
     """
     return _by_device(recording).get(device)
 
@@ -106,8 +115,11 @@ def _by_device(recording: "RecordingData") -> dict[int, SteadyState]:
 
 
 def steady_ns(recording: "RecordingData") -> int:
-    """Return the time that a recording covers without what the steady states leave out, in ns."""
-    left_out = max((each.left_out_ns for each in steady_states(recording)), default=0)
+    """Return the time that a recording covers without the idle time left out, in ns.
+
+    All work of its devices belongs to it.
+    """
+    left_out = max((each.idle_left_out_ns for each in steady_states(recording)), default=0)
     return recording.covered_ns - left_out
 
 
@@ -133,13 +145,18 @@ def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyStat
     before = Intervals(np.array([min(lane.start, from_ns)]), np.array([from_ns]))
     prepared = {cause: _prepared(recording, idle[cause], before, asked) for cause in _OF_HOST}
     warm_up = np.sum([*prepared.values()], axis=0)
+    between_cells_ns = max(lane.idle_ns - sum(inside.values()), 0) if asked else 0
+    early_ns = busy_before(recording, lane.device, from_ns)
+    if early_ns > lane.window_ns - early_ns - int(warm_up.sum()) - between_cells_ns:
+        early_ns = 0
     return SteadyState(
         device=lane.device,
         window_ns=lane.window_ns,
         from_ns=from_ns,
-        busy_ns=lane.busy_ns,
+        busy_ns=lane.busy_ns - early_ns,
+        warm_up_work_ns=early_ns,
         warm_up_ns=tuple(warm_up.tolist()),
-        between_cells_ns=max(lane.idle_ns - sum(inside.values()), 0) if asked else 0,
+        between_cells_ns=between_cells_ns,
         causes_ns={
             _CAUSES[cause]: time - int(prepared[cause].sum() if cause in prepared else 0)
             for cause, time in inside.items()

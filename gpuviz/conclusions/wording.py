@@ -66,7 +66,10 @@ def left_out(state: "SteadyState") -> str:
         for cause, time in zip(WARM_UP, state.warm_up_ns, strict=True)
         if time >= _LEAST_LEFT_OUT * state.left_out_ns
     ]
-    warm_up = f"{format_duration(sum(state.warm_up_ns))} of warm-up ({', '.join(causes)})"
+    if state.warm_up_work_ns >= _LEAST_LEFT_OUT * state.left_out_ns:
+        causes.append(f"{format_duration(state.warm_up_work_ns)} of GPU work before the first iteration")
+    length = state.warm_up_work_ns + sum(state.warm_up_ns)
+    warm_up = f"{format_duration(length)} of warm-up ({', '.join(causes)})"
     between = f"{format_duration(state.between_cells_ns)} between cells"
     parts = [warm_up] if causes else []
     parts += [between] if state.between_cells_ns else []

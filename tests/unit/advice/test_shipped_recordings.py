@@ -82,7 +82,7 @@ def test_conjugate_gradient_waits_for_launches():
 
     assert rules("conjugate_gradient") == [*["R08"] * 4, "R27"]
     assert finding.title == (
-        "The GPU is busy for 18 % of the time and waits for launches: `step = squared / (direction "
+        "The GPU is busy for 14 % of the time and waits for launches: `step = squared / (direction "
         "@ product)` makes 735 of 3,204."
     )
     assert finding.reason == (
