@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.bandwidth import bandwidth
+from gpuviz.advice.compensation import compensated
 from gpuviz.advice.finding import Line, as_subject
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
@@ -60,14 +61,14 @@ def dominant(recording: "RecordingData") -> tuple[Fact, ...]:
     """Return the line with most GPU time and that with most bytes at the peak, of each device.
 
     They are no faults: where a program spends what it needs is where a change matters. Each has its
-    share; the first says what limits the device.
+    share; the first says what limits the device, as if the program had not been recorded.
     """
     parts = [each.recording for each in processes(recording)] or [recording]
     return tuple(
         fact
         for part in parts
         for device in part.devices
-        for fact in (*_of_time(part, device), *_of_memory(part, device))
+        for fact in (*_of_time(compensated(part), device), *_of_memory(part, device))
     )
 
 

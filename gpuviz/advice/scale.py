@@ -21,7 +21,7 @@ LEAST_BYTES = 8 << 20
 # Savings that differ by at most this factor count as equal.
 _SAME = 1.1
 # Rules about warm-up, which is not in the steady state.
-_WARM_UP = ("R47", "R64")
+_WARM_UP = ("R47",)
 # Rules that say what all changes of a kind can save, or what others cause: the host's work between
 # two calls may be a part of a copy that another rule explains.
 _BOUNDS = ("R27", "R43", "R44")

@@ -12,6 +12,7 @@ from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.processes import part_of_device
+from gpuviz.analysis.repeated_loads import times_of_repeated_loads
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
@@ -96,7 +97,8 @@ def steady_state(recording: "RecordingData", device: int) -> SteadyState | None:
     """Return the steady state of a device; None if no activity of it was recorded.
 
     What is left out is idle time that ends with work whose host thread compiled, loaded code or
-    used it for the first time meanwhile, see `gpuviz.analysis.preparation`, that is before the
+    used it for the first time meanwhile, see `gpuviz.analysis.preparation`, but not again and
+    again, see `gpuviz.analysis.repeated_loads`; that is before the
     first iteration of the main loop that takes as long as the others, or between notebook cells. A
     repeated run of the same program in a warm process has none of it. Work before that iteration is
     left out too, unless it takes longer than all that follows.
@@ -186,8 +188,9 @@ def _prepared(
         chosen = threads == thread
         idle = Intervals(begin[chosen], end[chosen])
         idle = idle if asked is None else idle.common(asked)
+        again = times_of_repeated_loads(recording, thread)
         for kind, spans in enumerate(preparations(recording, thread)):
-            found = idle.common(spans)
+            found = idle.common(spans.without(again))
             totals[kind] += found.length
             idle = idle.without(found)
         totals[-1] += idle.common(before).length

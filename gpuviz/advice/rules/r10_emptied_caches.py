@@ -1,5 +1,6 @@
 """R10: the program releases the allocator's cache, and allocates the same memory again."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from gpuviz.advice.reserved_memory import ReservedMemory
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.device_replay import DeviceReplay
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import durations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
@@ -39,6 +41,7 @@ RULES = (
 _LEAST_CALLS = 4
 _MOST_SHOWN = 20
 _FREE = "cuMemFree_v2"
+_OF_TORCH = re.compile(r"torch[/\\](cuda|accelerator)[/\\]memory\.py$")
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -47,7 +50,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     Trigger: ``empty_cache`` releases segments at least four times, and a replay without these calls
     makes fewer segments, and lets no other request fail. Only where the replay with them reserves
     what was recorded, and each of these segments has its call of the driver. Of torch's allocator,
-    whose calls are not recorded, they are inferred from the segments that were released.
+    whose calls are not recorded, they are inferred from the segments that were released, and the
+    call stack has ``torch.cuda.empty_cache``.
 
     Saving: the recording's `Schedule`, replayed without the calls of the driver that are then not
     made. Other libraries or processes may need the memory: ``possible``.
@@ -105,7 +109,22 @@ class _Emptied:
         is_call = program.operation == int(_core.Operation.empty_cache)
         rows = replay.rows[program.origin[is_call]]
         found: NDArray[Any] = np.flatnonzero(np.isin(self._rows, rows))
-        return found
+        return found[self._are_called(found)]
+
+    def _are_called(self, positions: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which segments the program released: libraries do too, as cuDNN's benchmark."""
+        recording = self._memory.recording
+        stacks = plain(self._events["stack"])[self._rows[positions]]
+        numbers, first = numbered(stacks)
+        of_distinct = [
+            any(
+                frame.name == "empty_cache" and _OF_TORCH.search(frame.filename)
+                for frame in recording.call_stacks.frames(stack)
+            )
+            for stack in stacks[first].tolist()
+        ]
+        called: NDArray[Any] = np.array(of_distinct, bool)[numbers]
+        return called
 
     @property
     def count(self) -> int:

@@ -5,20 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding
-from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.finding import Evidence, Finding, as_subject
+from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.libraries import is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.analysis.preparation import (
-    follows_compilation,
-    is_of_loads,
-    launch_runs,
-)
+from gpuviz.analysis.repeated_loads import repeated_loads
 from gpuviz.data.columns import plain
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_count, format_counted, format_duration
 
@@ -27,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuviz.analysis.repeated_loads import RepeatedLoads
     from gpuviz.data.recording_data import RecordingData
 
 RULES = (
@@ -34,15 +29,12 @@ RULES = (
         "R64",
         "code that is loaded again and again",
         "before at least eight launches of a line the driver loads code, and before at least twice "
-        "as many as the line launches different kernels; the saving leaves out what the line does "
-        "before these launches, but before the first of each kernel",
+        "as many as the line launches different kernels, after the warm-up; the saving leaves out "
+        "what the line does before these launches, but before the first of each kernel",
         "make FFT plans, modules and kernels once, before the loop; keep more plans than CuPy's 16",
     ),
 )
 
-_FEWEST = 8
-# As many first launches are what loading each kernel once takes.
-_LEAST_FACTOR = 2
 _LOAD = re.compile(r"cu(Module|Library)Load")
 _FFT = re.compile(r"fft", re.IGNORECASE)
 _CUDNN = re.compile(r"cudnn", re.IGNORECASE)
@@ -76,45 +68,20 @@ _OTHERS = (
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find lines for which the driver loads code in round after round.
 
-    Trigger: at least eight times a call that loads code (``cuModuleLoad``, ``cuLibraryLoad``)
-    precedes a launch of the same line, with no other launch of a kernel in between, and at least
-    twice as often as there are different kernels among these launches: CUDA and its libraries load
-    each kernel once for each device, when it is first launched.
+    Trigger: those of `gpuviz.analysis.repeated_loads.repeated_loads`.
 
     Saving: the recording's `Schedule`, replayed without the line's calls before these launches and
     the time between them, but before the first launch of each kernel. Part of that time may be
     needed for other things: ``likely``.
     """
-    recording = schedule.recording
-    calls, activities = recording.tables["api_calls"], recording.tables["activities"]
-    loads = are_named(recording.tables, plain(calls["name"]), _LOAD.match)
-    if not loads.any() or not recording.devices:
-        return
-    order, run = launch_runs(recording)
-    # R47 says what is compiled.
-    compiled = np.unique(run[follows_compilation(recording)[order]])
-    loaded = np.setdiff1d(run[loads[order]], compiled)
-    line = line_numbers(recording, plain(calls["stack"]))
-    launches = order[np.searchsorted(run, loaded, side="right") - 1]
-    work = first_rows(plain(activities["correlation"]), plain(calls["correlation"])[launches])
-    is_known = (work >= 0) & is_of_loads(recording)[launches]
-    for number in np.unique(line[launches[is_known]]).tolist():
-        rows = np.flatnonzero(is_known & (line[launches] == number))
-        kernels, devices = (plain(activities[each])[work[rows]] for each in ("name", "device"))
-        new = numbered(kernels, devices)[1]
-        if len(rows) >= max(_FEWEST, _LEAST_FACTOR * len(new)):
-            again = np.delete(rows, new)
-            before = order[np.isin(run, loaded[again]) & (line[order] == number)]
-            yield from _finding(schedule, before, launches[again], work[again])
+    if schedule.recording.devices:
+        for each in repeated_loads(schedule.recording):
+            yield from _finding(schedule, each)
 
 
-def _finding(
-    schedule: Schedule,
-    before: "NDArray[Any]",
-    launches: "NDArray[Any]",
-    work: "NDArray[Any]",
-) -> "Iterator[Finding]":
-    """Yield a finding about a line's calls up to some of its launches, and the work of these."""
+def _finding(schedule: Schedule, again: "RepeatedLoads") -> "Iterator[Finding]":
+    """Yield a finding about the calls of a line that load code, if it saves enough."""
+    launches, work, before = again
     recording = schedule.recording
     activities, calls = recording.tables["activities"], recording.tables["api_calls"]
     is_between = np.zeros(calls.num_rows, bool)
@@ -139,7 +106,7 @@ def _finding(
     begin, end = plain(activities["time"])[work], plain(activities["end"])[work]
     yield Finding(
         rule="R64",
-        title=f"{text_of(line)} {what} {times} times.",
+        title=f"{as_subject(text_of(line))} {what} {times} times.",
         reason=(
             f"The line makes {format_counted(loads, 'driver call')} that load code, before "
             f"launches of {format_counted(len(np.unique(names)), 'kernel')}. These launches would "

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import gpuviz
@@ -10,16 +11,20 @@ from gpuviz.recording import Recording
 from tests.torch_alone import of_torch
 from tests.unit.advice.programs import MIB
 from tests.unit.advice.timed_programs import small, timed
+from tests.unit.recorder.torch_files import called_through
 
 
-def empties(gpu, *, every=1, on_host=3e-4, sizes=(100, 300)):
+def empties(gpu, *, every=1, on_host=3e-4, sizes=(100, 300), empty=None):
     for number in range(12):
         arrays = [gpu.empty(size * MIB) for size in sizes]
         gpu.launch("work", duration=2e-4, writes=arrays)
         gpu.work_on_host(on_host)
         del arrays
         if every and number % every == 0:
-            gpu.empty_cache()
+            if empty:
+                empty()
+            else:
+                gpu.empty_cache()
 
 
 def keeps(gpu):
@@ -79,6 +84,20 @@ def test_the_finding_says_what_is_allocated_again():
     assert finding.certainty == "possible"
 
 
+TORCH = "/usr/lib/python3/dist-packages/torch"
+EMPTY_CACHE = f"{TORCH}/cuda/memory.py:empty_cache"
+CONVOLUTION = f"{TORCH}/nn/functional.py:conv2d"
+
+
+def empties_in(function, **settings):
+    """Return a program that releases the cache in a function of PyTorch."""
+
+    def program(gpu):
+        empties(gpu, **settings, empty=lambda: called_through(gpu.empty_cache, [function]))
+
+    return program
+
+
 def by_torch(program):
     """Return the recording of a program as if its allocator were torch's."""
     recording = timed(program)
@@ -86,7 +105,9 @@ def by_torch(program):
     return of_torch(recording, pa.array([each != "empty_cache" for each in actions]))
 
 
-@pytest.mark.parametrize("program", [empties, waits])
+@pytest.mark.parametrize(
+    "program", [empties_in(EMPTY_CACHE), empties_in(EMPTY_CACHE, on_host=1e-9)]
+)
 def test_calls_that_torch_does_not_record_are_found(program):
     def found(recording):
         return [each for each in recording.findings(small=True) if each.rule == "R10"]
@@ -97,6 +118,14 @@ def test_calls_that_torch_does_not_record_are_found(program):
     assert finding.saved_ns == pytest.approx(expected.saved_ns, rel=0.05)
     assert finding.lines == expected.lines
     assert found(by_torch(keeps)) == found(by_torch(grows)) == []
+
+
+def test_releases_by_a_library_are_no_finding():
+    """cuDNN's benchmark of convolutions releases the cache after each."""
+    recording = by_torch(empties_in(CONVOLUTION))
+
+    assert len(recording.table("memory_events").filter(pc.field("action") == "segment_free"))
+    assert [each for each in recording.findings(small=True) if each.rule == "R10"] == []
 
 
 def test_a_cache_that_is_released_a_few_times_is_no_finding():
