@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, user_frames
+from gpuviz.analysis.xla import threads_of_xla
 from gpuviz.data.codes import HOST_STATES, OWN_THREADS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
@@ -32,13 +33,16 @@ def handing_threads(recording: "RecordingData") -> dict[int, int]:
 
     Such a thread waits until it has something to launch, as those of XLA for copies. The other
     works until then, and begins to wait about when this one begins to launch, in three quarters of
-    the time in which the GPU waits for this one. Where several threads do so, none is known.
+    the time in which the GPU waits for this one. Where several threads do so, none is known. For
+    those of XLA see `gpuviz.analysis.xla.threads_of_xla`.
     """
     table = recording.tables["host_samples"]
     threads = plain(table["thread"])
     callers = [each for each in distinct(threads).tolist() if _runs_python(recording, each)]
-    found: dict[int, int] = {}
+    found = {**threads_of_xla(recording)}
     for thread in _native_threads(recording):
+        if thread in found:
+            continue
         begin, end = _gaps_before(recording, thread)
         length = np.maximum(end - begin, 0)
         handing = [

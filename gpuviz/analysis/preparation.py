@@ -14,8 +14,9 @@ from gpuviz.analysis.compilations import compilations, first_calls
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import user_frames
+from gpuviz.analysis.tracing import tracing
 from gpuviz.analysis.unseen import is_whole
-from gpuviz.analysis.xla import xla_compilations
+from gpuviz.analysis.xla import threads_of_xla, xla_compilations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
@@ -28,21 +29,25 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # In the order in which time that is several of them counts.
-PREPARATIONS = ("compilation", "module loading", "first use")
+PREPARATIONS = ("compilation", "module loading", "imports", "first use")
 
 _KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
 _RANGES = DICTIONARIES["ranges", "kind"]
 # The driver's functions that load code.
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 _LOAD = re.compile(r"cu(Module|Library|Link)")
 
 
 def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ...]:
     """Return when a thread prepared, for each of `PREPARATIONS`; they may overlap.
 
-    A compilation is that of CuPy, Numba or XLA. Loading is that of kernels from CuPy's cache, and
-    the driver's calls that load code. First use is the call that launches the first kernel of a
-    name, and what a library does in one line of the program from the first such call to its next
-    launch. The host's time before other first launches may be work, and does not count.
+    A compilation is that of CuPy, Numba or XLA, with JAX's tracing before it; that of XLA is also
+    one of the threads that launch for the one that waits for it. Loading is that of kernels from
+    CuPy's cache, and the driver's calls that load code. Imports are host samples in Python's import
+    system below a line of the program, as for parts of CuPy that are imported when they are needed.
+    First use is the call that launches the first kernel of a name, and what a library does in one
+    line of the program from the first such call to its next launch. The host's time before other
+    first launches may be work, and does not count.
     """
     calls, ranges = recording.tables["api_calls"], recording.tables["ranges"]
     begin, end = plain(calls["time"]), np.maximum(plain(calls["end"]), plain(calls["time"]))
@@ -52,22 +57,25 @@ def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ..
     if recording.bounds is not None or not is_whole(recording.tables):
         is_first = np.zeros(len(is_first), bool)
     first, last = _from_load_to_launch(recording, thread)
-    kinds, range_thread = codes(ranges["kind"], _RANGES), plain(ranges["thread"]) == thread
-    compiling = kinds == _RANGES.index("compile")
-    compiling[xla_compilations(recording)] = True
-    spans = [
-        np.flatnonzero(range_thread & each) for each in (compiling, kinds == _RANGES.index("load"))
-    ]
+    kinds, range_thread = codes(ranges["kind"], _RANGES), plain(ranges["thread"])
+    compiling = (kinds == _RANGES.index("compile")) & (range_thread == thread)
+    waiting = threads_of_xla(recording).get(thread, thread)
+    of_xla = xla_compilations(recording)
+    compiling[of_xla[range_thread[of_xla] == waiting]] = True
+    is_load = (kinds == _RANGES.index("load")) & (range_thread == thread)
+    spans = [np.flatnonzero(each) for each in (compiling, is_load)]
     range_begin = plain(ranges["time"])
     range_end = plain(ranges["end"])
     range_end = np.maximum(np.where(range_end < 0, recording.duration_ns, range_end), range_begin)
     loading, using = (np.flatnonzero(of_thread & each) for each in (is_loading, is_first))
+    imports = _imports(recording, thread)
     return (
-        Intervals(range_begin[spans[0]], range_end[spans[0]]),
+        Intervals(range_begin[spans[0]], range_end[spans[0]]).joined(tracing(recording, waiting)),
         Intervals(
             np.append(range_begin[spans[1]], begin[loading]),
             np.append(range_end[spans[1]], end[loading]),
         ),
+        imports,
         Intervals(np.append(begin[first], begin[using]), np.append(end[last], end[using])),
     )
 
@@ -125,6 +133,27 @@ def _from_load_to_launch(
     return order[first], order[last]
 
 
+def _imports(recording: "RecordingData", thread: int) -> Intervals:
+    """Return when a thread imported modules, as far as it was sampled."""
+    samples = recording.tables["host_samples"]
+    rows = np.flatnonzero(plain(samples["thread"]) == thread)
+    stacks = plain(samples["stack"])[rows]
+    numbers, first = numbered(stacks)
+    imports = [_is_import(recording, stack) for stack in stacks[first].tolist()]
+    rows = rows[np.array(imports, bool)[numbers]]
+    return Intervals(plain(samples["time"])[rows], plain(samples["end"])[rows])
+
+
+def _is_import(recording: "RecordingData", stack: int) -> bool:
+    """Return whether Python's import system is between the program's line and what runs."""
+    for frame in recording.call_stacks.frames(stack):
+        if frame.filename == _IMPORT_SYSTEM:
+            return True
+        if not frame.is_installed:
+            return False
+    return False
+
+
 @Once
 def loads_code(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether each call loads code."""
@@ -165,7 +194,13 @@ def _launches_kernel(recording: "RecordingData") -> "NDArray[Any]":
 def follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether a kernel was compiled or loaded between each call and the previous one."""
     table = compilations(recording)
-    calls = first_calls(recording, plain(table["thread"]), plain(table["time"]))
+    times, threads = plain(table["time"]), plain(table["thread"])
+    after = [(times, threads)]
+    for launching, waiting in threads_of_xla(recording).items():
+        own = times[threads == waiting]
+        after.append((own, np.full(len(own), launching)))
+    times, threads = (np.concatenate(each) for each in zip(*after, strict=True))
+    calls = first_calls(recording, threads, times)
     found = np.zeros(recording.tables["api_calls"].num_rows, bool)
     found[calls[calls >= 0]] = True
     return found

@@ -67,7 +67,7 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
         is_new = np.zeros(len(rows), bool)
         is_new[numbered(kernels, devices)[1]] = True
         late = is_late[rows]
-        least = max(_FEWEST, _LEAST_FACTOR * np.count_nonzero(is_new & late))
+        least = max(_FEWEST, _LEAST_FACTOR * int(np.count_nonzero(is_new & late)))
         if np.count_nonzero(late) >= least:
             again = rows[late & ~is_new]
             before = order[np.isin(run, loaded[again]) & (line[order] == number)]

@@ -34,6 +34,30 @@ def runs_of_xla(recording: "RecordingData") -> "NDArray[Any]":
     return _rows_of(recording, "XlaModule:")
 
 
+@Once
+def threads_of_xla(recording: "RecordingData") -> dict[int, int]:
+    """Return the thread for which each thread without Python code launches, where XLA has threads.
+
+    XLA tries kernels in a pool of threads while it compiles, and others copy the arguments of its
+    functions. All work for the thread with Python code that compiles and runs these functions; of
+    several such threads, nothing is known.
+    """
+    tables = recording.tables
+    rows = np.concatenate([xla_compilations(recording), runs_of_xla(recording)])
+    if not len(rows):
+        return {}
+    has_code = set[int]()
+    for name in ("api_calls", "host_samples"):
+        with_stack = plain(tables[name]["stack"]) != 0
+        has_code |= {*distinct(plain(tables[name]["thread"])[with_stack]).tolist()}
+    callers = {*distinct(plain(tables["ranges"]["thread"])[rows]).tolist()} & has_code
+    if len(callers) != 1:
+        return {}
+    (caller,) = callers
+    launching = distinct(plain(tables["api_calls"]["thread"])).tolist()
+    return {thread: caller for thread in launching if thread not in has_code}
+
+
 def function_of(name: str) -> str:
     """Return the name of the function in the name of a range, such as ``jit_update``."""
     found = _MODULE.search(name)

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import gpuviz
 from gpuviz.conclusions.wording import left_out
+from gpuviz.data.manifest import Manifest
+from gpuviz.recording import Recording
 from tests.unit.advice.timed_programs import timed, with_cells
-from tests.unit.recording.from_activities import Timeline
+from tests.unit.recording.from_activities import Timeline, rows_of
 
 MS = 1_000_000
 SHIPPED = sorted((Path(gpuviz.__file__).parent / "commands" / "recordings").glob("*.gpuviz"))
@@ -85,8 +88,54 @@ def test_the_first_use_of_a_library_is_left_out_and_work_of_another_line_is_not(
     same, other = (library_call(line).steady_state() for line in (2, 3))
 
     # From the load to the launch; what is not the host's is the start of the kernel.
-    assert same.warm_up_ns == (0, 100, 710, 0)
-    assert other.warm_up_ns == (0, 100, 110 + 10, 0)
+    assert same.warm_up_ns == (0, 100, 0, 710, 0)
+    assert other.warm_up_ns == (0, 100, 0, 110 + 10, 0)
+
+
+IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
+
+
+def sampled_in(*files):
+    """Return a recording of two kernels with a sample of the host between them.
+
+    Args:
+        files: Those of the sample's frames, the innermost first.
+    """
+    timeline = Timeline()
+    for number, time in enumerate((0, 900), 1):
+        timeline.call(time, time + 10, correlation=number, line=1)
+        timeline.kernel(time + 10, time + 20, correlation=number)
+    frames = [
+        {"id": 100 + at, "name": "call", "filename": file, "line": 1}
+        for at, file in enumerate(files)
+    ]
+    sample = {"time": 100, "end": 800, "state": "working", "stack": 100, "thread": 1, "samples": 1}
+    rows = {
+        "frames": frames,
+        "stacks": [{"id": 100, "frames": [each["id"] for each in frames]}],
+        "host_samples": [sample],
+    }
+    tables = dict(timeline.recording(duration_ns=1000).tables)
+    for name, added in rows.items():
+        table = rows_of(name, added)
+        tables[name] = pa.concat_tables([tables[name].select(table.column_names), table])
+    return Recording(tables, Manifest(duration_ns=1000))
+
+
+@pytest.mark.parametrize(
+    ("files", "imported"),
+    [
+        (["/x/site-packages/cupy/linalg.py", IMPORT_SYSTEM, "run.py"], 700),
+        ([IMPORT_SYSTEM, "/x/site-packages/cupy/core.py", "run.py"], 700),
+        # The program's own work while one of its modules is imported, and none at all.
+        (["/x/site-packages/numpy/sort.py", "model.py", IMPORT_SYSTEM, "run.py"], 0),
+        (["/x/site-packages/numpy/sort.py", "run.py"], 0),
+    ],
+)
+def test_imports_of_libraries_are_left_out(files, imported):
+    state = sampled_in(*files).steady_state()
+
+    assert state.warm_up_ns == (0, 0, imported, 0, 0)
 
 
 def test_a_kernel_that_ran_before_a_window_is_not_used_for_the_first_time_in_it():
@@ -146,9 +195,9 @@ def test_idle_time_before_the_first_regular_iteration_is_left_out():
     state = recording.steady_state()
 
     assert recording.iterations().num_rows == 20
-    assert sum(state.warm_up_ns[:3]) < MS / 100
+    assert sum(state.warm_up_ns[:-1]) < MS / 100
     # The first two iterations take longer than the others.
-    assert state.warm_up_ns[3] == pytest.approx(500 * MS + 2 * 28 * MS, rel=0.02)
+    assert state.warm_up_ns[-1] == pytest.approx(500 * MS + 2 * 28 * MS, rel=0.02)
     assert left_out(state) == "without 561 ms of warm-up (556 ms before the first iteration)"
 
 
