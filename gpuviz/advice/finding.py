@@ -80,6 +80,8 @@ class Finding:
             ranked before it, in ns.
         working_ns: The time from the first launch to the end of the last work, without warm-up and
             the time between cells, of which it saves a part, in ns; 0 if unknown.
+        is_of_warm_up: Whether it saves time that the program takes once, before it works; not in
+            findings that were read from a file.
         kind: ``hazard`` if results may be wrong, ``failure`` if something failed or nearly did,
             ``finding`` if a change saves memory or time, ``fact`` if it is no fault, ``regression``
             if it costs more than in an earlier recording, ``growth`` if a line's memory grows.
@@ -101,6 +103,7 @@ class Finding:
     schedule: "ScheduleChange | None" = field(default=None, repr=False, compare=False)
     further_ns: int = 0
     working_ns: int = 0
+    is_of_warm_up: bool = field(default=False, repr=False, compare=False)
     kind: Kind = "finding"
 
     @property

@@ -17,7 +17,7 @@ from gpuviz.advice.rules import (
     r16_parked_by_record_stream,
     r40_unordered_operations,
 )
-from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, is_warm_up, most_first
+from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, most_first
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.seen_part import seen_part
@@ -144,13 +144,15 @@ def _work_rules() -> "tuple[tuple[TimeRule, ...], tuple[MemoryRule, ...]]":
 def varied(ranked: "Sequence[Finding]", first: int = _FIRST) -> "list[Finding]":
     """Return findings with trades last, and each rule once among the first few if it can be.
 
-    Other findings of a rule that is among the first few come before any trade.
+    Other findings of a rule that is among the first few come before any trade, and before what
+    saves time of the warm-up.
     """
     chosen: list[Finding] = []
     ranked = sorted(ranked, key=is_trade)
     for each in ranked:
         is_new = each.rule not in {other.rule for other in chosen}
-        if len(chosen) < first and is_new and not is_trade(each):
+        is_last = each.is_of_warm_up or is_trade(each)
+        if len(chosen) < first and is_new and not is_last:
             chosen.append(each)
     shown = {id(each) for each in chosen}
     others = [each for each in ranked if id(each) not in shown]
@@ -215,7 +217,7 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
             each,
             further_ns=min(further.get(number, each.saved_ns), each.saved_ns),
             schedule=None,
-            working_ns=schedule.covered_ns if is_warm_up(each) else schedule.working_ns,
+            working_ns=schedule.covered_ns if each.is_of_warm_up else schedule.working_ns,
         )
         for number, each in enumerate(found)
     ]

@@ -20,8 +20,6 @@ LEAST_BYTES = 8 << 20
 
 # Savings that differ by at most this factor count as equal.
 _SAME = 1.1
-# Rules about warm-up, which is not in the steady state.
-_WARM_UP = ("R47",)
 # Rules that say what all changes of a kind can save, or what others cause: the host's work between
 # two calls may be a part of a copy that another rule explains.
 _BOUNDS = ("R27", "R43", "R44")
@@ -35,20 +33,22 @@ def is_bound(finding: "Finding") -> bool:
 def most_first(found: "Sequence[Finding]", share: "Callable[[Finding], float]") -> "list[Finding]":
     """Return findings by what each saves, most first.
 
-    Of two that save about the same, the one of the rule that occurs first is first.
+    Of two that save about the same, the one of the rule that occurs first is first. What saves time
+    of the warm-up follows the others: a second run has less of it.
     """
     place = {each.rule: at for at, each in reversed(list(enumerate(found)))}
     shares = [share(each) for each in found]
     about = [round(log(each) / log(_SAME)) if each > 0 else -(10**6) for each in shares]
     order = sorted(
-        range(len(found)), key=lambda at: (-about[at], place[found[at].rule], -shares[at])
+        range(len(found)),
+        key=lambda at: (
+            found[at].is_of_warm_up,
+            -about[at],
+            place[found[at].rule],
+            -shares[at],
+        ),
     )
     return [found[at] for at in order]
-
-
-def is_warm_up(finding: "Finding") -> bool:
-    """Return whether a finding saves time of the warm-up, which is compared with all time."""
-    return finding.rule in _WARM_UP
 
 
 class Scale:
@@ -79,4 +79,4 @@ class Scale:
         return max(of_bytes, of_reserved, saved_ns / self._of(finding))
 
     def _of(self, finding: "Finding") -> int:
-        return self._covered_ns if is_warm_up(finding) else self._steady_ns
+        return self._covered_ns if finding.is_of_warm_up else self._steady_ns

@@ -1,5 +1,6 @@
 """R47: the program waits while CuPy, Numba or XLA compiles its kernels."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,9 @@ from gpuviz.advice.finding import Certainty, Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.analysis.compilations import compilations, first_calls
+from gpuviz.analysis.compilations import compilations
+from gpuviz.analysis.first_runs import launched_first
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_counted, format_duration, format_share
 
@@ -24,14 +27,18 @@ RULES = (
         "kernels that are compiled",
         "CuPy's, Numba's or XLA's compiler ran for at least 1 % of the time; a name of the "
         "program's own kernels for CuPy, or a function of XLA, that was compiled eight times or "
-        "more is a finding of its own",
+        "more is a finding of its own, and so is a function of XLA that one line compiles three "
+        "times or more, and that launches the same kernels each time",
         "keep CuPy's cache, or JAX's, between runs; `cache=True` for Numba; pass values as "
-        "arguments, if they are written into sources; pad arrays to a few shapes for JAX",
+        "arguments, if they are written into sources or static in JAX; pad arrays to a few shapes "
+        "for JAX",
     ),
 )
 
 # A kernel is compiled for each combination of types and dimensions of its arguments.
 _FEWEST_AGAIN = 8
+# The same kernels on as many blocks are hardly those of other shapes.
+_FEWEST_SAME = 3
 
 
 class _Compiler(NamedTuple):
@@ -92,8 +99,17 @@ _AGAIN = {
         "before the loop.",
     ),
 }
+_SAME_AGAIN = _Again(
+    why="Each time it launches the same kernels on as many thread blocks, so its arguments seem to "
+    "have the same shapes: a static argument has another value each time, or `jax.jit` gets a new "
+    "function, such as a lambda.",
+    change="Pass what changes as an array or a number that JAX traces: remove it from "
+    "`static_argnames` and `static_argnums`. Call `jax.jit` once, before the loop.",
+)
 # Kernels that CuPy writes; their sources differ in nothing else.
 _OF_CUPY = "cupy"
+# Before the names of functions, in those that JAX gives to XLA.
+_JITTED = "jit_"
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
@@ -102,40 +118,62 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Trigger: CuPy's compiler, Numba's, or XLA's for JAX, ran for at least 1 % of the recording. A
     name of the program's own kernels for CuPy that was compiled at least eight times is a finding
     of its own: it is ``possible`` that values are written into its source. So is a name of
-    functions that XLA compiled so often: they may be one function, for other shapes or types.
+    functions that XLA compiled so often: they may be one function, for other shapes or types. If
+    one line has a function compiled at least three times that launches the same kernels on as many
+    blocks each time, it is ``possible`` that a static argument changes.
 
-    Saving: the recording's `Schedule`, replayed without the gaps in which the compiler ran, and at
-    most its time: all of it, or all but the first time of a name. What precedes the first CUDA call
-    of a thread is not counted. The first is what another run saves if CuPy's cache is kept, or if
-    Numba or JAX keeps one: ``likely``.
+    Saving: the recording's `Schedule`, replayed without the time between calls in which the
+    compiler ran, and at most its time: all of it, or all but the first time of a name. What
+    precedes the first CUDA call of a thread is not counted. The first is what another run saves if
+    CuPy's cache is kept, or if Numba or JAX keeps one: ``likely``.
     """
     table = compilations(schedule.recording)
     table = table.filter(plain(table["compile_ns"]) > 0)
     if not table.num_rows or not schedule.recording.devices:
         return
-    _, numbers, counts = np.unique(
-        np.array(table["kernels"].to_pylist()), return_inverse=True, return_counts=True
-    )
-    numbers = numbers.ravel()
-    compiler = np.array(table["compiler"].to_pylist())
-    own = [not each.startswith(_OF_CUPY) for each in table["kernels"].to_pylist()]
-    again = (counts[numbers] >= _FEWEST_AGAIN) & np.array(own) & np.isin(compiler, [*_AGAIN])
     time_ns = plain(table["compile_ns"])
-    for number in np.unique(numbers[again]).tolist():
-        rows = np.flatnonzero(numbers == number)
+    compiler = np.array(table["compiler"].to_pylist())
+    is_again = np.zeros(table.num_rows, bool)
+    for rows, known in _again(schedule, table):
+        is_again[rows] = True
         if time_ns[rows[1:]].sum() >= schedule.relevant_ns:
-            yield _compiled_again(schedule, table, rows)
+            yield _compiled_again(schedule, table, rows, known)
     for name in _ONCE:
-        rows = np.flatnonzero(~again & (compiler == name))
+        rows = np.flatnonzero(~is_again & (compiler == name))
         if len(rows) and time_ns[rows].sum() >= schedule.relevant_ns:
             yield _compiled_once(schedule, table, rows, name)
 
 
-def _compiled_again(schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]") -> Finding:
+def _again(schedule: Schedule, table: "pa.Table") -> "Iterator[tuple[NDArray[Any], _Again]]":
+    """Yield the rows of what was compiled again and again, and why it probably was."""
+    names, compiler, sites = (
+        np.array(table[name].to_pylist(), object) for name in ("kernels", "compiler", "site")
+    )
+    for name in dict.fromkeys(names):
+        rows = np.flatnonzero(names == name)
+        known = _AGAIN.get(compiler[rows[0]])
+        if known is None or len(rows) < _FEWEST_SAME or name.startswith(_OF_CUPY):
+            continue
+        alike: dict[Any, list[int]] = {}
+        for row, launches in zip(
+            rows, launched_first(schedule.recording, table.take(rows)), strict=True
+        ):
+            if launches:
+                alike.setdefault((sites[row], launches), []).append(row)
+        for each in alike.values():
+            if len(each) >= _FEWEST_SAME:
+                yield np.array(each), _SAME_AGAIN
+                rows = rows[~np.isin(rows, each)]
+        if len(rows) >= _FEWEST_AGAIN:
+            yield rows, known
+
+
+def _compiled_again(
+    schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]", known: _Again
+) -> Finding:
     time_ns = plain(table["compile_ns"])[rows]
-    name = table["kernels"][int(rows[0])].as_py()
+    name = table["kernels"][int(rows[0])].as_py().removeprefix(_JITTED)
     title = f"`{name}` was compiled {len(rows)} times: {_spent(schedule, int(time_ns.sum()))}."
-    known = _AGAIN[table["compiler"][int(rows[0])].as_py()]
     reason = f"{known.why} Compiling it once takes {format_duration(int(time_ns[0]))}."
     return _finding(schedule, table, rows[1:], "possible", (title, reason, known.change))
 
@@ -146,7 +184,8 @@ def _compiled_once(
     known = _ONCE[compiler]
     spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
     title = f"{compiler} compiled {format_counted(len(rows), known.one, known.several)}: {spent}."
-    return _finding(schedule, table, rows, "likely", (title, known.why, known.keep))
+    found = _finding(schedule, table, rows, "likely", (title, known.why, known.keep))
+    return replace(found, is_of_warm_up=True)
 
 
 def _spent(schedule: Schedule, time_ns: int) -> str:
@@ -164,16 +203,14 @@ def _finding(
     """Return a finding about rows whose compiler's time can be saved: title, reason and change."""
     title, reason, change = texts
     recording = schedule.recording
-    threads, begin, time_ns = (
-        plain(table[name])[rows] for name in ("thread", "time", "compile_ns")
+    threads, begin, time_ns, length = (
+        plain(table[name])[rows] for name in ("thread", "time", "compile_ns", "duration_ns")
     )
-    calls = first_calls(recording, threads, begin)
-    removed = np.zeros(recording.tables["api_calls"].num_rows, bool)
-    removed[calls[calls >= 0]] = True
-    less = ScheduleChange(without_gap=removed, at_most_ns=int(time_ns.sum()))
+    end = begin + length
+    shorter = _less_between_calls(schedule, threads, begin, end)
+    less = ScheduleChange(shorter_gap=shorter, at_most_ns=int(time_ns.sum()))
     ranges = recording.tables["ranges"]
     shown = np.isin(plain(ranges["time"]), begin) & np.isin(plain(ranges["thread"]), threads)
-    end = begin + plain(table["duration_ns"])[rows]
     return Finding(
         rule="R47",
         title=title,
@@ -188,3 +225,17 @@ def _finding(
             "ranges", tuple(np.flatnonzero(shown).tolist()), (int(begin.min()), int(end.max()))
         ),
     )
+
+
+def _less_between_calls(
+    schedule: Schedule, threads: "NDArray[Any]", begin: "NDArray[Any]", end: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return how much of the time before each call is in some spans of its thread, in ns."""
+    groups, less = schedule.group_of(threads), np.zeros(len(schedule.called), np.int64)
+    for group in np.unique(groups).tolist():
+        spans = Intervals(begin[groups == group], end[groups == group])
+        calls = np.flatnonzero(schedule.thread == group)
+        calls = calls[np.argsort(schedule.called[calls], kind="stable")]
+        since = np.minimum(schedule.returned[calls[:-1]], schedule.called[calls[1:]])
+        less[calls[1:]] = spans.within(since, schedule.called[calls[1:]])
+    return less
