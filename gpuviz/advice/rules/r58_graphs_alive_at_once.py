@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.model_calls import ModelCalls, are_in_models, caller, model_calls
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
@@ -20,6 +21,7 @@ from gpuviz.advice.training import (
     OPTIMIZER,
     TrainingBlocks,
 )
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes
@@ -43,6 +45,7 @@ RULES = (
 )
 
 _LEAST_CALLS = 2
+_MANY_ROUNDS = 4
 # A call with as large a share of the most activations counts as the largest, if it comes later.
 _ABOUT_LARGEST = 0.9
 # Of a loss, as the allocator rounds it.
@@ -71,7 +74,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     backward pass, and that frees activations of all these calls. Modules that are called within
     another one do not count. Calls are of one model if their activations are of the same modules.
     Nothing but a backward pass uses the activations of a call after the next one has begun, other
-    than scalars: what a recurrent network hands on, or a loss compares, is needed. Neither may
+    than scalars: what a recurrent network hands on, or a loss compares, is needed, unless a line
+    does so in only one of many rounds. Neither may
     forward work outside of models use arrays that it does not name.
 
     Saving: the decrease of the peak if the activations of each call but the largest were freed
@@ -128,19 +132,30 @@ def _together(
 def _is_used_again(
     device: DeviceBlocks, calls: ModelCalls, together: "list[_Together]"
 ) -> "NDArray[Any]":
-    """Return whether forward work uses each activation once the next call has begun."""
+    """Return whether forward work uses each activation once the next call has begun.
+
+    What a line does in only one of many rounds is left out: PyTorch's kernels get structures of
+    which only a part is set, and the rest may hold addresses of earlier work.
+    """
     used, tables = device.used, device.recording.tables
     never = np.iinfo(np.int64).max
     next_begin = np.full(len(device.size), never)
-    for each in together:
+    of_round = np.zeros(len(device.size), np.int64)
+    for number, each in enumerate(together):
+        of_round[np.concatenate(each.made)] = number
         for made, following in zip(each.made[:-1], each.calls[1:], strict=True):
             next_begin[made[device.size[made] > _SCALAR_BYTES]] = calls.begin[following]
     place = device.place[used.block]
     late = np.flatnonzero(place >= 0)
     late = late[plain(tables["api_calls"]["time"])[used.call[late]] >= next_begin[place[late]]]
     phases = phases_of(tables, stacks_of(tables, used.call[late]))
+    late = late[~np.isin(phases, (BACKWARD, OPTIMIZER))]
+    if len(together) >= _MANY_ROUNDS:
+        lines = line_numbers(device.recording, stacks_of(tables, used.call[late]))
+        rounds = numbered(lines, of_round[place[late]])[1]
+        late = late[np.bincount(lines[rounds])[lines] > 1] if len(late) else late
     found = np.zeros(len(device.size), bool)
-    found[place[late[~np.isin(phases, (BACKWARD, OPTIMIZER))]]] = True
+    found[place[late]] = True
     return found
 
 

@@ -49,15 +49,30 @@ def loads(gpu):
     return x
 
 
-def accumulates(*, at_once):
-    """Return a program that adds up the gradients of some batches."""
+def _sample(gpu, arrays):
+    gpu.launch("index_elementwise_kernel", duration=1e-5, reads=arrays)
+
+
+sample = named(_sample, "sample")
+
+
+def accumulates(*, at_once, steps=STEPS, samples_again=()):
+    """Return a program that adds up the gradients of some batches.
+
+    Args:
+        at_once: Whether there is one backward pass for all of them.
+        steps: The number of rounds.
+        samples_again: The rounds in which the next sample also names an array of the first batch.
+    """
 
     def program(gpu):
         model = Model(gpu)
-        for _ in range(STEPS):
+        for step in range(steps):
             graphs, total = [], gpu.empty(4)
             for x in [loads(gpu) for _ in range(MICRO_BATCHES)]:
                 output = model(x)
+                if graphs and step in samples_again:
+                    sample(gpu, [graphs[0].graph[0][1]])
                 total = loss_of(gpu, [output.value, total])
                 output.value = None
                 if at_once:
@@ -170,6 +185,17 @@ def test_one_backward_pass_for_several_is_found_and_one_for_each_saves_what_was_
     )
     assert finding.reason.startswith("`output = model(x)` calls the model 4 times before ")
     assert found(after, "R58") == []
+
+
+def test_what_a_line_names_in_one_of_many_rounds_is_left_over_from_earlier_work():
+    once, again = (
+        found(accumulates(at_once=True, steps=5, samples_again=rounds), "R58")
+        for rounds in ([0], range(5))
+    )
+
+    expected = found(accumulates(at_once=True, steps=5), "R58")
+    assert [each.saved_bytes for each in once] == [each.saved_bytes for each in expected] != []
+    assert again == []
 
 
 def test_what_the_next_pass_reads_is_needed():
