@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.libraries import by_library
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.leaks import GrowingLine
@@ -27,6 +28,7 @@ RULES = (
 
 _UNIT = {"iteration": "iteration", "cell": "run of the cell"}
 _UNITS = {"iteration": "iterations", "cell": "runs of the cell"}
+_TO_HOST = {"torch": "`x.cpu()`", "numba": "`x.copy_to_host()`", "jax": "`jax.device_get(x)`"}
 _OPEN = " They exist until the recording ends: if the program uses them later, keep them."
 
 
@@ -92,8 +94,9 @@ def _pace(line: GrowingLine) -> str:
 def _advice(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
     used = blocks[device.is_used[blocks]]
     after = f" after {named(*device.lines.last_use(used[:1]))}" if len(used) else ""
+    copy = by_library(device.recording, _TO_HOST, "`cupy.asnumpy`")
     return (
         f"Drop the references to these arrays{after}. Something keeps them: a list, a cache, "
         "a closure, the traceback of an exception, or the outputs of the notebook. If the host "
-        "needs the values later, keep a copy in its memory (`cupy.asnumpy`)."
+        f"needs the values later, keep a copy in its memory ({copy})."
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_of, text_of
+from gpuviz.advice.libraries import by_library
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.runs import Runs, merged, runs_of
 from gpuviz.advice.trace import COPY
@@ -38,6 +39,11 @@ _DIRECTIONS = {
 # A copy of this size takes a few µs, less than its call and its start.
 _LARGEST = 64 << 10
 _MOST_ROWS = 1000
+_TO_HOST = {
+    "torch": "x.cpu() or x.tolist()",
+    "numba": "x.copy_to_host()",
+    "jax": "jax.device_get(x)",
+}
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -76,6 +82,7 @@ def _finding(schedule: "Schedule", runs: Runs) -> "Iterator[Finding]":
     stack = int(stacks_of(recording.tables, schedule.call[runs.first[:1]])[0])
     spent = format_duration(runs.spent_ns(schedule))
     line = line_of(recording, stack, spent)
+    whole = by_library(recording, _TO_HOST, "x.get() or x.tolist()")
     yield Finding(
         rule="R21",
         title=(
@@ -87,8 +94,8 @@ def _finding(schedule: "Schedule", runs: Runs) -> "Iterator[Finding]":
             f"{spent}: each costs a call and a start, which take longer than the copy."
         ),
         change=(
-            "Copy all of it at once: convert the whole array (x.get() or x.tolist()) instead of "
-            "its elements, or collect small arrays in one before they are copied."
+            f"Copy all of it at once: convert the whole array ({whole}) instead of its elements, "
+            "or collect small arrays in one before they are copied."
         ),
         certainty="possible",
         device=runs.device,

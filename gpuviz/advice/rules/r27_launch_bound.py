@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps, longest_late
 from gpuviz.advice.host_lines import line_numbers, longest_lines, text_of
+from gpuviz.advice.libraries import by_library
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
@@ -41,6 +42,18 @@ _LONGEST_MEDIAN_NS = 10_000
 _MOST_BUSY = 0.5
 # Fewer launches are not worth a graph.
 _LEAST_LAUNCHES = 100
+_WHOLE = "one call for whole arrays instead of a loop over their parts"
+_LESS_OFTEN_WITH_CUPY = (
+    f"{_WHOLE}, fused elementwise operations (cupy.fuse, ElementwiseKernel), or a CUDA graph of "
+    "repeated launches"
+)
+_LESS_OFTEN = {
+    "torch": f"{_WHOLE}, larger batches, `torch.compile`, which fuses operations, an optimizer "
+    'with `fused=True`, or a CUDA graph of a step (`torch.compile(mode="reduce-overhead")`)',
+    "numba": f"{_WHOLE}, or one kernel for what several do",
+    "jax": f"{_WHOLE}, and one function under `jax.jit` for all of a step, or for all steps with "
+    "`jax.lax.scan`",
+}
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
@@ -98,9 +111,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
                 f"{format_duration(steady.idle_ns)} in all."
             ),
             change=(
-                "Launch less often: one call for whole arrays instead of a loop over their parts, "
-                "fused elementwise operations (cupy.fuse, ElementwiseKernel), or a CUDA graph of "
-                "repeated launches. The saving is that of launches that take no time on the host."
+                f"Launch less often: {by_library(recording, _LESS_OFTEN, _LESS_OFTEN_WITH_CUPY)}. "
+                "The saving is that of launches that take no time on the host."
             ),
             certainty="possible",
             device=device.device,

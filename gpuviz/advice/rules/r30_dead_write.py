@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.elementwise import WRITE
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.libraries import by_library
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
@@ -170,14 +171,15 @@ def _finding(
     size = format_bytes(int(device.requested[writes.block[chosen]].sum()))
     exact = np.isin(others, schedule.call[np.isin(schedule.kind, (COPY, _MEMSET))])
     does = "fills" if is_fill else "writes"
-    leave_out = "Leave it out (`cupy.empty` instead of `cupy.zeros`)" if is_fill else "Leave it out"
+    library = by_library(recording, {"torch": "torch"}, "cupy")
+    instead = f" (`{library}.empty` instead of `{library}.zeros`)" if is_fill else ""
+    unless = "" if exact.all() else f", if {text_of(after)} writes every element"
     return Finding(
         rule="R31" if is_fill else "R30",
         title=f"{text_of(line)} {does} {size} that {text_of(after)} overwrites.",
         reason=f"Nothing reads the array in between. {format_counted(len(work), 'call')} of the "
         f"line took {format_duration(total_ns)} on the GPU.",
-        change=f"{leave_out}{'' if exact.all() else f', if {text_of(after)} writes every element'}"
-        ".",
+        change=f"Leave it out{instead}{unless}.",
         certainty="likely" if exact.all() else "possible",
         device=device.device,
         saved_ns=schedule.saved_ns(change),

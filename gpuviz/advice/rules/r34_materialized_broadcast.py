@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import READ
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.libraries import by_library
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
@@ -31,6 +32,8 @@ RULES = (
 
 # A copy that is at least so many times as large as its source repeats it.
 _LEAST_RATIO = 4
+_OF_CUPY = "`cupy.broadcast_to`, or `cupy.meshgrid(..., sparse=True)`"
+_OF_TORCH = "or `x.expand(...)` instead of `repeat`"
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -127,6 +130,7 @@ def _finding(
     faster = ScheduleChange(duration=duration, instant=is_gone)
     change = _change(device, target, small)
     to, of = device.lines.line_of(shown), device.lines.line_of(sources)
+    views = by_library(device.recording, {"torch": _OF_TORCH}, _OF_CUPY)
     return Finding(
         rule="R34",
         title=f"{named(to.site, to.source)} copies {format_bytes(int(device.size[sources].sum()))} "
@@ -134,8 +138,7 @@ def _finding(
         reason=f"The elements from {named(of.site, of.source)} are repeated in "
         f"{format_counted(len(shown), 'array')} at the peak. Only elementwise functions read "
         f"{'it' if len(shown) == 1 else 'them'}, which accept views that repeat elements.",
-        change="Use such views: an axis of length 1, `cupy.broadcast_to`, or "
-        "`cupy.meshgrid(..., sparse=True)`.",
+        change=f"Use such views: an axis of length 1, {views}.",
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_ns(faster),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.libraries import by_library
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_counted
 
@@ -35,6 +36,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     kernels that count what a mask selects, which a result of a fixed size does not need. Later
     kernels may have more to do with such a result: ``possible``.
     """
+    library = by_library(schedule.recording, {"torch": "torch"}, "cupy")
     for found in fetches(schedule):
         if not found.is_size:
             continue
@@ -51,7 +53,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
                 "host needs it to allocate the result."
             ),
             change=(
-                "Keep a fixed size: multiply by the mask, or use `cupy.where(condition, x, y)`, "
-                "`out=` or `cupy.count_nonzero` and let later kernels skip what is not selected."
+                f"Keep a fixed size: multiply by the mask, or use `{library}.where(condition, x, y)"
+                f"`, `out=` or `{library}.count_nonzero` and let later kernels skip what is not "
+                "selected."
             ),
         )

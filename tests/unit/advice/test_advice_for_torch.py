@@ -1,4 +1,4 @@
-"""What findings about copies advise of PyTorch's tensors."""
+"""What findings advise of PyTorch's tensors."""
 
 import pyarrow as pa
 import pytest
@@ -6,7 +6,10 @@ import pytest
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
 from tests.unit.advice import (
+    test_dead_write,
+    test_launch_bound,
     test_pageable_copies,
+    test_tiny_transfers,
     test_unhidden_transfer,
     test_waits_for_earlier_work,
 )
@@ -23,6 +26,12 @@ def of_torch(recording):
     return Recording({**recording.tables, "memory_events": changed}, recording.manifest)
 
 
+def launches_one_by_one(gpu):
+    array = gpu.empty(1 << 20)
+    test_launch_bound.one_by_one(gpu)
+    del array
+
+
 @pytest.mark.parametrize(
     ("program", "rule", "advice"),
     [
@@ -31,6 +40,9 @@ def of_torch(recording):
         (test_waits_for_earlier_work.reads_a_scalar, "R18", "loss.detach()"),
         (test_unhidden_transfer.only_to_device, "R25", "next_batch.to(device"),
         (test_unhidden_transfer.only_to_host, "R25", "host.copy_(result"),
+        (launches_one_by_one, "R27", "torch.compile"),
+        (test_tiny_transfers.each_element, "R21", "x.cpu()"),
+        (test_dead_write.squares(), "R31", "`torch.empty` instead of `torch.zeros`"),
     ],
 )
 def test_a_finding_says_what_to_do_with_the_library_of_the_arrays(program, rule, advice):
