@@ -14,12 +14,14 @@ from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change, PeakReplay
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.training import TrainingBlocks
-from gpuviz.analysis.categories import is_training
+from gpuviz.analysis.categories import block_categories, is_training
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.leaks import growing_lines
 from gpuviz.analysis.peak import Peak, peak
+from gpuviz.analysis.pools import private_pools
 from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.touches import Touches, touches, without_touches
+from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_WORKSPACE = CATEGORIES.index("workspace")
 _WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
 
 
@@ -121,8 +124,9 @@ class DeviceBlocks:
         self.last = np.where(self.is_used, last, self.begin)
         # Without a call stack it is unknown where the line of a call begins and ends.
         unknown = plain(recording.tables["api_calls"]["stack"]) == 0
-        is_first_known = ~self.is_initial & ~unknown[used.first[self.number]]
-        is_last_known = ~self.is_shared & ~unknown[used.last[self.number]]
+        is_free = ~_is_used_at_any_time(recording, used)[self.number]
+        is_first_known = ~self.is_initial & is_free & ~unknown[used.first[self.number]]
+        is_last_known = ~self.is_shared & is_free & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)
         superseded, self.is_kept = self._superseded()
         is_last_known &= ~self._may_be_needed_again()
@@ -133,7 +137,7 @@ class DeviceBlocks:
         if self.training is not None:
             self.last = np.where(self.training.is_held, self.end, self.last)
         is_needed = self.needed.used[self.number]
-        known = ~self.is_initial & ~unknown[self.needed.first[self.number]]
+        known = ~self.is_initial & is_free & ~unknown[self.needed.first[self.number]]
         self.first_needed = np.where(is_needed, needed, self.end)
         self.first_needed = np.where(known, self.first_needed, self.begin)
         # What another stream fills is there in time, while kernels run.
@@ -434,6 +438,18 @@ def device_blocks(
         return []
     devices = [DeviceBlocks(recording, device, used, schedule) for device in recording.devices]
     return [device for device in devices if device.is_consistent and device.peak.bytes]
+
+
+def _is_used_at_any_time(recording: "RecordingData", used: Touches) -> "NDArray[Any]":
+    """Return which blocks belong to graphs, which use them when launched, or to libraries.
+
+    Libraries keep workspaces for later calls.
+    """
+    pools = plain(recording.tables["memory_events"]["pool"])[used.blocks.alloc]
+    _, categories = block_categories(recording)
+    found: NDArray[Any] = np.isin(pools, private_pools(recording.tables))
+    found |= categories == _WORKSPACE
+    return found
 
 
 def _shared(recording: "RecordingData", used: Touches) -> "NDArray[Any]":

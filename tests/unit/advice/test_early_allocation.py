@@ -2,6 +2,10 @@
 
 from functools import partial
 
+import pyarrow as pa
+
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.advice.programs import MIB, found, recorded, saved
 
 
@@ -174,3 +178,21 @@ def test_what_the_peak_s_call_uses_at_first_is_allocated_within_it():
         'Allocate it right before `gpu.launch("finish", duration=1e-4, writes=[result])`, within '
         "`finish(gpu, result)`."
     )
+
+
+def test_an_array_of_a_graphs_pool_may_be_used_whenever_the_graph_is_launched():
+    def program(gpu):
+        early(gpu)
+
+    (finding,) = found(program, "R02")
+    recording = recorded(program)
+    pools = recording.tables["pools"].to_pylist()
+    private = [row | {"owner": 7} for row in pools]
+    tables = {**recording.tables, "pools": pa.Table.from_pylist(private, schemas()["pools"])}
+
+    assert finding.saved_bytes
+    assert not [
+        each
+        for each in Recording(tables, recording.manifest).findings(small=True)
+        if each.rule == "R02"
+    ]
