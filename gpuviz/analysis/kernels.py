@@ -1,5 +1,6 @@
 """Kernel table of a recording: counts, times and launch sites."""
 
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
+
+# Numba tags each compiled version of a kernel.
+_ABI_TAG = re.compile(r"\[abi:\w*\]")
 
 
 def kernels(
@@ -84,9 +88,9 @@ def kernels(
 
 
 def short_name(name: str) -> str:
-    """Return the last word of a demangled name without arguments and scopes, as the browser."""
+    """Return the last word of a demangled name without arguments, scopes and Numba's ABI tags."""
     depth, kept = 0, ""
-    for sign in name:
+    for sign in _ABI_TAG.sub("", name):
         depth += (sign in "<(") - (sign in ">)" and depth > 0)
         kept += sign if depth == 0 and sign not in ">)" else ""
     words = kept.rpartition("::")[2].split()

@@ -36,6 +36,7 @@ def test_a_pool_is_called_by_its_library(owner, framework, name):
     [
         ("f<(a > b)>(int)", "f"),
         ("void ns::scale<float, 4>(float*, (anonymous namespace)::Shape)", "scale"),
+        ("cudapy::__main__::scale[abi:v1][abi:cw51cXT_3d](Array<float, 2, C, mutable>)", "scale"),
         ("cupy_add", "cupy_add"),
         ("", ""),
     ],
