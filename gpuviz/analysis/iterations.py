@@ -38,6 +38,8 @@ FEWEST = 3
 # Of the launches or of the time, what the iterations have at least.
 _LEAST_SHARE = 0.5
 # How many times as long as the median iteration a regular one takes.
+# As many iterations, with the first, tell whether it begins the regular ones.
+_FOLLOWING = 5
 _MOST_REGULAR = 1.5
 # What PyTorch calls the range of an optimizer's step, before the optimizer's name.
 _OPTIMIZER_STEP = "Optimizer.step#"
@@ -144,15 +146,21 @@ def host_spans(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]
 def regular_from(recording: "RecordingData") -> int | None:
     """Return when the first iteration began that took about as long as the others, in ns.
 
-    None if no iterations are found, or if the longer ones are not only at the beginning.
+    Most of the few that follow take about as long as well: a short one may precede long ones. None
+    if no iterations are found, or if the longer ones are not only at the beginning.
     """
     _, found = _found(recording)
     if found is None or not len(found.start):
         return None
     length = found.end - found.start
-    regular = np.flatnonzero(length <= _MOST_REGULAR * np.median(length))
-    first = int(regular[0])
-    return int(found.start[first]) if first <= len(length) // 2 else None
+    is_regular = length <= _MOST_REGULAR * np.median(length)
+    before = np.append(0, np.cumsum(is_regular))
+    last = np.minimum(np.arange(len(length)) + _FOLLOWING, len(length))
+    share = (before[last] - before[:-1]) / (last - np.arange(len(length)))
+    begins = np.flatnonzero(is_regular & (share >= 1 / 2))
+    if not len(begins) or begins[0] > len(length) // 2:
+        return None
+    return int(found.start[begins[0]])
 
 
 def peak_and_busy(

@@ -201,6 +201,19 @@ def test_idle_time_before_the_first_regular_iteration_is_left_out():
     assert left_out(state) == "without 561 ms of warm-up (556 ms before the first iteration)"
 
 
+def test_a_short_iteration_before_long_ones_begins_no_regular_part():
+    def program(gpu):
+        for step in range(40):
+            gpu.launch("forward", duration=1e-3)
+            gpu.launch("backward", duration=1e-3)
+            gpu.work_on_host(30e-3 if 0 < step < 12 else 3e-3)
+            gpu.synchronize()
+
+    state = timed(program).steady_state()
+
+    assert state.warm_up_ns[-1] == pytest.approx(11 * 28 * MS + 3 * MS, rel=0.03)
+
+
 def test_a_window_has_no_time_before_a_loop_that_may_have_begun_before():
     def program(gpu):
         for _ in range(20):
