@@ -30,6 +30,7 @@ from tests.unit.advice import (
     test_compiled_kernels,
     test_dead_at_the_peak,
     test_dead_write,
+    test_dense_embedding_gradients,
     test_early_allocation,
     test_emptied_caches,
     test_graphs_alive_at_once,
@@ -163,6 +164,7 @@ TRAINING: dict[str, Program] = {
     "R53": test_optimizer_memory.trains(zero_grad="zero"),
     "R58": test_graphs_alive_at_once.accumulates(at_once=True),
     "R59": test_retained_graph.trains_twice(retain=True),
+    "R66": test_dense_embedding_gradients.trains(),
 }
 OTHERS = {
     "R04": notebook,

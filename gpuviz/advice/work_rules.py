@@ -45,6 +45,7 @@ from gpuviz.advice.rules import (
     r63_kept_until_reduced,
     r64_loaded_again,
     r65_host_arrays_of_kernels,
+    r66_dense_embedding_gradients,
 )
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r50_loss_kept_with_its_graph.find,
         r51_inference_with_gradients.find,
         r61_unused_gradients.find,
+        r66_dense_embedding_gradients.find,
         r59_retained_graph.find,
         r60_attention_scores.find,
         r58_graphs_alive_at_once.find,

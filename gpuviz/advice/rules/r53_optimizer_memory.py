@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.optimizers import OptimizerStep, optimizer_step
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD, GRADIENT, OPTIMIZER, TEMPORARY, TrainingBlocks
@@ -15,6 +16,9 @@ from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
+
+    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -22,18 +26,26 @@ RULES = (
         "memory of an optimizer's step",
         "the peak is in a step of an optimizer, with temporary arrays of that step; or gradients "
         "stay allocated at the peak, between the step that read them and the backward pass that "
-        "writes the next ones",
-        "`fused=True` or `foreach=False`; `optimizer.zero_grad(set_to_none=True)` directly after "
-        "`optimizer.step()`",
+        "writes the next ones; the saving of the first is without these arrays where PyTorch has a "
+        "fused form for CUDA (Adam, AdamW, SGD), and with those of one parameter at a time "
+        "elsewhere",
+        "`fused=True` or, where PyTorch has none for CUDA, `foreach=False`; "
+        "`optimizer.zero_grad(set_to_none=True)` directly after `optimizer.step()`",
     ),
 )
+
+# Adagrad's step at once has an array for it, which one parameter after the other does without.
+_ONLY_AT_ONCE = "numerator = torch._foreach_mul("
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find what optimizers allocate for a step, and gradients that wait for the next one.
 
     Trigger of the first: temporary arrays that an optimizer allocated are allocated at the peak.
-    The saving is that without any temporary array of an optimizer, as with ``fused=True``.
+    The saving is that without any temporary array of optimizers of its class, as with
+    ``fused=True``. Of PyTorch's other optimizers, the arrays of a parameter are then allocated
+    where those of the previous one were, and freed when the next ones are, as with
+    ``foreach=False``; if they are so already, nothing is to be changed.
 
     Trigger of the second: gradients are used in a step of an optimizer, then not until a backward
     pass, and are allocated meanwhile at the peak, which is not in a step. The saving is the
@@ -46,8 +58,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         return
     is_temporary = (training.category == TEMPORARY) & (training.phase == OPTIMIZER)
     if (is_temporary & device.at_peak).any():
-        blocks = np.flatnonzero(is_temporary)
-        yield _temporaries(device, Change(blocks, device.begin[blocks], device.begin[blocks]))
+        yield from _temporaries(device, np.flatnonzero(is_temporary))
     if device.recording.call_stacks.phase(device.lines.peak_stack) == PHASES[OPTIMIZER]:
         return  # the step needs them
     yield _gradients(device, _without_idle_gradients(device, training))
@@ -79,28 +90,86 @@ def _without_idle_gradients(device: DeviceBlocks, training: TrainingBlocks) -> C
     return Change(blocks, first, np.clip(last, first, device.end[blocks]))
 
 
-def _temporaries(device: DeviceBlocks, change: Change) -> Finding:
-    at_peak = change.blocks[device.at_peak[change.blocks]]
+def _temporaries(device: DeviceBlocks, blocks: "NDArray[Any]") -> "Iterator[Finding]":
+    """Yield the finding about temporary arrays of the optimizer that reaches the peak with most."""
+    at_peak = blocks[device.at_peak[blocks]]
+    steps = {
+        stack: optimizer_step(device.recording, stack)
+        for stack in np.unique(device.stack[blocks]).tolist()
+    }
+    step = steps[int(device.stack[at_peak[np.argmax(device.size[at_peak])]])]
+    alike = [stack for stack, each in steps.items() if each.name == step.name]
+    blocks = blocks[np.isin(device.stack[blocks], alike)]
+    if step.has_fused or not step.name:
+        change = Change(blocks, device.begin[blocks], device.begin[blocks])
+    elif step.is_at_once:
+        change = _in_turn(device, blocks)
+    else:
+        return
+    at_peak = blocks[device.at_peak[blocks]]
     size = format_bytes(int(device.size[at_peak].sum()))
-    return Finding(
+    at_once = (
+        " By default PyTorch's optimizers compute intermediate values of all parameters at once."
+        if step.is_at_once
+        else ""
+    )
+    yield Finding(
         rule="R53",
         title=f"{size} of the peak are temporary arrays of the optimizer's step.",
         reason=(
             f"{named(*device.lines.peak_line)} reaches the peak with "
-            f"{format_counted(len(at_peak), 'array')} that the step frees again. By default "
-            "PyTorch's optimizers compute intermediate values of all parameters at once."
+            f"{format_counted(len(at_peak), 'array')} that the step frees again.{at_once}"
         ),
-        change=(
-            "Create the optimizer with `fused=True`, which needs no such arrays, or with "
-            "`foreach=False`, which needs them for one parameter at a time but launches more "
-            "kernels. The saving is that of `fused=True`."
-        ),
-        certainty="likely",
+        change=_advice(step),
+        certainty="likely" if step.name else "possible",
         device=device.device,
         lines=device.lines.lines_of(at_peak),
         evidence=device.lines.evidence(at_peak),
         lifetimes=change,
     )
+
+
+def _advice(step: OptimizerStep) -> str:
+    fused = "Create the optimizer with `fused=True`, which needs no such arrays"
+    in_turn = (
+        "`foreach=False`, which needs them for one parameter at a time but launches more kernels"
+    )
+    if not step.name:
+        return (
+            "Look for an option of the optimizer to update one parameter at a time, or in place. "
+            "The saving is that without these arrays."
+        )
+    if not step.has_fused:
+        return f"Create the optimizer with {in_turn}. PyTorch has no fused {step.name} for CUDA."
+    if step.is_in_turn:
+        return f"{fused}."
+    return f"{fused}, or with {in_turn}. The saving is that of `fused=True`."
+
+
+def _in_turn(device: DeviceBlocks, blocks: "NDArray[Any]") -> Change:
+    """Return the lifetimes of temporary arrays if a step computed one parameter after the other.
+
+    A step at once has a list of arrays for each intermediate value. In turn, the arrays of a
+    parameter are made where the first list has that of this parameter, and each is freed when the
+    variable gets that of the next one. Lists of other lengths stay.
+    """
+    assert device.training is not None  # noqa: S101 - the blocks are an optimizer's
+    blocks = blocks[np.argsort(device.begin[blocks], kind="stable")]
+    stack, step = device.stack, device.training.step
+    parts = [(np.zeros(0, np.int64),) * 3]
+    for number in np.unique(step[blocks]).tolist():
+        of_step = blocks[step[blocks] == number]
+        _, first = np.unique(stack[of_step], return_index=True)
+        lists = [of_step[stack[of_step] == stack[made]] for made in of_step[np.sort(first)]]
+        begin = device.begin[lists[0]]
+        for each in lists:
+            innermost = device.recording.call_stacks.frames(int(stack[each[0]]))[0]
+            if each is not lists[0] and innermost.source.startswith(_ONLY_AT_ONCE):
+                parts.append((each, device.begin[each], device.begin[each]))
+            elif len(each) == len(begin):
+                end = np.append(begin[1:] + 1, device.end[each[-1]])
+                parts.append((each, begin, end))
+    return Change(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _gradients(device: DeviceBlocks, change: Change) -> Finding:

@@ -1,6 +1,7 @@
 """Training programs on a simulated GPU, recorded as torch's: with modules and phases."""
 
 import re
+from functools import partial
 from types import FunctionType
 
 import gpuviz
@@ -18,6 +19,32 @@ def named(function, role):
     """Return a function with another name in call stacks."""
     code = function.__code__.replace(co_name=role, co_qualname=role)
     return FunctionType(code, function.__globals__, role, function.__defaults__)
+
+
+def installed(function, file, name):
+    """Return a function as one of a file of an installed package."""
+    path = f"/env/lib/python3/site-packages/{file}"
+    code = function.__code__.replace(co_name=name, co_qualname=name, co_filename=path)
+    return FunctionType(code, function.__globals__, name, function.__defaults__)
+
+
+def _call_with(function, *arguments, **options):
+    return function(*arguments, **options)
+
+
+def step_of(function, optimizer, kind="_multi_tensor"):
+    """Return a function as the step of an optimizer.
+
+    Args:
+        function: What it does.
+        optimizer: The name of its class in PyTorch, such as ``Adam``; empty if it has none there.
+        kind: The begin of the name of PyTorch's function.
+    """
+    if optimizer:
+        file = f"torch/optim/{optimizer.lower()}.py"
+        inner = installed(function, file, f"{kind}_{optimizer.lower()}")
+        function = partial(installed(_call_with, file, f"{optimizer}.step"), inner)
+    return partial(named(_call_with, "optimizer"), function)
 
 
 def _allocate(gpu, size):
