@@ -1,5 +1,6 @@
 """What the blocks of a training program hold: parameters, gradients, activations and so on."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from gpuviz.analysis.launches import calls_of, phases_of, stacks_of
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.phases import PhasedWork
 from gpuviz.data.codes import CATEGORIES, COPY_KINDS, PHASES, TENSOR_CATEGORIES
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
 
@@ -25,6 +26,8 @@ _UNKNOWN, _PARAMETER, _GRADIENT, _STATE, _INPUT, _ACTIVATION, _TEMPORARY, _WORKS
 _UNUSED_GRADIENT = TENSOR_CATEGORIES.index("unused_gradient")
 _OTHER, _FORWARD, _BACKWARD, _OPTIMIZER = range(len(PHASES))
 _FOREVER = 2**62
+# The method of `torch.nn.Module` with which `to`, `half` and others replace parameters and buffers.
+_CONVERSION = re.compile(r".*/torch/nn/modules/module\.py:(Module\.)?_apply")
 # A tensor that begins within a block, such as a view of a bucket, is looked for in the blocks of
 # that many addresses below it.
 _MOST_BELOW = 64
@@ -44,7 +47,8 @@ def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[An
       frees it then, otherwise temporary;
     - optimizer: a state if it is left when the step ends and no step frees it, otherwise temporary;
     - another one, or none: an input if a forward pass reads it, or if the host filled it and it is
-      left when one begins; temporary if the same call stack freed it; otherwise unknown.
+      left when one begins; temporary if the same call stack freed it; a parameter or buffer if a
+      module freed it in a conversion, such as ``model.half()``; otherwise unknown.
 
     In a recording without modules and phases all are unknown.
     """
@@ -68,6 +72,7 @@ def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[An
     found[optimizer & (freed_in == _OPTIMIZER)] = _TEMPORARY
     other = phases == _OTHER
     found[other & is_own] = _TEMPORARY
+    found[other & ~is_own & _converted(recording, freeing)] = _PARAMETER
     is_input = _read_in_forward(recording, blocks)
     is_filled = _filled_by_host(recording, blocks)
     begins = steps.next_of_phase(_FORWARD, blocks.begin)
@@ -169,6 +174,17 @@ def freeing_stacks(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[An
     stacks = np.append(plain(recording.tables["memory_events"]["stack"]), np.uint32(0))
     freeing: NDArray[Any] = stacks[np.minimum(blocks.free, len(stacks) - 1)]
     return freeing
+
+
+def _converted(recording: "RecordingData", freeing: "NDArray[Any]") -> "NDArray[Any]":
+    """Return which call stacks that freed blocks are of a module that replaces its tensors."""
+    stacks = distinct(freeing)
+    innermost = (recording.call_stacks.frames(each)[:1] for each in stacks.tolist())
+    converts = [
+        any(_CONVERSION.fullmatch(f"{frame.filename}:{frame.name}") for frame in frames)
+        for frames in innermost
+    ]
+    return np.isin(freeing, stacks[converts])
 
 
 def _read_in_forward(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from gpuviz.analysis.xla import function_of, xla_compilations
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 _KINDS = DICTIONARIES["ranges", "kind"]
 # The name of the ranges of Numba's compiler; those of CuPy's have the names of the kernels.
 NUMBA = "Numba"
+XLA = "XLA"
 
 
+@Once
 def compilations(recording: "RecordingData") -> "pa.Table":
     """Return what CuPy, Numba and XLA compiled, or CuPy and Numba loaded from a cache on the disk.
 
@@ -76,11 +79,11 @@ def _compilers(recording: "RecordingData", rows: "NDArray[Any]") -> list[str]:
     names = texts(recording.tables, plain(recording.tables["ranges"]["name"])[rows])
     is_xlas = np.isin(rows, xla_compilations(recording))
     own = ["Numba" if name == NUMBA else "CuPy" for name in names]
-    return ["XLA" if is_xla else name for name, is_xla in zip(own, is_xlas, strict=True)]
+    return [XLA if is_xla else name for name, is_xla in zip(own, is_xlas, strict=True)]
 
 
 def _name(name: str, compiler: str) -> str:
-    return function_of(name) if compiler == "XLA" else name
+    return function_of(name) if compiler == XLA else name
 
 
 def _stacks(

@@ -14,6 +14,7 @@ from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.arrays import integer_table
 from gpuviz.data.columns import codes, distinct, is_among, plain, rows_at
 from gpuviz.data.conclusions import schemas
+from gpuviz.data.manifest import POOL_BYTES
 from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 _MOST_SAMPLES = 1000
 _OPERATIONS = DICTIONARIES["memory_operations", "operation"]
 _MEMORIES = DICTIONARIES["memory_operations", "memory"]
+ARENA_OF_JAX = "JAX's arena"
+_ARENA = -1
+# The driver gives out whole pages.
+_PAGE_BYTES = 2 << 20
 _ON_DEVICE = [_MEMORIES.index(name) for name in ("device", "array", "managed")]
 # What a recorded allocator has from the driver, or, if it does not tell, what it gives out.
 _RECORDED = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map", "alloc")]
@@ -58,8 +63,9 @@ def other_memory(
     """Return what was used of devices outside the recorded allocators.
 
     By ``library``: one row for each device and library whose allocations CUPTI has seen, the
-    largest peak first. Columns: ``device``, ``library`` (the name of its file; empty if unknown),
-    ``allocations``, and in bytes ``current`` (at the end) and ``peak``.
+    largest peak first. Columns: ``device``, ``library`` (the name of its file, or `ARENA_OF_JAX`
+    for the allocation that JAX divides itself; empty if unknown), ``allocations``, and in bytes
+    ``current`` (at the end) and ``peak``.
 
     By ``time``: one row for each sample of a device's used memory. Columns: ``device``, ``time``
     (ns), and in bytes ``used`` (of the whole device, as the driver says), ``recorded`` (what the
@@ -104,11 +110,14 @@ class _Changes:
         kept &= is_whole(recording.tables)
         rows = np.flatnonzero(kept)
         rows = rows[np.argsort(plain(table["time"])[rows], kind="stable")]
-        columns = (plain(table[name])[rows] for name in ("time", "device", "bytes", "source"))
+        times, devices, sizes = (plain(table[name])[rows] for name in ("time", "device", "bytes"))
+        # CUPTI names any library as the source of an arena that JAX maps.
+        source = plain(table["source"])[rows].astype(np.int64)
+        source[_arenas_of_jax(recording, devices, sizes, is_new[rows])] = _ARENA
         operations = zip(
             is_new[rows].tolist(),
             addresses[rows].tolist(),
-            *(column.tolist() for column in columns),
+            *(column.tolist() for column in (times, devices, sizes, source)),
             strict=True,
         )
         # Time, device, bytes, library and whether it is an allocation.
@@ -132,7 +141,11 @@ class _Changes:
     def by_library(self) -> "pa.Table":
         rows: list[dict[str, Any]] = []
         numbers, of_row = np.unique(self._library, return_inverse=True)
-        files = [PurePath(each).name for each in texts(self._recording.tables, numbers)]
+        paths = texts(self._recording.tables, np.maximum(numbers, 0))
+        files = [
+            ARENA_OF_JAX if number == _ARENA else PurePath(path).name
+            for number, path in zip(numbers.tolist(), paths, strict=True)
+        ]
         # Several paths may have one name.
         names, of_number = np.unique(np.array(files, str), return_inverse=True)
         library = of_number[of_row.ravel()] if len(numbers) else of_row
@@ -160,6 +173,23 @@ class _Changes:
 @Once
 def _changes(recording: "RecordingData") -> _Changes:
     return _Changes(recording)
+
+
+def _arenas_of_jax(
+    recording: "RecordingData",
+    devices: "NDArray[Any]",
+    sizes: "NDArray[Any]",
+    is_new: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return the rows of the single allocations that are as large as JAX says that its arena is."""
+    found = []
+    for device, stats in recording.manifest.memory_stats.items():
+        arena = stats.get(POOL_BYTES, 0)
+        pages = -(-arena // _PAGE_BYTES) * _PAGE_BYTES
+        rows = np.flatnonzero(is_new & (devices == device) & np.isin(sizes, [arena, pages]))
+        if arena > 0 and len(rows) == 1:
+            found.append(int(rows[0]))
+    return np.array(found, np.int64)
 
 
 def _recorded_addresses(recording: "RecordingData") -> "NDArray[Any]":

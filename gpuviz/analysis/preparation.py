@@ -62,6 +62,7 @@ def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ..
     waiting = threads_of_xla(recording).get(thread, thread)
     of_xla = xla_compilations(recording)
     compiling[of_xla[range_thread[of_xla] == waiting]] = True
+    waited = np.flatnonzero(plain(compilations(recording)["thread"]) == waiting)
     is_load = (kinds == _RANGES.index("load")) & (range_thread == thread)
     spans = [np.flatnonzero(each) for each in (compiling, is_load)]
     range_begin = plain(ranges["time"])
@@ -70,7 +71,7 @@ def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ..
     loading, using = (np.flatnonzero(of_thread & each) for each in (is_loading, is_first))
     imports = _imports(recording, thread)
     return (
-        Intervals(range_begin[spans[0]], range_end[spans[0]]).joined(tracing(recording, waiting)),
+        Intervals(range_begin[spans[0]], range_end[spans[0]]).joined(tracing(recording, waited)),
         Intervals(
             np.append(range_begin[spans[1]], begin[loading]),
             np.append(range_end[spans[1]], end[loading]),

@@ -9,6 +9,7 @@ from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.iterations import regular_from
 from gpuviz.analysis.launches import CallSites
 from gpuviz.analysis.preparation import follows_compilation, is_of_loads, launch_runs, loads_code
+from gpuviz.analysis.repeated_compilations import times_of_repeated_compilations
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
@@ -75,8 +76,8 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
     return tuple(found)
 
 
-def times_of_repeated_loads(recording: "RecordingData", thread: int) -> Intervals:
-    """Return when a thread loaded code again, up to the launch after it."""
+def times_of_repeats(recording: "RecordingData", thread: int) -> Intervals:
+    """Return when a thread loaded code again, up to the launch after it, or compiled it again."""
     calls = recording.tables["api_calls"]
     begin, end = plain(calls["time"]), plain(calls["end"])
     order, run = launch_runs(recording)
@@ -89,4 +90,5 @@ def times_of_repeated_loads(recording: "RecordingData", thread: int) -> Interval
     runs, first = np.unique(of_call[rows], return_index=True)
     last = np.zeros(len(runs), np.int64)
     np.maximum.at(last, np.searchsorted(runs, of_call[rows]), end[rows])
-    return Intervals(begin[rows[first]], last)
+    again = times_of_repeated_compilations(recording, thread)
+    return Intervals(begin[rows[first]], last).joined(again)

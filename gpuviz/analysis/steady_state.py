@@ -12,7 +12,7 @@ from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.processes import part_of_device
-from gpuviz.analysis.repeated_loads import times_of_repeated_loads
+from gpuviz.analysis.repeated_loads import times_of_repeats
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
@@ -188,7 +188,7 @@ def _prepared(
         chosen = threads == thread
         idle = Intervals(begin[chosen], end[chosen])
         idle = idle if asked is None else idle.common(asked)
-        again = times_of_repeated_loads(recording, thread)
+        again = times_of_repeats(recording, thread)
         for kind, spans in enumerate(preparations(recording, thread)):
             found = idle.common(spans.without(again))
             totals[kind] += found.length

@@ -16,6 +16,9 @@ _LIMIT = 2**62
 # In `Manifest.failures`: unlimited or unknown.
 NOT_LIMITED = UNKNOWN = -1
 
+# In `Manifest.memory_stats`: what JAX's allocator has from the driver.
+POOL_BYTES = "jax_pool_bytes"
+
 # The `allocator_name` of a recording of torch's own allocator.
 TORCH_ALLOCATOR = "PyTorch's caching allocator"
 
@@ -63,7 +66,7 @@ class Manifest:
             (calls without a row, for each one with a row); ``memory_event`` is that of a row of
             both tables of memory events, and ``launch_duration`` how long a recorded launch took
             when the costs were measured. Empty if unknown.
-        memory_stats: The live allocator's final statistics, by device.
+        memory_stats: The live allocator's final statistics, by device, and `POOL_BYTES`.
         failures: What the allocator reported about the first failed requests, by
             ``device:time``: bytes by name, -1 if unlimited or unknown.
         record_stream: The option of `gpuviz.record`.

@@ -19,6 +19,7 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.data.implied_columns import OWN, origin
+from gpuviz.data.manifest import POOL_BYTES
 from gpuviz.quantities import format_bytes, format_counted
 from gpuviz.recorder.samples import Samples
 
@@ -61,9 +62,13 @@ class JaxMemory:
 
     Args:
         stacks: Whether events have the call stacks that made the arrays.
+
+    Attributes:
+        statistics: The bytes of JAX's arena at the last sample, as `POOL_BYTES`, by device.
     """
 
     def __init__(self, *, stacks: bool) -> None:
+        self.statistics: dict[int, dict[str, int]] = {}
         self._stacks = stacks
         self._lock = threading.RLock()
         self._samples = Samples(self._sample)
@@ -123,6 +128,9 @@ class JaxMemory:
         if self._session is None:
             return
         statistics = dict(_statistics())
+        for device, each in statistics.items():
+            if each.get("pool_bytes"):
+                self.statistics[device] = {POOL_BYTES: each["pool_bytes"]}
         in_use = {
             device: each.get("bytes_in_use", 0) for device, each in statistics.items() if each
         }

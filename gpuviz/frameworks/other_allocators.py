@@ -36,10 +36,8 @@ class WithOtherAllocators:
 
     def __init__(self, source: "Source", *, stacks: bool) -> None:
         self._source = source
-        self._allocators: tuple[OtherAllocator, ...] = (
-            TorchTrace(stacks=stacks),
-            JaxMemory(stacks=stacks),
-        )
+        self._jax = JaxMemory(stacks=stacks)
+        self._allocators: tuple[OtherAllocator, ...] = (TorchTrace(stacks=stacks), self._jax)
         self._used: set[int] = set()
 
     @property
@@ -112,5 +110,9 @@ class WithOtherAllocators:
         return tuple(notes)
 
     def manifest_fields(self) -> Mapping[str, Any]:
-        """Return settings, versions and statistics of the source's allocator."""
-        return self._source.manifest_fields()
+        """Return settings, versions and statistics of the source's allocator, and of JAX's."""
+        known = self._source.manifest_fields()
+        stats: dict[int, Mapping[str, int]] = dict(known.get("memory_stats", {}))
+        for device, each in self._jax.statistics.items():
+            stats[device] = {**stats.get(device, {}), **each}
+        return {**known, "memory_stats": stats} if stats else known

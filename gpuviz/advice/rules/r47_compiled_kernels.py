@@ -10,8 +10,8 @@ from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.compilations import compilations
-from gpuviz.analysis.first_runs import launched_first
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.repeated_compilations import RepeatedCompilation, repeated_compilations
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_counted, format_duration, format_share
 
@@ -34,11 +34,6 @@ RULES = (
         "for JAX",
     ),
 )
-
-# A kernel is compiled for each combination of types and dimensions of its arguments.
-_FEWEST_AGAIN = 8
-# The same kernels on as many blocks are hardly those of other shapes.
-_FEWEST_SAME = 3
 
 
 class _Compiler(NamedTuple):
@@ -99,15 +94,13 @@ _AGAIN = {
         "before the loop.",
     ),
 }
-_SAME_AGAIN = _Again(
+_ALIKE = _Again(
     why="Each time it launches the same kernels on as many thread blocks, so its arguments seem to "
     "have the same shapes: a static argument has another value each time, or `jax.jit` gets a new "
     "function, such as a lambda.",
     change="Pass what changes as an array or a number that JAX traces: remove it from "
     "`static_argnames` and `static_argnums`. Call `jax.jit` once, before the loop.",
 )
-# Kernels that CuPy writes; their sources differ in nothing else.
-_OF_CUPY = "cupy"
 # Before the names of functions, in those that JAX gives to XLA.
 _JITTED = "jit_"
 
@@ -115,12 +108,11 @@ _JITTED = "jit_"
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find kernels that were compiled, and those that were compiled again and again.
 
-    Trigger: CuPy's compiler, Numba's, or XLA's for JAX, ran for at least 1 % of the recording. A
-    name of the program's own kernels for CuPy that was compiled at least eight times is a finding
-    of its own: it is ``possible`` that values are written into its source. So is a name of
-    functions that XLA compiled so often: they may be one function, for other shapes or types. If
-    one line has a function compiled at least three times that launches the same kernels on as many
-    blocks each time, it is ``possible`` that a static argument changes.
+    Trigger: CuPy's compiler, Numba's, or XLA's for JAX, ran for at least 1 % of the recording. What
+    was compiled again and again (`gpuviz.analysis.repeated_compilations`) is a finding of its own:
+    it is ``possible`` that values are written into the source of CuPy's kernel, that XLA's
+    functions are one function for other shapes or types, or, if they launch the same kernels on as
+    many blocks, that a static argument changes.
 
     Saving: the recording's `Schedule`, replayed without the time between calls in which the
     compiler ran, and at most its time: all of it, or all but the first time of a name. What
@@ -128,54 +120,28 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     CuPy's cache is kept, or if Numba or JAX keeps one: ``likely``.
     """
     table = compilations(schedule.recording)
-    table = table.filter(plain(table["compile_ns"]) > 0)
     if not table.num_rows or not schedule.recording.devices:
         return
     time_ns = plain(table["compile_ns"])
     compiler = np.array(table["compiler"].to_pylist())
-    is_again = np.zeros(table.num_rows, bool)
-    for rows, known in _again(schedule, table):
-        is_again[rows] = True
-        if time_ns[rows[1:]].sum() >= schedule.relevant_ns:
-            yield _compiled_again(schedule, table, rows, known)
+    once = np.ones(table.num_rows, bool)
+    for each in repeated_compilations(schedule.recording):
+        once[each.rows] = False
+        if time_ns[each.rows[1:]].sum() >= schedule.relevant_ns:
+            yield _compiled_again(schedule, table, each)
     for name in _ONCE:
-        rows = np.flatnonzero(~is_again & (compiler == name))
+        rows = np.flatnonzero(once & (compiler == name))
         if len(rows) and time_ns[rows].sum() >= schedule.relevant_ns:
             yield _compiled_once(schedule, table, rows, name)
 
 
-def _again(schedule: Schedule, table: "pa.Table") -> "Iterator[tuple[NDArray[Any], _Again]]":
-    """Yield the rows of what was compiled again and again, and why it probably was."""
-    names, compiler, sites = (
-        np.array(table[name].to_pylist(), object) for name in ("kernels", "compiler", "site")
-    )
-    for name in dict.fromkeys(names):
-        rows = np.flatnonzero(names == name)
-        known = _AGAIN.get(compiler[rows[0]])
-        if known is None or len(rows) < _FEWEST_SAME or name.startswith(_OF_CUPY):
-            continue
-        alike: dict[Any, list[int]] = {}
-        for row, launches in zip(
-            rows, launched_first(schedule.recording, table.take(rows)), strict=True
-        ):
-            if launches:
-                alike.setdefault((sites[row], launches), []).append(row)
-        for each in alike.values():
-            if len(each) >= _FEWEST_SAME:
-                yield np.array(each), _SAME_AGAIN
-                rows = rows[~np.isin(rows, each)]
-        if len(rows) >= _FEWEST_AGAIN:
-            yield rows, known
-
-
-def _compiled_again(
-    schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]", known: _Again
-) -> Finding:
-    time_ns = plain(table["compile_ns"])[rows]
-    name = table["kernels"][int(rows[0])].as_py().removeprefix(_JITTED)
-    title = f"`{name}` was compiled {len(rows)} times: {_spent(schedule, int(time_ns.sum()))}."
+def _compiled_again(schedule: Schedule, table: "pa.Table", again: RepeatedCompilation) -> Finding:
+    known = _ALIKE if again.is_alike else _AGAIN[again.compiler]
+    time_ns = plain(table["compile_ns"])[again.rows]
+    name = table["kernels"][int(again.rows[0])].as_py().removeprefix(_JITTED)
+    title = f"`{name}` was compiled {len(time_ns)} times: {_spent(schedule, int(time_ns.sum()))}."
     reason = f"{known.why} Compiling it once takes {format_duration(int(time_ns[0]))}."
-    return _finding(schedule, table, rows[1:], "possible", (title, reason, known.change))
+    return _finding(schedule, table, again.rows[1:], "possible", (title, reason, known.change))
 
 
 def _compiled_once(

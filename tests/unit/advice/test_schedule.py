@@ -14,6 +14,7 @@ from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
+from tests.unit.recording.from_activities import Timeline
 
 durations = st.integers(1_000, 300_000)
 steps = st.lists(
@@ -107,6 +108,24 @@ def test_changes_in_sequence_save_together_what_all_save(steps):
     assert first == schedule.saved_ns(changes[0])
     assert first + second == schedule.saved_ns(*changes)
     assert abs(first + second - measured) <= LATENCY_NS + CALL_NS * len(steps)
+
+
+def test_a_copy_that_is_stamped_before_the_kernel_that_it_waits_for_moves_with_its_call():
+    timeline = Timeline()
+    us = 1_000
+    # Begin of the call, and begin and end of the work.
+    for number, (called, began, ended) in enumerate(
+        [(0, 20, 50), (10_000, 10_045, 10_065), (10_006, 10_040, 10_070), (20_000, 20_020, 20_050)],
+        1,
+    ):
+        timeline.call(called * us, (called + 5) * us, correlation=number)
+        add = timeline.copy if number == 3 else timeline.kernel
+        add(began * us, ended * us, correlation=number)
+    schedule = Schedule(timeline.recording(duration_ns=20_050 * us))
+
+    saved = schedule.saved_ns(ScheduleChange(without_gap=np.ones(4, bool)))
+
+    assert saved > 19_000 * us
 
 
 QUEUE, LAUNCHES = 1022, 3000

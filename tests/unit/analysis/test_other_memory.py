@@ -25,7 +25,7 @@ def table(name, rows, **defaults):
     return pa.Table.from_pylist([{**nothing, **defaults, **row} for row in rows], schemas()[name])
 
 
-def recording(operations=(), samples=(), events=(), devices=(0,), initial_events=0):
+def recording(operations=(), samples=(), events=(), devices=(0,), **facts):
     return Recording(
         {
             "memory_events": rows_table(events),
@@ -35,7 +35,7 @@ def recording(operations=(), samples=(), events=(), devices=(0,), initial_events
             "pools": table("pools", pools_of(events)),
             "strings": table("strings", [{"id": i, "text": t} for i, t in enumerate(STRINGS, 1)]),
         },
-        Manifest(events=len(events), duration_ns=1000, initial_events=initial_events),
+        Manifest(events=len(events), duration_ns=1000, **facts),
     )
 
 
@@ -127,6 +127,35 @@ def test_an_allocator_without_segments_adds_to_what_torch_has_reserved(initial_e
     at_start = 1000 if initial_events == 3 else 700
     assert [row["recorded"] // MIB for row in rows] == [at_start, 1000, 700]
     assert [row["rest"] // MIB for row in rows] == [1200 - at_start, 200, 500]
+
+
+@pytest.mark.parametrize(
+    ("arena", "name"),
+    [
+        (700 * MIB, "JAX's arena"),
+        (700 * MIB - 256, "JAX's arena"),  # the driver gives out whole pages
+        (690 * MIB, "libblas.so.13"),
+        (4 * MIB, "libblas.so.13"),  # two are as large
+        (0, "libblas.so.13"),
+    ],
+)
+def test_the_allocation_that_is_as_large_as_jax_s_arena_is_named_after_it(arena, name):
+    operations = [
+        operation(2, "allocation", 1 << 40, 700 * MIB, BLAS),
+        operation(3, "allocation", 1 << 30, 4 * MIB, FFT),
+        operation(4, "allocation", 1 << 31, 4 * MIB, FFT),
+        operation(5, "allocation", 1 << 32, 700 * MIB, FFT, device=1),
+        operation(6, "release", 1 << 40),
+    ]
+    stats = {0: {"jax_pool_bytes": arena}}
+
+    rows = recording(operations, devices=(0, 1), memory_stats=stats).other_memory().to_pylist()
+
+    assert [(row["device"], row["library"], row["current"] // MIB) for row in rows] == [
+        (0, name, 0),
+        (0, "libfft.so", 8),
+        (1, "libfft.so", 700),
+    ]
 
 
 def test_what_rmm_reserves_counts_once_as_memory_of_its_library():

@@ -11,17 +11,29 @@ MS = 1_000_000
 RUNS, KERNELS = 12, ("fusion", "gemm", "reduce")
 
 
-def jax(*, with_ranges=True, shapes=1):
-    """Return the recording of a program whose line runs a function that XLA compiled."""
+def jax(*, with_ranges=True, shapes=1, compilations=0, has_threads=False):
+    """Return the recording of a program whose line runs a function that XLA compiled.
+
+    It is compiled for each shape, or more often without another shape, as for a static argument. In
+    threads of XLA, it tries a kernel at the end of each compilation, and copies an argument to the
+    device after it.
+    """
     timeline = Timeline()
     correlation, now = 0, MS
     for run in range(RUNS):
-        if run < shapes:
+        if run < max(shapes, compilations):
             if with_ranges:
                 add_range(timeline, "XlaCompile:#module=jit_update#", now, now + 100 * MS)
                 # XLA's thread pool works on it.
                 name = "XlaCompileBackend:#module=jit_update,program_id=1#"
                 add_range(timeline, name, now + 1, now + 90 * MS, thread=9)
+            if has_threads:
+                correlation += 2
+                tried, copied = now + 95 * MS, now + 100 * MS
+                timeline.call(tried, tried + 10_000, thread=9, correlation=correlation - 1)
+                timeline.kernel(tried + 20_000, tried + MS, "try", correlation=correlation - 1)
+                timeline.call(copied, copied + 10_000, thread=8, correlation=correlation)
+                timeline.copy(copied + 15_000, copied + 18_000, stream=2, correlation=correlation)
             now += 100 * MS
         if with_ranges:
             name = "XlaModule:#hlo_module=jit_update,program_id=1#"
@@ -29,7 +41,8 @@ def jax(*, with_ranges=True, shapes=1):
         for kernel in KERNELS:
             correlation += 1
             timeline.call(now, now + 10_000, line=7, correlation=correlation)
-            timeline.kernel(now + 20_000, now + MS, kernel, correlation=correlation)
+            launch = (min(run, shapes - 1) + 1, 32)
+            timeline.kernel(now + 20_000, now + MS, kernel, correlation=correlation, launch=launch)
             now += MS
     timeline.add("devices", {"device": 0, "name": "GPU"})
     return timeline.recording(duration_ns=now + MS)
@@ -84,16 +97,39 @@ def test_the_time_of_a_compilation_is_warm_up():
 
 
 @pytest.mark.parametrize(
-    ("shapes", "title", "change"),
+    ("times", "title", "change"),
     [
-        (1, "XLA compiled 1 function: 100 ms", "jax_compilation_cache_dir"),
-        (10, "`jit_update` was compiled 10 times: 1.00 s", "Pass arrays of one shape"),
+        ({"shapes": 1}, "XLA compiled 1 function: 100 ms", "jax_compilation_cache_dir"),
+        # Two shapes of batches, and one for evaluation.
+        ({"shapes": 3}, "XLA compiled 3 functions: 300 ms", "jax_compilation_cache_dir"),
+        ({"shapes": 10}, "`update` was compiled 10 times: 1.00 s", "Pass arrays of one shape"),
+        ({"compilations": 3}, "`update` was compiled 3 times: 300 ms", "`static_argnames`"),
     ],
 )
-def test_what_is_compiled_once_is_kept_and_what_is_compiled_for_each_shape_is_padded(
-    shapes, title, change
+def test_what_is_compiled_once_is_kept_and_what_is_compiled_again_is_compiled_once(
+    times, title, change
 ):
-    (finding,) = [each for each in findings(jax(shapes=shapes), small=True) if each.rule == "R47"]
+    (finding,) = [each for each in findings(jax(**times), small=True) if each.rule == "R47"]
 
     assert finding.title.startswith(title)
     assert change in finding.change
+
+
+@pytest.mark.parametrize("has_threads", [False, True])
+def test_a_function_that_is_compiled_once_saves_the_time_of_the_other_compilations(has_threads):
+    again = jax(compilations=5, has_threads=has_threads)
+    once = jax(has_threads=has_threads)
+
+    (finding,) = [each for each in findings(again) if each.rule == "R47"]
+
+    assert finding.saved_ns == pytest.approx(again.duration_ns - once.duration_ns, rel=0.02)
+
+
+def test_what_threads_of_xla_launch_ends_idle_time_of_the_compilation():
+    steady = jax(compilations=5, has_threads=True).steady_state(0)
+
+    # The first is warm-up until a kernel is tried, and from then on.
+    assert steady.warm_up_ns[0] == pytest.approx(4 * MS, rel=0.05)
+    # The others are none.
+    assert steady.causes_ns["host"] == pytest.approx(4 * 99 * MS, rel=0.01)
+    assert jax(has_threads=True).steady_state(0).causes_ns["host"] < MS

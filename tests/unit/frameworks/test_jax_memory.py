@@ -60,7 +60,7 @@ class Device:
 
     def __init__(self, ordinal):
         self.local_hardware_id = ordinal
-        self.limit, self.in_use, self.peak = 64 * KIB, 0, 0
+        self.limit, self.in_use, self.peak, self.arena = 64 * KIB, 0, 0, 0
 
     def use(self, size, most=0):
         self.in_use = size
@@ -71,6 +71,7 @@ class Device:
             "bytes_in_use": self.in_use,
             "peak_bytes_in_use": self.peak,
             "bytes_limit": self.limit,
+            "pool_bytes": self.arena,
             "largest_free_block_bytes": 3 * KIB,
         }
 
@@ -252,6 +253,18 @@ def test_an_array_that_shares_the_memory_of_another_is_left_out(jax):
     assert recorded.names() == [("uint8[4096]", 4 * KIB), ("uint8[4096]", 4 * KIB)]
     assert max(recorded.levels()) == 4 * KIB
     assert recorded.levels()[-1] == 4 * KIB
+
+
+def test_the_bytes_of_the_arena_are_recorded_beside_the_statistics_of_the_source(jax):
+    with Recorded() as recorded:
+        _, second = jax.use_gpu(Device(0), Device(1)).devices_of_this_process
+        recorded.memory.poll()
+        second.arena = 60 * KIB
+        recorded.look()
+
+    stats = recorded.recording.manifest.memory_stats
+    assert stats[1] == {"jax_pool_bytes": 60 * KIB}
+    assert "jax_pool_bytes" not in stats.get(0, {})
 
 
 def test_parts_of_an_array_are_on_their_devices_and_the_hosts_memory_is_left_out(jax):

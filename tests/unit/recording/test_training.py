@@ -21,17 +21,21 @@ from tests.unit.recording.from_events import rows_table
 # Made by tests/gpu/record_training.py on an H100 with torch 2.11.
 RECORDED = Path(gpuviz.__file__).parent / "commands" / "training" / "layers.gpuviz"
 
-LOADING, FORWARD, AGAIN, BACKWARD, STEP = range(1, 6)
+LOADING, FORWARD, AGAIN, BACKWARD, STEP, CONVERTING, APPLYING = range(1, 8)
 STACKS = [
     {"id": LOADING, "frames": [1]},
     {"id": FORWARD, "frames": [2], "module": "layer", "phase": "forward"},
     {"id": AGAIN, "frames": [2], "module": "head", "phase": "forward"},
     {"id": BACKWARD, "frames": [1], "module": "layer", "phase": "backward", "forward_frame": 2},
     {"id": STEP, "frames": [1], "phase": "optimizer"},
+    {"id": CONVERTING, "frames": [3, 1]},
+    {"id": APPLYING, "frames": [4, 1]},
 ]
 FRAMES = [
     {"id": 1, "name": "train", "filename": "train.py", "line": 3, "source": "step()"},
     {"id": 2, "name": "forward", "filename": "model.py", "line": 8, "source": "x = layer(x)"},
+    {"id": 3, "name": "Module._apply", "filename": "/x/site-packages/torch/nn/modules/module.py"},
+    {"id": 4, "name": "Module._apply", "filename": "model.py"},
 ]
 FOREVER = 10**6
 
@@ -85,6 +89,11 @@ STEPS = [
         ((10, 11, LOADING, LOADING), "temporary"),
         ((10, FOREVER, LOADING, 0), ""),
         ((10, FOREVER, 0, 0), ""),
+        # As in `Net().cuda().half()`, before the model is called for the first time.
+        ((10, 20, LOADING, CONVERTING), "parameter"),
+        ((10, 20, CONVERTING, CONVERTING), "temporary"),
+        ((10, 20, LOADING, APPLYING), ""),
+        ((210, 420, BACKWARD, CONVERTING), "gradient"),
     ],
 )
 def test_a_block_is_what_its_phases_say(block, category):
