@@ -8,15 +8,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gpuviz.advice.compensation import RecordingCost
+from gpuviz.advice.compensation import RecordingCost, compensated
 from gpuviz.analysis.collectives import late_ranks
 from gpuviz.analysis.device_links import DeviceLink, device_link_lines
 from gpuviz.analysis.processes import device_names
 from gpuviz.analysis.statistics import statistics
+from gpuviz.analysis.steady_state import steady_of
 from gpuviz.commands.output import console, say_json
 from gpuviz.commands.progress import reading
 from gpuviz.conclusions.numbers import busy, hidden_copies
-from gpuviz.conclusions.wording import what_recording_cost
+from gpuviz.conclusions.wording import left_out, what_recording_cost
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
     format_bytes,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.recording import Recording
 
 # In the line about memory outside the allocators.
@@ -152,7 +154,7 @@ def _activities(recording: "Recording") -> dict[str, Any]:
     if recording.table("activities").num_rows == 0:
         return {}
     kernels, copies = recording.kernels(), recording.copies()
-    waits = recording.synchronizations()
+    waits, unrecorded = recording.synchronizations(), compensated(recording)
     return {
         "kernels": sum(kernels["count"].to_pylist()),
         "copies": sum(copies["count"].to_pylist()),
@@ -165,10 +167,15 @@ def _activities(recording: "Recording") -> dict[str, Any]:
                 "window_ns": each.window_ns,
                 "busy": each.busy,
                 "copies_hidden": each.kernel_copy_overlap if each.copy_ns else None,
+                "steady": _steady(steady_of(unrecorded, each.device)),
             }
             for each in recording.overlap().devices
         ],
     }
+
+
+def _steady(state: "SteadyState") -> dict[str, Any]:
+    return {"ns": state.duration_ns, "busy": state.busy, "left_out": left_out(state)}
 
 
 def _collectives(recording: "Recording") -> dict[str, Any]:
@@ -302,9 +309,10 @@ def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> "Iterator[s
     count = format_count(activities["synchronizations"])
     yield f"Synchronizations: {count}, blocking the host for {blocked}"
     for each in activities["devices"]:
-        share = each["copies_hidden"]
+        share, steady = each["copies_hidden"], each["steady"]
         label = labels.get(each["device"], f"Device {each['device']}")
-        shown = [busy(each["busy"], f"of {format_duration(each['window_ns'])}")]
+        period = f"of {format_duration(steady['ns'])}"
+        shown = [busy(steady["busy"], f"{period} {steady['left_out']}".rstrip())]
         shown += [] if share is None else [hidden_copies(share, None)]
         yield f"{label}: {'; '.join(map(str, shown))}"
 

@@ -67,7 +67,8 @@ def left_out(state: "SteadyState") -> str:
         if time >= _LEAST_LEFT_OUT * state.left_out_ns
     ]
     if state.warm_up_work_ns >= _LEAST_LEFT_OUT * state.left_out_ns:
-        causes.append(f"{format_duration(state.warm_up_work_ns)} of GPU work before the first iteration")
+        work = format_duration(state.warm_up_work_ns)
+        causes.append(f"{work} of GPU work before the first iteration")
     length = state.warm_up_work_ns + sum(state.warm_up_ns)
     warm_up = f"{format_duration(length)} of warm-up ({', '.join(causes)})"
     between = f"{format_duration(state.between_cells_ns)} between cells"

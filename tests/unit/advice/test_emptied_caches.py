@@ -121,7 +121,7 @@ def test_calls_that_torch_does_not_record_are_found(program):
 
 
 def test_releases_by_a_library_are_no_finding():
-    """cuDNN's benchmark of convolutions releases the cache after each."""
+    """So does cuDNN's benchmark of convolutions, after each."""
     recording = by_torch(empties_in(CONVOLUTION))
 
     assert len(recording.table("memory_events").filter(pc.field("action") == "segment_free"))
