@@ -71,8 +71,8 @@ def needless_orders(schedule: "Schedule", reason: int) -> tuple[NeedlessOrders, 
     """Return the orders of a kind that take at least 1 % of the recording, for each device.
 
     Of the default stream's orders, those of two operations that use the same block stay, if one of
-    them writes it, and so do all if others share memory only through them. They are computed once
-    for a schedule.
+    them writes it, and so do those of an operation with each of several streams whose blocks it
+    uses, and all if others share memory only through them. They are computed once for a schedule.
 
     Args:
         schedule: The recording's schedule.
@@ -99,7 +99,9 @@ def _needless_orders(schedule: "Schedule", reason: int) -> "Iterator[NeedlessOrd
     on_default, is_shared = np.full(len(before), -1), np.zeros(len(before), bool)
     if default is not None and needed is not None:
         is_late &= ~np.isin(_pairs(before, after), _pairs(*needed))
-        on_default = np.where(np.isin(schedule.stream[before], default), before, after)
+        is_first = np.isin(schedule.stream[before], default)
+        on_default, other = np.where(is_first, (before, after), (after, before))
+        is_needless &= ~_joins(schedule, on_default, schedule.stream[other], default)
         beside = np.concatenate(needed)[np.tile(shared.in_one_epoch(*needed), 2)]
         beside = beside[np.isin(schedule.stream[beside], default)]
         is_shared = np.isin(schedule.lines[on_default], schedule.lines[beside])
@@ -119,6 +121,22 @@ def _needless_orders(schedule: "Schedule", reason: int) -> "Iterator[NeedlessOrd
                 on_default[late],
                 is_shared[late],
             )
+
+
+def begins_without(schedule: "Schedule", device: int) -> "list[NDArray[Any]]":
+    """Return when activities begin, as recorded and without needless orders of each kind.
+
+    Those of the default stream and of events, if the device has such orders.
+    """
+    return [
+        schedule.begin,
+        *(
+            schedule.times_after(orders.change)[schedule.moments.begun]
+            for reason in (BY_DEFAULT_STREAM, BY_EVENT)
+            for orders in needless_orders(schedule, reason)
+            if orders.device == device
+        ),
+    ]
 
 
 def default_streams(schedule: "Schedule") -> "NDArray[Any]":
@@ -152,6 +170,32 @@ def _orders_of_blocks(
     ordered = np.isin(_pairs(schedule.stream[first], schedule.stream[last]), of_streams)
     ordered &= schedule.end[first] <= schedule.begin[last]
     return first[ordered], last[ordered]
+
+
+def _joins(
+    schedule: "Schedule",
+    on_default: "NDArray[Any]",
+    streams: "NDArray[Any]",
+    default: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return whether activities of a default stream join streams, of which each is one.
+
+    Those that join streams use blocks of several, and they or the streams write these blocks.
+    """
+    uses = _uses_beside(schedule, default)
+    is_default = np.isin(uses.stream, default)
+    work, block, writes = (each[is_default] for each in (uses.work, uses.block, uses.writes))
+    count = np.zeros(len(schedule.stream), np.int64)
+    is_joined = np.zeros(len(on_default), bool)
+    for stream in np.unique(uses.stream[~is_default]):
+        of_stream = uses.stream == stream
+        shares = np.isin(block, uses.block[of_stream & uses.writes])
+        shares |= writes & np.isin(block, uses.block[of_stream])
+        joined = np.unique(work[shares])
+        count[joined] += 1
+        is_joined |= (streams == stream) & np.isin(on_default, joined)
+    found: NDArray[Any] = is_joined & (count[on_default] > 1)
+    return found
 
 
 def _uses_beside(schedule: "Schedule", default: "NDArray[Any]") -> _Uses:

@@ -1,12 +1,13 @@
 """Waits for copies of pinned memory that the program uses again."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.pinned_memory import UNKNOWN, pinned_places
 from gpuviz.advice.trace import COPY
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -16,26 +17,51 @@ if TYPE_CHECKING:
     from gpuviz.advice.waits import Waits
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
-_WITH_HOST = [_COPY_KINDS.index(each) for each in ("host_to_device", "device_to_host")]
+_TO_DEVICE, _TO_HOST = map(_COPY_KINDS.index, ("host_to_device", "device_to_host"))
+_PINNED = DICTIONARIES["activities", "host_memory"].index("pinned")
 # Of the time that a line waits. The last rounds of a loop use no buffer again.
 _LEAST_SHARE = 0.9
 _NEVER = -1
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Copies:
+    """Copies from or to pinned memory, in the order of their launches.
+
+    Attributes:
+        launched: When each was launched.
+        until: When the next copy that uses its memory was; of unknown memory, the last that may;
+            -1 if none was.
+        stream: Its stream.
+        is_unknown_upload: Whether it copies to the GPU from memory that is not known.
+    """
+
+    launched: "NDArray[Any]"
+    until: "NDArray[Any]"
+    stream: "NDArray[Any]"
+    is_unknown_upload: "NDArray[Any]"
+
+
 def waits_to_reuse(schedule: "Schedule", waits: "Waits") -> bool:
     """Return whether a line waits as late as the pinned memory that it waits for allows.
 
-    That is so if most of the time it waits for a copy from or to a block of pinned memory that the
-    next copy from or to the same block follows, and the program had launched other work since. The
-    host may read a result or change a source only between the two copies.
+    That is so if most of the time it waits for a copy from or to pinned memory that a later copy
+    uses again, and the program had launched other work since. The host may read a result or change
+    a source only between the two copies.
+
+    Which pinned memory a copy uses is not always known, see
+    `gpuviz.advice.pinned_memory.pinned_places`. Then a later copy in the same direction of as many
+    bytes may use it again; after a wait for a copy to the GPU, the next work must be such a copy:
+    the program does not wait in order to use the copied array.
     """
     if len(schedule.recording.devices) > 1:
         return False
-    launched, until, stream = _copies(schedule)
-    if not len(launched):
+    copies = _copies(schedule)
+    if not len(copies.launched):
         return False
     awaited, launch_begin = _awaited(schedule, waits.all_calls), schedule.launch_begin()
     launches, calls = np.sort(launch_begin[schedule.call >= 0]), waits.calls
+    uploads = copies.launched[copies.is_unknown_upload]
     needed = np.zeros(len(calls), bool)
     since: dict[int, int] = {}
     for row in np.argsort(schedule.called[calls], kind="stable").tolist():
@@ -48,41 +74,45 @@ def waits_to_reuse(schedule: "Schedule", waits: "Waits") -> bool:
         first = since.get(of_stream, _NEVER)
         since[of_stream] = of_work
         is_late = np.searchsorted(launches, began) > np.searchsorted(launches, of_work, "right")
-        pending = slice(*np.searchsorted(launched, [first, of_work], side="right"))
-        is_reused = (stream[pending] == of_stream) & (until[pending] >= ended)
+        pending = slice(*np.searchsorted(copies.launched, [first, of_work], side="right"))
+        is_reused = (copies.stream[pending] == of_stream) & (copies.until[pending] >= ended)
+        if _first_since(launches, ended) != _first_since(uploads, ended):
+            is_reused &= ~copies.is_unknown_upload[pending]
         needed[row] = is_late and bool(is_reused.any())
     length = waits.end - waits.begin
     return bool(length[needed].sum() >= _LEAST_SHARE * length.sum())
 
 
-def _copies(schedule: "Schedule") -> "tuple[NDArray[Any], ...]":
-    """Return the copies from or to blocks of pinned memory, in the order of their launches.
+def _first_since(launched: "NDArray[Any]", time: int) -> int:
+    """Return the first of some times in order that is not before a time; -1 without one."""
+    place = int(np.searchsorted(launched, time))
+    return int(launched[place]) if place < len(launched) else _NEVER
 
-    Returns:
-        When each was launched, when the next one of the same block was (-1 if none was), and the
-        stream.
-    """
-    tables = schedule.recording.tables
-    pinned = np.unique(plain(tables["host_memory_events"]["address"]))
-    table = tables["launch_blocks"]
-    blocks = plain(table["block"])
-    rows = np.flatnonzero(np.isin(blocks, pinned))
-    activity = first_rows(
-        plain(tables["activities"]["correlation"]), plain(table["correlation"])[rows]
-    )
-    known = activity >= 0
-    work, block = schedule.number[activity[known]], blocks[rows[known]]
-    kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[activity[known]]
-    is_copy = (work >= 0) & np.isin(kinds, _WITH_HOST)
-    is_copy &= (schedule.kind[work] == COPY) & (schedule.call[work] >= 0)
-    work, block = work[is_copy], block[is_copy]
-    launched = schedule.launch_begin()[work]
-    order = np.lexsort((launched, block))
+
+def _copies(schedule: "Schedule") -> _Copies:
+    """Return the copies from or to pinned memory."""
+    activities = schedule.recording.tables["activities"]
+    kinds = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
+    memories = codes(activities["host_memory"], DICTIONARIES["activities", "host_memory"])
+    chosen = (schedule.kind == COPY) & np.isin(kinds, [_TO_DEVICE, _TO_HOST])
+    chosen &= (schedule.call >= 0) & (memories[schedule.rows] == _PINNED)
+    work = np.flatnonzero(chosen)
+    work = work[np.argsort(schedule.launch_begin()[work], kind="stable")]
+    launched, place = schedule.launch_begin()[work], pinned_places(schedule, work)
+    is_unknown = place == UNKNOWN
     until = np.full(len(work), _NEVER)
-    same = block[order[1:]] == block[order[:-1]]
-    until[order[:-1][same]] = launched[order[1:][same]]
-    by_launch = np.argsort(launched, kind="stable")
-    return launched[by_launch], until[by_launch], schedule.stream[work][by_launch]
+    known = np.flatnonzero(~is_unknown)
+    known = known[np.argsort(place[known], kind="stable")]
+    same = place[known[1:]] == place[known[:-1]]
+    until[known[:-1][same]] = launched[known[1:][same]]
+    size = plain(activities["bytes"])[schedule.rows[work]]
+    alike = np.stack([kinds[work].astype(np.int64), size.astype(np.int64)])[:, is_unknown]
+    _, group = np.unique(alike, axis=1, return_inverse=True)
+    last = np.full(len(work), _NEVER)
+    np.maximum.at(last, group.ravel(), launched[is_unknown])
+    until[is_unknown] = last[group.ravel()]
+    is_upload = is_unknown & (kinds[work] == _TO_DEVICE)
+    return _Copies(launched, until, schedule.stream[work], is_upload)
 
 
 def _awaited(schedule: "Schedule", calls: "NDArray[Any]") -> dict[int, int]:

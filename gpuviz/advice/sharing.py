@@ -5,6 +5,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gpuviz.advice.pinned_memory import UNKNOWN, pinned_places
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import codes, plain
@@ -28,9 +29,10 @@ _MOST_PAIRS = 1 << 22
 class Sharing:
     """The pairs of streams whose work has to be in order because of their memory.
 
-    Two streams share memory if one writes a block that the other uses too. Streams that copy to the
-    host and streams that copy from it may share memory of the host, of which the recording has no
-    addresses. Work that may use any block shares memory with every stream.
+    Two streams share memory if one writes a block that the other uses too, or copies to memory of
+    the host from which the other copies. Of pageable memory, and of some pinned memory, the
+    recording has no addresses; see `gpuviz.advice.pinned_memory.pinned_places`: any two copies of
+    it may use the same. Work that may use any block shares memory with every stream.
 
     Memory is only compared within an *epoch*: between two synchronizations of the whole device,
     which order everything before them before everything after. If several threads launch work,
@@ -135,22 +137,22 @@ class Sharing:
         self._shared[:, everyone, everyone] = False
 
     def _share_host_memory(self, schedule: "Schedule") -> None:
-        """Mark the streams of which one copies to the host and another one from it."""
+        """Mark the streams of which one copies to memory of the host and another one from it."""
         kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
-        stream = np.searchsorted(self.streams, schedule.stream)
-        both = []
-        for direction in ("device_to_host", "host_to_device"):
-            is_copy = schedule.kind == COPY
-            is_copy &= kinds[schedule.rows] == _COPY_KINDS.index(direction)
-            work = np.flatnonzero(is_copy)
-            copies = np.zeros(self._shared.shape[:2], bool)
-            copies[self._epoch(work), stream[work]] = True
-            both.append(copies)
-        pairs = both[0][:, :, None] & both[1][:, None, :]
-        pairs |= pairs.transpose(0, 2, 1)
+        to_host, to_device = map(_COPY_KINDS.index, ("device_to_host", "host_to_device"))
+        direction = kinds[schedule.rows]
+        work = np.flatnonzero((schedule.kind == COPY) & np.isin(direction, [to_host, to_device]))
+        stream = np.searchsorted(self.streams, schedule.stream[work])
+        place, epoch = pinned_places(schedule, work), self._epoch(work)
+        key = epoch.astype(np.int64) * (place.max(initial=UNKNOWN) + 2) + place
+        is_read, is_written = direction[work] == to_device, direction[work] == to_host
+        for one in np.unique(stream[is_written]):
+            written = np.unique(key[is_written & (stream == one)])
+            common = is_read & np.isin(key, written)
+            self._shared[epoch[common], one, stream[common]] = True
+            self._shared[epoch[common], stream[common], one] = True
         everyone = np.arange(len(self.streams))
-        pairs[:, everyone, everyone] = False
-        self._shared |= pairs
+        self._shared[:, everyone, everyone] = False
 
 
 def _epoch_ends(schedule: "Schedule") -> "NDArray[Any]":

@@ -1,6 +1,6 @@
 """Lines of the program in which the host waits for earlier work of the GPU."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +23,7 @@ from gpuviz.quantities import format_counted, format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 _KINDS = DICTIONARIES["host_waits", "kind"]
@@ -122,12 +123,27 @@ def longest_waits(schedule: Schedule) -> tuple[Waits, ...]:
     notebook cell, do not count. They are computed once for a schedule.
     """
     if schedule not in _known:
-        _known[schedule] = tuple(
-            waits
-            for waits in _longest(schedule)
-            if waits.total_ns(schedule) >= max(schedule.relevant_ns, waits.transfer_ns)
-        )
+        _known[schedule] = tuple(each for each in _longest(schedule) if _is_long(schedule, each))
     return _known[schedule]
+
+
+def longest_without(schedule: Schedule, waits: Waits, calls: "NDArray[Any]") -> Waits | None:
+    """Return the waits of a line without those in some calls; None if `longest_waits` had none."""
+    left, of_left = (~np.isin(each, calls) for each in (waits.calls, waits.all_calls))
+    if not left.any():
+        return None
+    table = derived(schedule.recording)["host_waits"]
+    removed = np.isin(plain(table["call"]), waits.all_calls[~of_left])
+    rest = replace(
+        waits,
+        all_calls=waits.all_calls[of_left],
+        rows=waits.rows[left],
+        calls=waits.calls[left],
+        begin=waits.begin[left],
+        end=waits.end[left],
+        transfer_ns=waits.transfer_ns - int(_filled(table["transfer_ns"])[removed].sum()),
+    )
+    return rest if _is_long(schedule, rest) else None
 
 
 def without_waits(schedule: Schedule, waits: Waits) -> RemovedWaits:
@@ -157,17 +173,26 @@ def without_waits(schedule: Schedule, waits: Waits) -> RemovedWaits:
     )
 
 
-def _longest(schedule: Schedule) -> "Iterator[Waits]":
-    """Yield the lines during whose waits the GPU works longest."""
+def _is_long(schedule: Schedule, waits: Waits) -> bool:
+    return waits.total_ns(schedule) >= max(schedule.relevant_ns, waits.transfer_ns)
+
+
+def _filled(column: "pa.ChunkedArray") -> "NDArray[Any]":
     import pyarrow.compute as pc
 
+    filled: NDArray[Any] = plain(pc.fill_null(column, 0))
+    return filled
+
+
+def _longest(schedule: Schedule) -> "Iterator[Waits]":
+    """Yield the lines during whose waits the GPU works longest."""
     recording = schedule.recording
     table = derived(recording)["host_waits"]
     if not table.num_rows:
         return
     begin, calls, stacks = (plain(table[name]) for name in ("time", "call", "stack"))
-    end = begin + plain(pc.fill_null(table["waiting_ns"], 0))
-    transfer = plain(pc.fill_null(table["transfer_ns"], 0))
+    end = begin + _filled(table["waiting_ns"])
+    transfer = _filled(table["transfer_ns"])
     kinds = codes(table["kind"], _KINDS)
     is_copy = kinds >= _KINDS.index("memcpy")
     is_other = is_copy | (kinds == _KINDS.index("event_synchronize"))

@@ -28,8 +28,9 @@ RULES = (
         "these streams, and those that wait for them, use no common array of which one writes; or "
         "each operation on the default stream shares arrays with few of the other streams, which "
         "share none with each other: then only operations that use the same array keep their "
-        "order; synchronizations of the device separate what came before; one that copies to the "
-        "host and one that copies from it may exchange data there",
+        "order, and one that uses arrays of several streams with all of these; synchronizations of "
+        "the device separate what came before; one that copies to the host and one that copies "
+        "from it may exchange data there, unless both use different pinned memory",
         "`with stream:` around what uses its arrays, or `non_blocking=True`",
     ),
 )
@@ -43,7 +44,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     Trigger: work of the default stream and of blocking streams waits for each other, as CUDA
     defines it, and neither these streams nor those that wait for them share memory; see
     `gpuviz.advice.sharing.Sharing`. If only the default stream shares memory with others, the
-    orders of operations that use the same block stay, where one of them writes it; see
+    orders of operations that use the same block stay, where one of them writes it, and those of an
+    operation with each of several streams whose blocks it uses; see
     `gpuviz.advice.needless_orders`. At least 1 % of the recording is saved.
 
     Saving: the recording's `Schedule`, replayed without the other orders. ``likely``, because it

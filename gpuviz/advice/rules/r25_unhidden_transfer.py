@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.libraries import is_of
+from gpuviz.advice.needless_orders import begins_without
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
@@ -29,7 +30,8 @@ RULES = (
         "copies in line with kernels",
         "a line makes at least four asynchronous copies of 100 µs or more from or to pinned "
         "memory, less than half hidden by kernels, which were launched early enough, or enough "
-        "kernels after them, to run beside others",
+        "kernels after them, to run beside others, and no needless orders of R23 and R24 cause "
+        "most of that",
         "a second stream and two buffers",
     ),
 )
@@ -56,6 +58,8 @@ _MEMORIES = DICTIONARIES["activities", "host_memory"]
 # ratelprof's rule "hidden_transfers": shorter copies are not worth another stream.
 _SHORTEST_NS = 100_000
 _MOST_HIDDEN = 0.5
+# Of the saving, what another stream for the copies still saves at most without needless orders.
+_LEAST_LEFT = 0.5
 # A pipeline needs several steps.
 _LEAST_COPIES = 4
 
@@ -74,7 +78,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Trigger: a line makes at least four asynchronous copies of at least 100 µs from or to pinned
     memory, of which kernels hide less than half, although they could run at another time: a copy to
     the device between its launch and its start, a copy to the host during kernels of its stream
-    that were launched before it ended. At least 1 % of the recording is saved.
+    that were launched before it ended. At least 1 % of the recording is saved. If orders of the
+    default stream or of events that nothing needs cause most of that, it is R23 or R24: another
+    stream for the copies would have to wait, too.
 
     Saving: the recording's `Schedule`, replayed with copies that take only the rest; at most the
     device's busy time without the longest of its kernels, its copies to the device, and its copies
@@ -101,8 +107,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         )
         engines = (kernels, *(of_device & (directions == each) for each in (_TO_DEVICE, _TO_HOST)))
         at_least = max(int(schedule.duration[each].sum()) for each in engines)
-        whole = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
-        yield from _finding(schedule, _Copies(work, could), device, whole - at_least)
+        yield from _finding(schedule, _Copies(work, could), device, at_least)
 
 
 def _repeated(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
@@ -149,14 +154,20 @@ def _change(schedule: Schedule, work: "NDArray[Any]") -> str:
 
 
 def _finding(
-    schedule: Schedule, copies: _Copies, device: int, at_most_ns: int
+    schedule: Schedule, copies: _Copies, device: int, at_least_ns: int
 ) -> "Iterator[Finding]":
     recording, work = schedule.recording, copies.work
     shorter = schedule.duration.copy()
     shorter[work] -= copies.could_overlap
-    change = ScheduleChange(duration=shorter, at_most_ns=at_most_ns)
+    of_device = np.flatnonzero(schedule.device == device)
+    most, *without_orders = (
+        Intervals(begin[of_device], (begin + schedule.duration)[of_device]).length - at_least_ns
+        for begin in begins_without(schedule, device)
+    )
+    change = ScheduleChange(duration=shorter, at_most_ns=most)
     saved_ns = schedule.saved_alone(change)
-    if saved_ns < schedule.relevant_ns:
+    is_caused = any(each < _LEAST_LEFT * saved_ns for each in without_orders)
+    if saved_ns < schedule.relevant_ns or is_caused:
         return
     total_ns = int(schedule.duration[work].sum())
     yield Finding(

@@ -1,6 +1,6 @@
 """R41: a copy or synchronization in which the host waits for earlier work of the GPU."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.reused_buffers import waits_to_reuse
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
+from gpuviz.advice.rules.r62_round_trips import calls_of_trips, round_trips
+from gpuviz.advice.rules.r65_host_arrays_of_kernels import needless_copies
 from gpuviz.advice.trace import COPY
-from gpuviz.advice.waits import Waits, longest_waits, without_waits
+from gpuviz.advice.waits import Waits, longest_waits, longest_without, without_waits
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, distinct
@@ -23,6 +25,8 @@ from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.schedule import Schedule
@@ -33,9 +37,9 @@ RULES = (
         "a wait for earlier work",
         "a copy, `float(x)` or synchronization in which the host waits for other kernels longer "
         "than it copies, on a known line, at least three times if it copies, and the program does "
-        "not branch on the value, as in R18; a wait for a copy of pinned memory that the next copy "
-        "uses again is needed if other work was launched since; the saving is what the GPU idles "
-        "afterwards, so a busy GPU saves nothing",
+        "not branch on the value, as in R18, nor copy it back, as in R62 and R65; a wait for a "
+        "copy of pinned memory that a later copy uses again, or may, is needed if other work was "
+        "launched since; the saving is what the GPU idles afterwards, so a busy GPU saves nothing",
         "read the value later; copy to the GPU without waiting; call a library's function later",
     ),
 )
@@ -50,21 +54,24 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find lines whose calls wait for work that was launched before.
 
     Trigger: see `gpuviz.advice.waits.longest_waits`; synchronizations that nothing needs are R22,
-    scalars R18, sizes R54. A copy is no fault if the program branches on its value, as in the
-    condition of a loop, since the next step needs it; see `gpuviz.advice.conditions.decides`, or if
-    the program reads it itself and chooses a part of an array by it; see
-    `gpuviz.advice.chosen_places.chooses_places`. Nor are one or two copies, as between the phases
-    of a program, nor a wait that comes as late as a buffer in pinned memory allows, see
-    `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a wait inside a
-    function of a library, but can call it later. Waits without a call stack say nothing that could
-    be changed.
+    scalars R18, sizes R54, and copies of arrays that come back to the GPU R62 and R65. A copy is no
+    fault if the program branches on its value, as in the condition of a loop, since the next step
+    needs it; see `gpuviz.advice.conditions.decides`, or if the program reads it itself and chooses
+    a part of an array by it; see `gpuviz.advice.chosen_places.chooses_places`. Nor are one or two
+    copies, as between the phases of a program, nor a wait that comes as late as a buffer in pinned
+    memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a
+    wait inside a function of a library, but can call it later. Waits without a call stack say
+    nothing that could be changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
     is always busy saves nothing. Whether the program needs the value at once is not recorded:
     ``possible``.
     """
-    for waits in longest_waits(schedule):
+    for line in longest_waits(schedule):
+        waits = longest_without(schedule, line, _come_back(schedule)) if line.is_copy else line
+        if waits is None:
+            continue
         fetch = fetch_of(schedule, waits.all_calls)
         if fetch is not None and (fetch.is_scalar or fetch.is_size):
             continue
@@ -81,13 +88,20 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             continue
         removed = without_waits(schedule, waits)
         waited = format_duration(removed.waited_ns)
-        line = as_subject(text_of(removed.lines[0]))
+        name = as_subject(text_of(removed.lines[0]))
         yield removed.finding(
             "R41",
-            title=f"{line} waits {waited} for earlier work of the GPU.",
+            title=f"{name} waits {waited} for earlier work of the GPU.",
             reason=removed.reason,
             change=_change(schedule, waits),
         )
+
+
+def _come_back(schedule: "Schedule") -> "NDArray[Any]":
+    """Return the calls that vanish if arrays need not come back to the GPU, as R62 and R65 say."""
+    trips = [each for pair in round_trips(schedule) for each in pair]
+    copies = np.concatenate([np.zeros(0, np.int64), *trips, *needless_copies(schedule)])
+    return calls_of_trips(schedule, copies)
 
 
 def _is_own(schedule: "Schedule", waits: Waits) -> bool:

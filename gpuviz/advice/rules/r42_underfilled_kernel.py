@@ -8,13 +8,12 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.needless_orders import needless_orders
+from gpuviz.advice.needless_orders import begins_without
 from gpuviz.advice.occupancy import Occupancy
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.advice.training import BACKWARD
-from gpuviz.advice.work_orders import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.kernels import short_name
@@ -131,7 +130,7 @@ def _candidates(
     keys = lines * len(chosen) + text_numbers(recording.tables, names)
     _, numbers = np.unique(keys, return_inverse=True)
     totals = np.bincount(numbers, weights=schedule.duration[chosen])
-    begins = _begins(schedule, device)
+    begins = begins_without(schedule, device)
     for group in np.argsort(-totals, kind="stable")[:_MOST_KERNELS]:
         if totals[group] < _LEAST_SHARE * busy_ns:
             return
@@ -166,22 +165,6 @@ def _of_layers(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[A
         found.append(any(_LAYERS in frame.filename for frame in inside))
     of_layers: NDArray[Any] = np.array(found, bool)[place.ravel()]
     return of_layers
-
-
-def _begins(schedule: Schedule, device: int) -> "list[NDArray[Any]]":
-    """Return when activities begin, as recorded and without needless orders of each kind.
-
-    Those of the default stream and of events, if there are such orders.
-    """
-    return [
-        schedule.begin,
-        *(
-            schedule.times_after(orders.change)[schedule.moments.begun]
-            for reason in (BY_DEFAULT_STREAM, BY_EVENT)
-            for orders in needless_orders(schedule, reason)
-            if orders.device == device
-        ),
-    ]
 
 
 def _is_main(

@@ -1,14 +1,15 @@
 """R62: arrays that go from the GPU to the host and straight back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gpuviz.advice.copied_contents import with_known_content, without_copies
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_arguments import copies_of_arguments
-from gpuviz.advice.host_lines import line_of, longest_lines, text_of
+from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.trace import COPY, KERNEL
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    # Copies to the host, and for each the one of the same bytes to the GPU.
+    _Trips = tuple[NDArray[Any], NDArray[Any]]
 
 RULES = (
     Rule(
@@ -61,6 +65,9 @@ class _Copies:
     to_host: "NDArray[Any]"
 
 
+_known: "WeakKeyDictionary[Schedule, tuple[_Trips, ...]]" = WeakKeyDictionary()
+
+
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find arrays that a program copies to the host and back to the same GPU.
 
@@ -70,9 +77,25 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     array is still allocated at the second copy, or no kernel was launched between the two: a
     program that moves an array to the host for its memory does something else meanwhile.
 
-    Saving: the recording's `Schedule`, replayed without these copies, their calls and their waits.
-    The content is compared at 64 places only, and the host may need the values, too: ``likely``.
+    Saving: the recording's `Schedule`, replayed without these copies, their calls and their waits,
+    also those in synchronizations on their lines. The content is compared at 64 places only, and
+    the host may need the values, too: ``likely``.
     """
+    for first, second in round_trips(schedule):
+        yield _finding(schedule, first, second)
+
+
+def round_trips(schedule: Schedule) -> "tuple[_Trips, ...]":
+    """Return the copies to the host of each two lines, and those that bring the arrays back.
+
+    They are computed once for a schedule.
+    """
+    if schedule not in _known:
+        _known[schedule] = tuple(_round_trips(schedule))
+    return _known[schedule]
+
+
+def _round_trips(schedule: Schedule) -> "Iterator[_Trips]":
     copies = _with_content(schedule)
     pairs = _pairs(copies)
     if not pairs.size:
@@ -88,7 +111,24 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         chosen = pair == each
         distinct = len(np.unique(contents[chosen]))
         if chosen.sum() >= _LEAST_TRIPS and distinct >= _LEAST_CONTENTS:
-            yield _finding(schedule, first[chosen], second[chosen])
+            yield first[chosen], second[chosen]
+
+
+def calls_of_trips(schedule: Schedule, copies: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the calls of copies, and the synchronizations on their lines that wait only for them.
+
+    A function such as `torch.Tensor.cpu` synchronizes after its copy.
+    """
+    constraints = schedule.constraints
+    waits = np.flatnonzero((constraints.work >= 0) & (constraints.call >= 0))
+    work, call = constraints.work[waits], constraints.call[waits]
+    is_copy = np.isin(work, copies)
+    work, call = (each[is_copy & ~np.isin(call, call[~is_copy])] for each in (work, call))
+    both = np.concatenate([call, schedule.call[work]])
+    lines = line_numbers(schedule.recording, stacks_of(schedule.recording.tables, both))
+    of_call, of_work = np.split(lines, 2)
+    calls: NDArray[Any] = np.union1d(schedule.call[copies], call[of_call == of_work])
+    return calls
 
 
 def _with_content(schedule: Schedule) -> _Copies:
@@ -137,7 +177,10 @@ def _is_needless(
 def _finding(schedule: Schedule, first: "NDArray[Any]", second: "NDArray[Any]") -> Finding:
     recording = schedule.recording
     work = np.concatenate([first, second])
-    change = without_copies(schedule, work)
+    without = without_copies(schedule, work)
+    removed = np.zeros(len(schedule.called), bool)
+    removed[calls_of_trips(schedule, work)] = True
+    change = replace(without, without_wait=removed)
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[first]]
     stacks = stacks_of(recording.tables, schedule.call[work])
     spent = format_duration(int(schedule.duration[work].sum()))

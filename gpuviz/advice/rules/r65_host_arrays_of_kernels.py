@@ -1,6 +1,7 @@
 """R65: a kernel gets arrays of the host, which travel to the GPU and back at each launch."""
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -39,6 +40,8 @@ _LEAST_COPIES = 4
 # Each line costs a replay of the schedule.
 _MOST_LINES = 8
 
+_known: "WeakKeyDictionary[Schedule, tuple[NDArray[Any], ...]]" = WeakKeyDictionary()
+
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find lines that launch kernels of Numba with arrays of the host.
@@ -52,13 +55,28 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     The last copies to the host stay, one for each size: the host gets the result. It may read the
     arrays in between, too, and the content is compared at 64 places only: ``possible``.
     """
+    for copies in needless_copies(schedule):
+        yield _finding(schedule, copies)
+
+
+def needless_copies(schedule: Schedule) -> "tuple[NDArray[Any], ...]":
+    """Return the copies of arguments that each line makes without need.
+
+    They are computed once for a schedule.
+    """
+    if schedule not in _known:
+        _known[schedule] = tuple(_of_lines(schedule))
+    return _known[schedule]
+
+
+def _of_lines(schedule: Schedule) -> "Iterator[NDArray[Any]]":
     copies = _needless(schedule)
     number = np.unique(schedule.lines[copies], return_inverse=True)[1]
     spent = np.bincount(number, schedule.duration[copies])
     for each in np.argsort(-spent, kind="stable")[:_MOST_LINES].tolist():
         of_line = copies[number == each]
         if len(of_line) >= _LEAST_COPIES:
-            yield _finding(schedule, of_line)
+            yield of_line
 
 
 def _needless(schedule: Schedule) -> "NDArray[Any]":

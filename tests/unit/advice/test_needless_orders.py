@@ -2,8 +2,9 @@
 
 import pytest
 
+from gpuviz.advice.findings import findings
 from gpuviz.quantities import format_duration
-from tests.unit.advice.timed_programs import found, saved_ns, small
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_pinned_memory
 
 STEPS = 10
 COPIED = 32 << 20
@@ -140,6 +141,57 @@ def measures_with_unknown_arrays(gpu):
     scenarios(gpu, measure=measure)
 
 
+def frames(gpu, *, clear, non_blocking=False):
+    """Upload frames to four streams in turn, compute with a sum that is cleared, and read them."""
+    streams = [gpu.Stream(non_blocking=non_blocking) for _ in range(4)]
+    raw, total, result = ([gpu.empty(COPIED) for _ in streams] for _ in range(3))
+    for _ in range(STEPS):
+        for slot, stream in enumerate(streams):
+            clear(gpu, stream, total[slot], total)
+            with stream:
+                gpu.copy_to_device(raw[slot], pinned=True)
+                gpu.launch("sum", duration=50e-6, reads=[raw[slot], total[slot]])
+                gpu.launch(
+                    "filter", duration=250e-6, reads=[raw[slot], total[slot]], writes=[result[slot]]
+                )
+                gpu.copy_to_host(result[slot], pinned=True)
+
+
+def clear_on_the_default_stream(gpu, _stream, total, _totals):
+    gpu.launch("fill", duration=2e-6, writes=[total])
+
+
+def clear_in_the_stream(gpu, stream, total, _totals):
+    with stream:
+        gpu.launch("fill", duration=2e-6, writes=[total])
+
+
+def clear_all(gpu, _stream, _total, totals):
+    gpu.launch("fill", duration=2e-6, writes=totals)
+
+
+def frames_in_memory(clear, *, place, non_blocking=False):
+    """Return the recording of frames with the place of the uploads and reads of each slot."""
+    recording = timed(lambda gpu: frames(gpu, clear=clear, non_blocking=non_blocking))
+    places = [place(slot) for _ in range(STEPS) for slot in range(4)]
+    return with_pinned_memory(recording, [each for both in places for each in both])
+
+
+def of_slots(slot):
+    """Return a place for the uploads of a slot, and another one of the same block for its reads."""
+    return (0, 2 * slot * COPIED), (0, (2 * slot + 1) * COPIED)
+
+
+def older_uploads(slot):
+    """Return the places if only the reads are to memory allocated during the recording."""
+    return None, (0, slot * COPIED)
+
+
+def of_the_next_stream(slot):
+    """Return the places if each stream uploads what the one before has read."""
+    return (0, slot * COPIED), (0, (slot + 1) % 4 * COPIED)
+
+
 def waits_for_events(gpu):
     computing, copying, x, y = two(gpu, non_blocking=True)
     for _ in range(STEPS):
@@ -235,6 +287,43 @@ def test_operations_that_share_arrays_with_one_stream_each_need_not_order_the_ot
     assert finding.change.startswith("Run `gpu.launch(")
     assert "in the stream whose arrays it uses, with `with stream:`." in finding.change
     assert [line.amount for line in finding.lines][:1] == ["79 operations"]
+
+
+@pytest.mark.parametrize("place", [of_slots, older_uploads])
+def test_an_operation_on_the_default_stream_between_pipelines_is_the_cause(place):
+    recording = frames_in_memory(clear_on_the_default_stream, place=place)
+    in_streams = frames_in_memory(clear_in_the_stream, place=place)
+    found_here = findings(recording)
+
+    assert found_here[0].rule == "R23"
+    saved = recording.duration_ns - in_streams.duration_ns
+    assert found_here[0].saved_ns == pytest.approx(saved, rel=0.1)
+    assert found_here[0].title == (
+        '`gpu.launch("fill", duration=2e-6, writes=[total])` on the default stream makes other '
+        "streams wait for each other 79 times, though they use different arrays."
+    )
+    # Another stream for the copies would change nothing.
+    assert "R25" not in {each.rule for each in found_here}
+
+
+@pytest.mark.parametrize(
+    ("clear", "place", "non_blocking"),
+    [
+        pytest.param(clear_in_the_stream, of_slots, False, id="in the streams"),
+        pytest.param(clear_on_the_default_stream, of_slots, True, id="streams that do not wait"),
+        pytest.param(clear_all, of_slots, False, id="an operation on the arrays of all"),
+        pytest.param(
+            clear_on_the_default_stream, of_the_next_stream, False, id="memory of the host"
+        ),
+        pytest.param(
+            clear_on_the_default_stream, lambda _: (None, None), False, id="unknown memory"
+        ),
+    ],
+)
+def test_pipelines_that_need_the_order_or_have_none_are_no_finding(clear, place, non_blocking):
+    recording = frames_in_memory(clear, place=place, non_blocking=non_blocking)
+
+    assert "R23" not in {each.rule for each in findings(recording, small=True)}
 
 
 def test_kernels_that_a_needless_order_keeps_apart_are_not_called_narrow():

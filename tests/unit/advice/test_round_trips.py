@@ -10,21 +10,30 @@ from tests.unit.advice.timed_programs import timed
 STEPS, SIZE = 12, 16 << 20
 
 
-def detours(gpu, *, shared=False, offloaded=False):
+def to_host(gpu, array, *, waits=False):
+    _ = gpu.copy_to_host(array, blocking=not waits), waits and gpu.null_stream.synchronize()
+
+
+def detours(  # noqa: PLR0913 - what the programs differ in
+    gpu, *, shared=False, offloaded=False, reads=False, waits=False, kernel=1e-3
+):
     """Hand an array to another library in each step: through the host, or as it is.
 
     Args:
         gpu: The GPU.
         shared: Whether the libraries share the array.
         offloaded: Whether the array leaves the GPU meanwhile, which does other work.
+        reads: Whether the host then reads another array in the same function.
+        waits: Whether this function synchronizes after its copy, as `torch.Tensor.cpu`.
+        kernel: How long each kernel takes, in seconds.
     """
     for _ in range(STEPS):
         made = gpu.empty(SIZE)
-        gpu.launch("simulate", duration=1e-3, writes=[made])
+        gpu.launch("simulate", duration=kernel, writes=[made])
         if shared:
             got = made
         else:
-            gpu.copy_to_host(made, blocking=True)
+            to_host(gpu, made, waits=waits)
             if offloaded:
                 del made
                 gpu.work_on_host(1e-6)
@@ -33,7 +42,9 @@ def detours(gpu, *, shared=False, offloaded=False):
                 del other
             got = gpu.empty(SIZE)
             gpu.copy_to_device(got, blocking=True)
-        gpu.launch("train", duration=1e-3, reads=[got])
+        gpu.launch("train", duration=kernel, reads=[got])
+        if reads:
+            to_host(gpu, got)
         made = got = None
         gpu.work_on_host(1e-6)
 
@@ -78,6 +89,39 @@ def test_round_trips_are_found_and_sharing_the_array_saves_what_was_predicted():
         "12 round trips through the host."
     )
     assert "from_dlpack" in finding.change
+
+
+def in_the_function(rule, recording):
+    """Return the findings of a rule about waits for copies to the host."""
+    found = [each for each in findings(recording, small=True) if each.rule == rule]
+    return [each for each in found if "copy_to_host" in each.lines[0].source]
+
+
+def test_the_waits_of_round_trips_are_no_values_that_are_read_too_early():
+    returns = with_contents(timed(lambda gpu: detours(gpu, kernel=5e-3)), SAME)
+    is_read = with_contents(timed(lambda gpu: detours(gpu, kernel=5e-3)), range(1, 2 * STEPS + 1))
+
+    assert in_the_function("R41", returns) == []
+    assert len(in_the_function("R41", is_read)) == 1
+
+
+def test_what_the_same_function_reads_beside_round_trips_is_read_too_early():
+    recording = timed(lambda gpu: detours(gpu, kernel=5e-3, reads=True))
+    contents = [each for step in range(1, STEPS + 1) for each in (step, step, 100 + step)]
+    (finding,) = in_the_function("R41", with_contents(recording, contents))
+
+    # All but the last step, after which the host launches nothing, and not those of the trips.
+    assert f"in {STEPS - 1} calls" in finding.reason
+
+
+def test_a_function_that_synchronizes_after_its_copy_does_not_without_it():
+    recording = with_contents(timed(lambda gpu: detours(gpu, waits=True)), SAME)
+    shared = timed(lambda gpu: detours(gpu, shared=True))
+    finding = findings(recording)[0]
+
+    assert finding.rule == "R62"
+    assert finding.saved_ns == pytest.approx(recording.duration_ns - shared.duration_ns, rel=0.05)
+    assert in_the_function("R41", recording) == []
 
 
 def test_what_leaves_the_gpu_for_its_memory_is_no_round_trip():

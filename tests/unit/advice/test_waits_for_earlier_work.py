@@ -6,10 +6,16 @@ import pyarrow as pa
 import pytest
 
 from gpuviz.advice.findings import findings
-from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import without_frames
-from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
+from tests.unit.advice.timed_programs import (
+    found,
+    saved_ns,
+    small,
+    timed,
+    with_cells,
+    with_pinned_memory,
+)
 
 STEPS = 20
 
@@ -383,25 +389,15 @@ def tiles(gpu, *, slots=2):
             gpu.copy_to_host(results[slot], pinned=True)
 
 
-def in_buffers(recording, count):
-    """Return a recording whose copies to the host go to some pinned buffers in turn."""
-    tables = dict(recording.tables)
-    copies = [row for row in tables["activities"].to_pylist() if row["kind"] == "memcpy"]
-    blocks = [(1 << 40) + (number % count << 20) for number in range(len(copies))]
-    filler = {"mode": "write", "bytes": 1 << 16, "content": 0}
-    alloc = {"time": 0, "action": "alloc", "size": 1 << 16, "requested_size": 1 << 16}
-    alloc |= {"stack": 0, "thread": 0, "range": 0}
-    added = {
-        "launch_blocks": [
-            {"correlation": copy["correlation"], "block": block, "address": block, **filler}
-            for copy, block in zip(copies, blocks, strict=True)
-        ],
-        "host_memory_events": [alloc | {"address": block} for block in sorted(set(blocks))],
-    }
-    for name, rows in added.items():
-        more = pa.Table.from_pylist(rows, schemas()[name])
-        tables[name] = pa.concat_tables([tables[name], more]).unify_dictionaries()
-    return Recording(tables, recording.manifest)
+def in_slots(recording, count):
+    """Return a recording whose copies use some slots of a block of pinned memory in turn."""
+    kinds = recording.tables["activities"]["copy_kind"].to_pylist()
+    copies = sum(kind in {"host_to_device", "device_to_host"} for kind in kinds)
+    return with_pinned_memory(recording, [(0, each % count << 26) for each in range(copies)])
+
+
+def waits_found(recording):
+    return [each.title for each in findings(recording, small=True) if each.rule == "R41"]
 
 
 @pytest.mark.parametrize(
@@ -414,9 +410,76 @@ def in_buffers(recording, count):
     ],
 )
 def test_a_wait_for_the_buffer_that_the_next_copy_uses_is_needed(program, buffers, count):
-    found_here = findings(in_buffers(timed(program), buffers), small=True)
+    assert len(waits_found(in_slots(timed(program), buffers))) == count
 
-    assert [each.rule for each in found_here].count("R41") == count
+
+def frames(gpu, *, slots=8, at_once=False):
+    """Upload frames from a ring, and wait for a slot's upload before the host fills it again.
+
+    Args:
+        gpu: The GPU.
+        slots: The slots of the ring.
+        at_once: Whether the host waits right after each upload instead.
+    """
+    lanes = [(gpu.Stream(non_blocking=True), gpu.empty(32 << 20)) for _ in range(2)]
+    uploaded = [None] * slots
+    for number in range(4 * STEPS):
+        slot = number % slots
+        if uploaded[slot] is not None and not at_once:
+            uploaded[slot].synchronize()
+        gpu.work_on_host(50e-6)
+        stream, frame = lanes[number % 2]
+        with stream:
+            gpu.copy_to_device(frame, pinned=True)
+            uploaded[slot] = stream.record()
+            if at_once:
+                uploaded[slot].synchronize()
+            gpu.launch("accumulate", duration=100e-6, writes=[frame])
+
+
+def hands_over(gpu):
+    """Upload a frame while the last one is used, and let the host wait before it is used."""
+    uploading, computing = (gpu.Stream(non_blocking=True) for _ in range(2))
+    frames = [gpu.empty(32 << 20) for _ in range(2)]
+    for number in range(2 * STEPS):
+        with uploading:
+            gpu.copy_to_device(frames[number % 2], pinned=True)
+            uploaded = uploading.record()
+        with computing:
+            if number:
+                gpu.launch("prepare", duration=100e-6, writes=[frames[(number - 1) % 2]])
+            uploaded.synchronize()
+            gpu.launch("use", duration=100e-6, reads=[frames[number % 2]])
+
+
+@pytest.mark.parametrize("slots", [8, None])
+def test_a_wait_for_the_slot_of_a_ring_that_the_host_fills_next_is_needed(slots):
+    """The slots are of one block, or allocated before the recording began: they are not known."""
+    recording = timed(frames)
+
+    assert waits_found(in_slots(recording, slots) if slots else recording) == []
+
+
+@pytest.mark.parametrize(
+    ("recorded", "line"),
+    [
+        pytest.param(
+            lambda: in_slots(timed(frames), 1000),
+            "`uploaded[slot].synchronize()`",
+            id="memory that no other copy uses",
+        ),
+        pytest.param(
+            lambda: timed(lambda gpu: frames(gpu, at_once=True)),
+            "`uploaded[slot].synchronize()`",
+            id="right after the upload",
+        ),
+        pytest.param(lambda: timed(hands_over), "`uploaded.synchronize()`", id="to use the array"),
+    ],
+)
+def test_another_wait_for_an_upload_is_found(recorded, line):
+    (title,) = waits_found(recorded())
+
+    assert title.startswith(f"{line} waits ")
 
 
 def test_a_wait_without_a_call_stack_is_no_finding():

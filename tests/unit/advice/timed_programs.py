@@ -10,6 +10,7 @@ from gpuviz.advice.findings import findings
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 
+_OF_HOST = {"host_to_device": "read", "device_to_host": "write"}
 Program = Callable[[gpuviz.SimulatedGPU], None]
 
 
@@ -35,6 +36,34 @@ def small(program: Program, rule: str) -> list[Finding]:
 def saved_ns(before: Program, after: Program) -> int:
     """Return by how many ns the second program is shorter than the first."""
     return timed(before).duration_ns - timed(after).duration_ns
+
+
+def with_pinned_memory(recording: Recording, places: Iterable[tuple[int, int] | None]) -> Recording:
+    """Return the recording as if the places of copies in pinned memory of the host were known.
+
+    Args:
+        recording: The recording.
+        places: For each copy from or to the host, in the order of the launches, the number of a
+            block and the offset in it; None if its memory is not known.
+    """
+    tables = dict(recording.tables)
+    copies = [row for row in tables["activities"].to_pylist() if row["copy_kind"] in _OF_HOST]
+    copies.sort(key=lambda row: row["correlation"])
+    known = [(copy, place) for copy, place in zip(copies, places, strict=True) if place is not None]
+    touched = [
+        {"correlation": copy["correlation"], "block": (block + 1) << 40, "content": 0}
+        | {"address": ((block + 1) << 40) + offset, "bytes": copy["bytes"]}
+        | {"mode": _OF_HOST[copy["copy_kind"]]}
+        for copy, (block, offset) in known
+    ]
+    alloc = {"time": 0, "action": "alloc", "size": 1 << 40, "requested_size": 1 << 40}
+    alloc |= {"stack": 0, "thread": 0, "range": 0}
+    blocks = sorted({row["block"] for row in touched})
+    allocated = [alloc | {"address": block} for block in blocks]
+    for name, rows in (("launch_blocks", touched), ("host_memory_events", allocated)):
+        added = pa.Table.from_pylist(rows, schemas()[name])
+        tables[name] = pa.concat_tables([tables[name], added]).unify_dictionaries()
+    return Recording(tables, recording.manifest)
 
 
 def with_cells(recording: Recording, cells: Iterable[tuple[int, int]]) -> Recording:
