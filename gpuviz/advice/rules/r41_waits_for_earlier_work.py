@@ -17,9 +17,10 @@ from gpuviz.advice.rules.r62_round_trips import calls_of_trips, round_trips
 from gpuviz.advice.rules.r65_host_arrays_of_kernels import needless_copies
 from gpuviz.advice.trace import COPY
 from gpuviz.advice.waits import Waits, longest_waits, longest_without, without_waits
+from gpuviz.analysis.iterations import host_spans, regular_from
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.call_stacks import NO_STACK
-from gpuviz.data.columns import codes, distinct
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_duration
 
@@ -39,13 +40,16 @@ RULES = (
         "than it copies, on a known line, at least three times if it copies, and the program does "
         "not branch on the value, as in R18, nor copy it back, as in R62 and R65; a wait for a "
         "copy of pinned memory that a later copy uses again, or may, is needed if other work was "
-        "launched since; the saving is what the GPU idles afterwards, so a busy GPU saves nothing",
+        "launched since, and so is one in at most one of ten iterations; the saving is what the GPU "
+        "idles afterwards, so a busy GPU saves nothing",
         "read the value later; copy to the GPU without waiting; call a library's function later",
     ),
 )
 
 # A program that reads fewer results needs them there, as between two phases.
 _LEAST_COPIES = 3
+# Of the iterations; the waits of fewer are those of a program that reports its progress.
+_MOST_RARE = 0.1
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_DEVICE = _COPY_KINDS.index("host_to_device")
 
@@ -57,20 +61,23 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     scalars R18, sizes R54, and copies of arrays that come back to the GPU R62 and R65. A copy is no
     fault if the program branches on its value, as in the condition of a loop, since the next step
     needs it; see `gpuviz.advice.conditions.decides`, or if the program reads it itself and chooses
-    a part of an array by it; see `gpuviz.advice.chosen_places.chooses_places`. Nor are one or two
-    copies, as between the phases of a program, nor a wait that comes as late as a buffer in pinned
-    memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a
-    wait inside a function of a library, but can call it later. Waits without a call stack say
-    nothing that could be changed.
+    a part of an array by it; see `gpuviz.advice.chosen_places.chooses_places`. Nor are waits before
+    the first regular iteration or in at most one of ten, as of a program that prints its progress,
+    one or two copies, as between the phases of a program, nor a wait that comes as late as a buffer
+    in pinned memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot
+    remove a wait inside a function of a library, but can call it later. Waits without a call stack
+    say nothing that could be changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
     is always busy saves nothing. Whether the program needs the value at once is not recorded:
     ``possible``.
     """
+    early, rarely = _of_warm_up(schedule), _MOST_RARE * len(host_spans(schedule.recording)[0])
     for line in longest_waits(schedule):
-        waits = longest_without(schedule, line, _come_back(schedule)) if line.is_copy else line
-        if waits is None:
+        others = np.append(early, _come_back(schedule)) if line.is_copy else early
+        waits = longest_without(schedule, line, others)
+        if waits is None or len(distinct(waits.calls)) <= rarely:
             continue
         fetch = fetch_of(schedule, waits.all_calls)
         if fetch is not None and (fetch.is_scalar or fetch.is_size):
@@ -95,6 +102,12 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             reason=removed.reason,
             change=_change(schedule, waits),
         )
+
+
+def _of_warm_up(schedule: "Schedule") -> "NDArray[Any]":
+    """Return the calls before the first regular iteration."""
+    called = plain(schedule.recording.tables["api_calls"]["time"])
+    return np.flatnonzero(called < (regular_from(schedule.recording) or 0))
 
 
 def _come_back(schedule: "Schedule") -> "NDArray[Any]":

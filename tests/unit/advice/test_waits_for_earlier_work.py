@@ -5,6 +5,7 @@ import functools
 import pyarrow as pa
 import pytest
 
+import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import without_frames
@@ -365,6 +366,37 @@ def test_another_stream_is_told_to_wait_for_an_event():
     (first, *_) = found(hands_over, "R41")
 
     assert first.change.endswith("`other.wait_event(stream.record())`.")
+
+
+def reports(gpu, *, every=1):
+    """Train, and read a result to report the progress."""
+    x = gpu.empty(64)
+    for step in range(60):
+        with gpuviz.range("step"):
+            for name in ("forward", "backward", "update"):
+                gpu.launch(name, duration=0.3e-3, writes=[x])
+        if step % every == 0:
+            gpu.copy_to_host(x)
+            gpu.work_on_host(2e-3)
+
+
+def tries_kernels_first(gpu):
+    """The first step, in which a library tries its kernels, waits for many."""
+    x = gpu.empty(64)
+    for step in range(60):
+        for name in ("forward", "backward", "update"):
+            gpu.launch(name, duration=0.3e-3, writes=[x])
+            if step == 0:
+                for _ in range(40):
+                    gpu.launch("candidate", duration=0.3e-3, writes=[x])
+                    gpu.synchronize()
+                    gpu.work_on_host(0.3e-3)
+
+
+def test_waits_to_report_progress_and_of_warm_up_are_no_finding():
+    assert len(small(reports, "R41")) == 1
+    assert small(functools.partial(reports, every=12), "R41") == []
+    assert small(tries_kernels_first, "R22") == small(tries_kernels_first, "R41") == []
 
 
 def test_a_wait_during_which_the_gpu_stays_busy_saves_nothing():
