@@ -40,8 +40,8 @@ RULES = (
         "than it copies, on a known line, at least three times if it copies, and the program does "
         "not branch on the value, as in R18, nor copy it back, as in R62 and R65; a wait for a "
         "copy of pinned memory that a later copy uses again, or may, is needed if other work was "
-        "launched since, and so is one in at most one of ten iterations; the saving is what the GPU "
-        "idles afterwards, so a busy GPU saves nothing",
+        "launched since, and so is one in at most one of ten iterations; the saving is what the "
+        "GPU idles afterwards, so a busy GPU saves nothing",
         "read the value later; copy to the GPU without waiting; call a library's function later",
     ),
 )
