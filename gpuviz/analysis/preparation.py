@@ -107,7 +107,7 @@ def launch_runs(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]
     order = np.argsort(plain(calls["time"]), kind="stable")
     order = order[np.argsort(threads[order], kind="stable")]
     ends = _launches_kernel(recording)
-    ends |= _launches(recording) & ~np.isin(threads, threads[ends])
+    ends |= launches_work(recording) & ~np.isin(threads, threads[ends])
     ends = ends[order]
     ends[:-1] |= threads[order[1:]] != threads[order[:-1]]
     run = np.concatenate([[0], np.cumsum(ends)[:-1]]) if len(order) else order
@@ -174,7 +174,7 @@ def is_of_loads(recording: "RecordingData") -> "NDArray[Any]":
     return found
 
 
-def _launches(recording: "RecordingData") -> "NDArray[Any]":
+def launches_work(recording: "RecordingData") -> "NDArray[Any]":
     """Return whether each call launches anything."""
     launched = plain(recording.tables["activities"]["correlation"])
     calls = plain(recording.tables["api_calls"]["correlation"])

@@ -8,7 +8,13 @@ from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.iterations import regular_from
 from gpuviz.analysis.launches import CallSites
-from gpuviz.analysis.preparation import follows_compilation, is_of_loads, launch_runs, loads_code
+from gpuviz.analysis.preparation import (
+    follows_compilation,
+    is_of_loads,
+    launch_runs,
+    launches_work,
+    loads_code,
+)
 from gpuviz.analysis.repeated_compilations import times_of_repeated_compilations
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
 _FEWEST = 8
 # As many first launches are what loading each kernel once takes.
 _LEAST_FACTOR = 2
+# Of the loads, those in the later half of the line's launches.
+_LEAST_LATER = 0.1
 
 
 class RepeatedLoads(NamedTuple):
@@ -47,7 +55,8 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
     launch of a kernel in between, and at least twice as often as there are different kernels among
     these launches: CUDA and its libraries load each kernel once for each device, when it is first
     launched. What precedes the first regular iteration is warm-up, as where a library tries several
-    kernels for each shape of its arguments; so is what is compiled.
+    kernels for each shape of its arguments; so is what is compiled, and what a line loads hardly
+    any more in the later half of its launches.
     """
     calls, activities = recording.tables["api_calls"], recording.tables["activities"]
     loads = loads_code(recording)
@@ -60,7 +69,9 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
     launches = order[np.searchsorted(run, loaded, side="right") - 1]
     work = first_rows(plain(activities["correlation"]), plain(calls["correlation"])[launches])
     is_known = (work >= 0) & is_of_loads(recording)[launches]
-    is_late = plain(calls["time"])[launches] >= (regular_from(recording) or 0)
+    called = plain(calls["time"])
+    is_late = called[launches] >= (regular_from(recording) or 0)
+    of_work = launches_work(recording)
     found = []
     for number in np.unique(line[launches[is_known]]).tolist():
         rows = np.flatnonzero(is_known & (line[launches] == number))
@@ -69,7 +80,9 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
         is_new[numbered(kernels, devices)[1]] = True
         late = is_late[rows]
         least = max(_FEWEST, _LEAST_FACTOR * int(np.count_nonzero(is_new & late)))
-        if np.count_nonzero(late) >= least:
+        middle = np.median(called[of_work & (line == number)])
+        goes_on = np.count_nonzero(called[launches[rows]] > middle) >= _LEAST_LATER * len(rows)
+        if goes_on and np.count_nonzero(late) >= least:
             again = rows[late & ~is_new]
             before = order[np.isin(run, loaded[again]) & (line[order] == number)]
             found.append(RepeatedLoads(launches[again], work[again], before))
