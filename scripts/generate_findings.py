@@ -57,6 +57,7 @@ from tests.unit.advice import (
     test_unordered_operations,
     test_unused_allocation,
     test_unused_gradients,
+    test_views_of_large_arrays,
     test_waits_for_earlier_work,
     test_wider_type,
     training,
@@ -103,6 +104,7 @@ PROGRAMS: dict[str, Program] = {
     "R47": test_compiled_kernels.passes_values_as_arguments,
     "R49": test_grown_by_concatenation.by_copies,
     "R54": test_waits_for_earlier_work.selects,
+    "R67": test_views_of_large_arrays.joins_views,
 }
 # The same about reserved memory, on a GPU with little of it.
 RESERVING: dict[str, Program] = {

@@ -75,6 +75,7 @@ class DeviceBlocks:
         is_used: Whether each block was used, or may have been.
         is_shared: Whether another or an unknown stream than the block's own used it. Then it must
             live until that work has ended, which its place in the order of calls does not tell.
+        is_used_at_any_time: Whether each block belongs to a graph or is a library's workspace.
         is_kept: Whether something else than the variable of a loop keeps each block after its last
             use, such as a list: the same calls have made two more arrays meanwhile. What keeps most
             arrays of a line keeps its last two as well.
@@ -124,7 +125,8 @@ class DeviceBlocks:
         self.last = np.where(self.is_used, last, self.begin)
         # Without a call stack it is unknown where the line of a call begins and ends.
         unknown = plain(recording.tables["api_calls"]["stack"]) == 0
-        is_free = ~_is_used_at_any_time(recording, used)[self.number]
+        self.is_used_at_any_time = _is_used_at_any_time(recording, used)[self.number]
+        is_free = ~self.is_used_at_any_time
         is_first_known = ~self.is_initial & is_free & ~unknown[used.first[self.number]]
         is_last_known = ~self.is_shared & is_free & ~unknown[used.last[self.number]]
         self.first = np.where(is_first_known, self.first, self.begin)

@@ -97,6 +97,23 @@ def type_bytes() -> "NDArray[Any]":
     return np.array(list(_BYTES.values()), np.int64)
 
 
+def read_bytes_of_functions(
+    recording: "RecordingData", activities: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return how many bytes some kernels read of each array at most; 0 if that is not known.
+
+    An elementwise function has a thread for each element, and reads each of its inputs once.
+    """
+    name = plain(recording.tables["activities"]["name"])[activities]
+    known = distinct(name)
+    functions = [function_of(text) for text in texts(recording.tables, known)]
+    arrays = [() if each is None else each.arrays for each in functions]
+    widest = [max((_BYTES[kind] for kind in each), default=0) for each in arrays]
+    widths = np.array(widest, np.int64)[np.searchsorted(known, name)]
+    found: NDArray[Any] = _threads(recording, activities) * widths
+    return found
+
+
 class Elementwise:
     """The launches of elementwise functions whose arrays gpuviz knows, in the order of their calls.
 

@@ -46,6 +46,7 @@ from gpuviz.advice.rules import (
     r64_loaded_again,
     r65_host_arrays_of_kernels,
     r66_dense_embedding_gradients,
+    r67_views_of_large_arrays,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r60_attention_scores.find,
         r58_graphs_alive_at_once.find,
         r63_kept_until_reduced.find,
+        r67_views_of_large_arrays.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,

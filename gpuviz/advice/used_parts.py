@@ -1,0 +1,292 @@
+"""Arrays of which only parts are used at last, and how many bytes these parts have at most."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.elementwise import READ, WRITE, read_bytes_of_functions
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.device_blocks import DeviceBlocks
+
+# The bytes of an array for each byte of its part, at least.
+LEAST_FACTOR = 4
+# Kernels that join arrays read each element of their output once. CuPy's get the addresses from a
+# table in device memory; its `concatenate` uses them for nine arrays or more.
+_JOIN_OF_CUPY = re.compile(r"cupy_concatenate(_same_size)?$")
+_JOIN_OF_TORCH = re.compile(r"\bat::native::.*CatArray")
+_POINTER = 8
+# Each is compared with all arrays at the peak.
+_MOST_JOINS = 1000
+_ALIGNMENT = 512
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class UsedParts:
+    """Arrays of one line of which only parts are used at last, in columns.
+
+    Attributes:
+        blocks: Indices of the device's blocks, in the order of their allocations.
+        whole: The row of ``api_calls`` that may have used each as a whole for the last time.
+        last: The row of ``api_calls`` that used the part of each for the last time.
+        bytes: How large an array for the part of each is.
+        used_bytes: How many bytes all parts have at most.
+    """
+
+    blocks: "NDArray[Any]"
+    whole: "NDArray[Any]"
+    last: "NDArray[Any]"
+    bytes: "NDArray[Any]"
+    used_bytes: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Join:
+    """A kernel that joins arrays.
+
+    Attributes:
+        call: The row of ``api_calls``.
+        target: The block that it writes.
+        count: How many arrays it joins.
+        inputs: Their blocks; None if unknown.
+    """
+
+    call: int
+    target: int
+    count: int
+    inputs: "NDArray[Any] | None" = None
+
+
+def used_parts(device: "DeviceBlocks") -> "Iterator[UsedParts]":
+    """Yield the arrays of each line that are at the peak after their last use as a whole.
+
+    Of each, the program uses one part afterwards, which it only reads. All parts together have at
+    most a quarter of the bytes of the arrays. If it reads several parts of one of them, or nothing
+    of most of them, they are rather read in turn, such as a data set.
+
+    A use is known to be one of a part if it is a copy of few bytes, or by a kernel that reads one
+    element for each that it writes, or each once: CuPy's elementwise functions, and kernels that
+    join arrays. CuPy's do not name the arrays that they join: these are all arrays of a line that
+    nothing else uses afterwards, if they are as many as it joins, and no line has as many that fill
+    its output exactly. Other work that does not name what it uses may use every array.
+    """
+    uses = _Uses(device)
+    blocks = uses.blocks()
+    for site in np.unique(device.site[blocks]).tolist():
+        of_site = blocks[device.site[blocks] == site]
+        if uses.are_read_in_turn(site, len(of_site)):
+            continue
+        targets, number = np.unique(uses.target[of_site], return_inverse=True)
+        shared = np.where(targets >= 0, device.requested[targets], 0)
+        used = int(uses.part[of_site].sum() + shared.sum())
+        if not 0 < used * LEAST_FACTOR <= int(device.requested[of_site].sum()):
+            continue
+        share = -(-shared // np.bincount(number.ravel()))[number.ravel()]
+        size = -(-(uses.part[of_site] + share) // _ALIGNMENT) * _ALIGNMENT
+        size = np.minimum(size, device.size[of_site])
+        yield UsedParts(of_site, uses.whole[of_site], uses.last[of_site], size, used)
+
+
+class _Uses:
+    """How each block of a device is used after its last use as a whole.
+
+    Attributes:
+        whole: The row of ``api_calls`` of that use; -1 without one.
+        last: The row of ``api_calls`` that last used a part; -1 without one.
+        part: How many bytes of the part work reads that names it, at most.
+        target: The block to which a kernel joins the part; -1 without one.
+        is_in_turn: Whether work reads parts at several addresses.
+    """
+
+    def __init__(self, device: "DeviceBlocks") -> None:
+        self._device, self._times, used = device, device.call_times, device.used
+        end = used.blocks.end[device.number]
+        self._died = np.where(end < 0, np.iinfo(np.int64).max, end)
+        self._born = used.blocks.begin[device.number]
+        self._can = _can_shrink(device)
+        rows = np.flatnonzero(device.place[used.block] >= 0)
+        place, call = device.place[used.block[rows]], used.call[rows]
+        bound = _read_bytes(device, rows)
+        is_part = (bound > 0) & (bound * LEAST_FACTOR <= device.requested[place])
+        is_part &= used.mode[rows] == READ
+        is_join = self._is_by(_JOIN_OF_TORCH)[rows]
+        none = np.full(len(device.size), -1)
+        self.whole, self.last, self.target = none, none.copy(), none.copy()
+        self.part = np.zeros(len(device.size), np.int64)
+        self.is_in_turn = np.zeros(len(device.size), bool)
+        # Of several uses of a block, the last counts.
+        self.whole[place[~is_part & ~is_join]] = call[~is_part & ~is_join]
+        joins = self._joins_of_torch(place[is_join], call[is_join])
+        joins += self._joins_of_cupy()
+        self._use_opaque([each.call for each in joins if each.inputs is None])
+        for each in sorted(joins, key=lambda join: self._times[join.call]):
+            self._join(each)
+        self._read(place[is_part], call[is_part], used.address[rows[is_part]], bound[is_part])
+
+    def blocks(self) -> "NDArray[Any]":
+        """Return the blocks that are kept at the peak for a part, as allocated."""
+        device = self._device
+        found = np.flatnonzero(self._can & (self.whole >= 0) & (self.last >= 0))
+        found = found[device.after_lines(self.whole[found]) <= device.peak_place]
+        return found[np.argsort(device.begin[found], kind="stable")]
+
+    def are_read_in_turn(self, site: int, count: int) -> bool:
+        """Return whether so many blocks of a line are not the most, or others' parts change."""
+        of_line = self._can & (self._device.site == site)
+        is_less = 2 * count < int(np.count_nonzero(of_line))
+        return is_less or bool(self.is_in_turn[of_line].any())
+
+    def _is_by(self, pattern: "re.Pattern[str]") -> "NDArray[Any]":
+        """Return which touches are by activities with a name that matches."""
+        tables, activity = self._device.recording.tables, self._device.used.activity
+        named = are_named(tables, plain(tables["activities"]["name"]), pattern.search)
+        found: NDArray[Any] = (activity >= 0) & np.append(named, False)[activity]
+        return found
+
+    def _time(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+        """Return when rows of ``api_calls`` began, in ns; -1 without one."""
+        return np.where(calls >= 0, self._times[calls], -1)
+
+    def _use_whole(self, blocks: "NDArray[Any]", calls: "NDArray[Any]") -> None:
+        """Count calls as uses of whole blocks, one of each."""
+        later = self._time(calls) > self._time(self.whole[blocks])
+        self.whole[blocks[later]] = calls[later]
+
+    def _use_opaque(self, joins: list[int]) -> None:
+        """Count work that may use all blocks as uses of whole ones, but for some calls."""
+        opaque = np.setdiff1d(self._device.used.opaque, joins)
+        opaque = opaque[np.argsort(self._times[opaque], kind="stable")]
+        before = np.searchsorted(self._times[opaque], self._died, side="right") - 1
+        latest = np.where(before >= 0, np.append(opaque, -1)[before], -1)
+        blocks = np.flatnonzero(self._time(latest) >= self._born)
+        self._use_whole(blocks, latest[blocks])
+
+    def _joins_of_torch(self, place: "NDArray[Any]", call: "NDArray[Any]") -> list[_Join]:
+        """Return the kernels that name the arrays that they join.
+
+        Into a new array; of others it is unknown which they write.
+        """
+        first = self._device.used.first[self._device.number]
+        joins = list[_Join]()
+        for each in np.split(np.arange(len(call)), np.flatnonzero(np.diff(call)) + 1):
+            blocks, calls = np.unique(place[each]), call[each]
+            target = blocks[np.isin(first[blocks], call)]
+            whole = target if len(target) == 1 else blocks
+            self._use_whole(whole, np.full(len(whole), calls[:1].max(initial=-1)))
+            if len(target) == 1:
+                inputs = blocks[blocks != target[0]]
+                joins.append(_Join(int(calls[0]), int(target[0]), len(inputs), inputs))
+        return joins
+
+    def _joins_of_cupy(self) -> list[_Join]:
+        """Return the kernels that get the addresses of the arrays in a table."""
+        device, used = self._device, self._device.used
+        rows = np.flatnonzero(self._is_by(_JOIN_OF_CUPY) & (device.place[used.block] >= 0))
+        joins = list[_Join]()
+        for each in np.split(rows, np.flatnonzero(np.diff(used.call[rows])) + 1):
+            blocks, mode = device.place[used.block[each]], used.mode[each]
+            targets, tables = blocks[mode == WRITE], blocks[mode == READ]
+            if len(targets) == 1 and len(tables):
+                # The other tables, of sizes and strides, are not smaller.
+                inputs = int(device.requested[tables].min()) // _POINTER
+                joins.append(_Join(int(used.call[each[0]]), int(targets[0]), inputs))
+        return joins if len(joins) <= _MOST_JOINS else []
+
+    def _join(self, join: _Join) -> None:
+        """Count a kernel that joins arrays as a use of their parts.
+
+        Others, of which it does not say whether it joins them, may be used as a whole.
+        """
+        time = int(self._times[join.call])
+        blocks = np.flatnonzero(self._can) if join.inputs is None else join.inputs
+        blocks = blocks[self._can[blocks] & (self._born[blocks] < time)]
+        blocks = blocks[(self._died[blocks] > time) & (self._time(self.whole[blocks]) < time)]
+        inputs = blocks if join.inputs is not None else self._inputs(join, blocks, time)
+        again = inputs[(self.target[inputs] >= 0) & (self.target[inputs] != join.target)]
+        self.target[inputs], self.last[inputs] = join.target, join.call
+        self.target[again] = self.last[again] = -1
+        whole = np.append(np.setdiff1d(blocks, inputs), again)
+        self._use_whole(whole, np.full(len(whole), join.call))
+
+    def _inputs(self, join: _Join, blocks: "NDArray[Any]", time: int) -> "NDArray[Any]":
+        """Return those of some blocks that one line made, if they are as many as are joined."""
+        device = self._device
+        sites = device.site.astype(np.int64)
+        alive = np.flatnonzero((self._born < time) & (self._died > time))
+        alive = alive[device.begin[alive] < device.begin[join.target]]
+        sums = np.bincount(sites[alive], device.requested[alive])
+        fills = sums == device.requested[join.target]
+        fills &= np.bincount(sites[alive]) == join.count
+        matches = np.flatnonzero(np.bincount(sites[blocks]) == join.count)
+        if fills.any() or len(matches) != 1:
+            return blocks[:0]
+        inputs: NDArray[Any] = blocks[sites[blocks] == matches[0]]
+        return inputs
+
+    def _read(
+        self,
+        place: "NDArray[Any]",
+        call: "NDArray[Any]",
+        address: "NDArray[Any]",
+        bound: "NDArray[Any]",
+    ) -> None:
+        """Count reads of parts after the last use of the whole block."""
+        later = self._time(call) > self._time(self.whole)[place]
+        place, call, address, bound = (each[later] for each in (place, call, address, bound))
+        is_latest = np.full(len(self.last), -1)
+        is_latest[place] = call
+        read = self._time(is_latest) > self._time(self.last)
+        self.last[read] = is_latest[read]
+        columns = np.stack([place, address.astype(np.int64)])
+        parts = np.unique(np.concatenate([columns, bound[None]]), axis=1)
+        np.add.at(self.part, parts[0], parts[2])
+        addresses = np.bincount(np.unique(columns, axis=1)[0], minlength=len(self.last))
+        self.is_in_turn |= addresses > 1
+
+
+def _can_shrink(device: "DeviceBlocks") -> "NDArray[Any]":
+    """Return which blocks at the peak a program could replace by an array for a part."""
+    can = device.at_peak & device.is_freed & ~device.is_initial & ~device.is_shared
+    can &= (device.stack != 0) & ~device.is_used_at_any_time
+    if device.training is not None:
+        can &= ~device.training.is_held
+    able: NDArray[Any] = can
+    return able
+
+
+def _read_bytes(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many bytes some touches read at most; 0 if that is not known."""
+    used, tables = device.used, device.recording.tables
+    found: NDArray[Any] = used.bytes[rows].astype(np.int64)
+    unknown = np.flatnonzero((found == 0) & (used.activity[rows] >= 0))
+    found[unknown] = _copied_bytes(tables["activities"], used.activity[rows[unknown]])
+    unknown = unknown[found[unknown] == 0]
+    found[unknown] = read_bytes_of_functions(device.recording, used.activity[rows[unknown]])
+    # A kernel with few threads for the beginnings of its input and its output may go on to the ends
+    # of both.
+    outputs = rows[(used.mode[rows] != READ) & used.at_begin[rows] & (used.bytes[rows] == 0)]
+    largest = np.zeros(tables["api_calls"].num_rows, np.int64)
+    np.maximum.at(largest, used.call[outputs], device.requested[device.place[used.block[outputs]]])
+    is_unsure = used.at_begin[rows[unknown]] & (largest[used.call[rows[unknown]]] > found[unknown])
+    found[unknown[is_unsure]] = 0
+    return found
+
+
+def _copied_bytes(activities: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many bytes the calls of some activities copy or fill; 0 for kernels."""
+    sizes, correlations = plain(activities["bytes"]), plain(activities["correlation"])
+    copied = np.flatnonzero(sizes)
+    calls, number = np.unique(correlations[copied], return_inverse=True)
+    sums = np.bincount(number.ravel(), sizes[copied], len(calls)).astype(np.int64)
+    of_row = np.searchsorted(calls, correlations[rows])
+    found: NDArray[Any] = np.where(sizes[rows] > 0, np.append(sums, 0)[of_row], 0)
+    return found
