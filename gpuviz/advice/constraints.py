@@ -121,7 +121,8 @@ class Orders:
         before, after, order = WorkOrders(trace, self._order).pairs()
         # The driver stamps some copies of pageable memory before the kernel that they wait for.
         known = moments.begun[before] < moments.begun[after]
-        before, after, order = before[known], after[known], order[known]
+        if not known.all():
+            before, after, order = before[known], after[known], order[known]
         launched = np.flatnonzero((trace.call >= 0) & (trace.launch_begin() <= trace.begin))
         calls, launch_begin = trace.call[launched], trace.launch_begin()[launched]
         free = np.full(len(trace.begin), NEVER)
