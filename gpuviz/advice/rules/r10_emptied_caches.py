@@ -109,7 +109,8 @@ class _Emptied:
         is_call = program.operation == int(_core.Operation.empty_cache)
         rows = replay.rows[program.origin[is_call]]
         found: NDArray[Any] = np.flatnonzero(np.isin(self._rows, rows))
-        return found[self._are_called(found)]
+        found = found[self._are_called(found)]
+        return found
 
     def _are_called(self, positions: "NDArray[Any]") -> "NDArray[Any]":
         """Return which segments the program released: libraries do too, as cuDNN's benchmark."""
