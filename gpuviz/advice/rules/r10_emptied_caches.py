@@ -108,9 +108,9 @@ class _Emptied:
         program = replay.operations.program
         is_call = program.operation == int(_core.Operation.empty_cache)
         rows = replay.rows[program.origin[is_call]]
-        found: NDArray[Any] = np.flatnonzero(np.isin(self._rows, rows))
-        found = found[self._are_called(found)]
-        return found
+        found = np.flatnonzero(np.isin(self._rows, rows))
+        called: NDArray[Any] = found[self._are_called(found)]
+        return called
 
     def _are_called(self, positions: "NDArray[Any]") -> "NDArray[Any]":
         """Return which segments the program released: libraries do too, as cuDNN's benchmark."""
