@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 # Of the window; what is less of it need not be said.
 _LEAST_LEFT_OUT = 0.01
+# Of a saving of memory and time: bytes and a share of the time that say nothing beside the other.
+_LEAST_BYTES, _LARGE_SHARE = 1 << 20, 0.01
+_LEAST_TIME = 0.001
 # Of a duration; what is less uncertain is given as one number.
 _LEAST_RANGE = 0.05
 # Savings of time and of memory are added up apart, each from the largest on; the list mixes both.
@@ -26,15 +29,19 @@ _LARGER = "those that save more"
 def saving(finding: "Finding") -> str:
     """Return what a finding saves: bytes of the peak, reserved memory, time, or several of these.
 
-    What is left of a saving after larger ones is given if it differs.
+    What is left of a saving after larger ones is given if it differs. Of memory and time, the one
+    that is next to nothing beside the other is left out.
     """
     parts = []
-    if finding.saved_bytes:
+    share = finding.saved_ns / finding.working_ns if finding.working_ns else 0.0
+    is_tiny = finding.saved_bytes < _LEAST_BYTES and share >= _LARGE_SHARE
+    if finding.saved_bytes and not is_tiny:
         size = f"{format_bytes(finding.saved_bytes)} of the peak"
         parts.append(size + _after_others(finding.saved_bytes, finding.further_bytes, format_bytes))
     if finding.saved_reserved_bytes:
         parts.append(f"{format_bytes(finding.saved_reserved_bytes)} of reserved memory")
-    if finding.saved_ns:
+    is_short = 0 < share < _LEAST_TIME and finding.saved_bytes >= _LEAST_BYTES
+    if finding.saved_ns and not is_short:
         about = "" if finding.certainty == "certain" else "about "
         time = f"{about}{format_duration(finding.saved_ns)}{_share(finding)}"
         which = "the others" if is_bound(finding) else _LARGER

@@ -1,0 +1,38 @@
+"""What a finding saves, in words."""
+
+import pytest
+
+from gpuviz.advice.finding import Finding
+from gpuviz.conclusions.wording import saving
+
+MIB, MS = 1 << 20, 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("size", "time_ns", "said"),
+    [
+        (64 * MIB, 20 * MS, "64.0 MiB of the peak and about 20.0 ms, 20 % of the time"),
+        (64 * MIB, MS // 20, "64.0 MiB of the peak"),
+        (1 << 10, 20 * MS, "about 20.0 ms, 20 % of the time"),
+        # Both are small, or nothing else is known.
+        (1 << 10, MS // 20, "1.00 KiB of the peak and about 50.0 µs, 0.1 % of the time"),
+        (0, MS // 20, "about 50.0 µs, 0.1 % of the time"),
+        (1 << 10, 0, "1.00 KiB of the peak"),
+    ],
+)
+def test_of_memory_and_time_the_one_that_says_nothing_is_left_out(size, time_ns, said):
+    finding = Finding(
+        rule="R08",
+        title="",
+        reason="",
+        change="",
+        certainty="likely",
+        device=0,
+        saved_bytes=size,
+        further_bytes=size,
+        saved_ns=time_ns,
+        further_ns=time_ns,
+        working_ns=100 * MS,
+    )
+
+    assert saving(finding) == said
