@@ -17,6 +17,7 @@ from gpuviz.analysis.launches import user_frames
 from gpuviz.analysis.tracing import tracing
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.analysis.xla import threads_of_xla, xla_compilations
+from gpuviz.data.call_stacks import IMPORT_SYSTEM
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
@@ -34,7 +35,6 @@ PREPARATIONS = ("compilation", "module loading", "imports", "first use")
 _KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
 _RANGES = DICTIONARIES["ranges", "kind"]
 # The driver's functions that load code.
-_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 _LOAD = re.compile(r"cu(Module|Library|Link)")
 
 
@@ -148,7 +148,7 @@ def _imports(recording: "RecordingData", thread: int) -> Intervals:
 def _is_import(recording: "RecordingData", stack: int) -> bool:
     """Return whether Python's import system is between the program's line and what runs."""
     for frame in recording.call_stacks.frames(stack):
-        if frame.filename == _IMPORT_SYSTEM:
+        if frame.filename == IMPORT_SYSTEM:
             return True
         if not frame.is_installed:
             return False

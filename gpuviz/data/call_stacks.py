@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# The file of the functions by which Python imports modules.
+IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 NO_STACK = "(no call stack)"
 # Before the line of forward work, for work of its backward pass.
 BACKWARD_OF = "backward of "

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from types import CodeType, ModuleType
 from typing import TypedDict
 
+from gpuviz.data.call_stacks import IMPORT_SYSTEM
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.implied_columns import (
     GENERATED,
@@ -203,7 +204,7 @@ class FrameResolver:
             stack_rows.append(self._row(stack, place, frames, own))
             if len(stack) == 1 and stack[0][0] is None:
                 self._lost.add(self.next_stack)
-            if any(code is None for code, _ in stack[1:]):
+            if any(code is None for code, _ in stack[1:]) and not _is_of_import(stack):
                 self._cut.add(self.next_stack)
             self.next_stack += 1
         return stack_rows, frame_rows
@@ -318,6 +319,11 @@ def _outermost_of_user(codes: Sequence[_Code]) -> int:
     while end >= 0 and codes[end].is_runner:
         end -= 1
     return end
+
+
+def _is_of_import(stack: Stack) -> bool:
+    """Return whether modules were being imported, which goes deep and is told as such."""
+    return any(code is not None and code.co_filename == IMPORT_SYSTEM for code, _ in stack)
 
 
 def _is_of_optimizer(codes: Sequence[_Code]) -> bool:

@@ -396,6 +396,19 @@ def test_lines_below_a_deep_library_are_two_and_what_was_left_out_is_said(depth)
         assert text in [frame.name for frame in redacted.call_stacks.frames(stack)]
 
 
+def test_imports_are_deep_without_a_note():
+    library, imports = {}, {}
+    exec(compile(LIBRARY, "/x/lib/python3.11/site-packages/deep.py", "exec"), library)  # noqa: S102
+    exec(compile(LIBRARY, "<frozen importlib._bootstrap>", "exec"), imports)  # noqa: S102
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+
+    with gpuviz.record(device=gpu) as recorder:
+        array = imports["call"](2, lambda: library["call"](300, lambda: gpu.empty(1 << 20)))
+    del array
+
+    assert recorder.recording.notes[1:] == ()
+
+
 def own_line(probe_of):
     """Return the name of the function whose line is shown for a stack, outermost frames cut."""
     session, resolver = _core.Session(stack_depth=256), FrameResolver()
