@@ -408,8 +408,9 @@ class Recording(RecordingData):
     def steady_state(self, device: int | None = None) -> SteadyState | None:
         """Return how long a device was busy and idle while the program neither prepared nor waited.
 
-        Without idle time in which the host compiled, loaded code or used it for the first time, and
-        without the time between notebook cells; see `gpuviz.analysis.steady_state.steady_state`.
+        Without idle time in which the host compiled, imported, loaded code or used it for the first
+        time, without what is before the first regular iteration, and without the time between
+        notebook cells; see `gpuviz.analysis.steady_state.steady_state`.
 
         Args:
             device: Ordinal; the recording's first device if None.

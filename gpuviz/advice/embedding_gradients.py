@@ -93,7 +93,7 @@ class EmbeddingGradients:
         return np.concatenate([np.zeros(0, np.int64), *(each.blocks for each in self.found)])
 
     def _gradients(self) -> "Iterator[DenseGradient]":
-        modules = np.array(self._training.modules, str)
+        modules = np.array(self._training.modules, object)
         written = self._written()
         for module in np.unique(modules[written]).tolist():
             blocks = written[modules[written] == module]

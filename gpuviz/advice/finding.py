@@ -78,8 +78,8 @@ class Finding:
             `gpuviz.advice.findings.findings`.
         further_ns: By how much the time decreases further if this is changed after all findings
             ranked before it, in ns.
-        working_ns: The time from the first launch to the end of the last work, without warm-up and
-            the time between cells, of which it saves a part, in ns; 0 if unknown.
+        working_ns: The time from the first launch to the end of the last work, without the idle
+            time of warm-up and between cells, of which it saves a part, in ns; 0 if unknown.
         is_of_warm_up: Whether it saves time that the program takes once, before it works; not in
             findings that were read from a file.
         kind: ``hazard`` if results may be wrong, ``failure`` if something failed or nearly did,

@@ -48,8 +48,9 @@ def findings_of_processes(
         shown.append(replace(alike[0], reason=f"In {where}{also}. {alike[0].reason}"))
     late = r48_late_rank.find(recording)
     shown += [each for each in late if small or scale.is_relevant(each)]
-    # What may make results wrong comes before everything that saves something.
-    shown.sort(key=lambda each: (each.kind != "hazard", -scale.share(each)))
+    # What may make results wrong comes before everything that saves something, and what saves time
+    # of the warm-up after it.
+    shown.sort(key=lambda each: (each.kind != "hazard", each.is_of_warm_up, -scale.share(each)))
     return tuple(shown)
 
 

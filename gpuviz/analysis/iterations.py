@@ -38,9 +38,9 @@ FEWEST = 3
 # Of the launches or of the time, what the iterations have at least.
 _LEAST_SHARE = 0.5
 # How many times as long as the median iteration a regular one takes.
+_MOST_REGULAR = 1.5
 # As many iterations, with the first, tell whether it begins the regular ones.
 _FOLLOWING = 5
-_MOST_REGULAR = 1.5
 # What PyTorch calls the range of an optimizer's step, before the optimizer's name.
 _OPTIMIZER_STEP = "Optimizer.step#"
 _KINDS = DICTIONARIES["activities", "kind"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.pools import is_torchs
+from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 
@@ -27,7 +28,7 @@ def succeeded_on_retry(recording: "RecordingData", device: int) -> int:
     Such an allocation releases segments, requests one, and returns a block of it, without another
     request, free or call of ``empty_cache`` in between. PyTorch's allocator does not record that
     call, which libraries also make, so there the three must have the same call stack; and before
-    the release the driver must have been asked, if its calls were recorded. Where garbage
+    the release the driver must have been asked, if all of its calls were recorded. Where garbage
     collection also releases segments before a request, the allocator's count of retries is an upper
     bound.
     """
@@ -52,7 +53,8 @@ def succeeded_on_retry(recording: "RecordingData", device: int) -> int:
     if manifest.allocator != "caching":
         succeeded &= callers[1, 2:] != 0
     of_torch = is_torchs(plain(events["pool"])[kept][first][2:])
-    if recording.tables["api_calls"].num_rows:
+    has_calls = recording.tables["api_calls"].num_rows and is_whole(recording.tables)
+    if has_calls and not recording.dropped:
         asked = _was_asked(recording, callers[0, :-2], before[:-2], times[:-2])
         succeeded &= asked | ~of_torch
     count = int(succeeded.sum())

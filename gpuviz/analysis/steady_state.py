@@ -46,7 +46,8 @@ class SteadyState:
             iterations, when the window begins.
         busy_ns: The time of the steady state in which an activity ran.
         warm_up_work_ns: The time before the first iteration in which an activity ran, if the
-            iterations take longer; else it is part of the steady state.
+            iterations take longer and the device works in them; else it is part of the steady
+            state.
         warm_up_ns: The idle time in which the host prepared, for each of `WARM_UP`.
         between_cells_ns: The idle time between notebook cells, in which nobody asked for work.
         causes_ns: The idle time of the steady state by cause, of those of
@@ -149,7 +150,8 @@ def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyStat
     warm_up = np.sum([*prepared.values()], axis=0)
     between_cells_ns = max(lane.idle_ns - sum(inside.values()), 0) if asked else 0
     early_ns = busy_before(recording, lane.device, from_ns)
-    if early_ns > lane.window_ns - early_ns - int(warm_up.sum()) - between_cells_ns:
+    is_longer = early_ns > lane.window_ns - early_ns - int(warm_up.sum()) - between_cells_ns
+    if is_longer or early_ns >= lane.busy_ns:
         early_ns = 0
     return SteadyState(
         device=lane.device,

@@ -64,7 +64,9 @@ def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
     duration = gradients.durations()
     spent = format_duration(int((schedule.duration - duration).sum()))
     at_peak = change.blocks[device.at_peak[change.blocks]]
-    held = format_bytes(int(device.size[at_peak].sum()))
+    held = int(device.size[at_peak].sum())
+    holds = "of the peak are these gradients and the optimizer's temporary arrays for them."
+    of_peak = f" {format_bytes(held)} {holds}" if held else ""
     names = [f"`{each.module}` {format_bytes(each.bytes)}" for each in found]
     most = format_share(max(each.kept_share for each in found))
     all_bytes = format_bytes(sum(each.bytes for each in found))
@@ -79,8 +81,7 @@ def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
         reason=(
             "A backward pass makes the gradient of an embedding as large as its table: "
             f"{format_names(names, _MOST_NAMES)}. Filling the rows that a step does not use with "
-            f"zeros, and the optimizer's work on them, take {spent} on the GPU. {held} of the peak "
-            "are these gradients and the optimizer's temporary arrays for them."
+            f"zeros, and the optimizer's work on them, take {spent} on the GPU.{of_peak}"
         ),
         change=_advice(gradients),
         certainty="likely" if is_exact else "possible",
@@ -112,24 +113,25 @@ def _advice(gradients: EmbeddingGradients) -> str:
     taking = [each for each in gradients.optimizers if each in _SPARSE]
     others = [each for each in gradients.optimizers if each and each not in _SPARSE]
     sentences = [
-        f"{each} takes such gradients, but not with {_SPARSE[each]} or `fused=True`."
+        f"{each} supports sparse gradients, but not with {_SPARSE[each]} or `fused=True`."
         for each in taking
     ]
     if others:
-        refusing = "Adam and AdamW do" if set(others) <= _ADAM else f"{format_names(others)} does"
+        do = "do" if others[1:] else "does"
+        refusing = "Adam and AdamW do" if set(others) <= _ADAM else f"{format_names(others)} {do}"
         sentences.append(
-            f"{refusing} not take such gradients: give the parameters of these embeddings to a "
-            "second optimizer, such as `torch.optim.SparseAdam`, which changes only these rows."
+            f"{refusing} not support sparse gradients: give the parameters of these embeddings to "
+            "a second optimizer, such as `torch.optim.SparseAdam`, which changes only these rows."
         )
     if "" in gradients.optimizers:
         sentences.append(
-            "The optimizer must take such gradients, as `SGD`, `Adagrad` and `SparseAdam` of "
+            "The optimizer must support sparse gradients, as `SGD`, `Adagrad` and `SparseAdam` of "
             "`torch.optim` do."
         )
     if gradients.is_used_elsewhere:
         sentences.append(
-            "So must what else uses the gradients: `clip_grad_norm_` does not, and can only get "
-            "the other parameters."
+            "Anything else that uses the gradients must support sparse ones too. "
+            "`clip_grad_norm_` does not: pass it only the other parameters."
         )
     return (
         "Create these embeddings with `nn.Embedding(..., sparse=True)`, so that gradients have "

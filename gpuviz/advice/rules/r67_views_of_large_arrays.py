@@ -84,8 +84,8 @@ def _finding(device: "DeviceBlocks", parts: UsedParts) -> Finding:
         f"{'a part' if is_one else 'their parts'} is {later}. A view, such as a slice, keeps its "
         "whole array allocated.",
         change=f"Keep a copy of {'the part' if is_one else 'each part'} instead of a view: "
-        f"`x[...].{copy}()`, as soon as it is known which part is needed. Then nothing must keep "
-        f"{'the array' if is_one else 'the arrays'}.",
+        f"`x[...].{copy}()`, as soon as it is known which part is needed. Then the whole "
+        f"{'array' if is_one else 'arrays'} can be freed.",
         certainty="possible" if _is_host_informed(device, parts) else "likely",
         device=device.device,
         lines=(line,),

@@ -214,6 +214,26 @@ def test_a_short_iteration_before_long_ones_begins_no_regular_part():
     assert state.warm_up_ns[-1] == pytest.approx(11 * 28 * MS + 3 * MS, rel=0.03)
 
 
+def test_work_of_a_device_that_does_none_in_the_loop_is_not_left_out():
+    timeline = Timeline()
+    timeline.call(0, 10, correlation=1, line=1)
+    timeline.kernel(10, 500, "prepare", correlation=1, device=1)
+    for step in range(20):
+        for part, name in enumerate(("forward", "backward"), 2):
+            begin = 1000 + 100 * step + 50 * (part - 2)
+            number = 2 * step + part
+            timeline.call(begin, begin + 10, correlation=number, line=part)
+            timeline.kernel(begin + 10, begin + 40, name, correlation=number, device=0)
+    recording = timeline.recording(duration_ns=4000)
+
+    first, second = (recording.steady_state(device) for device in (0, 1))
+
+    assert recording.iterations(0).num_rows >= 18
+    assert second.warm_up_work_ns == 0
+    assert second.busy_ns == 490
+    assert first.busy > 0.5
+
+
 def test_a_window_has_no_time_before_a_loop_that_may_have_begun_before():
     def program(gpu):
         for _ in range(20):
