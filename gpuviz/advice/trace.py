@@ -60,7 +60,7 @@ class Trace:
         returned: When it returned.
         thread: A number for the thread of each call, which threads that take turns share, and those
             of which one hands its work to the other; see `gpuviz.analysis.turns.taking_turns` and
-            `gpuviz.analysis.handovers`.
+            `gpuviz.analysis.handovers`. That of most calls is 0.
     """
 
     def __init__(self, recording: "RecordingData") -> None:
@@ -102,9 +102,10 @@ class Trace:
         self.called = np.clip(plain(calls["time"]), -_LIMIT, _LIMIT)
         self.returned = np.maximum(self.called + durations(calls), self.called + 1)
         threads = plain(calls["thread"])
-        self._groups = taking_turns(threads, self.called, self.returned)
+        groups = taking_turns(threads, self.called, self.returned)
         for thread, handing in handing_threads(recording).items():
-            self._groups[thread] = self._groups.get(handing, self._groups[thread])
+            groups[thread] = groups.get(handing, groups[thread])
+        self._groups = _by_calls(groups, threads)
         self.thread = self.group_of(threads)
 
     def group_of(self, threads: "NDArray[Any]") -> "NDArray[Any]":
@@ -134,7 +135,7 @@ class Trace:
 
     @property
     def working_ns(self) -> int:
-        """The part of it that is not warm-up or between notebook cells, in ns.
+        """The part of it without idle time of warm-up and between notebook cells, in ns.
 
         See `gpuviz.analysis.steady_state.SteadyState`.
         """
@@ -192,6 +193,16 @@ class Trace:
         return Evidence(
             "activities", rows, (int(self.begin[work].min()), int(self.end[work].max()))
         )
+
+
+def _by_calls(groups: dict[int, int], threads: "NDArray[Any]") -> dict[int, int]:
+    """Return the group of each thread, numbered anew without gaps: the one of most calls is 0."""
+    ids, places = np.unique(threads, return_inverse=True)
+    of_call = np.array([groups[each] for each in ids.tolist()], np.int64)[places.ravel()]
+    known, counts = np.unique(of_call, return_counts=True)
+    busiest_first = known[np.argsort(-counts, kind="stable")].tolist()
+    numbers = {group: number for number, group in enumerate(busiest_first)}
+    return {thread: numbers[group] for thread, group in groups.items()}
 
 
 def _blocks(table: "pa.Table", launches: "NDArray[Any]") -> "NDArray[Any]":

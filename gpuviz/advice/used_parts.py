@@ -79,7 +79,10 @@ def used_parts(device: "DeviceBlocks") -> "Iterator[UsedParts]":
     nothing else uses afterwards, if they are as many as it joins, and no line has as many that fill
     its output exactly. Other work that does not name what it uses may use every array.
     """
-    uses = _Uses(device)
+    can = _can_shrink(device)
+    if not can.any():
+        return
+    uses = _Uses(device, can)
     blocks = uses.blocks()
     for site in np.unique(device.site[blocks]).tolist():
         of_site = blocks[device.site[blocks] == site]
@@ -99,6 +102,10 @@ def used_parts(device: "DeviceBlocks") -> "Iterator[UsedParts]":
 class _Uses:
     """How each block of a device is used after its last use as a whole.
 
+    Args:
+        device: The device's blocks.
+        can: Which of them a program could replace by an array for a part.
+
     Attributes:
         whole: The row of ``api_calls`` of that use; -1 without one.
         last: The row of ``api_calls`` that last used a part; -1 without one.
@@ -107,12 +114,12 @@ class _Uses:
         is_in_turn: Whether work reads parts at several addresses.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: "DeviceBlocks", can: "NDArray[Any]") -> None:
         self._device, self._times, used = device, device.call_times, device.used
         end = used.blocks.end[device.number]
         self._died = np.where(end < 0, np.iinfo(np.int64).max, end)
         self._born = used.blocks.begin[device.number]
-        self._can = _can_shrink(device)
+        self._can = can
         rows = np.flatnonzero(device.place[used.block] >= 0)
         place, call = device.place[used.block[rows]], used.call[rows]
         bound = _read_bytes(device, rows)
@@ -175,11 +182,11 @@ class _Uses:
 
         Into a new array; of others it is unknown which they write.
         """
-        first = self._device.used.first[self._device.number]
+        is_new = np.isin(self._device.used.first[self._device.number], call)
         joins = list[_Join]()
         for each in np.split(np.arange(len(call)), np.flatnonzero(np.diff(call)) + 1):
             blocks, calls = np.unique(place[each]), call[each]
-            target = blocks[np.isin(first[blocks], call)]
+            target = blocks[is_new[blocks]]
             whole = target if len(target) == 1 else blocks
             self._use_whole(whole, np.full(len(whole), calls[:1].max(initial=-1)))
             if len(target) == 1:
@@ -210,6 +217,8 @@ class _Uses:
         blocks = np.flatnonzero(self._can) if join.inputs is None else join.inputs
         blocks = blocks[self._can[blocks] & (self._born[blocks] < time)]
         blocks = blocks[(self._died[blocks] > time) & (self._time(self.whole[blocks]) < time)]
+        if not len(blocks):
+            return
         inputs = blocks if join.inputs is not None else self._inputs(join, blocks, time)
         again = inputs[(self.target[inputs] >= 0) & (self.target[inputs] != join.target)]
         self.target[inputs], self.last[inputs] = join.target, join.call

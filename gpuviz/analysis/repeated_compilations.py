@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuviz.analysis.compilations import compilations
+from gpuviz.analysis.compilations import XLA, compilations
 from gpuviz.analysis.first_runs import launched_first
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.tracing import tracing
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Numba compiles a kernel for each combination of types, which are few.
-_COMPILERS = ("CuPy", "XLA")
+_COMPILERS = ("CuPy", XLA)
 # A kernel is compiled for each combination of types and dimensions of its arguments.
 _FEWEST = 8
-# The same kernels on as many blocks are hardly those of other shapes.
+# The same kernels on as many blocks are hardly those of other shapes; but small arrays of all
+# shapes need one block.
 _FEWEST_ALIKE = 3
 # Kernels that CuPy writes; their sources differ in nothing but types.
 _OF_CUPY = "cupy"
@@ -35,7 +36,8 @@ class RepeatedCompilation(NamedTuple):
     Attributes:
         rows: The rows of `gpuviz.analysis.compilations.compilations`, in order of time.
         compiler: ``CuPy`` or ``XLA``.
-        is_alike: Whether it launches the same kernels on as many blocks each time.
+        is_alike: Whether it launches the same kernels on as many blocks each time, and one of them
+            on several.
     """
 
     rows: "NDArray[Any]"
@@ -49,7 +51,7 @@ def repeated_compilations(recording: "RecordingData") -> tuple[RepeatedCompilati
 
     That is a name of the program's own kernels for CuPy, or of functions of XLA, that was compiled
     at least eight times; or a function of XLA that a line has compiled at least three times, and
-    that launches the same kernels on as many blocks each time.
+    that launches the same kernels on as many blocks each time, one of them on several.
     """
     return tuple(_repeated(recording))
 
@@ -67,27 +69,45 @@ def times_of_repeated_compilations(recording: "RecordingData", thread: int) -> I
 
 def _repeated(recording: "RecordingData") -> "Iterator[RepeatedCompilation]":
     table = compilations(recording)
-    names, compilers = (
-        np.array(table[name].to_pylist(), object) for name in ("kernels", "compiler")
-    )
-    for name in dict.fromkeys(names[np.isin(compilers, _COMPILERS)]):
-        if name.startswith(_OF_CUPY):
+    compiled: dict[tuple[str, str], list[int]] = {}
+    for row, each in enumerate(
+        zip(table["kernels"].to_pylist(), table["compiler"].to_pylist(), strict=True)
+    ):
+        compiled.setdefault(each, []).append(row)
+    alike = _alike(recording)
+    for (name, compiler), numbers in compiled.items():
+        if compiler not in _COMPILERS or name.startswith(_OF_CUPY):
             continue
-        rows = np.flatnonzero((names == name) & (compilers != ""))
-        compiler = compilers[rows[0]]
-        for alike in _alike(recording, rows) if len(rows) >= _FEWEST_ALIKE else ():
-            yield RepeatedCompilation(alike, compiler, is_alike=True)
-            rows = rows[~np.isin(rows, alike)]
+        rows = np.array(numbers)
+        for same in alike.get(name, ()) if compiler == XLA else ():
+            yield RepeatedCompilation(same, compiler, is_alike=True)
+            rows = rows[~np.isin(rows, same)]
         if len(rows) >= _FEWEST:
             yield RepeatedCompilation(rows, compiler, is_alike=False)
 
 
-def _alike(recording: "RecordingData", rows: "NDArray[Any]") -> "Iterator[NDArray[Any]]":
-    """Yield those of some rows that launch the same for one line."""
-    table = compilations(recording).take(rows)
-    alike: dict[Any, list[int]] = {}
-    launched = launched_first(recording, table)
-    for row, site, launches in zip(rows.tolist(), table["site"].to_pylist(), launched, strict=True):
-        if launches:
-            alike.setdefault((site, launches), []).append(row)
-    yield from (np.array(each) for each in alike.values() if len(each) >= _FEWEST_ALIKE)
+def _alike(recording: "RecordingData") -> "dict[str, list[NDArray[Any]]]":
+    """Return the rows of each of XLA's functions that launch the same for one line."""
+    table = compilations(recording)
+    rows = np.flatnonzero(np.array(table["compiler"].to_pylist(), object) == XLA)
+    if len(rows) < _FEWEST_ALIKE:
+        return {}
+    table = table.take(rows)
+    names, sites = (table[column].to_pylist() for column in ("kernels", "site"))
+    launched, large = launched_first(recording, table), _with_several_blocks(recording)
+    same: dict[Any, list[int]] = {}
+    for row, name, site, launches in zip(rows.tolist(), names, sites, launched, strict=True):
+        if any(launch in large for _, launch in launches):
+            same.setdefault((name, site, launches), []).append(row)
+    found: dict[str, list[NDArray[Any]]] = {}
+    for (name, *_), each in same.items():
+        if len(each) >= _FEWEST_ALIKE:
+            found.setdefault(name, []).append(np.array(each))
+    return found
+
+
+def _with_several_blocks(recording: "RecordingData") -> set[int]:
+    """Return the ids of the launch configurations with more than one thread block."""
+    table = recording.tables["launch_configurations"]
+    grids = np.array([plain(table[f"grid_{axis}"]) for axis in "xyz"])
+    return {*plain(table["id"])[grids.max(axis=0) > 1].tolist()}

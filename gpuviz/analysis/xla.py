@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.analysis.intervals import Intervals
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 _NVTX = DICTIONARIES["ranges", "kind"].index("nvtx")
 _MODULE = re.compile(r"#(?:hlo_)?module=([^,#]*)")
+# Results are copied a while after the run that they are of has been launched.
+_AFTER_NS = 20_000_000
+# Of a thread's calls.
+_LEAST_SHARE = 0.5
 
 
 @Once
@@ -36,11 +41,13 @@ def runs_of_xla(recording: "RecordingData") -> "NDArray[Any]":
 
 @Once
 def threads_of_xla(recording: "RecordingData") -> dict[int, int]:
-    """Return the thread for which each thread without Python code launches, where XLA has threads.
+    """Return the thread for which each of XLA's threads launches.
 
-    XLA tries kernels in a pool of threads while it compiles, and others copy the arguments of its
-    functions. All work for the thread with Python code that compiles and runs these functions; of
-    several such threads, nothing is known.
+    XLA tries kernels in a pool of threads while it compiles, and others copy the arguments and
+    results of its functions. They work for the thread with Python code that compiles and runs these
+    functions; of several such threads, nothing is known. A thread without Python code is XLA's if
+    it makes most of its CUDA calls while the other compiles or launches a function, or shortly
+    afterwards; others are the program's or another library's.
     """
     tables = recording.tables
     rows = np.concatenate([xla_compilations(recording), runs_of_xla(recording)])
@@ -54,14 +61,28 @@ def threads_of_xla(recording: "RecordingData") -> dict[int, int]:
     if len(callers) != 1:
         return {}
     (caller,) = callers
-    launching = distinct(plain(tables["api_calls"]["thread"])).tolist()
-    return {thread: caller for thread in launching if thread not in has_code}
+    beside = _calls_beside(recording, rows[plain(tables["ranges"]["thread"])[rows] == caller])
+    threads = plain(tables["api_calls"]["thread"])
+    return {
+        thread: caller
+        for thread in distinct(threads).tolist()
+        if thread not in has_code and beside[threads == thread].mean() > _LEAST_SHARE
+    }
 
 
 def function_of(name: str) -> str:
     """Return the name of the function in the name of a range, such as ``jit_update``."""
     found = _MODULE.search(name)
     return found[1] if found else ""
+
+
+def _calls_beside(recording: "RecordingData", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether each call begins in one of some rows of ``ranges``, or shortly afterwards."""
+    ranges, called = recording.tables["ranges"], plain(recording.tables["api_calls"]["time"])
+    begin, end = (plain(ranges[name])[rows] for name in ("time", "end"))
+    end = np.maximum(np.where(end < 0, recording.duration_ns, end), begin)
+    found: NDArray[Any] = Intervals(begin, end + _AFTER_NS).within(called, called + 1) > 0
+    return found
 
 
 def _rows_of(recording: "RecordingData", prefix: str) -> "NDArray[Any]":

@@ -12,6 +12,7 @@ from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.compilations import compilations
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.repeated_compilations import RepeatedCompilation, repeated_compilations
+from gpuviz.analysis.xla import threads_of_xla
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_counted, format_duration, format_share
 
@@ -196,12 +197,29 @@ def _finding(
 def _less_between_calls(
     schedule: Schedule, threads: "NDArray[Any]", begin: "NDArray[Any]", end: "NDArray[Any]"
 ) -> "NDArray[Any]":
-    """Return how much of the time before each call is in some spans of its thread, in ns."""
-    groups, less = schedule.group_of(threads), np.zeros(len(schedule.called), np.int64)
-    for group in np.unique(groups).tolist():
-        spans = Intervals(begin[groups == group], end[groups == group])
-        calls = np.flatnonzero(schedule.thread == group)
-        calls = calls[np.argsort(schedule.called[calls], kind="stable")]
-        since = np.minimum(schedule.returned[calls[:-1]], schedule.called[calls[1:]])
-        less[calls[1:]] = spans.within(since, schedule.called[calls[1:]])
+    """Return how much of the time before each call is in some spans of its thread, in ns.
+
+    What another thread compiles does not delay a call, unless one of the two is XLA's and works for
+    the other.
+    """
+    less = np.zeros(len(schedule.called), np.int64)
+    caller = threads_of_xla(schedule.recording)
+    by_thread = plain(schedule.recording.tables["api_calls"]["thread"])
+    order = np.argsort(schedule.called, kind="stable")
+    for thread in np.unique(by_thread).tolist():
+        waited_for = [
+            each
+            for each in np.unique(threads).tolist()
+            if thread in (each, caller.get(each)) or each == caller.get(thread)
+        ]
+        is_own = np.isin(threads, waited_for)
+        if not is_own.any():
+            continue
+        spans = Intervals(begin[is_own], end[is_own])
+        group = schedule.thread[by_thread == thread][0]
+        calls = order[schedule.thread[order] == group]
+        until = schedule.called[calls[1:]]
+        since = np.minimum(schedule.returned[calls[:-1]], until)
+        ends = by_thread[calls[1:]] == thread
+        less[calls[1:][ends]] = spans.within(since[ends], until[ends])
     return less

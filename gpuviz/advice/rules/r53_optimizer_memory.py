@@ -155,10 +155,11 @@ def _in_turn(device: DeviceBlocks, blocks: "NDArray[Any]") -> Change:
     """
     assert device.training is not None  # noqa: S101 - the blocks are an optimizer's
     blocks = blocks[np.argsort(device.begin[blocks], kind="stable")]
-    stack, step = device.stack, device.training.step
+    stack, step = device.stack, device.training.step[blocks]
+    order = np.argsort(step, kind="stable")
+    ends = np.flatnonzero(np.diff(step[order])) + 1
     parts = [(np.zeros(0, np.int64),) * 3]
-    for number in np.unique(step[blocks]).tolist():
-        of_step = blocks[step[blocks] == number]
+    for of_step in np.split(blocks[order], ends):
         _, first = np.unique(stack[of_step], return_index=True)
         lists = [of_step[stack[of_step] == stack[made]] for made in of_step[np.sort(first)]]
         begin = device.begin[lists[0]]

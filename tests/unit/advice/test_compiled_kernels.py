@@ -2,9 +2,12 @@
 
 import pytest
 
+from gpuviz.advice.findings import findings
 from tests.unit.advice.timed_programs import found, saved_ns
+from tests.unit.recording.from_activities import Timeline
 
 STEPS = 20
+MS = 1_000_000
 
 
 def steps(gpu, *, compiled, names=1, cached=False):
@@ -86,3 +89,52 @@ def test_compiling_while_the_gpu_works_saves_nothing():
 
 def test_time_for_compiling_is_not_said_to_be_the_program_s():
     assert found(writes_values_into_the_source, "R43") == []
+
+
+def launches(timeline, times, **columns):
+    """Launch a short kernel at some times, in ms."""
+    for time in times:
+        begin, number = time * MS, len(timeline.rows.get("api_calls", ())) + 1
+        timeline.call(begin, begin + 10_000, correlation=number, **columns)
+        timeline.kernel(begin + 20_000, begin + MS, correlation=number)
+
+
+def compiles(timeline, compiler, *, begin, end, thread=1):
+    """Compile a kernel ``update`` from one time to another, in ms."""
+    ids = len(timeline.rows.get("ranges", ())) + 1
+    row = {"time": begin * MS, "end": end * MS, "thread": thread}
+    names = {"load": "update", "compile": "Numba" if compiler == "Numba" else "update"}
+    for number, (kind, text) in enumerate(names.items()):
+        own = {"id": ids + number, "parent": ids * number, "kind": kind}
+        timeline.add("ranges", row | own | {"name": timeline.text(text)})
+
+
+def test_kernels_of_one_name_are_those_of_each_compiler():
+    timeline = Timeline()
+    timeline.add("devices", {"device": 0, "name": "GPU"})
+    for number in range(9):
+        launches(timeline, [10 * number], line=7)
+        compiler = "CuPy" if number else "Numba"
+        compiles(timeline, compiler, begin=10 * number + 2, end=10 * number + 8)
+    launches(timeline, [90], line=7)
+    recording = timeline.recording(duration_ns=100 * MS)
+
+    again, once = [each for each in findings(recording, small=True) if each.rule == "R47"]
+
+    assert again.title.startswith("`update` was compiled 8 times: 48.0 ms")
+    assert once.title.startswith("Numba compiled 1 kernel: 6.00 ms")
+
+
+@pytest.mark.parametrize("launched", [[], [805]])
+def test_what_another_thread_compiles_saves_no_time_of_this_one(launched):
+    timeline = Timeline()
+    timeline.add("devices", {"device": 0, "name": "GPU"})
+    launches(timeline, range(0, 1000, 10), line=7)
+    compiles(timeline, "CuPy", begin=3, end=803, thread=2)
+    launches(timeline, launched, thread=2, line=9)
+    recording = timeline.recording(duration_ns=1000 * MS)
+
+    saved = [each.saved_ns for each in findings(recording, small=True) if each.rule == "R47"]
+
+    # Since the other thread's call before.
+    assert sum(saved) <= 10 * MS

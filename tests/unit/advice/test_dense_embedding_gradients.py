@@ -163,8 +163,8 @@ def test_the_finding_names_tables_and_what_the_optimizer_takes():
     assert "256 MiB of the peak" in finding.reason
     assert finding.change == (
         "Create these embeddings with `nn.Embedding(..., sparse=True)`, so that gradients have "
-        "only the rows that a step uses. Adagrad supports sparse gradients, but not with weight decay "
-        "or `fused=True`."
+        "only the rows that a step uses. Adagrad supports sparse gradients, but not with weight "
+        "decay or `fused=True`."
     )
     assert "forward" in finding.lines[0].site
 
@@ -172,10 +172,16 @@ def test_the_finding_names_tables_and_what_the_optimizer_takes():
 @pytest.mark.parametrize(
     ("optimizer", "advice"),
     [
-        ("SGD", "SGD supports sparse gradients, but not with momentum or weight decay or `fused=True`."),
+        (
+            "SGD",
+            "SGD supports sparse gradients, but not with momentum or weight decay or `fused=True`.",
+        ),
         ("Adam", "Adam and AdamW do not support sparse gradients: "),
         ("RMSprop", "RMSprop does not support sparse gradients: "),
-        ("", "The optimizer must support sparse gradients, as `SGD`, `Adagrad` and `SparseAdam` of"),
+        (
+            "",
+            "The optimizer must support sparse gradients, as `SGD`, `Adagrad` and `SparseAdam` of",
+        ),
     ],
 )
 def test_the_change_is_one_that_the_optimizer_takes(optimizer, advice):

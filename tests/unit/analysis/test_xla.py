@@ -5,16 +5,21 @@ import random
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.advice.schedule import Schedule
+from gpuviz.analysis import repeated_compilations
+from gpuviz.analysis.first_runs import launched_first
+from gpuviz.analysis.xla import threads_of_xla
 from tests.unit.recording.from_activities import Timeline
 
 MS = 1_000_000
 RUNS, KERNELS = 12, ("fusion", "gemm", "reduce")
 
 
-def jax(*, with_ranges=True, shapes=1, compilations=0, has_threads=False):
+def jax(*, with_ranges=True, shapes=1, compilations=0, has_threads=False, blocks=64):
     """Return the recording of a program whose line runs a function that XLA compiled.
 
-    It is compiled for each shape, or more often without another shape, as for a static argument. In
+    It is compiled for each shape, or more often without another shape, as for a static argument;
+    its kernels run on some blocks for the first shape, and more for others, or always on one. In
     threads of XLA, it tries a kernel at the end of each compilation, and copies an argument to the
     device after it.
     """
@@ -41,7 +46,7 @@ def jax(*, with_ranges=True, shapes=1, compilations=0, has_threads=False):
         for kernel in KERNELS:
             correlation += 1
             timeline.call(now, now + 10_000, line=7, correlation=correlation)
-            launch = (min(run, shapes - 1) + 1, 32)
+            launch = (1 if blocks == 1 else blocks * (min(run, shapes - 1) + 1), 32)
             timeline.kernel(now + 20_000, now + MS, kernel, correlation=correlation, launch=launch)
             now += MS
     timeline.add("devices", {"device": 0, "name": "GPU"})
@@ -115,6 +120,17 @@ def test_what_is_compiled_once_is_kept_and_what_is_compiled_again_is_compiled_on
     assert change in finding.change
 
 
+@pytest.mark.parametrize(
+    ("compiled", "change"), [(3, "jax_compilation_cache_dir"), (10, "Pass arrays of one shape")]
+)
+def test_small_arrays_of_other_shapes_are_not_said_to_be_of_one_shape(compiled, change):
+    recording = jax(shapes=compiled, blocks=1)
+
+    (finding,) = [each for each in findings(recording, small=True) if each.rule == "R47"]
+
+    assert change in finding.change
+
+
 @pytest.mark.parametrize("has_threads", [False, True])
 def test_a_function_that_is_compiled_once_saves_the_time_of_the_other_compilations(has_threads):
     again = jax(compilations=5, has_threads=has_threads)
@@ -133,3 +149,70 @@ def test_what_threads_of_xla_launch_ends_idle_time_of_the_compilation():
     # The others are none.
     assert steady.causes_ns["host"] == pytest.approx(4 * 99 * MS, rel=0.01)
     assert jax(has_threads=True).steady_state(0).causes_ns["host"] < MS
+
+
+def test_a_native_thread_that_works_at_other_times_is_not_one_of_xla():
+    timeline, correlation = Timeline(), 0
+    add_range(timeline, "XlaCompile:#module=jit_update#", MS, 100 * MS)
+    add_range(timeline, "XlaModule:#hlo_module=jit_update,program_id=1#", 100 * MS, 101 * MS)
+    # Another thread tries a kernel, copies an argument, and one copies batches all the time.
+    copied = {9: [90], 8: [101, 110], 7: range(5, 2000, 100)}
+    for thread, times in {1: [100], **copied}.items():
+        for time in times:
+            correlation += 1
+            line = {"line": 7} if thread == 1 else {}
+            begin = time * MS
+            timeline.call(begin, begin + 10_000, thread=thread, correlation=correlation, **line)
+            timeline.copy(begin + 20_000, begin + MS, correlation=correlation)
+    recording = timeline.recording(duration_ns=2000 * MS)
+
+    assert threads_of_xla(recording) == {8: 1, 9: 1}
+
+
+def test_a_thread_of_xla_that_makes_most_calls_is_its_caller_s():
+    timeline = Timeline()
+    add_range(timeline, "XlaCompile:#module=jit_update#", MS, 100 * MS)
+    # The first call of the caller overlaps the last one of the other.
+    tried = [(9, (10 + number) * MS, {}) for number in range(60)]
+    own = [(1, (69 + 2 * number) * MS + 5_000, {"line": 7}) for number in range(37)]
+    for number, (thread, time, line) in enumerate(tried + own, 1):
+        timeline.call(time, time + 10_000, thread=thread, correlation=number, **line)
+        timeline.kernel(time + 20_000, time + MS // 2, correlation=number)
+    add_range(timeline, "Xla", 2 * MS, 3 * MS, thread=5)
+    timeline.add("devices", {"device": 0, "name": "GPU"})
+    costs = {"launch": (1_000, 2_000)}
+    recording = timeline.recording(duration_ns=150 * MS, costs=costs)
+
+    # The last range is that of a thread without calls.
+    assert recording.recording_cost().cost_ns >= 0
+    assert recording.compensated().tables["ranges"].num_rows == 2
+    assert set(Schedule(recording).thread.tolist()) == {0}
+
+
+def test_what_functions_launch_is_looked_up_once_for_all(monkeypatch):
+    looked_up = []
+
+    def counted(recording, compiled):
+        looked_up.append(compiled.num_rows)
+        return launched_first(recording, compiled)
+
+    monkeypatch.setattr(repeated_compilations, "launched_first", counted)
+    timeline, now = Timeline(), MS
+    for correlation, name in enumerate(("update", "evaluate", "filter") * 4, 1):
+        if name == "filter":
+            add_range(timeline, name, now, now + MS)
+            timeline.rows["ranges"][-1]["kind"] = "compile"
+        else:
+            add_range(timeline, f"XlaCompile:#module=jit_{name}#", now, now + MS)
+            module = f"XlaModule:#hlo_module=jit_{name},program_id=1#"
+            add_range(timeline, module, now + MS, now + 2 * MS)
+        timeline.call(now + MS, now + MS + 10_000, line=7, correlation=correlation)
+        timeline.kernel(
+            now + MS + 20_000, now + 2 * MS, name, correlation=correlation, launch=(9, 9)
+        )
+        now += 2 * MS
+
+    found = repeated_compilations.repeated_compilations(timeline.recording(duration_ns=now))
+
+    assert [each.rows.tolist() for each in found] == [[0, 3, 6, 9], [1, 4, 7, 10]]
+    assert looked_up == [8]
