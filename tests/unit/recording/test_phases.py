@@ -14,7 +14,7 @@ from tests.unit.recording.from_activities import rows_of
 from tests.unit.recording.from_events import rows_table
 from tests.unit.recording.test_training import FRAMES, RECORDED, STACKS
 
-OTHER, FORWARD, HEAD, BACKWARD, STEP = (row["id"] for row in STACKS)
+OTHER, FORWARD, HEAD, BACKWARD, STEP, *_ = (row["id"] for row in STACKS)
 UNKNOWN = 0
 TRAINER, AUTOGRAD, LOADER = 1, 2, 3
 
