@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.trace import COPY
-from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.launches import have_frame, stacks_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,11 +23,7 @@ def copies_of_arguments(trace: "Trace") -> "NDArray[Any]":
     found = np.zeros(len(trace.rows), bool)
     copies = np.flatnonzero((trace.kind == COPY) & (trace.call >= 0))
     stacks = stacks_of(trace.recording.tables, trace.call[copies])
-    numbers, first = numbered(stacks)
-    call_stacks = trace.recording.call_stacks
-    of_arguments = [
-        any(_OF_ARGUMENTS.search(frame.filename) for frame in call_stacks.frames(stack))
-        for stack in stacks[first].tolist()
-    ]
-    found[copies] = np.array(of_arguments, bool)[numbers]
+    found[copies] = have_frame(
+        trace.recording, stacks, lambda frame: bool(_OF_ARGUMENTS.search(frame.filename))
+    )
     return found

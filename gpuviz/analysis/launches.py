@@ -13,10 +13,11 @@ from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
 
     Tables = Mapping[str, pa.Table]
@@ -72,6 +73,17 @@ def values_of_stacks(tables: "Tables", column: str, stacks: "NDArray[Any]") -> "
     # The last is that of no stack, whose row is -1.
     values = np.append(plain(table[column]).astype(np.int64), 0)
     found: NDArray[Any] = values[first_rows(plain(table["id"]), stacks)]
+    return found
+
+
+def have_frame(
+    recording: "RecordingData", stacks: "NDArray[Any]", matches: "Callable[[Frame], bool]"
+) -> "NDArray[Any]":
+    """Return whether each call stack has a frame for which a function returns true."""
+    numbers, first = numbered(stacks)
+    frames = recording.call_stacks.frames
+    of_distinct = [any(map(matches, frames(stack))) for stack in stacks[first].tolist()]
+    found: NDArray[Any] = np.array(of_distinct, bool)[numbers]
     return found
 
 

@@ -14,8 +14,7 @@ from gpuviz.advice.reserved_memory import ReservedMemory
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.device_replay import DeviceReplay
-from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.launches import durations
+from gpuviz.analysis.launches import durations, have_frame
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes, format_counted, format_duration
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.schedule import Schedule
+    from gpuviz.data.call_stacks import Frame
 
 RULES = (
     Rule(
@@ -114,18 +114,8 @@ class _Emptied:
 
     def _are_called(self, positions: "NDArray[Any]") -> "NDArray[Any]":
         """Return which segments the program released: libraries do too, as cuDNN's benchmark."""
-        recording = self._memory.recording
         stacks = plain(self._events["stack"])[self._rows[positions]]
-        numbers, first = numbered(stacks)
-        of_distinct = [
-            any(
-                frame.name == "empty_cache" and _OF_TORCH.search(frame.filename)
-                for frame in recording.call_stacks.frames(stack)
-            )
-            for stack in stacks[first].tolist()
-        ]
-        called: NDArray[Any] = np.array(of_distinct, bool)[numbers]
-        return called
+        return have_frame(self._memory.recording, stacks, _is_empty_cache)
 
     @property
     def count(self) -> int:
@@ -178,6 +168,10 @@ class _Emptied:
         requests = np.append(asked, -1)[np.searchsorted(asked, made)]
         avoided: NDArray[Any] = made[~np.isin(self._rows[requests], needed)]
         return avoided
+
+
+def _is_empty_cache(frame: "Frame") -> bool:
+    return frame.name == "empty_cache" and bool(_OF_TORCH.search(frame.filename))
 
 
 def _finding(
