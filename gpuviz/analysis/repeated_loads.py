@@ -15,7 +15,6 @@ from gpuviz.analysis.preparation import (
     launches_work,
     loads_code,
 )
-from gpuviz.analysis.repeated_compilations import times_of_repeated_compilations
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
@@ -89,8 +88,8 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
     return tuple(found)
 
 
-def times_of_repeats(recording: "RecordingData", thread: int) -> Intervals:
-    """Return when a thread loaded code again, up to the launch after it, or compiled it again."""
+def times_of_repeated_loads(recording: "RecordingData", thread: int) -> Intervals:
+    """Return when a thread loaded code again, up to the launch after it."""
     calls = recording.tables["api_calls"]
     begin, end = plain(calls["time"]), plain(calls["end"])
     order, run = launch_runs(recording)
@@ -103,5 +102,4 @@ def times_of_repeats(recording: "RecordingData", thread: int) -> Intervals:
     runs, first = np.unique(of_call[rows], return_index=True)
     last = np.zeros(len(runs), np.int64)
     np.maximum.at(last, np.searchsorted(runs, of_call[rows]), end[rows])
-    again = times_of_repeated_compilations(recording, thread)
-    return Intervals(begin[rows[first]], last).joined(again)
+    return Intervals(begin[rows[first]], last)

@@ -12,7 +12,8 @@ from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.processes import part_of_device
-from gpuviz.analysis.repeated_loads import times_of_repeats
+from gpuviz.analysis.repeated_compilations import times_of_repeated_compilations
+from gpuviz.analysis.repeated_loads import times_of_repeated_loads
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
@@ -99,7 +100,7 @@ def steady_state(recording: "RecordingData", device: int) -> SteadyState | None:
 
     What is left out is idle time that ends with work whose host thread compiled, loaded code or
     used it for the first time meanwhile, see `gpuviz.analysis.preparation`, but not again and
-    again, see `gpuviz.analysis.repeated_loads`; that is before the
+    again, see `gpuviz.analysis.repeated_loads` and `repeated_compilations`; that is before the
     first iteration of the main loop that takes as long as the others, or between notebook cells. A
     repeated run of the same program in a warm process has none of it. Work before that iteration is
     left out too, unless it takes longer than all that follows.
@@ -190,7 +191,8 @@ def _prepared(
         chosen = threads == thread
         idle = Intervals(begin[chosen], end[chosen])
         idle = idle if asked is None else idle.common(asked)
-        again = times_of_repeats(recording, thread)
+        again = times_of_repeated_loads(recording, thread)
+        again = again.joined(times_of_repeated_compilations(recording, thread))
         for kind, spans in enumerate(preparations(recording, thread)):
             found = idle.common(spans.without(again))
             totals[kind] += found.length
