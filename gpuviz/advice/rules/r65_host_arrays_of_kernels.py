@@ -113,7 +113,7 @@ def _finding(schedule: Schedule, copies: "NDArray[Any]") -> Finding:
         reason="Numba copies each NumPy array that a kernel gets to the GPU before the launch, and "
         f"back after it. These copies take {spent} on the GPU: as far as 64 places tell, it has "
         "had the bytes before, or they come back unchanged or only to be copied there again. "
-        "There, arrays of mostly zeros look equal, too.",
+        "Arrays of mostly zeros look equal there.",
         change="Copy the arrays once with `cuda.to_device` before the loop, pass what it returns "
         "to the kernel, and call `copy_to_host()` where the host reads an array.",
         certainty="possible",

@@ -1,7 +1,10 @@
 """The order of findings."""
 
+from dataclasses import replace
+
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import varied
+from gpuviz.advice.scale import most_first
 
 
 def finding(rule, number):
@@ -37,3 +40,12 @@ def test_a_trade_comes_after_what_costs_nothing():
         "R05 3.",
     ]
     assert titles("R05", "R52") == ["R05 0.", "R52 1."]
+
+
+def test_what_saves_time_of_the_warm_up_comes_after_what_saves_time_of_each_round():
+    once = replace(finding("R47", 0), is_of_warm_up=True, saved_ns=900)
+    others = [replace(finding("R08", at), saved_ns=100 - at) for at in (1, 2)]
+
+    ranked = varied(most_first([once, *others], lambda each: each.saved_ns / 1000))
+
+    assert [each.title for each in ranked] == ["R08 1.", "R08 2.", "R47 0."]
