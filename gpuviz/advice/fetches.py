@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.steady_state import within_cells
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.once import Once
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted, format_duration
@@ -169,9 +169,7 @@ class Fetches:
         return longest_lines(schedule.recording, stacks, time_ns)
 
 
-_known: "WeakKeyDictionary[Schedule, tuple[Fetches, ...]]" = WeakKeyDictionary()
-
-
+@Once
 def fetches(schedule: Schedule) -> tuple[Fetches, ...]:
     """Return the lines that read small results, those in which the host waits longest first.
 
@@ -179,9 +177,7 @@ def fetches(schedule: Schedule) -> tuple[Fetches, ...]:
     PyTorch does after a copy to pinned memory, and launches work later, in the same notebook cell
     if there are cells. They are computed once for a schedule.
     """
-    if schedule not in _known:
-        _known[schedule] = tuple(_longest(schedule))
-    return _known[schedule]
+    return tuple(_longest(schedule))
 
 
 def fetch_of(schedule: Schedule, calls: "NDArray[Any]") -> Fetches | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from gpuviz.data.once import Once
     from gpuviz.data.recording_data import RecordingData
 
 KINDS = DICTIONARIES["activities", "kind"]
@@ -66,6 +67,7 @@ class Trace:
     def __init__(self, recording: "RecordingData") -> None:
         tables = recording.tables
         self.recording = recording
+        self.computed: dict[Once[Any, Any], Any] = {}
         activities, calls = tables["activities"], tables["api_calls"]
         kinds = codes(activities["kind"], KINDS)
         columns = {

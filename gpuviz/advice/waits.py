@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from gpuviz.analysis.steady_state import within_cells
 from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES
+from gpuviz.data.once import Once
 from gpuviz.quantities import format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -111,9 +111,7 @@ class RemovedWaits:
         )
 
 
-_known: "WeakKeyDictionary[Schedule, tuple[Waits, ...]]" = WeakKeyDictionary()
-
-
+@Once
 def longest_waits(schedule: Schedule) -> tuple[Waits, ...]:
     """Return the lines whose calls wait for work that was launched before.
 
@@ -122,9 +120,7 @@ def longest_waits(schedule: Schedule) -> tuple[Waits, ...]:
     the calls transfer data (``transfer_ns``). Waits after the last launch, of the recording or of a
     notebook cell, do not count. They are computed once for a schedule.
     """
-    if schedule not in _known:
-        _known[schedule] = tuple(each for each in _longest(schedule) if _is_long(schedule, each))
-    return _known[schedule]
+    return tuple(each for each in _longest(schedule) if _is_long(schedule, each))
 
 
 def longest_without(schedule: Schedule, waits: Waits, calls: "NDArray[Any]") -> Waits | None:

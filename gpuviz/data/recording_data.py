@@ -42,7 +42,7 @@ class RecordingData:
     tables: "Mapping[str, pa.Table]"
     manifest: Manifest
     stored: Stored = field(init=False)
-    computed: dict[Once[Any], Any] = field(init=False)
+    computed: dict[Once[Any, Any], Any] = field(init=False)
     path: str = field(init=False)
 
     def __init__(
@@ -61,7 +61,7 @@ class RecordingData:
         tables: "Mapping[str, pa.Table]",
         manifest: Manifest,
         stored: Stored,
-        computed: dict[Once[Any], Any],
+        computed: dict[Once[Any, Any], Any],
         path: str = "",
     ) -> None:
         object.__setattr__(self, "tables", tables)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.analysis.stream_names import stream_names
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
+from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_counted, format_duration
 
@@ -97,17 +97,13 @@ class ApartStreams:
         return self.why == _COPIES
 
 
-_known: "WeakKeyDictionary[Schedule, tuple[ApartStreams, ...]]" = WeakKeyDictionary()
-
-
+@Once
 def apart_streams(schedule: Schedule) -> tuple[ApartStreams, ...]:
     """Return the streams of each device that could overlap and never do.
 
     They are computed once for a schedule.
     """
-    if schedule not in _known:
-        _known[schedule] = tuple(_apart_streams(schedule))
-    return _known[schedule]
+    return tuple(_apart_streams(schedule))
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
@@ -65,9 +65,6 @@ class _Copies:
     to_host: "NDArray[Any]"
 
 
-_known: "WeakKeyDictionary[Schedule, tuple[_Trips, ...]]" = WeakKeyDictionary()
-
-
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find arrays that a program copies to the host and back to the same GPU.
 
@@ -85,14 +82,13 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         yield _finding(schedule, first, second)
 
 
+@Once
 def round_trips(schedule: Schedule) -> "tuple[_Trips, ...]":
     """Return the copies to the host of each two lines, and those that bring the arrays back.
 
     They are computed once for a schedule.
     """
-    if schedule not in _known:
-        _known[schedule] = tuple(_round_trips(schedule))
-    return _known[schedule]
+    return tuple(_round_trips(schedule))
 
 
 def _round_trips(schedule: Schedule) -> "Iterator[_Trips]":

@@ -1,7 +1,6 @@
 """R65: a kernel gets arrays of the host, which travel to the GPU and back at each launch."""
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
@@ -40,8 +40,6 @@ _LEAST_COPIES = 4
 # Each line costs a replay of the schedule.
 _MOST_LINES = 8
 
-_known: "WeakKeyDictionary[Schedule, tuple[NDArray[Any], ...]]" = WeakKeyDictionary()
-
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find lines that launch kernels of Numba with arrays of the host.
@@ -59,14 +57,13 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         yield _finding(schedule, copies)
 
 
+@Once
 def needless_copies(schedule: Schedule) -> "tuple[NDArray[Any], ...]":
     """Return the copies of arguments that each line makes without need.
 
     They are computed once for a schedule.
     """
-    if schedule not in _known:
-        _known[schedule] = tuple(_of_lines(schedule))
-    return _known[schedule]
+    return tuple(_of_lines(schedule))
 
 
 def _of_lines(schedule: Schedule) -> "Iterator[NDArray[Any]]":
