@@ -7,8 +7,6 @@ from tests.unit.advice import training
 from tests.unit.advice.training import MIB, Model, found, recorded, saved
 
 BATCHES = 4
-# Outputs that outlive their recording.
-OPEN = []
 
 
 def serves(*, gradients):
@@ -41,11 +39,18 @@ def holds_the_last(*, gradients):
     return program
 
 
-def ends_in_a_training_step(gpu):
-    """Forward passes of another line, which a backward pass is to follow, reach the peak."""
-    serves(gradients=True)(gpu)
-    model, x = Model(gpu), gpu.empty(8 * MIB)
-    OPEN.extend(model.forward(x) for _ in range(3))
+def ends_in_a_training_step(outputs):
+    """Return a program that adds to a list what another line's passes give, and ends in them.
+
+    A backward pass is to follow, and they reach the peak.
+    """
+
+    def program(gpu):
+        serves(gradients=True)(gpu)
+        model, x = Model(gpu), gpu.empty(8 * MIB)
+        outputs.extend(model.forward(x) for _ in range(3))
+
+    return program
 
 
 def installed_model():
@@ -143,7 +148,9 @@ def test_the_graph_that_is_still_there_at_last_would_be_none_either():
 
 
 def test_passes_of_another_line_may_still_be_trained():
-    assert found(ends_in_a_training_step, "R51") == []
+    outlive_the_recording = []
+
+    assert found(ends_in_a_training_step(outlive_the_recording), "R51") == []
 
 
 def test_outputs_that_the_program_keeps_would_stay():
