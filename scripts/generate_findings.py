@@ -42,6 +42,7 @@ from tests.unit.advice import (
     test_loss_kept_with_its_graph,
     test_materialized_broadcast,
     test_missed_in_place,
+    test_mostly_unread_result,
     test_needless_orders,
     test_needless_synchronization,
     test_optimizer_memory,
@@ -105,6 +106,7 @@ PROGRAMS: dict[str, Program] = {
     "R49": test_grown_by_concatenation.by_copies,
     "R54": test_waits_for_earlier_work.selects,
     "R67": test_views_of_large_arrays.joins_views,
+    "R68": test_mostly_unread_result.computes(test_mostly_unread_result.copied),
 }
 # The same about reserved memory, on a GPU with little of it.
 RESERVING: dict[str, Program] = {

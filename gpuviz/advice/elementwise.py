@@ -40,7 +40,9 @@ TYPES = tuple(_BYTES)
 _BLOCK = 128
 _MOST_NAMES = 4
 _MODES = DICTIONARIES["launch_blocks", "mode"]
-READ, WRITE, READ_WRITE = (_MODES.index(each) for each in ("read", "write", "read_write"))
+UNKNOWN, READ, WRITE, READ_WRITE = (
+    _MODES.index(each) for each in ("unknown", "read", "write", "read_write")
+)
 WRITES = (WRITE, READ_WRITE)
 
 
@@ -110,7 +112,7 @@ def read_bytes_of_functions(
     arrays = [() if each is None else each.arrays for each in functions]
     widest = [max((_BYTES[kind] for kind in each), default=0) for each in arrays]
     widths = np.array(widest, np.int64)[np.searchsorted(known, name)]
-    found: NDArray[Any] = _threads(recording, activities) * widths
+    found: NDArray[Any] = kernel_threads(recording, activities) * widths
     return found
 
 
@@ -170,7 +172,7 @@ class Elementwise:
         outputs = np.array([TYPES.index(each.output) for each in self.functions], np.int64)
         self.output = outputs[self.function]
         self.elements = used.blocks.requested[self.target] // type_bytes()[self.output]
-        threads = _threads(recording, self.activity)
+        threads = kernel_threads(recording, self.activity)
         self.is_whole = used.at_begin[targets] & (threads - self.elements >= 0)
         self.is_whole &= threads - self.elements < _BLOCK
 
@@ -224,7 +226,7 @@ class Elementwise:
         return self.functions[int(self.function[launch])].name
 
 
-def _threads(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+def kernel_threads(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
     """Return how many threads each kernel has; 0 if unknown."""
     table = recording.tables["launch_configurations"]
     sides = [f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz"]

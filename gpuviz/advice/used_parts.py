@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import READ, WRITE, read_bytes_of_functions
+from gpuviz.advice.elementwise import READ, WRITE
+from gpuviz.advice.part_reads import read_bytes
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from gpuviz.advice.device_blocks import DeviceBlocks
@@ -122,9 +122,8 @@ class _Uses:
         self._can = can
         rows = np.flatnonzero(device.place[used.block] >= 0)
         place, call = device.place[used.block[rows]], used.call[rows]
-        bound = _read_bytes(device, rows)
+        bound = read_bytes(device, rows)
         is_part = (bound > 0) & (bound * LEAST_FACTOR <= device.requested[place])
-        is_part &= used.mode[rows] == READ
         is_join = self._is_by(_JOIN_OF_TORCH)[rows]
         none = np.full(len(device.size), -1)
         self.whole, self.last, self.target = none, none.copy(), none.copy()
@@ -270,32 +269,3 @@ def _can_shrink(device: "DeviceBlocks") -> "NDArray[Any]":
         can &= ~device.training.is_held
     able: NDArray[Any] = can
     return able
-
-
-def _read_bytes(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
-    """Return how many bytes some touches read at most; 0 if that is not known."""
-    used, tables = device.used, device.recording.tables
-    found: NDArray[Any] = used.bytes[rows].astype(np.int64)
-    unknown = np.flatnonzero((found == 0) & (used.activity[rows] >= 0))
-    found[unknown] = _copied_bytes(tables["activities"], used.activity[rows[unknown]])
-    unknown = unknown[found[unknown] == 0]
-    found[unknown] = read_bytes_of_functions(device.recording, used.activity[rows[unknown]])
-    # A kernel with few threads for the beginnings of its input and its output may go on to the ends
-    # of both.
-    outputs = rows[(used.mode[rows] != READ) & used.at_begin[rows] & (used.bytes[rows] == 0)]
-    largest = np.zeros(tables["api_calls"].num_rows, np.int64)
-    np.maximum.at(largest, used.call[outputs], device.requested[device.place[used.block[outputs]]])
-    is_unsure = used.at_begin[rows[unknown]] & (largest[used.call[rows[unknown]]] > found[unknown])
-    found[unknown[is_unsure]] = 0
-    return found
-
-
-def _copied_bytes(activities: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
-    """Return how many bytes the calls of some activities copy or fill; 0 for kernels."""
-    sizes, correlations = plain(activities["bytes"]), plain(activities["correlation"])
-    copied = np.flatnonzero(sizes)
-    calls, number = np.unique(correlations[copied], return_inverse=True)
-    sums = np.bincount(number.ravel(), sizes[copied], len(calls)).astype(np.int64)
-    of_row = np.searchsorted(calls, correlations[rows])
-    found: NDArray[Any] = np.where(sizes[rows] > 0, np.append(sums, 0)[of_row], 0)
-    return found

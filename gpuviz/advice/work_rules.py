@@ -47,6 +47,7 @@ from gpuviz.advice.rules import (
     r65_host_arrays_of_kernels,
     r66_dense_embedding_gradients,
     r67_views_of_large_arrays,
+    r68_mostly_unread_result,
 )
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r58_graphs_alive_at_once.find,
         r63_kept_until_reduced.find,
         r67_views_of_large_arrays.find,
+        r68_mostly_unread_result.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,

@@ -9,8 +9,21 @@ from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import findings
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
+from gpuviz.simulation.gpu import SimulatedArray
 
 MIB = 1 << 20
+
+
+class View(SimulatedArray):
+    """A part of an array, which it keeps."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array, offset=4 * MIB, nbytes=MIB):
+        self.gpu, self.array, self.nbytes, self.ptr = array.gpu, array, nbytes, array.ptr + offset
+
+    def __del__(self):
+        pass
 
 
 def recorded(program: Callable[[gpuviz.SimulatedGPU], None]) -> Recording:
@@ -74,3 +87,17 @@ def without_frames(recording: Recording, function: str) -> Recording:
         rows.append({**row, "frames": kept, "user_frame": next(iter(kept), 0)})
     changed = {"stacks": pa.Table.from_pylist(rows, schemas()["stacks"])}
     return Recording({**recording.tables, **changed}, recording.manifest)
+
+
+def with_unknown_modes(recording: Recording, name: str) -> Recording:
+    """Return a recording that does not know what kernels of a name do with their arrays."""
+    tables = recording.tables
+    numbers = {row["text"]: row["id"] for row in tables["strings"].to_pylist()}
+    activities = tables["activities"].to_pylist()
+    of_kernel = {row["correlation"] for row in activities if row["name"] == numbers[name]}
+    rows = [
+        row | {"mode": "unknown"} if row["correlation"] in of_kernel else row
+        for row in tables["launch_blocks"].to_pylist()
+    ]
+    changed = {"launch_blocks": pa.Table.from_pylist(rows, schemas()["launch_blocks"])}
+    return Recording({**tables, **changed}, recording.manifest)

@@ -3,13 +3,12 @@
 import linecache
 from types import SimpleNamespace
 
-import pyarrow as pa
 import pytest
 
 from gpuviz.advice.findings import findings
-from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.unit.advice.arrays import MI, of_arrays
+from tests.unit.advice.programs import with_unknown_modes
 
 SIZE, ROUNDS = 16 * MI, 20
 
@@ -427,20 +426,6 @@ def multiplies(cp, *, in_place=False, once=False):
             for _part in "ab":
                 cp.kernel("sm80_xmma_gemm_f32", [copied, state], [product])
             state += product
-
-
-def with_unknown_modes(recording, name):
-    """Return a recording that does not know what kernels of a name do with their arrays."""
-    tables = recording.tables
-    numbers = {row["text"]: row["id"] for row in tables["strings"].to_pylist()}
-    activities = tables["activities"].to_pylist()
-    of_kernel = {row["correlation"] for row in activities if row["name"] == numbers[name]}
-    rows = [
-        row | {"mode": "unknown"} if row["correlation"] in of_kernel else row
-        for row in tables["launch_blocks"].to_pylist()
-    ]
-    changed = {"launch_blocks": pa.Table.from_pylist(rows, schemas()["launch_blocks"])}
-    return Recording({**tables, **changed}, recording.manifest)
 
 
 @pytest.mark.parametrize("options", [{}, {"once": True}, {"in_place": True}])

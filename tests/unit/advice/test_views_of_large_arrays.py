@@ -2,24 +2,11 @@
 
 import pytest
 
-from gpuviz.simulation.gpu import SimulatedArray
-from tests.unit.advice.programs import MIB, found, recorded, saved, threads
+from tests.unit.advice.programs import MIB, View, found, recorded, saved, threads
 
 ARRAYS, SIZE, PART = 12, 32 * MIB, MIB
 COPY, JOIN = "cupy_copy__float32_float32", "cupy_concatenate"
 JOIN_OF_TORCH = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<...>(...)"
-
-
-class View(SimulatedArray):
-    """A part of an array, which it keeps."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array, offset=4 * MIB, nbytes=PART):
-        self.gpu, self.array, self.nbytes, self.ptr = array.gpu, array, nbytes, array.ptr + offset
-
-    def __del__(self):
-        pass
 
 
 def made(gpu):

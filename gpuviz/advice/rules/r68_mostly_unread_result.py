@@ -1,0 +1,205 @@
+"""R68: most of what a matrix product or an elementwise function computes is never read."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.finding import Finding, as_subject, named
+from gpuviz.advice.part_reads import OF_TORCH, continues, read_bytes
+from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.reductions_at_last import times_of_host_reads
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.touches import PRODUCT
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
+from gpuviz.quantities import format_bytes, format_counted, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.device_blocks import DeviceBlocks
+
+RULES = (
+    Rule(
+        "R68",
+        "a result of which most is never read",
+        "matrix products or elementwise functions of a line write arrays of 1 MiB or more, which "
+        "are freed in the recording; all that uses them afterwards are reads of known size, "
+        "together of at most a quarter of their bytes, none of which a line makes at several "
+        "places in turn; such arrays are at least half of the bytes that the line makes",
+        "the rows, columns or elements that are needed, selected before the operation",
+    ),
+)
+
+_LEAST_BYTES = 1 << 20
+# The bytes of an array for each byte that is read, at least.
+_LEAST_FACTOR = 4
+# Of the bytes of a line's arrays, those of which most is unread.
+_LEAST_SHARE = 0.5
+# What a program reads to show or check a result.
+_GLANCE_BYTES = 64
+_ALIGNMENT = 512
+# Lines with the most bytes.
+_MOST_LINES = 8
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Results:
+    """Arrays of which most is never read, in columns.
+
+    Attributes:
+        blocks: Indices of the device's blocks.
+        read: How many bytes of each are read, at most.
+        call: The row of ``api_calls`` that last read each.
+        work: The numbers in the schedule of the kernels that write them.
+        written: For each of these, the place in `blocks` of what it writes.
+    """
+
+    blocks: "NDArray[Any]"
+    read: "NDArray[Any]"
+    call: "NDArray[Any]"
+    work: "NDArray[Any]"
+    written: "NDArray[Any]"
+
+
+def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+    """Find the lines that compute arrays of which most is never read.
+
+    Trigger: matrix products or elementwise functions with an input write arrays from their
+    beginnings, before anything else uses these. Each element of such a result depends on some rows
+    and columns, or on one element, of the operands, so that the others need not be computed. All
+    later uses are reads of which the bytes are known at most (see
+    `gpuviz.advice.part_reads.read_bytes`), at most a quarter of the array. A line that reads one
+    array at several addresses rather goes through it, and a recording may end before it is through;
+    one that reads a few bytes only looks at a result.
+
+    Saving: the peak with arrays that have the size of what is read, and the recording's `Schedule`,
+    replayed with durations of the kernels in proportion. If the host reads something in between,
+    that may decide which part is needed: ``possible``.
+    """
+    results = _results(device)
+    if not len(results.blocks):
+        return
+    sites = device.site[results.blocks]
+    unread = np.bincount(sites, device.size[results.blocks], int(device.site.max()) + 1)
+    made = np.bincount(device.site, device.size, len(unread))
+    for site in np.argsort(-unread, kind="stable")[:_MOST_LINES].tolist():
+        if unread[site] and unread[site] >= _LEAST_SHARE * made[site]:
+            yield _finding(device, results, sites == site)
+
+
+def _results(device: "DeviceBlocks") -> _Results:
+    """Return the arrays of which most is never read."""
+    used = device.used
+    can = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
+    can &= (device.requested >= _LEAST_BYTES) & (device.stack != 0) & ~device.is_used_at_any_time
+    if device.training is not None:
+        can &= ~device.training.is_held
+    place = device.place[used.block]
+    rows = np.flatnonzero((place >= 0) & np.append(can, False)[place])
+    writes = _writes(device, rows)
+    read = np.where(writes, 0, read_bytes(device, rows))
+    count = len(device.size)
+    place, call = place[rows], used.call[rows]
+    can &= np.bincount(place, writes, count) > 0
+    can &= np.bincount(place, ~writes & (read == 0), count) == 0
+    sums = np.bincount(place, read, count).astype(np.int64)
+    can &= (sums > _GLANCE_BYTES) & (sums * _LEAST_FACTOR <= device.requested)
+    reads = np.flatnonzero(~writes & can[place])
+    can[_read_in_turn(device, rows[reads])] = False
+    blocks = np.flatnonzero(can)
+    last = np.full(count, -1)
+    last[place[reads]] = call[reads]
+    written = np.flatnonzero(writes & can[place])
+    work = device.schedule.number[used.activity[rows[written]]]
+    work, first = np.unique(work, return_index=True)
+    return _Results(
+        blocks, sums[blocks], last[blocks], work, np.searchsorted(blocks, place[written[first]])
+    )
+
+
+def _writes(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return which of some touches are by what computes a block first, for its own elements.
+
+    Large matrix products are computed by several kernels of one call.
+    """
+    used, tables = device.used, device.recording.tables
+    activity, call, first = used.activity[rows], used.call[rows], used.first[used.block[rows]]
+    names = plain(tables["activities"]["name"])
+    by_product = are_named(tables, names, PRODUCT.search)[activity] & (activity >= 0)
+    by_torch = are_named(tables, names, OF_TORCH.search)[activity] & (activity >= 0)
+    stacks = stacks_of(tables, call)
+    is_same = by_product & (stacks == stacks_of(tables, first)) & (stacks != 0)
+    launches = device.elementwise
+    whole = launches.call[launches.is_whole & (launches.reads > 0) & ~launches.is_update]
+    is_first = call == first
+    # A kernel with no other array makes up its elements, as a generator does.
+    arrays = np.bincount(used.call, minlength=tables["api_calls"].num_rows)
+    by_function = is_first & (np.isin(call, whole) | (by_torch & (arrays[call] > 1)))
+    begins = np.zeros(len(used.blocks), bool)
+    begins[used.block[rows[(is_first & by_product) | by_function]]] = True
+    found: NDArray[Any] = (is_same | by_function) & begins[used.block[rows]] & used.at_begin[rows]
+    return found
+
+
+def _read_in_turn(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the blocks of which a line reads several parts, given which touches read."""
+    used = device.used
+    rows = rows[~continues(device, rows)]
+    block, address = used.block[rows], used.address[rows]
+    stacks = stacks_of(device.recording.tables, used.call[rows])
+    order = np.lexsort((address, stacks, block))
+    block, stacks, address = block[order], stacks[order], address[order]
+    again = (block[1:] == block[:-1]) & (stacks[1:] == stacks[:-1])
+    again &= address[1:] != address[:-1]
+    found: NDArray[Any] = device.place[block[1:][again]]
+    return found
+
+
+def _finding(device: "DeviceBlocks", results: _Results, chosen: "NDArray[Any]") -> Finding:
+    schedule = device.schedule
+    blocks, read = results.blocks[chosen], results.read[chosen]
+    line = device.lines.line_of(blocks)
+    share = results.read / device.requested[results.blocks]
+    of_work = chosen[results.written]
+    work = results.work[of_work]
+    duration = schedule.duration.copy()
+    duration[work] = (duration[work] * share[results.written[of_work]]).astype(np.int64)
+    faster = ScheduleChange(duration=duration)
+    size = np.minimum(-(-read // _ALIGNMENT) * _ALIGNMENT, device.size[blocks])
+    whole = int(device.requested[blocks].sum())
+    latest = int(np.argmax(device.call_times[results.call[chosen]]))
+    use = named(*device.lines.line_of_use(int(blocks[latest]), int(results.call[chosen][latest])))
+    made = named(line.site, line.source)
+    these = "the array" if len(blocks) == 1 else f"these {format_counted(len(blocks), 'array')}"
+    return Finding(
+        rule="R68",
+        title=f"{as_subject(made)} computes {format_bytes(whole)}, of which at most "
+        f"{format_bytes(int(read.sum()))} is read, {format_share(int(read.sum()) / whole)}.",
+        reason=f"Nothing uses {these} but {use}, which reads a part. Each element of a matrix "
+        "product or an elementwise function can be computed without the others.",
+        change=f"Select what {use} needs before {made} computes it: index the rows or columns of "
+        "its operands, as in `f(x[:, -1])` instead of `f(x)[:, -1]`. The diagonal of `a @ b` is "
+        "`(a * b.T).sum(axis=1)`.",
+        certainty="possible" if _is_host_informed(device, results, chosen) else "likely",
+        device=device.device,
+        saved_ns=schedule.saved_alone(faster),
+        lines=(line,),
+        evidence=device.lines.evidence(blocks),
+        lifetimes=Change(blocks, device.begin[blocks], device.end[blocks], size),
+        schedule=faster,
+    )
+
+
+def _is_host_informed(device: "DeviceBlocks", results: _Results, chosen: "NDArray[Any]") -> bool:
+    """Return whether the host reads something after an array is made, before its part is used."""
+    reads, times = times_of_host_reads(device), device.call_times
+    blocks = results.blocks[chosen]
+    begin = device.used.blocks.begin[device.number[blocks]]
+    first, last = (np.searchsorted(reads, each) for each in (begin, times[results.call[chosen]]))
+    return bool((first < last).any())
