@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.bandwidth import bandwidth
+from gpuviz.advice.bandwidth import bandwidth, use_once
 from gpuviz.advice.compensation import compensated
 from gpuviz.advice.finding import Line, as_subject
 from gpuviz.advice.host_gaps import host_gaps
@@ -39,6 +39,8 @@ _MOST = 0.5
 # Arrays of one call stack, and their share of a line's bytes, from which on they are counted.
 _FEWEST_ARRAYS = 4
 _MOST_OF_ARRAYS = 0.8
+# Of the memory's bandwidth; a kernel that only streams its arrays reaches twice as much.
+_LEAST_USE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     stack, most = found
     lanes = (each for each in whole_overlap(recording).devices if each.device == device)
     lane = next(lanes, None)
-    limit = "" if lane is None else f" {_limit(recording, lane, steady)}"
+    of_line = rows[_is_of_line(recording, stack, stacks)]
+    limit = "" if lane is None else f" {_limit(recording, lane, steady, of_line)}"
     line = line_of(recording, stack, format_duration(most))
     yield Fact(
         f"{as_subject(text_of(line))} takes {format_duration(most)} of the GPU's work, "
@@ -124,8 +127,7 @@ def _kept(
     recording: "RecordingData", stack: int, stacks: "NDArray[Any]", sizes: "NDArray[Any]"
 ) -> str:
     """Return in how many arrays a line holds memory, if most are of call stacks that recur."""
-    lines = line_numbers(recording, np.append(stack, stacks))
-    of_line = lines[1:] == lines[0]
+    of_line = _is_of_line(recording, stack, stacks)
     _, place, counts = np.unique(stacks[of_line], return_inverse=True, return_counts=True)
     again = sizes[of_line][counts[place.ravel()] >= _FEWEST_ARRAYS]
     if again.sum() < _MOST_OF_ARRAYS * sizes[of_line].sum():
@@ -142,8 +144,7 @@ def _workspaces(recording: "RecordingData", device: int, stack: int, peak: Peak)
         return ""
     blocks, category = block_categories(recording)
     there = live_at(blocks, device, peak.time_ns) & (category == _WORKSPACE)
-    lines = line_numbers(recording, np.append(stack, blocks.stack[there]))
-    size = int(blocks.size[there][lines[1:] == lines[0]].sum())
+    size = int(blocks.size[there][_is_of_line(recording, stack, blocks.stack[there])].sum())
     return f", {format_bytes(size)} of it workspaces of libraries" if size else ""
 
 
@@ -161,15 +162,34 @@ def _largest(
     return int(stacks[np.flatnonzero(lines == most)[0]]), int(sums[most])
 
 
-def _limit(recording: "RecordingData", lane: "LaneOverlap", steady: "SteadyState") -> str:
-    """Return what limits a device, in a sentence."""
+def _is_of_line(recording: "RecordingData", stack: int, stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return which call stacks are of the same line of the program as another."""
+    lines = line_numbers(recording, np.append(stack, stacks))
+    is_of_line: NDArray[Any] = lines[1:] == lines[0]
+    return is_of_line
+
+
+def _limit(
+    recording: "RecordingData",
+    lane: "LaneOverlap",
+    steady: "SteadyState",
+    of_line: "NDArray[Any]",
+) -> str:
+    """Return what limits a device, in a sentence or two.
+
+    Args:
+        recording: The recording.
+        lane: The device's work.
+        steady: Its steady state.
+        of_line: The rows of ``activities`` of the line with most time.
+    """
     busy = f"The GPU is busy for {format_share(steady.busy)} of the time"
     if steady.busy >= _MOST:
         if lane.exposed_copy_ns + lane.device_copy_ns > lane.kernel_ns:
             return f"{busy}: copies limit the program."
         moved = bandwidth(recording, lane.device)
         if moved is None:
-            return f"{busy}: its kernels limit the program."
+            return f"{busy}: its kernels limit the program.{_use(recording, of_line)}"
         limit = "its memory limits" if moved.is_limit else "its kernels limit"
         return f"{busy}: {limit} the program, with {moved} read and written by kernels."
     gaps = host_gaps(recording, lane.device)
@@ -185,3 +205,21 @@ def _limit(recording: "RecordingData", lane: "LaneOverlap", steady: "SteadyState
     if causes[cause] < _MOST * steady.idle_ns:
         return f"{busy}."
     return f"{busy}: {cause} the program, with {format_duration(causes[cause])} of idle time."
+
+
+def _use(recording: "RecordingData", activities: "NDArray[Any]") -> str:
+    """Return how much of the memory's bandwidth a line's longest kernel needs, if it is known."""
+    use = use_once(recording, activities)
+    if use is None:
+        return ""
+    share = use.bandwidth.reached / use.bandwidth.possible
+    needs = (
+        f" If `{use.kernel}` uses each of its arrays once, it needs {format_share(share)} of the "
+        "memory's bandwidth"
+    )
+    if share >= _LEAST_USE:
+        return f"{needs}."
+    return (
+        f"{needs}: it mostly computes, or accesses memory inefficiently (uncoalesced, or by "
+        "atomics on few addresses). Nsight Compute tells which."
+    )

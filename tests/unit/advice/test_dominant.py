@@ -51,7 +51,9 @@ def test_the_lines_with_most_time_and_memory_come_last_with_their_shares():
         (
             '`gpu.launch("long", duration=3e-3, reads=[weights], writes=[state])` takes 60.0 ms of '
             "the GPU's work, 75 %. The GPU is busy for 100 % of the time: its kernels limit the "
-            "program."
+            "program. If `long` uses each of its arrays once, it needs 1.3 % of the memory's "
+            "bandwidth: it mostly computes, or accesses memory inefficiently (uncoalesced, or by "
+            "atomics on few addresses). Nsight Compute tells which."
         ),
         "`weights = gpu.empty(96 * MIB)` holds 96.0 MiB of the peak of 128 MiB, 75 %.",
     ]
@@ -122,11 +124,20 @@ def with_bytes(recording, *, known=True):
     return Recording({**recording.tables, "launch_blocks": changed}, recording.manifest)
 
 
-def scales(duration):
+def with_zero_bandwidth(recording):
+    """Return the recording as if the bandwidth of its devices was unknown."""
+    devices = recording.tables["devices"]
+    place = devices.schema.get_field_index("memory_bandwidth")
+    field = devices.schema.field(place)
+    changed = devices.set_column(place, field, pa.array([0] * len(devices), field.type))
+    return Recording({**recording.tables, "devices": changed}, recording.manifest)
+
+
+def scales(duration, name="scale", size=1 << 30):
     def program(gpu):
-        x, y = gpu.empty(1 << 30), gpu.empty(1 << 30)
+        x, y = gpu.empty(size), gpu.empty(size)
         for _ in range(20):
-            gpu.launch("scale", duration=duration, reads=[x], writes=[y])
+            gpu.launch(name, duration=duration, reads=[x], writes=[y])
 
     return program
 
@@ -145,12 +156,22 @@ def test_the_first_fact_compares_what_kernels_move_with_what_the_memory_can():
 @pytest.mark.parametrize(
     "recording",
     [
-        pytest.param(with_bytes(recorded(scales(800e-6)), known=False), id="unknown bytes"),
         pytest.param(with_bytes(recorded(scales(100e-6))), id="from caches"),
+        pytest.param(recorded(scales(100e-6)), id="more than memory can"),
+        pytest.param(recorded(scales(5e-3, "sm80_gemm")), id="of a library"),
+        pytest.param(recorded(scales(15e-6, size=1 << 20)), id="short"),
+        pytest.param(with_zero_bandwidth(recorded(scales(5e-3))), id="unknown bandwidth"),
     ],
 )
 def test_no_rate_is_named_that_is_not_known(recording):
     assert dominant(recording)[0].text.endswith("its kernels limit the program.")
+
+
+@pytest.mark.parametrize(("duration", "share"), [(800e-6, "80 %"), (1.5e-3, "43 %")])
+def test_what_a_kernel_needs_at_least_is_said_where_its_arrays_are_known(duration, share):
+    assert dominant(recorded(scales(duration)))[0].text.endswith(
+        f"If `scale` uses each of its arrays once, it needs {share} of the memory's bandwidth."
+    )
 
 
 def test_workspaces_that_a_library_allocates_within_the_line_are_named():
