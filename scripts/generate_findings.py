@@ -42,6 +42,7 @@ from tests.unit.advice import (
     test_loss_kept_with_its_graph,
     test_materialized_broadcast,
     test_missed_in_place,
+    test_models_no_longer_used,
     test_mostly_unread_result,
     test_needless_orders,
     test_needless_synchronization,
@@ -169,6 +170,7 @@ TRAINING: dict[str, Program] = {
     "R58": test_graphs_alive_at_once.accumulates(at_once=True),
     "R59": test_retained_graph.trains_twice(retain=True),
     "R66": test_dense_embedding_gradients.trains(),
+    "R69": test_models_no_longer_used.folds(keep=test_models_no_longer_used.all_of),
 }
 OTHERS = {
     "R04": notebook,

@@ -160,15 +160,16 @@ class DeviceBlocks:
 
     def after_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places after the lines of some calls, rows of ``api_calls``."""
-        return self._after(self._statements.of_calls(calls)[1])
+        return self.after_times(self._statements.of_calls(calls)[1])
 
-    def _after(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def after_times(self, times: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the places after some times, in ns since the recording's start."""
         places: NDArray[Any] = np.asarray(self._places.after(times))
         return places
 
     def after_calls(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places after some calls, rows of ``api_calls``."""
-        return self._after(plain(self.recording.tables["api_calls"]["end"])[calls])
+        return self.after_times(plain(self.recording.tables["api_calls"]["end"])[calls])
 
     def line_runs(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return when the runs of lines that some calls belong to began; see `Statements`."""

@@ -48,6 +48,7 @@ from gpuviz.advice.rules import (
     r66_dense_embedding_gradients,
     r67_views_of_large_arrays,
     r68_mostly_unread_result,
+    r69_models_no_longer_used,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r63_kept_until_reduced.find,
         r67_views_of_large_arrays.find,
         r68_mostly_unread_result.find,
+        r69_models_no_longer_used.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,
