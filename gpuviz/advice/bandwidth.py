@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.trace import blocks_of
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import calls_of, durations, text_numbers
 from gpuviz.analysis.lifetimes import lifetimes
@@ -114,8 +115,9 @@ class Use:
 def use_once(recording: "RecordingData", activities: "NDArray[Any]") -> Use | None:
     """Return what the longest of some kernels moves at most if it uses each array once.
 
-    None if that kernel is a library's, launched for less than 20 µs, if it does not name its
-    arrays, or if they are too large to be used as a whole.
+    None if that kernel is a library's, takes less than 20 µs, has so few blocks that most
+    multiprocessors are idle, does not name its arrays, or if they are too large to be used as a
+    whole.
 
     Args:
         recording: The recording.
@@ -135,6 +137,8 @@ def use_once(recording: "RecordingData", activities: "NDArray[Any]") -> Use | No
     possible = _possible(recording, int(plain(table["device"])[kernels[0]]))
     if not possible or _OF_LIBRARIES.search(name) or spent.mean() < _SHORTEST_NAMED_NS:
         return None
+    if _is_narrow(recording, kernels):
+        return None
     launches = plain(table["correlation"])[kernels]
     rows = np.flatnonzero(np.isin(plain(touched["correlation"]), launches))
     launch = first_rows(launches, plain(touched["correlation"])[rows])
@@ -152,6 +156,16 @@ def use_once(recording: "RecordingData", activities: "NDArray[Any]") -> Use | No
     moved = int(blocks.requested[block[once]].sum())
     reached = moved * 1e9 / int(spent[named].sum())
     return Use(short_name(name), Bandwidth(reached, possible)) if reached <= possible else None
+
+
+def _is_narrow(recording: "RecordingData", kernels: "NDArray[Any]") -> bool:
+    """Return whether a kernel has less than half as many blocks as the GPU has multiprocessors."""
+    tables = recording.tables
+    launch, devices = (plain(tables["activities"][name])[kernels] for name in ("launch", "device"))
+    blocks = int(blocks_of(tables["launch_configurations"], launch).max())
+    of_device = plain(tables["devices"]["id"]) == devices[0]
+    multiprocessors = int(plain(tables["devices"]["multiprocessors"])[of_device].max(initial=0))
+    return 0 < 2 * blocks <= multiprocessors
 
 
 def _possible(recording: "RecordingData", device: int) -> int:

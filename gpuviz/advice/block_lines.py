@@ -86,17 +86,31 @@ class BlockLines:
         If that line has called a function in which the peak is reached as well, what has made the
         block cannot delete or allocate it between the two: then it is the line of that function.
         """
+        if self.is_in_call_of_peak(block, call):
+            return self._named_inner_use(block, call)
+        return named(*self.line_of_use(block, call))
+
+    def _named_inner_use(self, block: int, call: int) -> str:
         outer = named(*self.line_of_use(block, call))
         stack = int(plain(self._recording.tables["api_calls"]["stack"])[call])
         inner = named(*self._site_of(stack))
-        is_within = inner != outer and self._is_in_call_of_peak(block, call)
-        return f"{inner}, within {outer}" if is_within else outer
+        return outer if inner == outer else f"{inner}, within {outer}"
 
     def after_last_use(self, blocks: "NDArray[Any]") -> str:
         """Return the line after which blocks of a line can be deleted, for a sentence."""
-        if self.are_held_at_peak(blocks):
-            return self.named_use(*self._latest_use(blocks))
+        block, call = self._latest_use(blocks)
+        if self.are_held_at_peak(blocks) or self._is_freed_by_its_last_line(block, call):
+            return self._named_inner_use(block, call)
         return named(*self.last_use(blocks))
+
+    def _is_freed_by_its_last_line(self, block: int, call: int) -> bool:
+        """Return whether a line that last uses a block frees it already, as in ``x = f(x)``."""
+        events = self._recording.tables["memory_events"]
+        row = int(self._used.blocks.free[self._device.number[block]])
+        site = self.line_of_use(block, call)[0]
+        return row < events.num_rows and self._is_called_from(
+            site, int(plain(events["stack"])[row])
+        )
 
     def is_used_again_by_its_last_line(self, block: int) -> bool:
         """Return whether the line that uses a block last has used it before, as in a loop."""
@@ -121,16 +135,42 @@ class BlockLines:
 
     def are_held_at_peak(self, blocks: "NDArray[Any]") -> bool:
         """Whether the peak is reached before the call returns that last uses blocks of a line."""
-        return self._is_in_call_of_peak(*self._latest_use(blocks))
+        return self.is_in_call_of_peak(*self._latest_use(blocks))
 
     def _latest_use(self, blocks: "NDArray[Any]") -> tuple[int, int]:
         calls = self._used.last[self._device.number[blocks]]
         latest = int(np.argmax(self._device.call_times[calls]))
         return int(blocks[latest]), int(calls[latest])
 
-    def _is_in_call_of_peak(self, block: int, call: int) -> bool:
-        outer = self.line_of_use(block, call)
-        if self._callers.line_of_use(block, self.peak_stack) != outer:
+    def is_in_call_of_peak(self, block: int, call: int) -> bool:
+        """Return whether the line of a block's use goes on, or what it calls, up to the peak."""
+        return self._reaches_peak(self.line_of_use(block, call)[0], call)
+
+    def are_in_statement_of_peak(self, blocks: "NDArray[Any]") -> bool:
+        """Whether the statement that last uses blocks of a line reaches the peak before it ends.
+
+        Nothing can be deleted within it.
+        """
+        _, call = self._latest_use(blocks)
+        stack = int(plain(self._recording.tables["api_calls"]["stack"])[call])
+        innermost = self._recording.call_stacks.user_frames(stack)[:1]
+        return bool(innermost) and self._reaches_peak(innermost[0].site, call)
+
+    def is_returned_within(self, blocks: "NDArray[Any]") -> bool:
+        """Whether the last line calls a function whose ``return`` is the last use of blocks."""
+        _, call = self._latest_use(blocks)
+        stack = int(plain(self._recording.tables["api_calls"]["stack"])[call])
+        frames = self._recording.call_stacks.user_frames(stack)[:1]
+        return any(frame.source.startswith("return ") for frame in frames)
+
+    def have_views(self, blocks: "NDArray[Any]") -> bool:
+        """Whether some calls that use blocks get addresses within them."""
+        of_blocks = np.isin(self._used.block, self._device.number[blocks])
+        return bool((of_blocks & ~self._used.at_begin).any())
+
+    def _reaches_peak(self, site: str, call: int) -> bool:
+        """Return whether a line that makes a call, or what it calls, goes on up to the peak."""
+        if not self._is_called_from(site, self.peak_stack):
             return False
         tables = self._recording.tables
         api, events = tables["api_calls"], tables["memory_events"]
@@ -141,7 +181,10 @@ class BlockLines:
             inside = (times >= begin) & (times <= end) & (known != 0)
             inside &= plain(table["thread"]) == thread
             stacks.update(np.unique(known[inside]).tolist())
-        return all(self._callers.line_of_use(block, each) == outer for each in stacks)
+        return all(self._is_called_from(site, each) for each in stacks)
+
+    def _is_called_from(self, site: str, stack: int) -> bool:
+        return any(frame.site == site for frame in self._recording.call_stacks.user_frames(stack))
 
     def line_of_use(self, block: int, call: int) -> tuple[str, str]:
         """Return the call site and the source line of a block's use by a row of ``api_calls``."""

@@ -15,7 +15,7 @@ from gpuviz.advice.peak_replay import Change, PeakReplay
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.training import TrainingBlocks
 from gpuviz.analysis.categories import block_categories, is_training
-from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.launches import have_frame, stacks_of
 from gpuviz.analysis.leaks import growing_lines
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.pools import private_pools
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.analysis.leaks import GrowingLine
+    from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _WORKSPACE = CATEGORIES.index("workspace")
+_FFT_OF_CUPY, _PLAN = "/cupy/fft/", "cufft.Plan"
 _WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
 
 
@@ -446,13 +448,19 @@ def device_blocks(
 def _is_used_at_any_time(recording: "RecordingData", used: Touches) -> "NDArray[Any]":
     """Return which blocks belong to graphs, which use them when launched, or to libraries.
 
-    Libraries keep workspaces for later calls.
+    Libraries keep workspaces for later calls, as CuPy does with the work areas of FFT plans.
     """
     pools = plain(recording.tables["memory_events"]["pool"])[used.blocks.alloc]
     _, categories = block_categories(recording)
     found: NDArray[Any] = np.isin(pools, private_pools(recording.tables))
     found |= categories == _WORKSPACE
+    found |= have_frame(recording, used.blocks.stack, _makes_plan)
     return found
+
+
+def _makes_plan(frame: "Frame") -> bool:
+    """Return whether a frame is of CuPy's code that makes a plan of cuFFT."""
+    return _FFT_OF_CUPY in frame.filename and _PLAN in frame.source
 
 
 def _shared(recording: "RecordingData", used: Touches) -> "NDArray[Any]":

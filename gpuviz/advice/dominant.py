@@ -8,7 +8,7 @@ import numpy as np
 from gpuviz.advice.bandwidth import bandwidth, use_once
 from gpuviz.advice.compensation import compensated
 from gpuviz.advice.finding import Line, as_subject
-from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.host_gaps import launching_idle
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.analysis.categories import block_categories, is_training, live_at
 from gpuviz.analysis.initial_state import ALLOCATED
@@ -36,11 +36,14 @@ _WORKSPACE = CATEGORIES.index("workspace")
 _KINDS = DICTIONARIES["activities", "kind"]
 # Of the time; less does not limit a program alone.
 _MOST = 0.5
+# Of the time; with more, idle time hardly matters.
+_MOSTLY = 0.8
 # Arrays of one call stack, and their share of a line's bytes, from which on they are counted.
 _FEWEST_ARRAYS = 4
 _MOST_OF_ARRAYS = 0.8
 # Of the memory's bandwidth; a kernel that only streams its arrays reaches twice as much.
 _LEAST_USE = 0.3
+_SMALLEST_USE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +187,29 @@ def _limit(
         of_line: The rows of ``activities`` of the line with most time.
     """
     busy = f"The GPU is busy for {format_share(steady.busy)} of the time"
-    if steady.busy >= _MOST:
-        if lane.exposed_copy_ns + lane.device_copy_ns > lane.kernel_ns:
-            return f"{busy}: copies limit the program."
-        moved = bandwidth(recording, lane.device)
-        if moved is None:
-            return f"{busy}: its kernels limit the program.{_use(recording, of_line)}"
-        limit = "its memory limits" if moved.is_limit else "its kernels limit"
-        return f"{busy}: {limit} the program, with {moved} read and written by kernels."
-    gaps = host_gaps(recording, lane.device)
-    launching_ns = int(gaps.idle[gaps.is_short].sum() + gaps.idle_in_call[~gaps.is_first].sum())
+    cause, idle_ns = _cause(recording, lane.device, steady)
+    is_known, idle = idle_ns >= _MOST * steady.idle_ns, f"{format_duration(idle_ns)} of idle time"
+    if steady.busy < _MOST:
+        return f"{busy}: {cause} the program, with {idle}." if is_known else f"{busy}."
+    work = f"{busy}: {_limiting_work(recording, lane, of_line)}"
+    return f"{work} In {idle}, {cause} it." if is_known and steady.busy < _MOSTLY else work
+
+
+def _limiting_work(recording: "RecordingData", lane: "LaneOverlap", of_line: "NDArray[Any]") -> str:
+    """Return what work of a device limits the program, after "the time:"."""
+    if lane.exposed_copy_ns + lane.device_copy_ns > lane.kernel_ns:
+        return "copies limit the program."
+    moved = bandwidth(recording, lane.device)
+    if moved is None:
+        return f"its kernels limit the program.{_use(recording, of_line)}"
+    limit = "its memory limits" if moved.is_limit else "its kernels limit"
+    return f"{limit} the program, with {moved} read and written by kernels."
+
+
+def _cause(recording: "RecordingData", device: int, steady: "SteadyState") -> tuple[str, int]:
+    """Return what most of a device's idle time is due to, as what limits, and how much it is."""
+    _, idle = launching_idle(recording, device, steady.from_ns)
+    launching_ns = int(idle.sum())
     causes = {
         "launches limit": min(launching_ns, steady.host_ns),
         "the host limits": max(steady.host_ns - launching_ns, 0),
@@ -202,9 +218,7 @@ def _limit(
         "waits between streams limit": steady.causes_ns["dependency"],
     }
     cause = max(causes, key=lambda each: causes[each])
-    if causes[cause] < _MOST * steady.idle_ns:
-        return f"{busy}."
-    return f"{busy}: {cause} the program, with {format_duration(causes[cause])} of idle time."
+    return cause, causes[cause]
 
 
 def _use(recording: "RecordingData", activities: "NDArray[Any]") -> str:
@@ -213,9 +227,14 @@ def _use(recording: "RecordingData", activities: "NDArray[Any]") -> str:
     if use is None:
         return ""
     share = use.bandwidth.reached / use.bandwidth.possible
+    needed = (
+        format_share(share)
+        if share >= _SMALLEST_USE
+        else f"less than {format_share(_SMALLEST_USE)}"
+    )
     needs = (
-        f" If `{use.kernel}` uses each of its arrays once, it needs {format_share(share)} of the "
-        "memory's bandwidth"
+        f" If `{use.kernel}` uses each of its arrays once, it needs {needed} of the memory's "
+        "bandwidth"
     )
     if share >= _LEAST_USE:
         return f"{needs}."

@@ -14,12 +14,14 @@ from gpuviz.analysis.steady_state import within_cells
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.data.recording_data import RecordingData
 
+_KINDS = DICTIONARIES["activities", "kind"]
 _CAUSES = WORDS["idle_gaps", "cause"]
 # A launch by CuPy takes 10 to 30 µs of Python, and some of its functions more than 100 µs now and
 # then (measured on an H200's host); a longer gap contains other work.
@@ -106,6 +108,32 @@ def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
         is_first=prepares(recording),
         is_in_cell=within_cells(recording, since, begin),
     )
+
+
+def launching_idle(
+    recording: "RecordingData", device: int, from_ns: int
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return which calls launch work after short gaps, and how long a device was idle for each.
+
+    It was idle in the gap and during the call. A copy is no such work: a wait before it is none for
+    a launch that a graph could make.
+
+    Args:
+        recording: The recording.
+        device: Ordinal.
+        from_ns: Calls before that do not count, in ns since the recording's start.
+    """
+    activities, calls = recording.tables["activities"], recording.tables["api_calls"]
+    kinds = codes(activities["kind"], _KINDS)
+    of_device = (plain(activities["device"]) == device) & (kinds != _KINDS.index("memcpy"))
+    of_device &= kinds != _KINDS.index("range")
+    launched = calls_of(recording.tables, plain(activities["correlation"])[of_device])
+    launching = np.zeros(calls.num_rows, bool)
+    launching[launched[launched >= 0]] = True
+    launching &= plain(calls["time"]) >= from_ns
+    gaps = host_gaps(recording, device)
+    chosen = launching & gaps.is_short
+    return chosen, np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
 
 
 def longest_late(recording: "RecordingData", device: int) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """The library that a program's arrays belong to, which decides what a finding advises."""
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,9 +9,17 @@ from gpuviz.data.codes import FRAMEWORKS
 from gpuviz.data.columns import codes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
+
+# What to do about modules of PyTorch that the host initializes, and copies to the GPU.
+MODULES_ON_THE_GPU = (
+    'Create the modules on the GPU, as in `with torch.device("cuda"): model = Model()`: then their '
+    "parameters are initialized there, and nothing is copied."
+)
+_INITIALIZATION = re.compile(r"/torch/nn/(init|modules/module)\.py:(?!Module\._(wrapped_)?call)")
 
 
 def is_of(recording: "RecordingData", library: str) -> bool:
@@ -25,3 +34,8 @@ def is_of(recording: "RecordingData", library: str) -> bool:
 def by_library(recording: "RecordingData", texts: "Mapping[str, str]", otherwise: str) -> str:
     """Return the text for the library that a program's arrays belong to, by its name."""
     return next((text for library, text in texts.items() if is_of(recording, library)), otherwise)
+
+
+def makes_modules(frames: "Iterable[Frame]") -> bool:
+    """Return whether a call stack is of modules of PyTorch that are initialized, or copied."""
+    return any(_INITIALIZATION.search(f"{frame.filename}:{frame.name}") for frame in frames)

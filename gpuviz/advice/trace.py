@@ -94,7 +94,7 @@ class Trace:
         self.duration = lengths[self.rows]
         self.end = self.begin + self.duration
         self.call = calls_of(tables, self.launch)
-        self.blocks = _blocks(
+        self.blocks = blocks_of(
             tables["launch_configurations"], plain(activities["launch"])[self.rows]
         )
         devices = tables["devices"]
@@ -207,8 +207,8 @@ def _by_calls(groups: dict[int, int], threads: "NDArray[Any]") -> dict[int, int]
     return {thread: numbers[group] for thread, group in groups.items()}
 
 
-def _blocks(table: "pa.Table", launches: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the number of blocks of each launch configuration; 0 if unknown."""
+def blocks_of(table: "pa.Table", launches: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the number of blocks of each id of ``launch_configurations``; 0 if unknown."""
     ids = plain(table["id"])
     x, y, z = (plain(table[f"grid_{axis}"]).astype(np.int64) for axis in "xyz")
     grids = np.minimum(np.minimum(x * y, _MOST_BLOCKS) * z, _MOST_BLOCKS)

@@ -21,6 +21,7 @@ OTHER, FORWARD, BACKWARD, OPTIMIZER = range(len(PHASES))
 _LEAST_PARTS = 2
 _LEAST_KEPT = 3
 _LEAST_ENDED = 3
+_LEAST_OF_LARGEST = 0.1
 # Of what a line keeps, how many times as many bytes are not used later as are.
 _LEAST_UNUSED = 9
 _UNUSED = ("unused", "partly")
@@ -105,16 +106,20 @@ class TrainingBlocks:
 
     @cached_property
     def ended_graphs(self) -> "tuple[NDArray[Any], int]":
-        """The blocks of graphs that ended without a backward pass, and the number of graphs.
+        """The blocks of graphs that ended without a backward pass, and the number of large graphs.
 
-        A graph ends with the last reference to its output, and frees all that it has saved: arrays
-        of several modules, one after the other in one call stack. Arrays of a single one may be
-        kept by the program itself.
+        Those with less than a tenth of the bytes of the largest are a few arrays of a line, as when
+        ``autocast`` frees its copies of parameters. A graph ends with the last reference to its
+        output, and frees all that it has saved: arrays of several modules, one after the other in
+        one call stack. Arrays of a single one may be kept by the program itself.
         """
         blocks, graph = self._ended
         is_used = np.bincount(graph, self.is_used_backward[blocks], int(graph.max(initial=-1)) + 1)
         chosen = is_used[graph] == 0
-        return blocks[chosen], len(np.unique(graph[chosen]))
+        sizes = np.bincount(graph[chosen], self._device.size[blocks[chosen]])
+        return blocks[chosen], int(
+            np.count_nonzero(sizes > _LEAST_OF_LARGEST * sizes.max(initial=0))
+        )
 
     @cached_property
     def last_graph(self) -> "NDArray[Any]":

@@ -132,9 +132,13 @@ def _host_memory(recording: "Recording") -> dict[str, Any]:
 def _other_memory(recording: "Recording") -> dict[str, Any]:
     """Return the last sample of each device, and the libraries that allocated from CUDA.
 
-    ``older_ns`` of a sample is how long before the device's last memory event it was taken.
+    It is the last in which the device has all that was recorded, if there is one: a sample at the
+    exit of a program may have less. ``older_ns`` of a sample is how long before the device's last
+    memory event it was taken.
     """
-    samples = {row["device"]: row for row in recording.other_memory(by="time").to_pylist()}
+    rows = recording.other_memory(by="time").to_pylist()
+    samples = {row["device"]: row for row in rows}
+    samples |= {row["device"]: row for row in rows if not _is_partly_released(row)}
     levels = recording.memory_levels
     last = dict(zip(levels["device"].to_pylist(), levels["time"].to_pylist(), strict=True))
     for device, row in samples.items():
@@ -256,9 +260,14 @@ def _when(sample: dict[str, Any]) -> str:
     when = "at the end"
     if sample["older_ns"]:
         when = f"{format_duration(sample['older_ns'])} before the last memory event"
-    if sample["used"] < sample["recorded"] + sample["libraries"]:
+    if _is_partly_released(sample):
         when += ", while some of it was being released or allocated"
     return when
+
+
+def _is_partly_released(sample: dict[str, Any]) -> bool:
+    """Return whether a device has less in use than was recorded, as while it is released."""
+    return bool(sample["used"] < sample["recorded"] + sample["libraries"])
 
 
 def _graph_pool(pool: dict[str, Any], labels: dict[int, str]) -> str:

@@ -10,9 +10,10 @@ import numpy as np
 from gpuviz.advice.dominant import dominant
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.scale import LEAST_BYTES
-from gpuviz.analysis.categories import category_bytes, is_training, phase_at
+from gpuviz.analysis.categories import block_categories, category_bytes, is_training, phase_at
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.analysis.sites import sites
+from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.out_of_memory.failures import first_failure
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 _CATEGORIES = {
-    "parameter": "parameters",
+    "parameter": "parameters and buffers",
     "gradient": "gradients",
     "optimizer_state": "optimizer states",
     "input": "inputs",
@@ -32,6 +33,7 @@ _CATEGORIES = {
     "temporary": "temporary",
     "workspace": "workspaces of libraries",
 }
+_WORKSPACE = CATEGORIES.index("workspace")
 _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
 _INDEX = re.compile(r"\[[^\[\]]*\](?= in |$)")
@@ -163,6 +165,10 @@ def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Findi
     summary = summarize(recording, device)
     if not summary.allocations_end:
         return
+    count, size = _workspaces_at_end(recording, device)
+    if count == summary.allocations_end:
+        return
+    of_libraries = f", {format_bytes(size)} of it workspaces of libraries" if size else ""
     blocks = format_counted(summary.allocations_end, "block")
     were = "was" if summary.allocations_end == 1 else "were"
     rows = sites(recording, "line", at="end", device=device).slice(0, _MOST_LINES)
@@ -170,7 +176,7 @@ def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Findi
         kind="fact",
         device=device,
         title=f"{blocks} ({format_bytes(summary.allocated_end)}) {were} still allocated at the "
-        "end.",
+        f"end{of_libraries}.",
         reason=_held_by(recording, device),
         lines=tuple(
             Line(
@@ -184,3 +190,12 @@ def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Findi
             if row["live_count"]
         ),
     )
+
+
+def _workspaces_at_end(recording: "RecordingData", device: int) -> tuple[int, int]:
+    """Return how many blocks a device's libraries still have at the end, and their bytes."""
+    if not is_training(recording):
+        return 0, 0
+    blocks, categories = block_categories(recording)
+    left = (blocks.device == device) & (blocks.end < 0) & (categories == _WORKSPACE)
+    return int(np.count_nonzero(left)), int(blocks.size[left].sum())

@@ -65,11 +65,12 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find the lines whose arrays could be on the host at the peak.
 
     Trigger: blocks that one line allocated are allocated at the peak, between two uses by different
-    lines, the first of which does more than fill them (what is only filled could be filled later:
-    R03). On the GPU, these are apart for at least the time of copies to the host and back at 25
-    GB/s, of all of the line's blocks that are at the peak, and 1 ms. The saving, at least 5 % of
-    the peak and 8 MiB, is the decrease of the peak if each block of that line with such a pause
-    were freed during all of them, and after its last use.
+    lines, or by two runs of one, the first of which does more than fill them (what is only filled
+    could be filled later: R03). The line of the first does not go on up to the peak. On the GPU,
+    these are apart for at least the time of copies to the host and back at 25 GB/s, of all of the
+    line's blocks that are at the peak, and 1 ms. The saving, at least 5 % of the peak and 8 MiB, is
+    the decrease of the peak if each block of that line with such a pause were freed during all of
+    them, and after its last use.
 
     Arrays that torch keeps itself do not count: R52 is about those of its graphs. Neither do those
     that a function of a library makes, such as the state of a random number generator. A copy to
@@ -84,6 +85,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         there = chosen[at_peak[chosen]]
         size = int(device.size[pauses.block[there]].sum())
         if pauses.length[there].min() < _copies_ns(size) + _SPARE_NS:
+            continue
+        block, before = int(pauses.block[there[0]]), int(pauses.before[there[0]])
+        if device.lines.is_in_call_of_peak(block, before):
             continue
         change = _change(device, pauses, chosen)
         if device.replay.saving(change) >= max(_LEAST_SHARE * device.peak.bytes, LEAST_BYTES):

@@ -7,13 +7,13 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
-from gpuviz.advice.libraries import is_of
+from gpuviz.advice.libraries import MODULES_ON_THE_GPU, is_of, makes_modules
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.launches import durations, stacks_of
+from gpuviz.analysis.launches import durations, have_frame, stacks_of
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
@@ -207,6 +207,10 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
 def _change(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> str:
     if not is_of(recording, "torch"):
         return _OF_NUMBA if is_of(recording, "numba") else _OF_CUPY
+    stacks = stacks_of(recording.tables, schedule.call[copies.work])
+    of_modules = have_frame(recording, stacks, lambda frame: makes_modules([frame]))
+    if 2 * copies.sizes[of_modules].sum() > copies.sizes.sum():
+        return MODULES_ON_THE_GPU
     rows = schedule.rows[copies.work]
     is_read = codes(recording.tables["activities"]["copy_kind"], _COPY_KINDS)[rows] == _TO_HOST
     is_mostly_read = 2 * copies.sizes[is_read].sum() > copies.sizes.sum()

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
-from gpuviz.advice.host_gaps import host_gaps, longest_late
+from gpuviz.advice.host_gaps import host_gaps, launching_idle, longest_late
 from gpuviz.advice.host_lines import line_numbers, longest_lines, text_of
 from gpuviz.advice.libraries import by_library
+from gpuviz.advice.optimizers import optimizer_step
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.advice.trace import COPY, KERNEL
-from gpuviz.analysis.launches import stacks_of
+from gpuviz.advice.trace import KERNEL
+from gpuviz.advice.training import OPTIMIZER
+from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
@@ -22,13 +24,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuviz.data.recording_data import RecordingData
+
 RULES = (
     Rule(
         "R27",
         "a GPU that waits for launches",
-        "at least 100 kernels with a median below 10 µs; the GPU is busy for less than half of the"
-        " time, and idle for 10 % of it during launches other than copies and gaps below 250 µs "
-        "before them",
+        "at least 100 kernels with a median below 10 µs; the GPU is busy for less than half of the "
+        "time, and idle for 10 % of it, and a quarter of the idle time, during launches other than "
+        "copies and gaps below 250 µs before them",
         "fuse operations, CUDA graphs",
     ),
 )
@@ -40,6 +44,10 @@ _LEAST_SHARE = 0.1
 _LONGEST_MEDIAN_NS = 10_000
 # A GPU that is busy most of the time is not waiting for launches, but for the end of its work.
 _MOST_BUSY = 0.5
+# Of the idle time; with less, something else keeps the GPU waiting.
+_LEAST_OF_IDLE = 0.25
+# Of the launches, those of an optimizer that has a fused form.
+_LEAST_OF_OPTIMIZER = 0.05
 # Fewer launches are not worth a graph.
 _LEAST_LAUNCHES = 100
 _WHOLE = "one call for whole arrays instead of a loop over their parts"
@@ -47,9 +55,10 @@ _LESS_OFTEN_WITH_CUPY = (
     f"{_WHOLE}, fused elementwise operations (cupy.fuse, ElementwiseKernel), or a CUDA graph of "
     "repeated launches"
 )
+_FUSED = "an optimizer with `fused=True`, "
 _LESS_OFTEN = {
-    "torch": f"{_WHOLE}, larger batches, `torch.compile`, which fuses operations, an optimizer "
-    'with `fused=True`, or a CUDA graph of a step (`torch.compile(mode="reduce-overhead")`)',
+    "torch": f"{_WHOLE}, larger batches, `torch.compile`, which fuses operations, "
+    f'{_FUSED}or a CUDA graph of a step (`torch.compile(mode="reduce-overhead")`)',
     "numba": f"{_WHOLE}, or one kernel for what several do",
     "jax": f"{_WHOLE}, and one function under `jax.jit` for all of a step, or for all steps with "
     "`jax.lax.scan`",
@@ -60,13 +69,14 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find devices that wait for the host's next launch most of the time.
 
     Trigger: at least 100 kernels with a median below 10 µs, the device is busy for less than
-    half of its steady state, and idle with the cause ``host`` for at least 10 % of it, during calls
-    that launch anything but copies and in gaps below 250 µs before these. Longer gaps contain other
+    half of its steady state, and idle with the cause ``host`` for at least 10 % of it, and a
+    quarter of the idle time, during calls that launch anything but copies and in gaps below 250 µs
+    before these. Longer gaps contain other
     work (R43), and gaps before the first launch of a kernel its compilation.
 
     Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
-    time. It bounds what CUDA graphs or fewer, larger kernels can save, and comes
-    after the findings that name a cause: ``possible``.
+    time, and at most the idle time of the steady state. It bounds what CUDA graphs or fewer, larger
+    kernels can save, and comes after the findings that name a cause: ``possible``.
     """
     recording = schedule.recording
     if not recording.tables["api_calls"].num_rows:
@@ -78,22 +88,17 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         of_device = schedule.device == device.device
         work = np.flatnonzero(of_device & (schedule.kind == KERNEL))
         kernels = schedule.duration[work]
-        # A wait before a copy is none for a launch that a graph could make.
-        launching = np.isin(
-            np.arange(calls.num_rows), schedule.call[of_device & (schedule.kind != COPY)]
-        )
-        gaps = host_gaps(schedule.recording, device.device)
-        chosen = launching & gaps.is_short
-        idle = np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
-        idle[schedule.called < steady.from_ns] = 0
+        gaps = host_gaps(recording, device.device)
+        chosen, idle = launching_idle(recording, device.device, steady.from_ns)
         if (
             len(kernels) < _LEAST_LAUNCHES
             or steady.busy > _MOST_BUSY
             or np.median(kernels) >= _LONGEST_MEDIAN_NS
             or idle.sum() < _LEAST_SHARE * steady.duration_ns
+            or idle.sum() < _LEAST_OF_IDLE * steady.idle_ns
         ):
             continue
-        change = ScheduleChange(without_gap=chosen, instant=chosen)
+        change = ScheduleChange(without_gap=chosen, instant=chosen, at_most_ns=steady.idle_ns)
         lines = longest_lines(recording, plain(calls["stack"])[idle > 0], idle[idle > 0])
         made = _launches_of(schedule, work, lines[0].stack)
         yield Finding(
@@ -111,7 +116,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
                 f"{format_duration(steady.idle_ns)} in all."
             ),
             change=(
-                f"Launch less often: {by_library(recording, _LESS_OFTEN, _LESS_OFTEN_WITH_CUPY)}. "
+                f"Launch less often: {_less_often(recording, schedule.call[work])}. "
                 "The saving is that of launches that take no time on the host."
             ),
             certainty="possible",
@@ -123,6 +128,19 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
                 "idle_gaps", longest_late(recording, device.device), (device.start, device.end)
             ),
         )
+
+
+def _less_often(recording: "RecordingData", calls: "NDArray[Any]") -> str:
+    """Return how to launch less often than some calls do."""
+    text = by_library(recording, _LESS_OFTEN, _LESS_OFTEN_WITH_CUPY)
+    stacks = stacks_of(recording.tables, calls)
+    stepping, counts = np.unique(
+        stacks[phases_of(recording.tables, stacks) == OPTIMIZER], return_counts=True
+    )
+    steps = [optimizer_step(recording, stack) for stack in stepping.tolist()]
+    can = [each.has_fused and (each.is_at_once or each.is_in_turn) for each in steps]
+    is_much = counts[can].sum() >= _LEAST_OF_OPTIMIZER * len(calls)
+    return text if is_much else text.replace(_FUSED, "")
 
 
 def _launches_of(schedule: Schedule, work: "NDArray[Any]", stack: int) -> int:

@@ -254,9 +254,10 @@ def _of_generator(
 
 def _advice(line: "Line") -> str:
     return (
-        f"Spread the work of {text_of(line)} over more blocks: another axis order or data layout, "
-        "a different function for the same result (a matrix product for a sum along an axis, a "
-        "reduction in two steps), or several such operations in one."
+        f"Spread the work of {text_of(line)} over more blocks: a larger grid if the program "
+        "chooses it; otherwise another axis order or data layout, a different function for the "
+        "same result (a matrix product for a sum along an axis, a reduction in two steps), or "
+        "several such operations in one."
     )
 
 
@@ -278,8 +279,8 @@ def _reason(kernels: _Kernels, shorter_ns: int, *, is_random: bool) -> str:
         bound = f"A `cupy.random.Generator` takes about {took} for the same amount of numbers."
     elif kernels.multiprocessors:
         bound = (
-            f"At full width the same work would take at least {format_duration(shorter_ns)}; how "
-            "close it comes depends on its memory accesses."
+            f"Spread over all of them, such blocks would take {format_duration(shorter_ns)}; less "
+            "if several of them run well on one multiprocessor, more if memory limits them."
         )
     else:
         bound = (

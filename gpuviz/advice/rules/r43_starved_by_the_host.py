@@ -1,6 +1,7 @@
 """R43: the GPU is idle while the host computes between two calls."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import LONG_NS, HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
+from gpuviz.advice.libraries import MODULES_ON_THE_GPU, makes_modules
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.staging import is_staging
@@ -17,7 +19,7 @@ from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.handovers import handing_threads
 from gpuviz.analysis.host_work import host_work, is_sampled
 from gpuviz.analysis.intervals import Intervals, overlaps
-from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.launches import CallSites, calls_of
 from gpuviz.analysis.preparation import PREPARATIONS
 from gpuviz.analysis.sampled_work import Work
 from gpuviz.analysis.steady_state import steady_of
@@ -46,8 +48,9 @@ RULES = (
         "that all of them are in; while a thread of a library has nothing to launch, the line is "
         "that of the thread that hands it work; a wait in which another thread launches work does "
         "not count, nor does the Python code of a library that launches work, such as PyTorch, if "
-        "it takes less than 2 ms each time; time in a library function that is as long as a copy "
-        "to pinned memory of the array that it then uploads is called such a copy",
+        "it takes less than 2 ms each time or is in less than a tenth of the runs of its line; "
+        "time in a library function that is as long as a copy to pinned memory of the array that "
+        "it then uploads is called such a copy",
         "do the work on the GPU, or while it works",
     ),
 )
@@ -92,6 +95,11 @@ _LOADER_ADVICE = (
     "persistent_workers=True)`, more of them, or a larger `prefetch_factor`; or make a batch "
     "cheaper to load."
 )
+_LAUNCHES_ADVICE = (
+    "This is Python code of the library, which launches the GPU's work. Let the host run ahead of "
+    "the GPU by waiting less, and shorten it by fewer, larger operations, `torch.compile` or a "
+    "CUDA graph for example."
+)
 _MOST_ROWS = 1000
 _MOST_LINES = 8
 
@@ -108,6 +116,7 @@ class _Place:
         work: What was sampled; None if only the lines around it are known.
         lines: The lines that were sampled, with their times, longest first; empty if it is one.
         is_call: Whether these lines are in the call of the first line.
+        makes_modules: Whether the host initializes modules of PyTorch, or copies them.
     """
 
     first: "Line | Frame"
@@ -120,6 +129,7 @@ class _Place:
     work: Work | None = None
     lines: tuple[Line, ...] = ()
     is_call: bool = False
+    makes_modules: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -150,6 +160,10 @@ class _Place:
             return _UPLOAD_ADVICE
         if self.work is not None and self.work.loads:
             return _LOADER_ADVICE
+        if self.makes_modules:
+            return MODULES_ON_THE_GPU
+        if self.work is not None and self.work.is_of_launches:
+            return _LAUNCHES_ADVICE
         return _ADVICE.get("" if self.work is None else self.work.kind, _ADVICE[""])
 
     @property
@@ -269,8 +283,13 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
         for number, work in enumerate(works)
         if not (work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz)
     ]
+    runs = _Runs(recording)
     known = [(each, _place_of_work(recording, each)) for each in sampled]
-    known = [(each, place) for each, place in known if not _is_of_launches(place)]
+    known = [
+        (each, place)
+        for each, place in known
+        if not (_is_of_launches(place) or (each.work.is_of_launches and runs.are_few(place.calls)))
+    ]
     works_of_gaps, places = [each for each, _ in known], [place for _, place in known]
     together = [
         number
@@ -325,7 +344,42 @@ def _place_of_work(recording: "RecordingData", found: _Sampled) -> _Place:
         host_ns=sampled,
         is_upload=not work.is_wait and is_staging(recording, stacks, calls, sampled),
         work=work,
+        makes_modules=makes_modules(recording.call_stacks.frames(work.stack)),
     )
+
+
+class _Runs:
+    """The runs of lines of the program that make calls.
+
+    Args:
+        recording: The recording.
+    """
+
+    def __init__(self, recording: "RecordingData") -> None:
+        self._calls = recording.tables["api_calls"]
+        self._recording = recording
+
+    def are_few(self, calls: "NDArray[Any]") -> bool:
+        """Return whether some calls are in less than a tenth of the runs of their lines.
+
+        What a library does in each run is the program's work; what it does in a few, as where cuDNN
+        tries kernels for arguments of a new shape, prepares the others.
+        """
+        lines, run = self._of_calls
+        of_lines = np.isin(lines, lines[calls])
+        every, some = (len(np.unique(run[rows])) for rows in (of_lines, calls))
+        return some < _LEAST_OF_ROUNDS * every
+
+    @cached_property
+    def _of_calls(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """The line of each call, and the number of the run of that line."""
+        time, thread = (plain(self._calls[name]) for name in ("time", "thread"))
+        lines = CallSites(self._recording, plain(self._calls["stack"])).numbers("line")
+        order = np.lexsort((time, thread))
+        changes = (np.diff(lines[order]) != 0) | (np.diff(thread[order].astype(np.int64)) != 0)
+        run = np.empty(len(order), np.int64)
+        run[order] = np.cumsum(np.append(True, changes)[: len(order)])
+        return lines, run
 
 
 def _is_of_launches(place: _Place) -> bool:
@@ -370,6 +424,7 @@ def _joined(
             work=members[0].work,
             lines=lines,
             is_call=call is not None,
+            makes_modules=makes_modules(recording.call_stacks.frames(members[0].work.stack)),
         )
 
 

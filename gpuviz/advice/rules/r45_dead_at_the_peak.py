@@ -56,7 +56,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             and device.are_used_together(blocks)
         ):
             yield _mapped(device, blocks, change)
-        else:
+        elif not device.lines.are_in_statement_of_peak(blocks):
             yield _finding(device, blocks, change, is_within=is_within)
     kept, spent, places = device.mapped_by_peak_line()
     for site in np.unique(device.site[spent]).tolist():
@@ -117,7 +117,8 @@ def _finding(
         else f"Keep no reference to them {when}: variables, or a list that collects the arrays of "
         "a loop."
     )
-    others = int(np.count_nonzero(device.at_peak & (device.site == device.site[blocks[0]]))) - 1
+    same = device.at_peak & (device.stack == device.stack[blocks[0]])
+    others = int(np.count_nonzero(same)) - 1
     if (
         is_one
         and not is_of_pass
@@ -130,8 +131,14 @@ def _finding(
         )
     if _is_yielded(device, line):
         advice += " The generator must not keep it either: `del` after its `yield`."
-    if is_within and is_one:
+    if is_within and is_one and device.lines.is_returned_within(blocks):
+        advice = (
+            f"Split the line, and delete the array (`del`) after the part that ends with {after}."
+        )
+    elif is_within and is_one:
         advice += " The caller must not keep it either, as in `f(make())`."
+    if device.lines.have_views(blocks):
+        advice += " Views of it, such as slices, keep it too."
     return Finding(
         rule="R45",
         title=f"{format_bytes(int(device.size[blocks].sum()))} from "

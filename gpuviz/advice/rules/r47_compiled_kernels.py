@@ -12,9 +12,10 @@ from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.compilations import compilations
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.repeated_compilations import RepeatedCompilation, repeated_compilations
+from gpuviz.analysis.steady_state import steady_states
 from gpuviz.analysis.xla import threads_of_xla
 from gpuviz.data.columns import plain
-from gpuviz.quantities import format_counted, format_duration, format_share
+from gpuviz.quantities import format_counted, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,24 +141,28 @@ def _compiled_again(schedule: Schedule, table: "pa.Table", again: RepeatedCompil
     known = _ALIKE if again.is_alike else _AGAIN[again.compiler]
     time_ns = plain(table["compile_ns"])[again.rows]
     name = table["kernels"][int(again.rows[0])].as_py().removeprefix(_JITTED)
-    title = f"`{name}` was compiled {len(time_ns)} times: {_spent(schedule, int(time_ns.sum()))}."
+    spent = format_duration(int(time_ns.sum()))
+    title = f"`{name}` was compiled {len(time_ns)} times, in {spent}."
     reason = f"{known.why} Compiling it once takes {format_duration(int(time_ns[0]))}."
-    return _finding(schedule, table, again.rows[1:], "possible", (title, reason, known.change))
+    rows = again.rows[1:]
+    begin = min(each.from_ns for each in steady_states(schedule.recording))
+    # Idle time before the steady state is no part of the time that savings are compared with.
+    steady = rows[plain(table["time"])[rows] >= begin]
+    found = _finding(
+        schedule, table, steady if len(steady) else rows, "possible", (title, reason, known.change)
+    )
+    return replace(found, is_of_warm_up=not len(steady))
 
 
 def _compiled_once(
     schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]", compiler: str
 ) -> Finding:
     known = _ONCE[compiler]
-    spent = _spent(schedule, int(plain(table["compile_ns"])[rows].sum()))
-    title = f"{compiler} compiled {format_counted(len(rows), known.one, known.several)}: {spent}."
+    spent = format_duration(int(plain(table["compile_ns"])[rows].sum()))
+    count = format_counted(len(rows), known.one, known.several)
+    title = f"{compiler} compiled {count} in {spent}."
     found = _finding(schedule, table, rows, "likely", (title, known.why, known.keep))
     return replace(found, is_of_warm_up=True)
-
-
-def _spent(schedule: Schedule, time_ns: int) -> str:
-    share = format_share(time_ns / max(schedule.recording.duration_ns, 1))
-    return f"{format_duration(time_ns)}, {share} of the time"
 
 
 def _finding(

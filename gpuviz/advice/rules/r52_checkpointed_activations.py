@@ -12,7 +12,8 @@ from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import ACTIVATION, BACKWARD, FORWARD, TrainingBlocks
 from gpuviz.analysis.launches import calls_of, durations, phases_of, stacks_of
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_duration, format_share
 
@@ -38,6 +39,7 @@ _LEAST_OF_PEAK = 0.5
 _LEAST_SAVED = 0.2
 _FEWEST_MODULES = 2
 # The part of a module's path up to a number, such as `layers.3` of `layers.3.mlp.up`.
+_BATCH_NORM = re.compile(r"batch_?norm|\bbn_fw_tr", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:^|.*?\.)\d+(?=\.|$)")
 
 
@@ -193,12 +195,27 @@ def _finding(device: DeviceBlocks, groups: _Groups, at_peak: int) -> Finding:
             else "Call the sequence through `torch.utils.checkpoint.checkpoint_sequential` with "
             f"{-(-len(modules.paths) // length)} segments"
         )
-        + ", if memory is worth the time.",
+        + f", if memory is worth the time.{_normalization(device)}",
         certainty="possible",
         device=device.device,
         lines=device.lines.lines_of(blocks),
         evidence=device.lines.evidence(blocks),
         lifetimes=groups.change,
+    )
+
+
+def _normalization(device: DeviceBlocks) -> str:
+    """Return what a second forward pass does to batch normalization, if there is any.
+
+    Source: https://github.com/pytorch/pytorch/issues/96136
+    """
+    tables = device.recording.tables
+    names = distinct(plain(tables["activities"]["name"]))
+    if not are_named(tables, names, _BATCH_NORM.search).any():
+        return ""
+    return (
+        " Batch normalization then updates its running statistics twice in each step, unless its "
+        "momentum is adapted."
     )
 
 
@@ -218,7 +235,7 @@ def _forward_ns(device: DeviceBlocks, modules: _Modules) -> int:
     stacks = stacks_of(recording.tables, calls)
     is_forward = phases_of(recording.tables, stacks) == FORWARD
     module = recording.call_stacks.module
-    distinct, rows = np.unique(stacks, return_inverse=True)
+    known, rows = np.unique(stacks, return_inverse=True)
     within = tuple(f"{path}." for path in modules.paths)
-    is_of = np.array([f"{module(stack)}.".startswith(within) for stack in distinct.tolist()], bool)
+    is_of = np.array([f"{module(stack)}.".startswith(within) for stack in known.tolist()], bool)
     return int(durations(activities)[chosen][is_forward & is_of[rows.ravel()]].sum())

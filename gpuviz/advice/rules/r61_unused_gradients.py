@@ -110,8 +110,9 @@ def _finding(
             + (
                 "A learning rate of 0 freezes values, but autograd does all of its work."
                 if is_frozen
-                else "If another loss trains them, as in a GAN, do so around this forward pass "
-                "only, or name what is trained: `backward(inputs=...)`."
+                else "If another loss trains them, as in a GAN: detach their output where it "
+                "enters this loss (`x.detach()`), do so around this forward pass only if the other "
+                "loss has its own, or name what is trained: `backward(inputs=...)`."
             )
         ),
         certainty="likely",

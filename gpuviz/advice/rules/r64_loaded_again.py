@@ -10,7 +10,7 @@ from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.libraries import is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.analysis.repeated_loads import repeated_loads
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
@@ -47,7 +47,8 @@ _PLANS = (
 _PLANS_OF_CUPY = _PLANS.format(
     cache="CuPy keeps the last 16 plans of a thread, one for each size, type and number of "
     "transforms.",
-    resize="`cupy.fft.config.get_plan_cache().set_size(64)`",
+    resize="`cupy.fft.config.get_plan_cache().set_size(n)` with n at least their number; a "
+    "transform and its inverse are two",
 )
 _PLANS_OF_TORCH = _PLANS.format(
     cache="PyTorch keeps a number of plans, one for each size and type.",
@@ -98,7 +99,7 @@ def _finding(schedule: Schedule, again: "RepeatedLoads") -> "Iterator[Finding]":
         return
     device = int(plain(activities["device"])[work[0]])
     names = plain(activities["name"])[work]
-    what, advice = _what(recording, names)
+    what, advice = _what(recording, launches)
     stack = int(stacks_of(recording.tables, launches[:1])[0])
     line = line_of(recording, stack, format_duration(saved_ns))
     times = format_count(len(launches))
@@ -126,10 +127,18 @@ def _finding(schedule: Schedule, again: "RepeatedLoads") -> "Iterator[Finding]":
     )
 
 
-def _what(recording: "RecordingData", names: "NDArray[Any]") -> tuple[str, str]:
-    """Return what a line does before it launches kernels of some names, and what to change."""
-    if are_named(recording.tables, names, _FFT.search).any():
+def _what(recording: "RecordingData", launches: "NDArray[Any]") -> tuple[str, str]:
+    """Return what a line does before it launches kernels, and what to change.
+
+    The first of them may be a copy of the argument.
+    """
+    tables = recording.tables
+    activities = tables["activities"]
+    stacks = stacks_of(tables, calls_of(tables, plain(activities["correlation"])))
+    of_line = (stacks != 0) & np.isin(stacks, stacks_of(tables, launches))
+    names = np.unique(plain(activities["name"])[of_line])
+    if are_named(tables, names, _FFT.search).any():
         plans = _PLANS_OF_TORCH if is_of(recording, "torch") else _PLANS_OF_CUPY
         return "makes an FFT plan", plans
-    of_cudnn = are_named(recording.tables, names, _CUDNN.search).any()
+    of_cudnn = are_named(tables, names, _CUDNN.search).any()
     return "loads code", _OF_CUDNN if of_cudnn else _OTHERS

@@ -86,7 +86,7 @@ def test_conjugate_gradient_waits_for_launches():
         "@ product)` makes 735 of 3,204."
     )
     assert finding.reason == (
-        "The kernels have a median of 2.14 µs on the GPU. The host needs 8.76 µs (median) between "
+        "The kernels have a median of 2.14 µs on the GPU. The host needs 8.71 µs (median) between "
         "two launches; the GPU is idle for 34.8 ms during launches and such short gaps, and for "
         "45.5 ms in all."
     )

@@ -83,11 +83,11 @@ def test_a_kernel_of_few_blocks_is_found_and_more_blocks_save_what_was_predicted
     )
     assert finding.reason.startswith(
         "20 launches take 20.0 ms. A thread block runs on one multiprocessor; the others are idle "
-        "meanwhile, because no other kernel runs. At full width the same work would take at least "
+        "meanwhile, because no other kernel runs. Spread over all of them, such blocks would take "
     )
     assert finding.change.startswith(
         'Spread the work of `gpu.launch("cupy_sum", duration=duration, grid=grid, share=0.5)` over '
-        "more blocks: another axis order or data layout"
+        "more blocks: a larger grid if the program chooses it; otherwise another axis order"
     )
     assert finding.certainty == "possible"
     assert (finding.evidence.table, len(finding.evidence.rows)) == ("activities", LAUNCHES)

@@ -104,11 +104,11 @@ def test_the_time_of_a_compilation_is_warm_up():
 @pytest.mark.parametrize(
     ("times", "title", "change"),
     [
-        ({"shapes": 1}, "XLA compiled 1 function: 100 ms", "jax_compilation_cache_dir"),
+        ({"shapes": 1}, "XLA compiled 1 function in 100 ms", "jax_compilation_cache_dir"),
         # Two shapes of batches, and one for evaluation.
-        ({"shapes": 3}, "XLA compiled 3 functions: 300 ms", "jax_compilation_cache_dir"),
-        ({"shapes": 10}, "`update` was compiled 10 times: 1.00 s", "Pass arrays of one shape"),
-        ({"compilations": 3}, "`update` was compiled 3 times: 300 ms", "`static_argnames`"),
+        ({"shapes": 3}, "XLA compiled 3 functions in 300 ms", "jax_compilation_cache_dir"),
+        ({"shapes": 10}, "`update` was compiled 10 times, in 1.00 s", "Pass arrays of one shape"),
+        ({"compilations": 3}, "`update` was compiled 3 times, in 300 ms", "`static_argnames`"),
     ],
 )
 def test_what_is_compiled_once_is_kept_and_what_is_compiled_again_is_compiled_once(

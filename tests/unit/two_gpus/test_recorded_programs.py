@@ -210,7 +210,7 @@ def test_the_part_of_each_rank_of_sharded_parameters_is_parameters():
 
     # Six layers of 4096 x 4096 numbers of 4 bytes, on two ranks.
     assert len(peaks) == len(recording.devices) == 2
-    assert all("parameters 192 MiB" in each for each in peaks)
+    assert all("parameters and buffers 192 MiB" in each for each in peaks)
 
 
 def test_text_says_which_gpu_each_conclusion_is_about():
