@@ -35,6 +35,8 @@ PAGE_CONFIG = {
 WINDOW: ViewportSize = {"width": 1400, "height": 900}
 # A palette that is open takes text at once; a busy machine may take longer.
 OPENS_MS = 10_000
+# Longer than a kernel takes to start on a busy machine.
+SAYS_SO_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +168,22 @@ def wait_until_restored(page: Page) -> None:
 
 
 def wait_until_idle(page: Page) -> None:
-    """Wait until the kernel of the notebook has started and is idle."""
-    idle = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status"
-    page.wait_for_function(f"{idle} === 'idle'")
+    """Wait until the kernel of the notebook has started and is idle.
+
+    A kernel says so once. JupyterLab shows one as starting forever whose message comes before the
+    server has subscribed to it, so that it is asked again.
+    """
+    kernel = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel"
+
+    def is_idle() -> bool:
+        try:
+            page.wait_for_function(f"{kernel}?.status === 'idle'", timeout=SAYS_SO_MS)
+        except PlaywrightTimeoutError:
+            page.evaluate(f"void {kernel}?.requestKernelInfo()")
+            return False
+        return True
+
+    until(page, is_idle)
 
 
 def run_all(page: Page) -> None:
