@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding, as_subject
-from gpuviz.advice.host_lines import line_of, text_of
+from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.libraries import is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -134,8 +134,9 @@ def _what(recording: "RecordingData", launches: "NDArray[Any]") -> tuple[str, st
     """
     tables = recording.tables
     activities = tables["activities"]
-    stacks = stacks_of(tables, calls_of(tables, plain(activities["correlation"])))
-    of_line = (stacks != 0) & np.isin(stacks, stacks_of(tables, launches))
+    calls = np.append(launches[:1], calls_of(tables, plain(activities["correlation"])))
+    lines = line_numbers(recording, stacks_of(tables, calls))
+    of_line = lines[1:] == lines[0]
     names = np.unique(plain(activities["name"])[of_line])
     if are_named(tables, names, _FFT.search).any():
         plans = _PLANS_OF_TORCH if is_of(recording, "torch") else _PLANS_OF_CUPY

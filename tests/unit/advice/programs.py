@@ -52,7 +52,9 @@ def threads(elements: int) -> dict[str, tuple[int, ...]]:
     return {"grid": (-(-elements // 128),), "block": (128,)}
 
 
-def within(recording: Recording, filename: str, name: str = "library") -> Recording:
+def within(
+    recording: Recording, filename: str, name: str = "library", source: str = ""
+) -> Recording:
     """Return the recording as if a function of a library made every call for the program."""
     frames, stacks = recording.tables["frames"], recording.tables["stacks"]
     inner = {
@@ -61,7 +63,7 @@ def within(recording: Recording, filename: str, name: str = "library") -> Record
         "filename": filename,
         "line": 1,
         "cell": 0,
-        "source": "",
+        "source": source,
         "installed": 1,
         "context": "",
         "context_line": 0,

@@ -13,6 +13,7 @@ from tests.unit.advice import (
     test_unhidden_transfer,
     test_waits_for_earlier_work,
 )
+from tests.unit.advice.programs import within
 from tests.unit.advice.timed_programs import timed
 
 
@@ -56,3 +57,11 @@ def test_a_finding_says_what_to_do_with_the_library_of_the_arrays(program, rule,
     assert all(advice in change for change in changes[True])
     assert not any("torch" in change or "detach" in change for change in changes[False])
     assert len(changes[True]) == len(changes[False]) > 0
+
+
+def test_copies_of_modules_that_the_host_initializes_are_left_out_by_making_them_on_the_gpu():
+    file = "/env/lib/python3.12/site-packages/torch/nn/modules/module.py"
+    recording = within(of_torch(timed(test_pageable_copies.pageable)), file, "Module.to")
+    (change,) = [each.change for each in findings(recording, small=True) if each.rule == "R17"]
+
+    assert change.startswith("Create the modules on the GPU")

@@ -8,14 +8,14 @@ NAMES = [str(n) for n in range(16)]
 BLOCKS = [f"blocks.{n}.{part}" for n in range(4) for part in ("attention", "up", "down")]
 
 
-def trains(names, *, segment=0, size=8 * MIB):
+def trains(names, *, segment=0, size=8 * MIB, other="load"):
     """Return a program that trains, with segments of layers that are computed again."""
 
     def program(gpu):
         model = Model(gpu, names, size=size)
         for _ in range(STEPS):
             x = gpu.empty(size)
-            gpu.launch("load", duration=1e-4, writes=[x])
+            gpu.launch(other, duration=1e-4, writes=[x])
             if not segment:
                 model.backward(model.forward(x))
                 continue
@@ -72,3 +72,13 @@ def test_activations_that_are_less_than_half_of_the_peak_are_left_alone():
 
 def test_modules_without_numbers_are_not_grouped():
     assert found(trains(["encoder", "middle", "decoder"]), "R52") == []
+
+
+def test_what_checkpointing_does_to_batch_normalization_is_said_where_there_is_some():
+    kernel = "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float>()"
+    (plain,), (normalizing,) = (
+        found(trains(NAMES, other=each), "R52") for each in ("load", kernel)
+    )
+
+    assert "running statistics twice in each step" in normalizing.change
+    assert "running statistics" not in plain.change

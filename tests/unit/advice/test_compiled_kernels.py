@@ -3,7 +3,7 @@
 import pytest
 
 from gpuviz.advice.findings import findings
-from tests.unit.advice.timed_programs import found, saved_ns
+from tests.unit.advice.timed_programs import found, saved_ns, timed
 from tests.unit.recording.from_activities import Timeline
 
 STEPS = 20
@@ -35,6 +35,20 @@ def writes_values_into_the_source(gpu):
 
 def passes_values_as_arguments(gpu):
     steps(gpu, compiled=[0])
+
+
+def tries_before_it_iterates(gpu):
+    """Compile the kernel for other values first, and then in each iteration."""
+    gpu.synchronize()
+    for _ in range(10):
+        gpu.compile("filter_0", duration=5e-3)
+        gpu.launch("filter_0", duration=1e-3)
+        gpu.launch("try", duration=1e-3)
+    for _ in range(STEPS):
+        gpu.compile("filter_0", duration=5e-3)
+        gpu.launch("filter_0", duration=1e-3)
+        gpu.launch("step", duration=20e-3)
+        gpu.synchronize()
 
 
 def compiles_for_each_type(gpu):
@@ -107,6 +121,15 @@ def compiles(timeline, compiler, *, begin, end, thread=1):
     for number, (kind, text) in enumerate(names.items()):
         own = {"id": ids + number, "parent": ids * number, "kind": kind}
         timeline.add("ranges", row | own | {"name": timeline.text(text)})
+
+
+def test_what_is_compiled_before_the_iterations_is_no_part_of_their_time():
+    recording = timed(tries_before_it_iterates)
+    (finding,) = [each for each in findings(recording, small=True) if each.rule == "R47"]
+
+    assert finding.title.startswith("`filter_0` was compiled 30 times")
+    assert 0 < finding.saved_ns < finding.working_ns
+    assert finding.saved_ns <= STEPS * 5 * MS
 
 
 def test_kernels_of_one_name_are_those_of_each_compiler():

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 import gpuviz
+from gpuviz.advice.findings import findings
 from tests.unit.advice import training
-from tests.unit.advice.programs import MIB, found, recorded, saved
+from tests.unit.advice.programs import MIB, View, found, recorded, saved, within
 
 
 def keeps(gpu):
@@ -392,6 +393,67 @@ def test_what_a_call_still_holds_at_the_peak_is_deleted_within_it():
         'writes=[flat])`, within `gpu.launch("show", duration=1e-4, reads=[enlarged(gpu, image)])`.'
         " The caller must not keep it either, as in `f(make())`."
     )
+
+
+def read(gpu, image):
+    gpu.launch("read", duration=1e-4, reads=[image])
+    return gpu.empty(64 * MIB)
+
+
+def passes(gpu, image):
+    return [gpu.launch("read", duration=1e-4, reads=[image]), 16]
+
+
+def reads_and_enlarges_in_one_statement(gpu):
+    image = made(gpu)
+    gpu.launch("show", duration=1e-4, reads=[read(gpu, image)])
+
+
+def is_used_in_a_return(gpu):
+    image = made(gpu)
+    gpu.launch("show", duration=1e-4, reads=[gpu.empty(4 * MIB * passes(gpu, image)[1])])
+
+
+def test_within_a_statement_that_goes_on_to_the_peak_nothing_can_be_deleted():
+    (finding,) = found(reads_and_enlarges_in_one_statement, "R45")
+    assert "within" in finding.change
+
+    def program(gpu):
+        image = made(gpu)
+        gpu.launch("show", duration=1e-4, reads=[read_later(gpu, gpu.launch("read", duration=1e-4, reads=[image]))])  # fmt: skip # noqa: E501
+
+    def read_later(gpu, _):
+        return gpu.empty(64 * MIB)
+
+    assert found(program, "R45") == []
+
+
+def test_an_array_that_a_return_uses_is_deleted_where_its_caller_is_split():
+    (finding,) = found(is_used_in_a_return, "R45")
+
+    assert finding.change.startswith(
+        "Split the line, and delete the array (`del`) after the part that ends with `return "
+    )
+
+
+def slices(gpu):
+    image = made(gpu)
+    gpu.launch("read", duration=1e-4, reads=[View(image)])
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, writes=[large])
+
+
+def test_views_keep_an_array_too():
+    assert found(slices, "R45")[0].change.endswith("Views of it, such as slices, keep it too.")
+    assert "Views" not in found(keeps, "R45")[0].change
+
+
+def test_work_areas_of_plans_are_no_arrays_of_the_program():
+    plan = "/env/lib/python3/site-packages/cupy/fft/_fft.py"
+    recording = within(recorded(keeps), plan, source="plan = cufft.Plan1d(n, fft_type, batch)")
+
+    assert [each.rule for each in findings(recorded(keeps)) if each.rule == "R45"] == ["R45"]
+    assert [each.rule for each in findings(recording) if each.rule == "R45"] == []
 
 
 def uses_in_a_loop(gpu):

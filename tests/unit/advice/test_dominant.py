@@ -174,6 +174,33 @@ def test_what_a_kernel_needs_at_least_is_said_where_its_arrays_are_known(duratio
     )
 
 
+def idles(busy):
+    def program(gpu):
+        for _ in range(20):
+            gpu.work_on_host((1 - busy) * 1e-3)
+            gpu.launch("step", duration=busy * 1e-3)
+            gpu.synchronize()
+
+    return program
+
+
+@pytest.mark.parametrize(("busy", "is_said"), [(0.65, True), (0.9, False)])
+def test_what_limits_a_gpu_that_is_busy_half_of_the_time_is_named_too(busy, is_said):
+    text = dominant(recorded(idles(busy)))[0].text
+
+    assert "its kernels limit the program" in text
+    assert text.endswith("of idle time, the host limits it.") == is_said
+
+
+def test_of_a_kernel_on_few_multiprocessors_nothing_is_said_about_its_accesses():
+    def program(gpu):
+        x = gpu.empty(32 * MIB)
+        for _ in range(20):
+            gpu.launch("narrow", duration=3e-3, reads=[x], grid=(16,))
+
+    assert dominant(recorded(program))[0].text.endswith("its kernels limit the program.")
+
+
 def test_workspaces_that_a_library_allocates_within_the_line_are_named():
     recording = gpuviz.load(TRAINING)
     assert dominant(recording)[1].text == (

@@ -131,6 +131,22 @@ def test_activations_of_inference_are_found_and_no_grad_saves_what_was_predicted
     assert found(after, "R51") == []
 
 
+def leaves_small_graphs(gpu):
+    """Release graphs of three small arrays as well, as a training does with temporary ones."""
+    small = Model(gpu, size=512)
+    x = gpu.empty(512)
+    for _ in range(3 * BATCHES):
+        gpu.launch("load", duration=1e-6, writes=[x])
+        small.forward(x)
+    serves(gradients=True)(gpu)
+
+
+def test_only_large_graphs_are_counted():
+    (finding,) = found(leaves_small_graphs, "R51")
+
+    assert finding.reason.startswith(f"{BATCHES} times the output of a forward pass was released")
+
+
 def test_a_forward_pass_on_one_line_would_free_its_arrays_there():
     before, after = serves_on_one_line(gradients=True), serves_on_one_line(gradients=False)
     (finding,) = found(before, "R51")

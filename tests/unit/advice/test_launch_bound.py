@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.advice.timed_programs import found, saved_ns, small
+from gpuviz.advice.findings import findings
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed
 
 STEPS, KERNELS = 20, 20
 
@@ -77,8 +78,37 @@ def test_short_kernels_are_found_and_a_graph_saves_what_was_predicted():
     assert len(finding.evidence.rows) == STEPS * KERNELS - 1
 
 
+def prepares_first(gpu):
+    """Launch as often before the iterations, which take longer."""
+    one_by_one(gpu)
+    for _ in range(STEPS):
+        gpu.work_on_host(300e-6)
+        launch_all(gpu, host=10e-6)
+
+
+def test_no_more_than_the_idle_time_of_the_steady_state_is_saved():
+    recording = timed(prepares_first)
+    (finding,) = [each for each in findings(recording, small=True) if each.rule == "R27"]
+
+    assert 0 < finding.saved_ns <= recording.steady_state().idle_ns
+
+
+def mostly_works_on_the_host(gpu):
+    for _ in range(STEPS):
+        gpu.work_on_host(2e-3)
+        launch_all(gpu, host=10e-6)
+
+
 @pytest.mark.parametrize(
-    "program", [as_graphs, behind_a_long_kernel, few, with_other_work, reads_many_results]
+    "program",
+    [
+        as_graphs,
+        behind_a_long_kernel,
+        few,
+        with_other_work,
+        reads_many_results,
+        mostly_works_on_the_host,
+    ],
 )
 def test_graphs_busy_gpus_few_launches_and_other_work_are_no_finding(program):
     assert small(program, "R27") == []

@@ -13,11 +13,13 @@ from tests.unit.advice.timed_programs import timed
 ROUNDS = 20
 # A library's function, whose calls are all on the line of the program that calls it.
 SOURCE = """
-def transform(gpu, x, *, name, plan):
+def transform(gpu, x, *, name, plan, copies=False):
     if plan:
         gpu.work_on_host(1e-3)
         gpu.synchronize()  # stands for a call that loads code
         gpu.work_on_host(1e-3)
+    if copies:
+        gpu.launch("cupy_copy__complex64_complex64", duration=1e-6, writes=[x])
     gpu.launch(name, duration=100e-6, writes=[x])
 """
 LIBRARY = {}
@@ -25,11 +27,11 @@ exec(compile(SOURCE, "/env/lib/python3/site-packages/fft.py", "exec"), LIBRARY) 
 transform = LIBRARY["transform"]
 
 
-def makes_plans(gpu, *, name="regular_fft", plan=True, other=False):
+def makes_plans(gpu, *, name="regular_fft", plan=True, other=False, copies=False):
     x = gpu.empty(1 << 20)
     for _ in range(ROUNDS):
         gpu.launch("prepare", duration=100e-6, writes=[x])
-        transform(gpu, x, name=name, plan=plan)
+        transform(gpu, x, name=name, plan=plan, copies=copies)
         if other:
             gpu.synchronize()
 
@@ -83,6 +85,12 @@ def test_a_plan_that_is_made_in_each_round_costs_what_keeping_it_saves():
     # The first plan is needed.
     assert finding.saved_ns == pytest.approx(saved * 19 / 20, rel=0.05)
     assert "cupy.fft.config.get_plan_cache().set_size" in finding.change
+
+
+def test_a_plan_of_a_transform_that_copies_its_argument_first_is_one():
+    (finding,) = found(lambda gpu: makes_plans(gpu, copies=True))
+
+    assert "makes an FFT plan" in finding.title
 
 
 def test_other_code_that_is_loaded_in_each_round_can_be_loaded_once():

@@ -11,6 +11,7 @@ from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import within
 from tests.unit.advice.timed_programs import found, saved_ns, small, timed, with_cells
+from tests.unit.advice.training import installed
 
 STEPS = 20
 
@@ -331,6 +332,56 @@ def test_what_a_library_needs_for_its_launches_is_no_work_to_move(file, ms, is_s
 
     found = findings(with_samples(recording, frames=([called], ())))
     assert [each.rule for each in found if each.rule == "R43"] == ["R43"] * is_said
+
+
+def searches(gpu, *, rounds, of_every):
+    """Launch by one line, which takes long in some rounds, as where cuDNN tries kernels."""
+    for number in range(rounds):
+        gpu.launch("prepare", duration=200e-6)
+        library(gpu, number % of_every == 0)
+
+
+def _library(gpu, is_new):
+    gpu.launch("copy", duration=200e-6)
+    if is_new:
+        gpu.work_on_host(8e-3)
+    gpu.launch("layer", duration=200e-6)
+
+
+library = installed(_library, "torch/nn/modules/conv.py", "forward")
+
+
+@pytest.mark.parametrize(("of_every", "is_said"), [(1, True), (5, True), (20, False)])
+def test_what_a_library_does_in_few_runs_of_a_line_prepares_the_others(of_every, is_said):
+    called = {"id": 1001, "name": "forward", "line": 9, "cell": 0, "installed": 1, "source": ""}
+    called |= {"assigned": "", "context": "", "context_line": 0}
+    called["filename"] = "/env/lib/python3.12/site-packages/torch/nn/functional.py"
+    recording = timed(lambda gpu: searches(gpu, rounds=100, of_every=of_every))
+
+    found = findings(with_samples(recording, frames=([called], ())), small=True)
+    assert [each.rule for each in found if each.rule == "R43"] == ["R43"] * is_said
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "is_made"),
+    [
+        ("torch/nn/init.py", "uniform_", True),
+        ("torch/nn/modules/module.py", "Module.to", True),
+        ("torch/nn/modules/module.py", "Module._call_impl", False),
+    ],
+)
+def test_modules_that_the_host_initializes_are_to_be_made_on_the_gpu(file, name, is_made):
+    called = {"id": 1001, "name": name, "line": 9, "cell": 0, "installed": 1, "source": ""}
+    called |= {"assigned": "", "context": "", "context_line": 0}
+    called["filename"] = f"/env/lib/python3.12/site-packages/{file}"
+    recording = timed(lambda gpu: chunks(gpu, host=4e-3))
+    (finding,) = [
+        each
+        for each in findings(with_samples(recording, frames=([called], ())))
+        if each.rule == "R43"
+    ]
+
+    assert finding.change.startswith("Create the modules on the GPU") == is_made
 
 
 def test_each_line_that_takes_long_in_a_gap_has_its_own_time():

@@ -168,3 +168,19 @@ def test_an_array_that_is_only_filled_before_the_peak_could_be_filled_later():
         gpu.launch("add", duration=1e-3, reads=[total], writes=[total])
 
     assert found(program, "R05") == []
+
+
+def uses(gpu, array):
+    gpu.launch("first", duration=1e-3, reads=[array], writes=[array])
+    works(gpu)
+    gpu.launch("second", duration=1e-3, reads=[array])
+
+
+def passes(gpu):
+    array = gpu.empty(64 * MIB)
+    gpu.launch("make", duration=1e-3, writes=[array])
+    uses(gpu, array)
+
+
+def test_what_a_call_uses_before_and_after_the_peak_its_caller_keeps_meanwhile():
+    assert found(passes, "R05") == []

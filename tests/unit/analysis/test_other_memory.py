@@ -280,3 +280,12 @@ def test_the_command_line_says_if_the_last_sample_is_of_another_time(tmp_path, u
     done = CliRunner().invoke(commands, ["info", str(path)])
 
     assert f"Device 0: {said}" in done.stdout
+
+
+def test_the_command_line_shows_the_last_sample_that_has_all_that_was_recorded(tmp_path):
+    samples = [{"time": time, "used": used * MIB} for time, used in ((3, 40), (10, 45), (20, 15))]
+    path = recording([], samples, [SEGMENT]).save(tmp_path / "run.gpuviz")
+
+    done = CliRunner().invoke(commands, ["info", str(path)])
+
+    assert "Device 0: 45.0 MiB in use at the end: " in done.stdout
