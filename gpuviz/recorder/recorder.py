@@ -127,6 +127,7 @@ class Recorder:
         self._is_ended = False
         self._is_abandoned = False
         self._notes: tuple[str, ...] = ()
+        self._raised: tuple[str, ...] = ()
         self._initial_events = 0
         self._duration_ns = 0
         self._device_links: Mapping[str, Any] = {}
@@ -199,7 +200,7 @@ class Recorder:
                 self._store, self._pump = store, pump
                 self._feed.restart()
                 set_failure_listener(self._post_mortem.explain)
-                atexit.register(self.end)
+                atexit.register(self._end_at_exit)
                 pump.start()
                 self._learn_gil(pump)
                 Recorder._latest = weakref.ref(self)
@@ -208,7 +209,7 @@ class Recorder:
             except BaseException:
                 Recorder._active = self._store = self._pump = None
                 pump.discard()
-                atexit.unregister(self.end)
+                atexit.unregister(self._end_at_exit)
                 set_failure_listener(None)
                 self._tracer.end()
                 self._source.end()
@@ -283,7 +284,7 @@ class Recorder:
                 # The thread completes it, even if this call is interrupted.
                 self._pump.submit(partial(self._finish, self._store, self._pump))()
         self._pump.join()
-        atexit.unregister(self.end)
+        atexit.unregister(self._end_at_exit)
 
     def _find_holders(self) -> None:
         # Last, because searching the allocators would itself be recorded. An interrupted search is
@@ -348,9 +349,18 @@ class Recorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop recording, even if the block raised an exception."""
+        """Stop recording, even if the block raised an exception, which is noted."""
+        self._note_exception(error)
         if Recorder._active is self:
             self.stop()
+
+    def _note_exception(self, error: BaseException | None) -> None:
+        """Note that an exception has ended what is recorded; not of exits and interruptions."""
+        if isinstance(error, Exception):
+            self._raised = (
+                f"The program ended with {type(error).__name__}: the recording has what it did up "
+                "to then.",
+            )
 
     @classmethod
     def active(cls) -> "Recorder | None":
@@ -533,7 +543,14 @@ class Recorder:
         lost = () if self._pump is None else self._pump.notes
         failed = () if failure is None else (failure,)
         windows = () if self._windows is None else self._windows.span_notes(self.elapsed_ns)
-        notes = (*self._notes, *self._tracer.notes, *self._ranges.notes, *lost, *failed)
+        notes = (
+            *self._raised,
+            *self._notes,
+            *self._tracer.notes,
+            *self._ranges.notes,
+            *lost,
+            *failed,
+        )
         return (*notes, *windows, *_not_looked_after(self._session))
 
     def _clock_ns(self) -> int:
@@ -580,6 +597,10 @@ class Recorder:
                 if self._verdict is not None:
                     self._verdict.announce()
 
+    def _end_at_exit(self) -> None:
+        self._note_exception(_exception_of_program())
+        self.end()
+
     def _abandon(self) -> None:
         """Deactivate the recorder in the child of a fork, which lacks its threads."""
         self._is_abandoned = True
@@ -590,6 +611,13 @@ class Recorder:
         self._statistics.abandon_after_fork()
         if self._pump is not None:
             self._pump.abandon_after_fork()
+
+
+def _exception_of_program() -> BaseException | None:
+    """Return the exception that the program ended with; a shell goes on after one."""
+    ipython = sys.modules.get("IPython")
+    is_shell = hasattr(sys, "ps1") or (ipython is not None and ipython.get_ipython() is not None)
+    return None if is_shell else getattr(sys, "last_value", None)
 
 
 def _not_looked_after(session: _core.Session) -> tuple[str, ...]:

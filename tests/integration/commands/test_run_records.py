@@ -166,7 +166,11 @@ def test_a_program_that_raises_has_its_own_traceback_and_a_whole_recording(folde
     assert outcome(recorded) == outcome(plain)
     assert plain.returncode == 1
     assert requested(folder / "fails.gpuviz") == [1234]
-    assert gpuviz.load(folder / "fails.gpuviz").is_complete
+    recording = gpuviz.load(folder / "fails.gpuviz")
+    assert recording.is_complete
+    assert (
+        "The program ended with ValueError: the recording has what it did up to then."
+    ) in recording.notes
 
 
 def test_an_interrupted_program_leaves_a_whole_recording(folder):

@@ -73,8 +73,12 @@ def test_a_with_block_records_and_gives_the_recorder(source, new_recorder):
     assert actions(recorder.recording) == ["segment_alloc", "alloc"]
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_an_exception_in_the_block_ends_the_recording_and_passes(source, new_recorder, error):
+@pytest.mark.parametrize(
+    ("error", "is_noted"), [(ValueError, True), (KeyboardInterrupt, False), (SystemExit, False)]
+)
+def test_an_exception_in_the_block_ends_the_recording_and_passes(
+    source, new_recorder, error, is_noted
+):
     recorder = new_recorder(source)
 
     def program():
@@ -87,6 +91,8 @@ def test_an_exception_in_the_block_ends_the_recording_and_passes(source, new_rec
     assert not recorder.is_recording
     assert actions(recorder.recording) == ["segment_alloc", "alloc"]
     assert recorder.recording.is_complete
+    noted = [note for note in recorder.recording.notes if "ended with ValueError" in note]
+    assert len(noted) == is_noted
 
 
 def test_a_block_may_stop_its_recorder_itself(source, new_recorder):
