@@ -43,14 +43,24 @@ def read_bytes(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
     found[unknown] = read_bytes_of_functions(device.recording, used.activity[rows[unknown]])
     # A kernel with few threads for the beginnings of its input and its output may go on to the ends
     # of both.
-    outputs = rows[(used.mode[rows] != READ) & used.at_begin[rows] & (used.bytes[rows] == 0)]
-    largest = np.zeros(tables["api_calls"].num_rows, np.int64)
-    np.maximum.at(largest, used.call[outputs], device.requested[device.place[used.block[outputs]]])
-    is_unsure = used.at_begin[rows[unknown]] & (largest[used.call[rows[unknown]]] > found[unknown])
+    largest = _largest_outputs(device, used.call[rows[unknown]])
+    is_unsure = used.at_begin[rows[unknown]] & (largest > found[unknown])
     found[unknown[is_unsure]] = 0
     found[used.mode[rows] != READ] = 0
     unknown = np.flatnonzero((found == 0) & (used.activity[rows] >= 0))
     found[unknown] = _of_torch(device, rows[unknown])
+    return found
+
+
+def _largest_outputs(device: "DeviceBlocks", calls: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many bytes the largest block has that each call may write from its beginning."""
+    used, count = device.used, device.recording.tables["api_calls"].num_rows
+    asked = np.zeros(count, bool)
+    asked[calls] = True
+    can = asked[used.call] & (used.mode != READ) & used.at_begin & (used.bytes == 0)
+    largest = np.zeros(count, np.int64)
+    np.maximum.at(largest, used.call[can], used.blocks.requested[used.block[can]])
+    found: NDArray[Any] = largest[calls]
     return found
 
 
@@ -122,9 +132,13 @@ def _elements_of_torch(recording: "RecordingData", activities: "NDArray[Any]") -
 def _copied_bytes(activities: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
     """Return how many bytes the calls of some activities copy or fill; 0 for kernels."""
     sizes, correlations = plain(activities["bytes"]), plain(activities["correlation"])
-    copied = np.flatnonzero(sizes)
-    calls, number = np.unique(correlations[copied], return_inverse=True)
-    sums = np.bincount(number.ravel(), sizes[copied], len(calls)).astype(np.int64)
-    of_row = np.searchsorted(calls, correlations[rows])
-    found: NDArray[Any] = np.where(sizes[rows] > 0, np.append(sums, 0)[of_row], 0)
+    found = np.zeros(len(rows), np.int64)
+    copies = np.flatnonzero(sizes[rows])
+    calls, number = np.unique(correlations[rows[copies]], return_inverse=True)
+    parts = np.flatnonzero(sizes)
+    place = np.minimum(np.searchsorted(calls, correlations[parts]), max(len(calls) - 1, 0))
+    if len(calls):
+        same = calls[place] == correlations[parts]
+        sums = np.bincount(place[same], sizes[parts[same]], len(calls)).astype(np.int64)
+        found[copies] = sums[number.ravel()]
     return found

@@ -122,7 +122,8 @@ class _Uses:
         self._can = can
         rows = np.flatnonzero(device.place[used.block] >= 0)
         place, call = device.place[used.block[rows]], used.call[rows]
-        bound = read_bytes(device, rows)
+        bound, is_asked = np.zeros(len(rows), np.int64), can[place]
+        bound[is_asked] = read_bytes(device, rows[is_asked])
         is_part = (bound > 0) & (bound * LEAST_FACTOR <= device.requested[place])
         is_join = self._is_by(_JOIN_OF_TORCH)[rows]
         none = np.full(len(device.size), -1)

@@ -79,6 +79,12 @@ def of_unknown_bytes(gpu, part):
     gpu.launch("sum", duration=1e-5, reads=[part], writes=[gpu.empty(512)])
 
 
+def beginnings(gpu, part):
+    """Of this and another large array, whose ends the threads may reach as well."""
+    copy, result = gpu.empty(SIZE), View(part.array, 0)
+    gpu.launch(COPY, duration=1e-5, reads=[result], writes=[copy], **threads(PART // 4))
+
+
 def opaque(gpu, part):
     copied(gpu, part)
     gpu.launch("batched", duration=1e-5)
@@ -179,6 +185,7 @@ def test_kernels_of_torch_do_not_say_what_they_write():
         as_a_whole,
         both(copied, as_a_whole),
         of_unknown_bytes,
+        beginnings,
         opaque,
         in_turn,
         both(copied, changed),
