@@ -357,9 +357,9 @@ class Recorder:
     def _note_exception(self, error: BaseException | None) -> None:
         """Note that an exception has ended what is recorded; not of exits and interruptions."""
         if isinstance(error, Exception):
+            name = type(error).__name__
             self._raised = (
-                f"The program ended with {type(error).__name__}: the recording has what it did up "
-                "to then.",
+                f"The program ended with {name}: the recording has what it did up to then.",
             )
 
     @classmethod
