@@ -21,7 +21,7 @@ from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, most_first
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.seen_part import seen_part
-from gpuviz.analysis.steady_state import steady_ns
+from gpuviz.analysis.steady_state import steady_ns, steady_states
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
     devices = device_blocks(recording, schedule)
     uses.keep(recording, uses_of(devices))
     found += [each for device in devices for each in _about_memory(device)]
+    found = _with_warm_up(recording, found)
     found = [each for each in found if small or scale.is_relevant(each)]
     found = _in_time(schedule, found)
     ranked = [each for each in found if each.lifetimes is None]
@@ -178,6 +179,21 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
         of_device.sort(key=lambda finding: (is_trade(finding), -finding.saved_bytes))
         ranked += _in_sequence(device, of_device)
     yield from (each for each in ranked if small or _adds_something(each, scale))
+
+
+def _with_warm_up(recording: "RecordingData", found: "list[Finding]") -> "list[Finding]":
+    """Return findings with whether all that they save is time before the steady state."""
+    begins = {each.device: each.from_ns for each in steady_states(recording)}
+    return [
+        replace(each, is_of_warm_up=True)
+        if each.saved_ns
+        and not each.saved_bytes
+        and each.evidence is not None
+        and each.evidence.table != "memory_events"
+        and each.evidence.window[1] <= begins.get(each.device, -1)
+        else each
+        for each in found
+    ]
 
 
 def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":

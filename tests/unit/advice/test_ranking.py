@@ -5,6 +5,7 @@ from dataclasses import replace
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import varied
 from gpuviz.advice.scale import most_first
+from tests.unit.advice.timed_programs import found
 
 
 def finding(rule, number):
@@ -49,3 +50,23 @@ def test_what_saves_time_of_the_warm_up_comes_after_what_saves_time_of_each_roun
     ranked = varied(most_first([once, *others], lambda each: each.saved_ns / 1000))
 
     assert [each.title for each in ranked] == ["R08 1.", "R08 2.", "R47 0."]
+
+
+def sums(gpu):
+    """Sum on one multiprocessor before the iterations, and in each of them."""
+    array = gpu.empty(1 << 20)
+    for _ in range(4):
+        gpu.launch("cupy_sum", duration=5e-3, grid=(1,), reads=[array])
+    for _ in range(20):
+        gpu.launch("forward", duration=3e-3, reads=[array], writes=[array])
+        gpu.launch("cupy_sum", duration=1e-3, grid=(1,), reads=[array])
+        gpu.work_on_host(1e-3)
+
+
+def test_what_saves_time_before_the_iterations_alone_is_of_the_warm_up():
+    of_each, at_first = found(sums, "R42")
+
+    assert "duration=1e-3" in of_each.lines[0].source
+    assert not of_each.is_of_warm_up
+    assert at_first.is_of_warm_up
+    assert at_first.working_ns >= of_each.working_ns
