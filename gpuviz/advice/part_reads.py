@@ -80,6 +80,12 @@ def continues(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
     return found
 
 
+def goes_on_writing(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return which touches of `continues` are those of what the kernels write."""
+    found: NDArray[Any] = continues(device, rows) & _is_of_same_stack(device)[rows]
+    return found
+
+
 def _of_torch(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
     """Return how many bytes PyTorch's elementwise kernels read at most; 0 of others and of outputs.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding, as_subject, named
-from gpuviz.advice.part_reads import OF_TORCH, continues, read_bytes
+from gpuviz.advice.part_reads import OF_TORCH, continues, goes_on_writing, read_bytes
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.reductions_at_last import times_of_host_reads
 from gpuviz.advice.rule import Rule
@@ -44,6 +44,8 @@ _LEAST_SHARE = 0.5
 # What a program reads to show or check a result.
 _GLANCE_BYTES = 64
 _ALIGNMENT = 512
+# Functions of functions of which most is not needed, such as a product that is converted.
+_MOST_STEPS = 4
 # Lines with the most bytes.
 _MOST_LINES = 8
 
@@ -76,7 +78,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     later uses are reads of which the bytes are known at most (see
     `gpuviz.advice.part_reads.read_bytes`), at most a quarter of the array. A line that reads one
     array at several addresses rather goes through it, and a recording may end before it is through;
-    one that reads a few bytes only looks at a result.
+    one that reads a few bytes only looks at a result. Of what an elementwise function reads for
+    such a result, as little is needed.
 
     Saving: the peak with arrays that have the size of what is read, and the recording's `Schedule`,
     replayed with durations of the kernels in proportion. If the host reads something in between,
@@ -107,15 +110,27 @@ def _results(device: "DeviceBlocks") -> _Results:
     count = len(device.size)
     place, call = place[rows], used.call[rows]
     can &= np.bincount(place, writes, count) > 0
-    can &= np.bincount(place, ~writes & (read == 0), count) == 0
-    sums = np.bincount(place, read, count).astype(np.int64)
-    can &= (sums > _GLANCE_BYTES) & (sums * _LEAST_FACTOR <= device.requested)
-    reads = np.flatnonzero(~writes & can[place])
-    can[_read_in_turn(device, rows[reads])] = False
-    blocks = np.flatnonzero(can)
-    last = np.full(count, -1)
+    can[_read_in_turn(device, rows[~writes])] = False
+    by_function = ~_by_product(device, rows)
+    needed = np.ones(device.recording.tables["api_calls"].num_rows)
+    found = np.zeros(count, bool)
+    for _ in range(_MOST_STEPS):
+        # Of what an elementwise function reads, the elements that are needed of its result.
+        of_result = ~writes & by_function & (needed[call] < 1)
+        part = np.ceil(needed[call] * device.requested[place]).astype(np.int64)
+        read = np.where(of_result, part, read)
+        is_known = np.bincount(place, ~writes & (read == 0), count) == 0
+        sums = np.bincount(place, read, count).astype(np.int64)
+        before, found = found, can & is_known & (sums > _GLANCE_BYTES)
+        found &= sums * _LEAST_FACTOR <= device.requested
+        if (found == before).all():
+            break
+        written = np.flatnonzero(writes & found[place])
+        needed[call[written]] = (sums / np.maximum(device.requested, 1))[place[written]]
+    blocks, last = np.flatnonzero(found), np.full(count, -1)
+    reads = np.flatnonzero(~writes & found[place])
     last[place[reads]] = call[reads]
-    written = np.flatnonzero(writes & can[place])
+    written = np.flatnonzero(writes & found[place])
     work = device.schedule.number[used.activity[rows[written]]]
     work, first = np.unique(work, return_index=True)
     return _Results(
@@ -131,10 +146,11 @@ def _writes(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
     used, tables = device.used, device.recording.tables
     activity, call, first = used.activity[rows], used.call[rows], used.first[used.block[rows]]
     names = plain(tables["activities"]["name"])
-    by_product = are_named(tables, names, PRODUCT.search)[activity] & (activity >= 0)
+    by_product = _by_product(device, rows)
     by_torch = are_named(tables, names, OF_TORCH.search)[activity] & (activity >= 0)
     stacks = stacks_of(tables, call)
     is_same = by_product & (stacks == stacks_of(tables, first)) & (stacks != 0)
+    is_same |= goes_on_writing(device, rows)
     launches = device.elementwise
     whole = launches.call[launches.is_whole & (launches.reads > 0) & ~launches.is_update]
     is_first = call == first
@@ -145,6 +161,14 @@ def _writes(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
     begins[used.block[rows[(is_first & by_product) | by_function]]] = True
     found: NDArray[Any] = (is_same | by_function) & begins[used.block[rows]] & used.at_begin[rows]
     return found
+
+
+def _by_product(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return which touches are by kernels that multiply matrices."""
+    tables, activity = device.recording.tables, device.used.activity[rows]
+    named = are_named(tables, plain(tables["activities"]["name"]), PRODUCT.search)
+    by_product: NDArray[Any] = named[activity] & (activity >= 0)
+    return by_product
 
 
 def _read_in_turn(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
@@ -181,7 +205,7 @@ def _finding(device: "DeviceBlocks", results: _Results, chosen: "NDArray[Any]") 
         rule="R68",
         title=f"{as_subject(made)} computes {format_bytes(whole)}, of which at most "
         f"{format_bytes(int(read.sum()))} is read, {format_share(int(read.sum()) / whole)}.",
-        reason=f"Nothing uses {these} but {use}, which reads a part. Each element of a matrix "
+        reason=f"Nothing uses {these} but {use}, which needs a part. Each element of a matrix "
         "product or an elementwise function can be computed without the others.",
         change=f"Select what {use} needs before {made} computes it: index the rows or columns of "
         "its operands, as in `f(x[:, -1])` instead of `f(x)[:, -1]`. The diagonal of `a @ b` is "

@@ -103,6 +103,28 @@ def glanced_at(gpu, part):
     gpu.copy_to_host(View(part.array, 0, 4))
 
 
+def converts(*, view=True):
+    """Return a program that converts a product before it uses a part of it."""
+
+    def program(gpu):
+        operand = gpu.empty(8 * MIB)
+        for _ in range(ROUNDS):
+            gpu.launch("read", duration=1e-5, reads=[operand])
+            result = computed(gpu, operand, size=SIZE if view else PART)
+            converted = widened(gpu, result)
+            copied(gpu, View(converted, nbytes=2 * PART) if view else converted)
+            del result, converted
+
+    return program
+
+
+def widened(gpu, operand):
+    result = gpu.empty(2 * operand.nbytes)
+    shape, name = threads(operand.nbytes // 2), "cupy_copy__float16_float32"
+    gpu.launch(name, duration=1e-4, reads=[operand], writes=[result], **shape)
+    return result
+
+
 def fills(gpu):
     """A buffer that is used as far as it is needed."""
     for _ in range(ROUNDS):
@@ -154,13 +176,21 @@ def test_computing_only_what_is_read_saves_about_what_was_predicted(use, name):
     assert found(after, "R68") == []
 
 
+def test_what_is_computed_for_a_result_of_which_most_is_unread_is_not_needed_either():
+    first, second = found(converts(), "R68")
+
+    measured = saved(converts(), converts(view=False))
+    assert first.saved_bytes + second.further_bytes == measured == 3 * (SIZE - PART)
+    assert found(converts(view=False), "R68") == []
+
+
 def test_both_lines_are_named():
     (finding,) = found(computes(copied), "R68")
 
     assert finding.title == (
         "`result = gpu.empty(size)` computes 192 MiB, of which at most 3.00 MiB is read, 1.6 %."
     )
-    assert "but `use(gpu, View(result) if view else result)`, which reads a part" in finding.reason
+    assert "but `use(gpu, View(result) if view else result)`, which needs a part" in finding.reason
     assert [line.amount for line in finding.lines] == ["192 MiB in 3 arrays"]
 
 
