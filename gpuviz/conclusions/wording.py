@@ -61,6 +61,8 @@ def _after_others(
 ) -> str:
     if text(alone) == text(further):
         return ""
+    if further > alone:
+        return f" ({text(further)} once {which} are followed)"
     return f" (after {which}: {text(further) if further > 0 else 'nothing'})"
 
 

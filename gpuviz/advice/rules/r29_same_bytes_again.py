@@ -16,7 +16,7 @@ from gpuviz.advice.trace import COPY
 from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peak import peak
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
@@ -101,23 +101,28 @@ def _have_room(schedule: Schedule, device: int, kept: int) -> bool:
 def _finding(schedule: Schedule, again: "NDArray[Any]", contents: int, kept_bytes: int) -> Finding:
     recording = schedule.recording
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[again]]
-    change = without_copies(schedule, again, _staged(schedule, again))
+    staged = _staged(schedule, again)
+    change = without_copies(schedule, again, staged)
     stacks = stacks_of(recording.tables, schedule.call[again])
     copied = format_bytes(int(sizes.sum()))
     spent = format_duration(int(schedule.duration[again].sum()))
+    calls, device = distinct(schedule.call[again]), int(schedule.device[again[0]])
+    host_ns = int((schedule.returned - schedule.called)[calls].sum())
+    host_ns += int(host_gaps(recording, device).length[staged].sum())
     line = line_of(recording, int(stacks[0]), spent)
     which = "the same bytes" if contents == 1 else f"one of {format_count(contents)} sets of bytes"
     return Finding(
         rule="R29",
         title=f"{text_of(line)} copies {which} to the GPU {format_count(len(again))} more times "
         f"than needed, {copied} in all.",
-        reason=f"These copies take {spent} on the GPU. Their sources have the same size and the "
-        "same bytes at 64 places, spread evenly over them.",
+        reason=f"These copies take {spent} on the GPU and {format_duration(host_ns)} of the host. "
+        "Their sources have the same size and the same bytes at 64 places, spread evenly over "
+        "them.",
         change="Copy them once, before the loop, and keep the "
         f"{format_bytes(kept_bytes)} on the GPU. If kernels change an array, copy it there from "
         "one that is kept.",
         certainty="likely",
-        device=int(schedule.device[again[0]]),
+        device=device,
         saved_ns=schedule.saved_alone(change),
         lines=longest_lines(recording, stacks, schedule.duration[again]),
         evidence=schedule.evidence(again),

@@ -11,7 +11,7 @@ from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.columns import codes, plain
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
@@ -102,15 +102,17 @@ def _finding(schedule: Schedule, copies: "NDArray[Any]") -> Finding:
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[copies]]
     stacks = stacks_of(recording.tables, schedule.call[copies])
     spent = format_duration(int(schedule.duration[copies].sum()))
+    calls = distinct(schedule.call[copies])
+    of_host = format_duration(int((schedule.returned - schedule.called)[calls].sum()))
     line = line_of(recording, int(stacks[0]), spent)
     return Finding(
         rule="R65",
         title=f"{text_of(line)} gets arrays of the host: {format_count(len(copies))} copies "
         f"to the GPU and back, {format_bytes(int(sizes.sum()))} in all, may be needless.",
         reason="Numba copies each NumPy array that a kernel gets to the GPU before the launch, and "
-        f"back after it. These copies take {spent} on the GPU: as far as 64 places tell, it has "
-        "had the bytes before, or they come back unchanged or only to be copied there again. "
-        "Arrays of mostly zeros look equal there.",
+        f"back after it. These copies take {spent} on the GPU and {of_host} of the host. By "
+        "samples of 64 places, the GPU had the same bytes before, or they come back unchanged, or "
+        "only to be copied there again. Arrays that are mostly zeros look alike in samples.",
         change="Copy the arrays once with `cuda.to_device` before the loop, pass what it returns "
         "to the kernel, and call `copy_to_host()` where the host reads an array.",
         certainty="possible",

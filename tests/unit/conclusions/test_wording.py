@@ -36,3 +36,11 @@ def test_of_memory_and_time_the_one_that_says_nothing_is_left_out(size, time_ns,
     )
 
     assert saving(finding) == said
+
+
+def test_what_saves_more_once_others_are_followed_says_so():
+    more = Finding("R45", "Title.", "", "", "likely", 0, saved_bytes=MIB, further_bytes=3 * MIB)
+
+    assert saving(more) == (
+        "1.00 MiB of the peak (3.00 MiB once those that save more are followed)"
+    )
