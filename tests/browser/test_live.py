@@ -26,6 +26,8 @@ pytestmark = pytest.mark.browser
 
 SHOW, PROGRAM, STOP, COUNT, SHOW_AGAIN, ROWS = range(6)
 MIDDLE = (700, 450)
+# A page scrolls within a few frames.
+TURN_MS = 100
 CELLS = [
     """
 import os, gpuviz
@@ -252,26 +254,35 @@ def test_the_wheel_scrolls_past_three_dashboards_and_back(lab_page, folder):
 def over_plots_until_the_end(page: Page, by: int) -> int:
     """Scroll a notebook to an end with the wheel; return how often the pointer was over a chart.
 
+    A turn is repeated that moved nothing, as while the notebook is laid out.
+
     Raises:
-        TimeoutError: A turn of the wheel moved nothing.
+        TimeoutError: No turn of the wheel moved anything.
     """
     over = 0
     notebook = page.locator(".jp-WindowedPanel-outer")
-    while True:
+
+    def scrolled() -> tuple[float, bool]:
         top, most = notebook.evaluate(
             "each => [each.scrollTop, each.scrollHeight - each.clientHeight]"
         )
-        if top <= 1 if by < 0 else top >= most - 1:
+        return top, top <= 1 if by < 0 else top >= most - 1
+
+    while True:
+        top, is_at_end = scrolled()
+        if is_at_end:
             return over
         over += page.evaluate(
             "place => document.elementFromPoint(...place).closest('.gpuviz-plot') !== null",
             list(MIDDLE),
         )
-        page.mouse.wheel(0, by)
-        page.wait_for_function(
-            "top => document.querySelector('.jp-WindowedPanel-outer').scrollTop !== top",
-            arg=top,
-        )
+
+        def is_turned(before: float = top) -> bool:
+            page.mouse.wheel(0, by)
+            page.wait_for_timeout(TURN_MS)
+            return scrolled() != (before, False)
+
+        until(page, is_turned)
 
 
 def test_two_widgets_are_in_step_and_nobody_listens_when_the_recorder_stopped(notebook, end):

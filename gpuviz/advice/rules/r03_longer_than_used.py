@@ -183,10 +183,16 @@ def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, sav
         certainty="possible" if any(fills) else "likely",
         device=device.device,
         saved_bytes=saved,
-        lines=tuple(map(device.lines.line_of, of_lines)),
+        lines=tuple(device.lines.line_of(_at_peak(device, each)) for each in of_lines),
         evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
+
+
+def _at_peak(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the blocks of a line that are at the peak; all if none is, as after other changes."""
+    there: NDArray[Any] = blocks[device.at_peak[blocks]]
+    return there if len(there) else blocks
 
 
 def _is_filled_early(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:

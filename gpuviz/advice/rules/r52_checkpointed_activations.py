@@ -198,7 +198,7 @@ def _finding(device: DeviceBlocks, groups: _Groups, at_peak: int) -> Finding:
         + f", if memory is worth the time.{_normalization(device)}",
         certainty="possible",
         device=device.device,
-        lines=device.lines.lines_of(blocks),
+        lines=device.lines.lines_of(blocks[device.at_peak[blocks]]),
         evidence=device.lines.evidence(blocks),
         lifetimes=groups.change,
     )

@@ -44,7 +44,7 @@ def test_zeros_that_nothing_reads_are_unused():
     (finding,) = found(before, "R01")
 
     assert finding.saved_bytes == saved(before, after) == 32 * MIB
-    assert [line.amount for line in finding.lines] == ["96.0 MiB in 3 arrays"]
+    assert [line.amount for line in finding.lines] == ["32.0 MiB in 1 array"]
     # Deleting it after its fill would save the same.
     shown = [each.rule for each in findings(recorded(before)) if each.saved_bytes]
     assert shown == ["R01"]

@@ -137,7 +137,7 @@ def compiles(numba, disk):
 def test_a_run_that_finds_the_kernels_on_the_disk_is_as_much_faster_as_found(numba):
     (finding,) = found(compiles(numba, None), "R47")
 
-    assert finding.title.startswith("Numba compiled 3 kernels: 15.0 ms")
+    assert finding.title.startswith("Numba compiled 3 kernels in 15.0 ms")
     assert "`cache=True`" in finding.change
     assert finding.certainty == "likely"
 
