@@ -194,6 +194,19 @@ class DeviceBlocks:
         return there
 
     @cached_property
+    def is_stuck(self) -> "NDArray[Any]":
+        """Whether the statement that last uses each block reaches the peak before it ends.
+
+        Of blocks at the peak: nothing can delete them within the statement.
+        """
+        dead = self.at_peak & (self.last <= self.peak_place) & self.is_freed & self.is_used
+        stuck = np.zeros(len(self.size), bool)
+        for site in np.unique(self.site[dead & (self.stack != 0)]).tolist():
+            blocks = np.flatnonzero(dead & (self.site == site))
+            stuck[blocks] = self.lines.are_in_statement_of_peak(blocks)
+        return stuck
+
+    @cached_property
     def is_seen(self) -> "NDArray[Any]":
         """Whether all work on the GPU while each block lived names the blocks that it uses."""
         blocks = self.used.blocks

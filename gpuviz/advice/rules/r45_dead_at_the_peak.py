@@ -37,11 +37,11 @@ _LEAST_OTHERS = 2
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find the lines whose arrays are dead at the peak.
 
-    Trigger: blocks that one line allocated are allocated at the peak, their last use is before it,
-    and they are freed after it. The saving is the decrease of the peak if every block of that line
-    were freed right after its last use. Blocks that the recording does not free are not counted: a
-    later cell may use them. Neither are those that nothing reads, which R01 finds, nor those
-    without a call stack: nobody could tell which variable to delete.
+    Trigger: blocks that one line allocated are allocated at the peak, the statement of their last
+    use ends before it, and they are freed after it. The saving is the decrease of the peak if every
+    block of that line were freed right after its last use. Blocks that the recording does not free
+    are not counted: a later cell may use them. Neither are those that nothing reads, which R01
+    finds, nor those without a call stack: nobody could tell which variable to delete.
 
     Also find the arrays of a list that the line of the peak maps to as many others, as in
     ``[f(x) for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them.
@@ -56,7 +56,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             and device.are_used_together(blocks)
         ):
             yield _mapped(device, blocks, change)
-        elif not device.lines.are_in_statement_of_peak(blocks):
+        elif not device.is_stuck[blocks].any():
             yield _finding(device, blocks, change, is_within=is_within)
     kept, spent, places = device.mapped_by_peak_line()
     for site in np.unique(device.site[spent]).tolist():
