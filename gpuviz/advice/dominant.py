@@ -239,6 +239,6 @@ def _use(recording: "RecordingData", activities: "NDArray[Any]") -> str:
     if share >= _LEAST_USE:
         return f"{needs}."
     return (
-        f"{needs}: it mostly computes, or accesses memory inefficiently (uncoalesced, or by "
-        "atomics on few addresses). Nsight Compute tells which."
+        f"{needs}: it mostly computes, uses them again and again, or accesses memory inefficiently "
+        "(uncoalesced, or by atomics on few addresses). Nsight Compute tells which."
     )
