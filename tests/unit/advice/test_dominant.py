@@ -53,7 +53,8 @@ def test_the_lines_with_most_time_and_memory_come_last_with_their_shares():
             "the GPU's work, 75 %. The GPU is busy for 100 % of the time: its kernels limit the "
             "program. If `long` uses each of its arrays once, it needs 1.3 % of the memory's "
             "bandwidth: it mostly computes, uses them again and again, or accesses memory "
-            "inefficiently (uncoalesced, or by atomics on few addresses). Nsight Compute tells which."
+            "inefficiently (uncoalesced, or by atomics on few addresses). Nsight Compute tells "
+            "which."
         ),
         "`weights = gpu.empty(96 * MIB)` holds 96.0 MiB of the peak of 128 MiB, 75 %.",
     ]
