@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.browser.lab import (
+    OPENS_MS,
     open_in_lab,
     prompt,
     run,
@@ -180,7 +182,18 @@ def test_the_timeline_moves_while_a_cell_runs_and_can_be_zoomed_meanwhile(notebo
 
 def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_rows(notebook, end):
     start(notebook)
-    open_tab(notebook, "lines").locator("tbody .gpuviz-link").first.click()
+    lines = open_tab(notebook, "lines")
+
+    def is_source_open() -> bool:
+        """A row that is drawn anew between press and release of the button gets no click."""
+        lines.locator("tbody .gpuviz-link").first.click()
+        try:
+            lines.locator(".gpuviz-source").wait_for(timeout=OPENS_MS)
+        except PlaywrightTimeoutError:
+            return False
+        return True
+
+    until(notebook, is_source_open)
     open_tab(notebook, "copies")
     heading = notebook.locator("[data-panel=copies] th").nth(3)
     heading.get_by_role("button").click()
