@@ -358,9 +358,7 @@ class Recorder:
         """Note that an exception has ended what is recorded; not of exits and interruptions."""
         if isinstance(error, Exception):
             name = type(error).__name__
-            self._raised = (
-                f"The program ended with {name}: the recording has what it did up to then.",
-            )
+            self._raised = (f"The recording ended with {name}, and has what was done up to then.",)
 
     @classmethod
     def active(cls) -> "Recorder | None":

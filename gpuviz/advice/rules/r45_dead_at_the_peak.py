@@ -138,7 +138,8 @@ def _finding(
     elif is_within and is_one:
         advice += " The caller must not keep it either, as in `f(make())`."
     if device.lines.have_views(blocks):
-        advice += " Views of it, such as slices, keep it too."
+        them = "it" if is_one else "them"
+        advice += f" Views of {them}, such as slices, keep {them} too."
     return Finding(
         rule="R45",
         title=f"{format_bytes(int(device.size[blocks].sum()))} from "

@@ -145,7 +145,7 @@ def _compiled_again(schedule: Schedule, table: "pa.Table", again: RepeatedCompil
     title = f"`{name}` was compiled {len(time_ns)} times, in {spent}."
     reason = f"{known.why} Compiling it once takes {format_duration(int(time_ns[0]))}."
     rows = again.rows[1:]
-    begin = min(each.from_ns for each in steady_states(schedule.recording))
+    begin = min((each.from_ns for each in steady_states(schedule.recording)), default=0)
     # Idle time before the steady state is no part of the time that savings are compared with.
     steady = rows[plain(table["time"])[rows] >= begin]
     found = _finding(

@@ -169,7 +169,7 @@ def test_a_program_that_raises_has_its_own_traceback_and_a_whole_recording(folde
     recording = gpuviz.load(folder / "fails.gpuviz")
     assert recording.is_complete
     assert (
-        "The program ended with ValueError: the recording has what it did up to then."
+        "The recording ended with ValueError, and has what was done up to then."
     ) in recording.notes
 
 
