@@ -19,7 +19,7 @@ MODULES_ON_THE_GPU = (
     'Create the modules on the GPU, as in `with torch.device("cuda"): model = Model()`: then their '
     "parameters are initialized there, and nothing is copied."
 )
-_INITIALIZATION = re.compile(r"/torch/nn/(init|modules/module)\.py:(?!Module\._(wrapped_)?call)")
+_INITIALIZATION = re.compile(r"/torch/nn/(init\.py:|modules/module\.py:Module\.(to|cuda|_apply)\b)")
 
 
 def is_of(recording: "RecordingData", library: str) -> bool:

@@ -368,6 +368,7 @@ def test_what_a_library_does_in_few_runs_of_a_line_prepares_the_others(of_every,
         ("torch/nn/init.py", "uniform_", True),
         ("torch/nn/modules/module.py", "Module.to", True),
         ("torch/nn/modules/module.py", "Module._call_impl", False),
+        ("torch/nn/modules/module.py", "Module.__getattr__", False),
     ],
 )
 def test_modules_that_the_host_initializes_are_to_be_made_on_the_gpu(file, name, is_made):
