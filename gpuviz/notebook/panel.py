@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuviz.data.escaping import as_unicode
 from gpuviz.errors import GpuvizError
+from gpuviz.notebook.background import start_thread
 from gpuviz.notebook.cells import between_cells
 from gpuviz.notebook.comms import TARGET, answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
@@ -96,9 +97,8 @@ class Panel:
         """Close all comms and stop the thread."""
         with self._lock:
             comms, self._comms = self._comms, {}
-            self._viewers.clear()
             self._follow(None)
-            self._woken.set()
+        self._ask_to_end()
         for comm in comms.values():
             comm.close()
 
@@ -177,12 +177,7 @@ class Panel:
             self._viewers[viewer] = time.monotonic() + VIEWER_S
             if self._pulse is None or not self._pulse.is_alive():
                 self._woken.clear()
-                # ipykernel 7 needs the context of a request to send a message.
-                context = contextvars.copy_context()
-                self._pulse = threading.Thread(
-                    target=context.run, args=(self._beat,), name="gpuviz-panel", daemon=True
-                )
-                self._pulse.start()
+                self._pulse = start_thread("gpuviz-panel", self._beat, self._ask_to_end)
             elif is_new:
                 self._tell()
 
@@ -201,6 +196,11 @@ class Panel:
             self._woken.wait(LONGEST_INTERVAL_S if recording else INTERVAL_S)
         with self._lock:
             self._follow(None)
+
+    def _ask_to_end(self) -> None:
+        with self._lock:
+            self._viewers.clear()
+        self._woken.set()
 
     def _is_watched(self) -> bool:
         with self._lock:

@@ -1,10 +1,12 @@
 """Periodic calls of a method on a thread, with early wake-up."""
 
-import contextvars
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import MethodType
+
+from gpuviz.notebook.background import start_thread
 
 INTERVAL_S = 0.5
 
@@ -39,15 +41,11 @@ class Refresher:
         if self.is_running:
             return
         self._stopping = threading.Event()
-        # ipykernel 7 needs the context of a cell to send a widget's messages.
-        context = contextvars.copy_context()
-        self._thread = threading.Thread(
-            target=context.run,
-            args=(_run, self._refresh, self._woken, self._stopping, self._interval_s),
-            name="gpuviz-dashboard",
-            daemon=True,
+        self._thread = start_thread(
+            "gpuviz-dashboard",
+            partial(_run, self._refresh, self._woken, self._stopping, self._interval_s),
+            partial(_ask_to_end, self._woken, self._stopping),
         )
-        self._thread.start()
 
     def wake(self) -> None:
         """Request a call as soon as possible, on the thread; does not block."""
@@ -55,11 +53,15 @@ class Refresher:
 
     def stop(self) -> None:
         """Stop the thread, and wait for a call in progress unless it is the caller."""
-        self._stopping.set()
-        self._woken.set()
+        _ask_to_end(self._woken, self._stopping)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._thread = None
+
+
+def _ask_to_end(woken: threading.Event, stopping: threading.Event) -> None:
+    stopping.set()
+    woken.set()
 
 
 def _run(

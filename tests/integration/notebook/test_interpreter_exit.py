@@ -106,3 +106,67 @@ def test_an_interpreter_with_an_open_view_ends(program):
     )
 
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param("sum(range(1000))", id="one that checks whether to end"),
+        pytest.param("while True: sum(range(1000))", id="one that never checks"),
+    ],
+)
+def test_a_thread_of_a_view_has_ended_before_the_interpreter_deletes_modules(work):
+    program = f"""
+        import atexit, threading, time
+        from gpuviz.notebook.background import start_thread
+
+        asked = threading.Event()
+        def run():
+            while not asked.is_set():
+                {work}
+
+        atexit.register(lambda: print(thread.is_alive(), asked.is_set()))
+        thread = start_thread("worker", run, asked.set)
+        """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "False True\n", "")
+
+
+def test_the_child_of_a_fork_does_not_wait_for_a_lock_of_a_view():
+    program = """
+        import os, sys, threading
+        from gpuviz.notebook.background import start_thread
+
+        lock, has_lock, over = threading.Lock(), threading.Event(), threading.Event()
+        def run():
+            with lock:
+                has_lock.set()
+                over.wait()
+        def ask():
+            over.set()
+            with lock:
+                pass
+
+        start_thread("worker", run, ask)
+        has_lock.wait()
+        child = os.fork()
+        if child == 0:
+            sys.exit(3)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "3\n", "")
