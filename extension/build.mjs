@@ -109,7 +109,7 @@ async function pressScript(path) {
     module: true,
     ecma: 2020,
     // Neither our code nor the Arrow reader calls a function expression with new.
-    compress: { passes: 3, pure_getters: true, unsafe_arrows: true },
+    compress: { passes: 6, pure_getters: true, unsafe_arrows: true },
   });
   await writeFile(path, code);
   return code.length;

@@ -26,7 +26,7 @@ from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -193,17 +193,30 @@ class DeviceBlocks:
         there: NDArray[Any] = (self.begin <= self.peak_place) & (self.end > self.peak_place)
         return there
 
+    def keep_filled_by(self, activities: "Sequence[int]") -> None:
+        """Take the arrays that some work fills, and others of their lines, for ones to be kept.
+
+        Args:
+            activities: Rows of ``activities``.
+        """
+        place = self.place[self.used.block[np.isin(self.used.activity, activities)]]
+        self._is_to_keep |= np.isin(self.site, self.site[place[place >= 0]])
+
+    @cached_property
+    def _is_to_keep(self) -> "NDArray[Any]":
+        return np.zeros(len(self.size), bool)
+
     @cached_property
     def is_stuck(self) -> "NDArray[Any]":
-        """Whether the statement that last uses each block reaches the peak before it ends.
+        """Whether each block is to be kept, or its last statement reaches the peak before it ends.
 
         Of blocks at the peak: nothing can delete them within the statement.
         """
         dead = self.at_peak & (self.last <= self.peak_place) & self.is_freed & self.is_used
-        stuck = np.zeros(len(self.size), bool)
+        stuck = self._is_to_keep.copy()
         for site in np.unique(self.site[dead & (self.stack != 0)]).tolist():
             blocks = np.flatnonzero(dead & (self.site == site))
-            stuck[blocks] = self.lines.are_in_statement_of_peak(blocks)
+            stuck[blocks] |= self.lines.are_in_statement_of_peak(blocks)
         return stuck
 
     @cached_property

@@ -43,6 +43,8 @@ _FIRST = 3
 # are easier to follow than a larger change: a conversion, or a line before a loop, than a kernel
 # for a whole expression.
 _BESIDE = ("R33", "R44", "R57")
+# Rules that say to keep the arrays that their work fills.
+_KEEPING = ("R29",)
 
 
 def allocator_rules() -> "tuple[AllocatorRule, ...]":
@@ -64,7 +66,7 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     Args:
         recording: The recording.
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
-            or saves no time and less memory than that after the findings before it.
+            or saves hardly any time, and less memory than that, after the findings before it.
     """
     if processes(recording):
         merged = findings_of_processes(recording, partial(findings, small=small), small=small)
@@ -167,6 +169,10 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
     found = [each for rule in of_time for each in rule(schedule)]
     devices = device_blocks(recording, schedule)
     uses.keep(recording, uses_of(devices))
+    for each in found:
+        if each.rule in _KEEPING and each.evidence and (small or scale.is_relevant(each)):
+            for device in devices:
+                device.keep_filled_by(each.evidence.rows)
     found += [each for device in devices for each in _about_memory(device)]
     found = _with_warm_up(recording, found)
     found = [each for each in found if small or scale.is_relevant(each)]
@@ -211,8 +217,7 @@ def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
 
 def _adds_something(finding: "Finding", scale: Scale) -> bool:
     """Return whether a finding saves something after those before it, or is worth saying beside."""
-    memory = replace(finding, saved_bytes=finding.further_bytes, saved_ns=0)
-    return finding.rule in _BESIDE or finding.further_ns > 0 or scale.is_relevant(memory)
+    return finding.rule in _BESIDE or scale.adds_something(finding)
 
 
 def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":

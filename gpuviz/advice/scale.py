@@ -1,5 +1,6 @@
 """How much a finding has to save to be shown."""
 
+from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 # Of the peak or of the time without warm-up; what saves less is not shown unless asked for.
 LEAST_SHARE = 0.01
 LEAST_BYTES = 8 << 20
-
+# Of the same time: less is no reason to follow a finding after those that save more.
+_LEAST_FURTHER_SHARE = 0.001
 
 # Savings that differ by at most this factor count as equal.
 _SAME = 1.1
@@ -70,6 +72,12 @@ class Scale:
         reserved = max(LEAST_SHARE * self._reserved.get(finding.device, 0), LEAST_BYTES)
         is_large = finding.saved_bytes >= enough or finding.saved_reserved_bytes >= reserved
         return is_large or is_long
+
+    def adds_something(self, finding: "Finding") -> bool:
+        """Return whether a finding saves enough after those before it to be shown."""
+        is_long = finding.further_ns >= _LEAST_FURTHER_SHARE * self._of(finding)
+        memory = replace(finding, saved_bytes=finding.further_bytes, saved_ns=0)
+        return is_long or self.is_relevant(memory)
 
     def share(self, finding: "Finding") -> float:
         """Return the largest share of a peak, or of the time without warm-up, that it saves."""

@@ -254,15 +254,25 @@ function fillWithText<Row>(column: TableColumn<Row>): NonNullable<TableColumn<Ro
   };
 }
 
-/** Shows rows in an order; the focus stays in its row. */
-function replaceRows(body: HTMLTableSectionElement, rows: readonly HTMLElement[]): void {
-  if (rows.length === body.rows.length && rows.every((row, at) => row === body.rows[at])) {
-    return;
-  }
+/** Shows rows in an order. Few are moved: one that is, while a button in it is held, gets no click. */
+function replaceRows(body: HTMLTableSectionElement, rows: readonly HTMLTableRowElement[]): void {
   const focused = document.activeElement;
-  body.replaceChildren(...rows);
-  if (focused instanceof HTMLElement && body.contains(focused)) {
-    focused.focus({ preventScroll: true });
+  const shown = new Set(rows);
+  for (const row of [...body.rows]) {
+    if (!shown.has(row)) {
+      row.remove();
+    }
+  }
+  let next = body.firstElementChild;
+  for (const row of rows) {
+    if (row === next) {
+      next = row.nextElementSibling;
+    } else {
+      body.insertBefore(row, next);
+    }
+  }
+  if (body.contains(focused)) {
+    (focused as HTMLElement).focus({ preventScroll: true });
   }
 }
 

@@ -53,6 +53,28 @@ def test_equal_uploads_are_found_and_one_saves_what_was_predicted():
     assert again([7] * STEPS, lambda gpu: uploads(gpu, each=False)) == []
 
 
+def uploads_of_two_arrays(gpu):
+    """Upload one array while the one of the step before is still allocated, then use both."""
+    total = gpu.empty(SIZE)
+    for _ in range(STEPS):
+        constants = gpu.empty(SIZE)
+        gpu.copy_to_device(constants)
+        mask = gpu.empty(SIZE)
+        gpu.copy_to_device(mask)
+        gpu.launch("add", duration=20e-6, reads=[constants, mask, total], writes=[total])
+
+
+def test_what_is_to_be_kept_is_not_to_be_deleted():
+    recording = timed(uploads_of_two_arrays)
+
+    (freed,) = [each for each in findings(recording) if each.rule == "R45"]
+    rules = [each.rule for each in findings(with_contents(recording, [7, 8] * STEPS))]
+
+    assert "mask" in freed.lines[0].source
+    assert "R29" in rules
+    assert "R45" not in rules
+
+
 def staged(gpu, *, each=True, other_ns=0):
     """The same as CuPy does it: the host copies to pinned memory first."""
     total = gpu.empty(SIZE)
