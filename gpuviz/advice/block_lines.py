@@ -168,6 +168,10 @@ class BlockLines:
         of_blocks = np.isin(self._used.block, self._device.number[blocks])
         return bool((of_blocks & ~self._used.at_begin).any())
 
+    def is_at_peak(self, site: str) -> bool:
+        """Return whether a line of the program, or what it calls, reaches the peak."""
+        return self._is_called_from(site, self.peak_stack)
+
     def _reaches_peak(self, site: str, call: int) -> bool:
         """Return whether a line that makes a call, or what it calls, goes on up to the peak."""
         if not self._is_called_from(site, self.peak_stack):

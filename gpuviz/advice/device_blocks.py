@@ -21,7 +21,7 @@ from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.pools import private_pools
 from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.touches import Touches, touches, without_touches
-from gpuviz.data.codes import CATEGORIES
+from gpuviz.data.codes import ACTIONS, CATEGORIES
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_OOM = ACTIONS.index("oom")
 _WORKSPACE = CATEGORIES.index("workspace")
 _FFT_OF_CUPY, _PLAN = "/cupy/fft/", "cufft.Plan"
 _WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
@@ -73,7 +74,8 @@ class DeviceBlocks:
         stack: Ids of ``stacks``.
         is_initial: Whether each block was allocated before the recording, which then lacks its
             earlier uses.
-        is_freed: Whether the recording has the free of each block.
+        is_freed: Whether the recording has the free of each block, and no failed request is between
+            its last use and that: the program might have used it again without the failure.
         is_used: Whether each block was used, or may have been.
         is_shared: Whether another or an unknown stream than the block's own used it. Then it must
             live until that work has ended, which its place in the order of calls does not tell.
@@ -105,7 +107,7 @@ class DeviceBlocks:
         self.requested = blocks.requested[self.number]
         self.stack = blocks.stack[self.number]
         self.is_initial = blocks.alloc[self.number] < recording.manifest.initial_events
-        self.is_freed = blocks.end[self.number] >= 0
+        self.is_freed = (blocks.end[self.number] >= 0) & ~self._is_left_by_failure(rows)
         self.is_used = used.used[self.number]
         self.is_shared = _shared(recording, used)[self.number]
         self.needed = needed_touches(recording, used)
@@ -154,6 +156,20 @@ class DeviceBlocks:
         self.replay = PeakReplay(self._places.count, self.begin, self.end, self.size)
         self.peak_place = self.replay.peak_place
         self.lines = BlockLines(self)
+
+    def _is_left_by_failure(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which blocks a failed request finds allocated that nothing uses after it.
+
+        Args:
+            rows: The device's rows of ``memory_events``.
+        """
+        events, blocks = self.recording.tables["memory_events"], self.used.blocks
+        failed = np.append(-1, rows[codes(events["action"], ACTIONS)[rows] == _OOM])
+        latest = failed[np.searchsorted(failed, blocks.free[self.number]) - 1]
+        used = np.append(self.call_times, -1)[self.used.last[self.number]]
+        left: NDArray[Any] = plain(events["time"])[latest] > used
+        left &= latest > blocks.alloc[self.number]
+        return left
 
     def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places before the lines of some calls, rows of ``api_calls``."""
@@ -338,6 +354,13 @@ class DeviceBlocks:
     def _line_ends(self) -> "NDArray[Any]":
         """When the run of the line that allocated each block ends, in ns; see `Statements`."""
         return self._statements.ends_of_events(self.used.blocks.alloc[self.number])
+
+    @cached_property
+    def is_used_only_when_made(self) -> "NDArray[Any]":
+        """Whether nothing uses each block after the run of the line that makes it."""
+        used = np.append(self.call_times, -1)[self.used.last[self.number]]
+        only: NDArray[Any] = used < self._line_ends
+        return only
 
     @cached_property
     def is_returned(self) -> "NDArray[Any]":

@@ -66,7 +66,7 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     Args:
         recording: The recording.
         small: Whether to include what saves less than 1 % of the peak (and 8 MiB) or of the time,
-            or saves hardly any time, and less memory than that, after the findings before it.
+            or saves no time and less memory than that after the findings before it.
     """
     if processes(recording):
         merged = findings_of_processes(recording, partial(findings, small=small), small=small)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # Of the peak or of the time without warm-up; what saves less is not shown unless asked for.
 LEAST_SHARE = 0.01
 LEAST_BYTES = 8 << 20
-# Of the same time: less is no reason to follow a finding after those that save more.
-_LEAST_FURTHER_SHARE = 0.001
+# Of the same time: what explains less than this after the findings with a cause explains nothing.
+_LEAST_EXPLAINED = 0.001
 
 # Savings that differ by at most this factor count as equal.
 _SAME = 1.1
@@ -75,9 +75,9 @@ class Scale:
 
     def adds_something(self, finding: "Finding") -> bool:
         """Return whether a finding saves enough after those before it to be shown."""
-        is_long = finding.further_ns >= _LEAST_FURTHER_SHARE * self._of(finding)
+        least = _LEAST_EXPLAINED * self._of(finding) if is_bound(finding) else 0
         memory = replace(finding, saved_bytes=finding.further_bytes, saved_ns=0)
-        return is_long or self.is_relevant(memory)
+        return finding.further_ns > least or self.is_relevant(memory)
 
     def share(self, finding: "Finding") -> float:
         """Return the largest share of a peak, or of the time without warm-up, that it saves."""

@@ -1,14 +1,16 @@
 """R01 and R03: arrays are not used at all, or allocated for longer than they are used."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.deletions import deletion, generator_advice
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count
 
@@ -81,7 +83,7 @@ def find(device: DeviceBlocks, changes: "Sequence[Change]") -> "Iterator[Finding
     if device.replay.saving(without) >= (1 - _LEAST_PART) * saved:
         change, saved = without, device.replay.saving(without)
     if saved:
-        yield _finding(device, trims, change, saved)
+        yield _finding(device, trims, changes, change, saved)
 
 
 def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[Change]") -> Change:
@@ -156,7 +158,13 @@ def _needed(device: DeviceBlocks, trims: list[_Trim], changes: "Sequence[Change]
     return sorted(trims, key=lambda trim: trim.line)
 
 
-def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, saved: int) -> Finding:
+def _finding(
+    device: DeviceBlocks,
+    trims: "Sequence[_Trim]",
+    changes: "Sequence[Change]",
+    change: Change,
+    saved: int,
+) -> Finding:
     of_lines = [change.blocks[device.site[change.blocks] == trim.line] for trim in trims]
     fills = [
         trim.begin and _is_filled_early(device, of_line)
@@ -166,7 +174,7 @@ def _finding(device: DeviceBlocks, trims: "Sequence[_Trim]", change: Change, sav
     size = format_bytes(device.replay.most_at_once(blocks))
     # A cell that has run again is another line with the same text.
     advice = dict.fromkeys(
-        _advice(device, trim, of_line, fill=fill)
+        _advice(device, trim, [*changes, change], of_line, fill=fill)
         for trim, of_line, fill in zip(trims, of_lines, fills, strict=True)
     )
     which = "one line" if len(advice) == 1 else f"{format_count(len(advice))} lines"
@@ -202,13 +210,15 @@ def _is_filled_early(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
     return bool((is_early & ~device.is_unread[blocks]).any())
 
 
-def _is_moved(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
-    """Return which blocks of a line are allocated later: something needs them there."""
-    moved: NDArray[Any] = device.needed.used[device.number[blocks]] & ~device.is_unread[blocks]
-    return moved
-
-
-def _advice(device: DeviceBlocks, trim: _Trim, blocks: "NDArray[Any]", *, fill: bool) -> str:
+def _advice(
+    device: DeviceBlocks,
+    trim: _Trim,
+    changes: "Sequence[Change]",
+    blocks: "NDArray[Any]",
+    *,
+    fill: bool,
+) -> str:
+    """Return what to change in a line; its ``blocks`` are among those of the last change."""
     line = device.lines.line_of(blocks)
     name = named(line.site, line.source)
     if device.is_unread[blocks].all():
@@ -217,17 +227,66 @@ def _advice(device: DeviceBlocks, trim: _Trim, blocks: "NDArray[Any]", *, fill: 
             count = f"{format_count(len(blocks))} of the {format_count(every)} arrays"
             return f"Leave out {count} of {name}: nothing reads them."
         return f"Remove {name}: nothing reads it."
-    parts = []
-    if trim.begin and _is_moved(device, blocks).any():
-        first = named(*device.lines.first_need(blocks[_is_moved(device, blocks)]))
-        parts.append(f"allocate{' and fill' if fill else ''} it right before {first}")
-    if trim.end:
+    later = _moved(device, changes, blocks, are_freed=False)
+    earlier = _moved(device, changes, blocks, are_freed=True)
+    parts, notes = [], ""
+    # A variable has an array, and for a moment the one before it.
+    are_several = device.replay.most_at_once(blocks) > 2 * int(device.size[blocks].max())
+    # Of two arrays of one line, one may be moved, and the other be deleted.
+    is_same = are_several or _share(later, earlier)
+    one, other = ("it", "it") if is_same else ("one array", "another")
+    if len(later):
+        first = named(*device.lines.first_need(later))
+        parts.append(f"allocate{' and fill' if fill else ''} {one} right before {first}")
+    if len(earlier) and are_several:
         after = device.lines.after_last_use(blocks)
-        # A variable has an array, and for a moment the one before it.
-        are_several = device.replay.most_at_once(blocks) > 2 * int(device.size[blocks].max())
-        parts.append(
-            f"delete each array, from lists too, after its last use, such as {after}"
-            if are_several
-            else f"delete it (`del`) after {after}"
-        )
-    return f"{name}: {' and '.join(parts)}."
+        parts.append(f"delete each array, from lists too, after its last use, such as {after}")
+    elif len(earlier):
+        deleted = deletion(device, earlier)
+        variable = deleted.variable if deleted.variable != "it" else other
+        parts.append(f"delete {variable} (`del`) {deleted.when}")
+    if len(earlier):
+        notes = generator_advice(device, line)
+        if not are_several and device.lines.are_held_at_peak(earlier):
+            notes += " The caller must not keep it either, as in `f(make())`."
+    return f"{name}: {' and '.join(parts)}.{notes}"
+
+
+def _moved(
+    device: DeviceBlocks,
+    changes: "Sequence[Change]",
+    blocks: "NDArray[Any]",
+    *,
+    are_freed: bool,
+) -> "NDArray[Any]":
+    """Return the blocks of a line that are freed earlier, or allocated later, than recorded.
+
+    Without those that the peak does not need to be, where the uses of others are in other lines.
+
+    Args:
+        device: All blocks.
+        changes: All changes; the last is of this line, too.
+        blocks: Those of the line.
+        are_freed: Which of the two.
+    """
+    *others, change = changes
+    whole = change.blocks
+    recorded = (device.end if are_freed else device.begin)[whole]
+    changed = change.end if are_freed else change.begin
+    moved = np.isin(whole, blocks) & (changed != recorded)
+    uses = (device.used.last if are_freed else device.needed.first)[device.number[whole]]
+    stacks = stacks_of(device.recording.tables, uses)
+    lines = distinct(stacks[moved]).tolist()
+    peak, needed = device.replay.peak_after(changes), moved
+    for line in lines if 1 < len(lines) <= _MOST_LINES else []:
+        fewer = needed & (stacks != line)
+        places = np.where(fewer, changed, recorded)
+        without = replace(change, end=places) if are_freed else replace(change, begin=places)
+        if device.replay.peak_after([*others, without]) <= peak:
+            needed = fewer
+    chosen: NDArray[Any] = whole[needed if needed.any() else moved]
+    return chosen
+
+
+def _share(some: "NDArray[Any]", others: "NDArray[Any]") -> bool:
+    return not len(some) or not len(others) or bool(np.isin(some, others).any())

@@ -30,6 +30,9 @@ _UNIT = {"iteration": "iteration", "cell": "run of the cell"}
 _UNITS = {"iteration": "iterations", "cell": "runs of the cell"}
 _TO_HOST = {"torch": "`x.cpu()`", "numba": "`x.copy_to_host()`", "jax": "`jax.device_get(x)`"}
 _OPEN = " They exist until the recording ends: if the program uses them later, keep them."
+_LEFT = (
+    " A request for memory failed while they existed: if the program needs them later, keep them."
+)
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -64,6 +67,8 @@ def _finding(
     place = named(shown.site, shown.source)
     unit = _UNIT[line.by]
     is_open = line.by == "iteration" and not device.is_freed[blocks].any()
+    is_left = bool((device.used.blocks.end[device.number[blocks]] >= 0).any())
+    until = _LEFT if is_left else _OPEN
     return Finding(
         rule="R09",
         title=f"{place} keeps {_pace(line)} more with each {unit}, and nothing uses it again.",
@@ -72,7 +77,7 @@ def _finding(
             f"{format_bytes(line.live_bytes)} in {format_count(len(line.blocks))} arrays. "
             f"Of the arrays older than three {_UNITS[line.by]}, none was used later than one "
             f"{unit} after its own."
-            f"{_OPEN if is_open else ''}"
+            f"{until if is_open else ''}"
         ),
         change=_advice(device, blocks),
         certainty="possible" if is_open else "likely",

@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.close_statements import close_statements
+from gpuviz.advice.deletions import deletion, generator_advice, is_of_with_block
 from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
-from gpuviz.advice.finding import Finding, Line, is_of_backward, named
+from gpuviz.advice.finding import Finding, is_of_backward, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.data.columns import plain
 from gpuviz.data.implied_columns import assigned_names
 from gpuviz.quantities import format_bytes, format_count
 
@@ -56,7 +55,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             and device.are_used_together(blocks)
         ):
             yield _mapped(device, blocks, change)
-        elif not device.is_stuck[blocks].any():
+        elif not device.is_stuck[blocks].any() and not _was_replaced(device, blocks):
             yield _finding(device, blocks, change, is_within=is_within)
     kept, spent, places = device.mapped_by_peak_line()
     for site in np.unique(device.site[spent]).tolist():
@@ -64,6 +63,18 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         change = Change(blocks, device.begin[blocks], places[blocks])
         if _is_map(len(blocks), int(np.count_nonzero(kept))):
             yield _mapped(device, blocks, change)
+
+
+def _was_replaced(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
+    """Return whether blocks were made for a later use that a newer one of their line then had.
+
+    As the best result so far: the program cannot know that it will find a better one.
+    """
+    of_line = device.site == device.site[blocks[0]]
+    is_unused = device.is_used_only_when_made
+    return bool(is_unused[blocks].all() and not is_unused[of_line].all()) and not (
+        device.lines.is_at_peak(device.lines.line_of(blocks).site)
+    )
 
 
 def _is_map(spent: int, made: int) -> bool:
@@ -97,22 +108,10 @@ def _finding(
     *,
     is_within: bool,
 ) -> Finding:
-    line, after = device.lines.line_of(blocks), device.lines.after_last_use(blocks)
-    is_one = len(blocks) == 1
-    # The function that makes and uses an array cannot delete what it returns.
-    returned = None if is_within else device.lines.returned_to(blocks)
-    variable = "it"
-    if returned is not None:
-        after, variable = named(returned.site, returned.source), returned.variable
-    when = f"after {after}"
-    is_of_pass = is_of_backward(after)
-    if is_of_pass and device.recording.call_stacks.phase(line.stack) != "backward":
-        # Autograd frees what nothing else keeps.
-        when = "before the backward pass begins, which keeps what it needs"
-    elif device.lines.is_used_again_by_its_last_line(int(blocks[-1])):
-        when = f"after {'its' if is_one else 'their'} last use in {after}"
+    line, deleted = device.lines.line_of(blocks), deletion(device, blocks)
+    is_one, after, when = len(blocks) == 1, deleted.after, deleted.when
     advice = (
-        f"Delete {variable} (`del`) {when}."
+        f"Delete {deleted.variable} (`del`) {when}."
         if is_one
         else f"Keep no reference to them {when}: variables, or a list that collects the arrays of "
         "a loop."
@@ -121,7 +120,7 @@ def _finding(
     others = int(np.count_nonzero(same)) - 1
     if (
         is_one
-        and not is_of_pass
+        and not is_of_backward(after)
         and others >= _LEAST_OTHERS
         and "," not in assigned_names(line.source)
     ):
@@ -129,8 +128,10 @@ def _finding(
             f" If a list keeps it with the {format_count(others)} other arrays of its line, remove "
             "it there too (`pop`)."
         )
-    if _is_yielded(device, line):
-        advice += " The generator must not keep it either: `del` after its `yield`."
+    if is_of_with_block(device, line):
+        advice = f"End the `with` block {when}, and delete its variable (`del`)."
+    else:
+        advice += generator_advice(device, line)
     if is_within and is_one and device.lines.is_returned_within(blocks):
         advice = (
             f"Split the line, and delete the array (`del`) after the part that ends with {after}."
@@ -154,13 +155,3 @@ def _finding(
         evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
-
-
-def _is_yielded(device: DeviceBlocks, line: Line) -> bool:
-    """Return whether a generator makes arrays in a line and yields them by a variable."""
-    frames = device.recording.tables["frames"]
-    number = device.recording.call_stacks.user_frame_number(line.stack)
-    for row in np.flatnonzero(plain(frames["id"]) == number)[:1].tolist():
-        frame = {name: frames[name][row].as_py() for name in frames.column_names}
-        return frame["source"] == line.source and close_statements(frame).is_yielded
-    return False

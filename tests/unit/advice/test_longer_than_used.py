@@ -271,3 +271,29 @@ def test_an_array_without_a_use_that_needs_it_has_no_line_to_be_allocated_at():
         gpu.synchronize()
 
     assert found(program, "R03") == []
+
+
+def makes_two(gpu, *, fixed=False):
+    """Make an array that is used first and one that is used last in one line, or each in time."""
+    if fixed:
+        mask = gpu.empty(ARRAY)
+    else:
+        mask, result = gpu.empty(ARRAY), gpu.empty(ARRAY)
+    large = gpu.empty(4 * ARRAY)
+    gpu.launch("expand", duration=1e-3, reads=[mask], writes=[large])
+    if fixed:
+        del mask
+        result = gpu.empty(ARRAY)
+    gpu.launch("collapse", duration=1e-3, reads=[large], writes=[result])
+    gpu.launch("scale", duration=1e-3, reads=[result], writes=[result])
+
+
+def test_of_two_arrays_of_a_line_one_is_made_later_and_the_other_deleted_earlier():
+    (finding,) = found(makes_two, "R03")
+
+    assert finding.saved_bytes == saved(makes_two, partial(makes_two, fixed=True)) == ARRAY
+    assert finding.change == (
+        "`mask, result = gpu.empty(ARRAY), gpu.empty(ARRAY)`: allocate one array right before "
+        '`gpu.launch("collapse", duration=1e-3, reads=[large], writes=[result])` and delete '
+        'another (`del`) after `gpu.launch("expand", duration=1e-3, reads=[mask], writes=[large])`.'
+    )
