@@ -78,7 +78,7 @@ class ReservedMemory:
         if allocator_beside(self.recording.tables):
             return
         if manifest.allocator == "caching" or manifest.allocator_name == TORCH_ALLOCATOR:
-            self.own = ",".join(known_settings(self.recording))
+            self.own = ",".join(known_settings(manifest))
         elif manifest.allocator_name == _CUPY_POOL:
             self.own = CUPY
 

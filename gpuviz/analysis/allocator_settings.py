@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.data.escaping import as_unicode
-from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.data.manifest import TORCH_ALLOCATOR, Manifest
 
 if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+    from collections.abc import Iterable
 
 # In place of settings: CuPy's own pool, and the driver's allocator.
 CUPY = "cupy"
@@ -19,29 +19,35 @@ EXPANDABLE = "expandable_segments"
 _SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
-def known_settings(recording: "RecordingData") -> list[str]:
+def known_settings(manifest: Manifest) -> list[str]:
     """Return the items of the allocator's settings, without those that gpuviz does not know."""
     known: list[str] = []
-    for item in _SEPARATOR.split(as_unicode(recording.manifest.settings)):
-        with suppress(ValueError):
-            _core.AllocatorSettings.parse(",".join([*known, item]))
+    for item in _SEPARATOR.split(as_unicode(manifest.settings)):
+        if are_valid([*known, item]):
             known.append(item)
     return [item for item in known if item]
 
 
-def allocator_settings(recording: "RecordingData") -> _core.AllocatorSettings:
+def are_valid(items: "Iterable[str]") -> bool:
+    """Return whether an allocator can have these items as its settings together."""
+    with suppress(ValueError):
+        _core.AllocatorSettings.parse(",".join(items))
+        return True
+    return False
+
+
+def allocator_settings(manifest: Manifest) -> _core.AllocatorSettings:
     """Return the allocator's settings, without those that gpuviz does not know."""
-    return _core.AllocatorSettings.parse(",".join(known_settings(recording)))
+    return _core.AllocatorSettings.parse(",".join(known_settings(manifest)))
 
 
-def line_to_use(recording: "RecordingData", settings: str) -> str:
+def line_to_use(manifest: Manifest, settings: str) -> str:
     """Return what to write at the start of the recorded program to get an allocator.
 
     Args:
-        recording: The recording, which tells which library allocates.
+        manifest: That of the recording, which tells which library allocates.
         settings: Those of torch's allocator, or `CUPY` or `ASYNC`.
     """
-    manifest = recording.manifest
     is_torch = manifest.allocator_name == TORCH_ALLOCATOR
     if is_torch and settings != CUPY:
         backend = f"backend:{ASYNC}"

@@ -100,7 +100,7 @@ class DeviceReplay:
         self, recording: "RecordingData", settings: str | None
     ) -> _core.RecordedOperations:
         manifest = recording.manifest
-        recorded, own = allocator_settings(recording), parsed(recording, settings)
+        recorded, own = allocator_settings(manifest), parsed(recording, settings)
         has_limit = own.per_process_memory_fraction is not None
         keeps_settings = settings != CUPY and _are_alike(own, recorded)
         keeps_limits = settings is None or not has_limit
@@ -131,7 +131,7 @@ def total_memory(recording: "RecordingData", device: int) -> int:
 def parsed(recording: "RecordingData", settings: str | None) -> _core.AllocatorSettings:
     """Return settings of torch's allocator; those of the recording if None."""
     if settings is None:
-        return allocator_settings(recording)
+        return allocator_settings(recording.manifest)
     return _core.AllocatorSettings.parse("" if settings == CUPY else settings)
 
 

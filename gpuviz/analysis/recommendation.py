@@ -47,7 +47,7 @@ def recommendation(
             program's own settings can be compared.
     """
     recording = by_torch_alone(recording)
-    own = ",".join(known_settings(recording))
+    own = ",".join(known_settings(recording.manifest))
     others = [row for row in rows[1:] if row["settings"] != own and row["num_ooms"] == 0]
     before = next((row for row in rows[1:] if row["settings"] == own), None) if moved else rows[0]
     if before is None or before["peak_reserved"] is None or not others:
@@ -62,4 +62,6 @@ def recommendation(
         effect = f"{name} reserves {bound}{format_bytes(least)} instead of {instead}"
     else:
         return None
-    return Recommendation(best["settings"], effect, line_to_use(recording, best["settings"]))
+    return Recommendation(
+        best["settings"], effect, line_to_use(recording.manifest, best["settings"])
+    )

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from gpuviz.analysis.pools import TORCH_OWNER, is_torchs
 from gpuviz.data.columns import plain
-from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.data.manifest import TORCH_ALLOCATOR, Manifest
 from gpuviz.data.once import Once
 from gpuviz.data.recording_data import RecordingData
 
@@ -41,10 +41,14 @@ def by_torch_alone(recording: RecordingData) -> RecordingData:
         "memory_events": events.set_column(column, events.schema.field(column), numbers),
         "pools": pa.Table.from_pylist(rows, recording.tables["pools"].schema),
     }
-    manifest = replace(
-        recording.manifest,
+    return RecordingData.of_checked(tables, of_torch_alone(recording.manifest))
+
+
+def of_torch_alone(manifest: Manifest) -> Manifest:
+    """Return a manifest with torch's allocator and its settings instead of another allocator's."""
+    return replace(
+        manifest,
         allocator="observe",
         allocator_name=TORCH_ALLOCATOR,
-        settings=recording.manifest.torch_settings,
+        settings=manifest.torch_settings,
     )
-    return RecordingData.of_checked(tables, manifest)

@@ -149,7 +149,7 @@ def _of_process(
 
 def _sweep(recording: "RecordingData", *, is_other_device: bool) -> list[str]:
     """Return the settings that matter; the recording's own too if its device is replaced."""
-    own = ",".join(known_settings(recording))
+    own = ",".join(known_settings(recording.manifest))
     others = [each for each in SETTINGS_THAT_MATTER if each != own]
     pools = () if recording.manifest.allocator_name == TORCH_ALLOCATOR else (CUPY,)
     return [*([own] if is_other_device else []), *others, *pools, ASYNC]

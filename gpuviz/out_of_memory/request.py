@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpuviz.analysis.allocator_settings import allocator_settings
 from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.analysis.stream_names import stream_names
-from gpuviz.data.manifest import NOT_LIMITED, UNKNOWN
+from gpuviz.analysis.torch_alone import of_torch_alone
+from gpuviz.data.manifest import NOT_LIMITED, TORCH_ALLOCATOR, UNKNOWN, Manifest
 
 if TYPE_CHECKING:
     from gpuviz._core import AllocatorSettings
@@ -31,16 +32,16 @@ class RequestDetails:
     """
 
     def __init__(self, recording: "RecordingData", event: Mapping[str, Any]) -> None:
-        manifest = recording.manifest
+        manifest, own = recording.manifest, manifest_of(recording, event["pool"])
         self._details = manifest.failures.get(failure_key(event["device"], event["time"]), {})
         self.device_total = self._details.get("device_total") or _total(recording, event["device"])
         self.device_free = self._device_free(recording, event)
         segment_size = self._details.get("segment_size", 0)
-        self.segment_size = segment_size or wanted_segment(event["size"], recording)
+        self.segment_size = segment_size or wanted_segment(event["size"], own)
         limit = self._details.get("limit")
         self.limits_are_known = limit is not None
         self.limit = None if limit in {None, NOT_LIMITED} else limit
-        settings = allocator_settings(recording)
+        settings = allocator_settings(own)
         self.splits_are_limited = settings.max_split_size >= 0
         self.mapped_size = _mapped_size(event["size"], settings)
         others = self._details.get("other_processes", UNKNOWN)
@@ -55,6 +56,15 @@ class RequestDetails:
             return int(event["address"])
         used = _last_sample(recording, event["device"], event["time"])
         return None if used is None or not self.device_total else self.device_total - used
+
+
+def manifest_of(recording: "RecordingData", pool: int) -> Manifest:
+    """Return a recording's manifest as if a pool's allocator were the only one.
+
+    Torch's own allocator may be recorded beside another one, which the manifest describes.
+    """
+    manifest = recording.manifest
+    return of_torch_alone(manifest) if pool // 2 >= TORCH_OWNER else manifest
 
 
 def failure_key(device: int, time_ns: int) -> str:
@@ -81,14 +91,14 @@ class PoolNames:
         return f"{pool_name} ({kind} blocks), {stream_name}"
 
 
-def wanted_segment(size: int, recording: "RecordingData") -> int:
+def wanted_segment(size: int, manifest: Manifest) -> int:
     """Return the size of the segment for a request of ``size`` rounded bytes.
 
     Other allocators than torch's and gpuviz's are assumed to request what they need.
     """
-    if recording.manifest.allocator == "observe":
+    if manifest.allocator == "observe" and manifest.allocator_name != TORCH_ALLOCATOR:
         return size
-    return allocator_settings(recording).segment_size(max(0, size))
+    return allocator_settings(manifest).segment_size(max(0, size))
 
 
 def _mapped_size(size: int, settings: "AllocatorSettings") -> int:

@@ -17,6 +17,7 @@ from gpuviz.data.arrays import numbers
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.errors import GpuvizError
+from gpuviz.out_of_memory.request import manifest_of
 from gpuviz.out_of_memory.unused_arrays import longest_unused
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ class Trials:
     def __init__(self, failed: "OutOfMemory", moment: Moment) -> None:
         self._failed = failed
         self._moment = moment
-        # Those of torch's own allocator beside another one are not recorded.
-        items = [] if failed.of_torch else known_settings(moment.recording)
+        items = known_settings(manifest_of(moment.recording, failed.pool))
         self._items = [item for item in items if not item.startswith(_FRACTION)]
         self._room = failed.reserved + (failed.device_free or 0)
         self._limit = failed.limit
@@ -142,15 +142,8 @@ class Trials:
         return self._without(self._failed.obstacle)
 
     def without_pins(self) -> bool:
-        """Return whether it succeeds after the blocks that keep segments in use are freed.
-
-        They must be few bytes, and fewer than those between free memory.
-        """
-        pins, obstacle = self._failed.pins, self._failed.obstacle
-        if pins is None or pins.bytes > _MOST_PINNED * self._failed.size:
-            return False
-        is_less = obstacle is None or pins.bytes < obstacle.bytes
-        return is_less and self._without(pins)
+        """Return whether it succeeds after the few blocks that keep segments in use are freed."""
+        return self._without(few_pins(self._failed))
 
     def with_less_rounding(self) -> bool:
         """Return whether it succeeds without a setting that rounds sizes up."""
@@ -366,7 +359,7 @@ class Trials:
         if self._failed.of_torch:
             tables |= _as_gpuvizs(tables[_EVENTS], tables["pools"])
         manifest = replace(
-            recording.manifest,
+            manifest_of(recording, self._failed.pool),
             settings=",".join(self._items),
             initial_events=initial,
             window_start_ns=0,
@@ -376,6 +369,14 @@ class Trials:
             tables={},
         )
         return type(recording)(tables, manifest)
+
+
+def few_pins(failed: "OutOfMemory") -> "Obstacle | None":
+    """Return a failure's pins if they are few bytes, and fewer than those between free memory."""
+    pins, obstacle = failed.pins, failed.obstacle
+    if pins is None or pins.bytes > _MOST_PINNED * failed.size:
+        return None
+    return pins if obstacle is None or pins.bytes < obstacle.bytes else None
 
 
 def _as_gpuvizs(events: "pa.Table", pools: "pa.Table") -> "dict[str, pa.Table]":

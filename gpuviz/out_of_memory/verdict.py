@@ -81,7 +81,7 @@ def verdict(request: FailedRequest) -> Verdict:
     or from M bytes of newly mapped pages.
 
     ====================  ========================================================================
-    ``too_large``         None: ``n > T``, the request exceeds the device.
+    ``too_large``         None: the device is smaller than what the program requested.
     ``capped``            Lift the limits: ``D >= M``, or its own pool and stream have a cached
                           block of n; and ``V + S > L``, or ``max_split_size_mb`` is set, or limits
                           are unknown.
@@ -102,7 +102,7 @@ def verdict(request: FailedRequest) -> Verdict:
     released = request.idle_segments + request.cached_beside
     last: Verdict = "full" if request.room_is_known else "unknown"
     rules: tuple[tuple[Verdict, bool], ...] = (
-        ("too_large", 0 < request.device_total < request.size),
+        ("too_large", 0 < request.device_total < (request.requested or request.size)),
         ("capped", _is_capped(request) and _fits(request, request.own_block, 0)),
         ("refused", _fits(request, request.own_block, 0)),
         ("pending_frees", _fits(request, request.own_run, request.pending_segments)),

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.finding import named
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings, line_to_use
 from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.out_of_memory.request import manifest_of
 from gpuviz.out_of_memory.trials import OWN_SEGMENT, ROUNDING, Trials
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpuviz.data.manifest import Manifest
     from gpuviz.out_of_memory.cached_memory import Obstacle
     from gpuviz.out_of_memory.failures import OutOfMemory
 
@@ -83,9 +85,7 @@ def _certain(failed: "OutOfMemory") -> "Iterator[str]":
 
 def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
     """Yield the remedies with which the request succeeds in a replay."""
-    is_torch = failed.of_torch or (
-        failed.moment.recording.manifest.allocator_name == TORCH_ALLOCATOR
-    )
+    is_torch = _manifest(failed).allocator_name == TORCH_ALLOCATOR
     module = "torch.cuda" if is_torch else "gpuviz"
     yield from _settings(failed, trials, module)
     if trials.after_empty_cache():
@@ -105,11 +105,15 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
         )
 
 
+def _manifest(failed: "OutOfMemory") -> "Manifest":
+    return manifest_of(failed.moment.recording, failed.pool)
+
+
 def _settings(failed: "OutOfMemory", trials: Trials, module: str) -> "Iterator[str]":
     """Yield the limits, settings and sizes without or with which it succeeds."""
-    recording = failed.moment.recording
+    manifest = _manifest(failed)
     lifted = f"{module}.set_per_process_memory_fraction(1.0)"
-    if recording.manifest.allocator == "observe" and module == "gpuviz":
+    if manifest.allocator == "observe" and module == "gpuviz":
         lifted = "a higher limit of the memory pool"
     succeeds = _SUCCEEDS_IF_IN_TIME if trials.has_late_frees else _SUCCEEDS
     over_limit = failed.limit is not None and failed.reserved + failed.segment_size > failed.limit
@@ -127,8 +131,8 @@ def _settings(failed: "OutOfMemory", trials: Trials, module: str) -> "Iterator[s
             "allocate several such arrays at once, and use parts of it."
         )
     if trials.with_expandable_segments():
-        kept = [each for each in known_settings(recording) if not each.startswith(EXPANDABLE)]
-        how = line_to_use(recording, ",".join([*kept, f"{EXPANDABLE}:True"]))
+        kept = [each for each in known_settings(manifest) if not each.startswith(EXPANDABLE)]
+        how = line_to_use(manifest, ",".join([*kept, f"{EXPANDABLE}:True"]))
         yield f"With {how} at the start of the program {succeeds}."
 
 
@@ -194,7 +198,7 @@ def _other_memory(failed: "OutOfMemory") -> str:
 
 def _too_large(failed: "OutOfMemory") -> str:
     return (
-        f"the request for {format_bytes(failed.size)} exceeds the device's total memory of "
+        f"the request for {format_bytes(failed.requested)} exceeds the device's total memory of "
         f"{format_bytes(failed.device_total)}."
     )
 

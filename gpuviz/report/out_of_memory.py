@@ -4,6 +4,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.numbers import failure_numbers
+from gpuviz.out_of_memory.trials import few_pins
 from gpuviz.out_of_memory.verdict_text import remedies
 from gpuviz.present.markup import page, section_html
 from gpuviz.present.section import (
@@ -24,7 +25,7 @@ from gpuviz.report.holders import frames_list, holders_table
 from gpuviz.report.page import embedded, policy, static
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from gpuviz.out_of_memory.cached_memory import FreeMemory
     from gpuviz.out_of_memory.failures import OutOfMemory
@@ -73,7 +74,7 @@ def _sections(
         Section("", "", (heading("Timeline until the failure", "device"),)),
         Section("request", "Request", _request(recording, failed)),
         Section("allocated", by_line, holders_table(recording, failed.device, names)),
-        Section("pools", by_pool, (_free_table(failed), *_obstacle(recording, failed))),
+        Section("pools", by_pool, (_free_table(failed), *_obstacles(recording, failed))),
     ]
 
 
@@ -109,19 +110,18 @@ def _request(recording: "Recording", failed: "OutOfMemory") -> "tuple[Part, ...]
     )
 
 
-def _obstacle(recording: "Recording", failed: "OutOfMemory") -> "tuple[Part, ...]":
-    found = failed.obstacle
-    if found is None or not 0 < found.bytes < failed.size:
-        return ()
-    lines = (
-        Cell(f"{format_bytes(size)} by", place=_line(recording, stack))
-        for stack, size in found.stacks[:_MOST_STACKS]
-    )
-    return (
-        heading("Live blocks between free memory"),
-        text(f"Without these {format_bytes(found.bytes)} the request would fit:"),
-        items(lines),
-    )
+def _obstacles(recording: "Recording", failed: "OutOfMemory") -> "Iterator[Part]":
+    for title, found in (
+        ("Live blocks between free memory", failed.obstacle),
+        ("Live blocks that keep segments in use", few_pins(failed)),
+    ):
+        if found is not None and 0 < found.bytes < failed.size:
+            yield heading(title)
+            yield text(f"Without these {format_bytes(found.bytes)} the request would fit:")
+            yield items(
+                Cell(f"{format_bytes(size)} by", place=_line(recording, stack))
+                for stack, size in found.stacks[:_MOST_STACKS]
+            )
 
 
 def _line(recording: "Recording", stack: int) -> str:

@@ -86,7 +86,7 @@ def _row(
 ) -> Row:
     settings = row["settings"]
     is_recorded = settings == RECORDED
-    line = "" if is_recorded else line_to_use(by_torch_alone(recording), settings)
+    line = "" if is_recorded else line_to_use(by_torch_alone(recording).manifest, settings)
     allocated, reserved = row["peak_allocated"], row["peak_reserved"] or 0
     unused = max(reserved - allocated, 0)
     cells = (

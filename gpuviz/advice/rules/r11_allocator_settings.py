@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.reserved_memory import LEAST_SHARE, Outcome, ReservedMemory
 from gpuviz.advice.rule import Rule
-from gpuviz.analysis.allocator_settings import CUPY, EXPANDABLE, known_settings, line_to_use
+from gpuviz.analysis.allocator_settings import (
+    CUPY,
+    EXPANDABLE,
+    are_valid,
+    known_settings,
+    line_to_use,
+)
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.quantities import format_bytes
 
@@ -25,8 +31,9 @@ RULES = (
 )
 
 _FRACTION = "per_process_memory_fraction"
-_SPLIT = "max_split_size_mb"
-_OTHER_SPLIT = f"{_SPLIT}:128"
+_ADDED = (f"{EXPANDABLE}:True", "max_split_size_mb:128")
+# Smaller blocks stay whole, which costs memory: only to prevent a failure.
+_ADDED_IF_FAILED = ("max_split_size_mb:32",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +79,13 @@ def _choices(memory: ReservedMemory) -> "Iterator[_Choice]":
         return
     if _uses_cupy(memory):
         yield _Choice(CUPY, "With CuPy's own pool")
-    items = known_settings(memory.recording)
+    items = known_settings(memory.recording.manifest)
     for item in items:
         if not item.startswith(_FRACTION):
             yield _Choice(",".join(each for each in items if each != item), f"Without `{item}`")
-    for setting, added in ((EXPANDABLE, f"{EXPANDABLE}:True"), (_SPLIT, _OTHER_SPLIT)):
-        others = [each for each in items if not each.startswith(setting)]
-        if len(others) == len(items):
+    has = {each.partition(":")[0].strip() for each in items}
+    for added in (*_ADDED, *(_ADDED_IF_FAILED if memory.failures else ())):
+        if added.partition(":")[0] not in has and are_valid([*items, added]):
             yield _Choice(",".join([*items, added]), f"With `{added}`")
 
 
@@ -132,7 +139,7 @@ def _other_order(memory: ReservedMemory) -> str:
 
 def _line(memory: ReservedMemory, choice: _Choice) -> str:
     manifest = memory.recording.manifest
-    line = line_to_use(memory.recording, choice.settings)
+    line = line_to_use(manifest, choice.settings)
     if choice.settings == CUPY:
         return 'Keep CuPy\'s own pool: `gpuviz.record(allocator="observe")`.'
     if manifest.allocator_name == TORCH_ALLOCATOR:

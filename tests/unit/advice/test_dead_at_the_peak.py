@@ -626,6 +626,8 @@ def scratch(gpu):
 
 
 class Scratch:
+    """An array for one block of statements."""
+
     def __init__(self, gpu):
         self.gpu = gpu
 
@@ -686,7 +688,9 @@ def keeps_the_best(gpu, *, temporary=False, overwrites=False):
 def test_the_best_so_far_is_deleted_right_before_a_better_one_is_made():
     (finding,) = found(keeps_the_best, "R45")
 
-    line = '`gpu.launch("copy", duration=1e-4, reads=[state], writes=[best := gpu.empty(32 * MIB)])`'
+    line = (
+        '`gpu.launch("copy", duration=1e-4, reads=[state], writes=[best := gpu.empty(32 * MIB)])`'
+    )
     assert finding.change == (
         f"Delete it (`del`) before {line} makes the next one, or write the next one into it."
     )

@@ -25,10 +25,10 @@ MEMORY = 1000 * MIB
 class Both:
     """CuPy's allocator and torch's."""
 
-    def __init__(self, recorder, gpu):
+    def __init__(self, recorder, gpu, torch_settings):
         self.gpu = gpu
         self._torch = _core.CachingAllocator(
-            gpu._allocator.device, _core.AllocatorSettings.parse("")
+            gpu._allocator.device, _core.AllocatorSettings.parse(torch_settings)
         )
         self._torch.attach(recorder._session.sink(0))
         self._addresses = []
@@ -52,17 +52,19 @@ class Both:
         self._torch.detach()
 
 
-def recorded(program, *, torch_fails=False):
+def recorded(program, *, torch_fails=False, settings="", torch_settings=""):
     """Return the recording of a program that fails, and whether it raised an exception."""
-    gpu = gpuviz.SimulatedGPU(memory=MEMORY, real_time=False)
+    gpu = gpuviz.SimulatedGPU(memory=MEMORY, settings=settings, real_time=False)
     has_failed = True
     with gpuviz.record(device=gpu) as recorder:
-        both = Both(recorder, gpu)
+        both = Both(recorder, gpu, torch_settings)
         with suppress(MemoryError):
             program(both)
             has_failed = False
         both.end()
-    return as_recorded(recorder.recording, torch_fails=torch_fails), has_failed
+    recording = as_recorded(recorder.recording, torch_fails=torch_fails)
+    manifest = replace(recording.manifest, torch_settings=torch_settings)
+    return Recording(recording.tables, manifest), has_failed
 
 
 def as_recorded(recording, *, torch_fails):
@@ -219,3 +221,44 @@ def test_the_numbers_are_those_of_the_allocator_that_failed(torch_fails, reserve
     assert failed.beside == (900 - reserved) * MIB
     assert failed.allocated_blocks == 1
     assert {each.name.startswith("PyTorch's") for each in failed.free} == {torch_fails}
+
+
+def torch_is_fragmented(both):
+    whole = both.torch(900 * MIB)
+    both.free(whole)
+    first, _, second, _ = (both.torch(size * MIB) for size in (400, 20, 400, 20))
+    both.free(first)
+    both.free(second)
+    both.torch(500 * MIB)
+
+
+@pytest.mark.parametrize("settings", ["", "expandable_segments:True"])
+def test_a_failure_of_torch_is_judged_and_mended_by_torchs_settings(settings):
+    failed = failure(torch_is_fragmented, torch_fails=True, settings=settings)
+
+    assert (failed.verdict, failed.request.mapped_size) == ("fragmented", 0)
+    assert (
+        "With PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True at the start of the program the "
+        "request would have succeeded."
+    ) in failed.explanation
+    _, has_failed = recorded(torch_is_fragmented, torch_settings="expandable_segments:True")
+    assert not has_failed
+    _, has_failed = recorded(torch_is_fragmented, settings="expandable_segments:True")
+    assert has_failed
+
+
+def torch_rounds(both):
+    both.torch(300 * MIB)
+    both.torch(520 * MIB)
+
+
+def test_a_setting_of_torch_that_rounds_sizes_is_named():
+    rounding = "roundup_power2_divisions:2"
+    failed = failure(torch_rounds, torch_fails=True, torch_settings=rounding)
+
+    assert failed.verdict == "rounded"
+    assert (
+        "Without the setting roundup_power2_divisions the request would have succeeded."
+    ) in failed.explanation
+    _, has_failed = recorded(torch_rounds)
+    assert not has_failed

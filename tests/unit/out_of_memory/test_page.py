@@ -215,6 +215,17 @@ def test_only_remedies_that_let_the_request_succeed_are_shown(program, settings,
     assert all(part in text for part, text in zip(expected, checked, strict=True))
 
 
+def test_the_page_lists_the_blocks_that_keep_segments_in_use():
+    gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, real_time=False)
+    with gpuviz.record(device=gpu) as recorder, pytest.raises(MemoryError):
+        pinned_by_two_small_blocks(gpu)
+    page = page_of(recorder.recording)
+
+    listed = page[page.index("Live blocks that keep segments in use") :]
+    assert "Without these 4.00 MiB the request would fit:" in listed
+    assert "pins.append(gpu.empty(2 * MIB))" in listed
+
+
 def test_what_the_remedies_say_lets_the_request_succeed():
     gpu = gpuviz.SimulatedGPU(memory=1000 * MIB, real_time=False)
     assert pinned_by_two_small_blocks(gpu, frees=True)

@@ -33,6 +33,7 @@ REQUEST = FailedRequest(size=10, segment_size=12, device_total=100)
     ("met", "expected"),
     [
         ({"size": 101, "room": 500}, "too_large"),
+        ({"size": 101, "requested": 90, "room": 95, "segment_size": 101}, "rounded"),
         ({"size": 100}, "full"),
         ({"room": 12, "limit": 50, "reserved": 39}, "capped"),
         ({"room": 12, "limit": 50, "reserved": 38}, "refused"),
@@ -217,7 +218,7 @@ def test_the_settings_give_the_segment_and_the_limit_of_a_request_without_detail
     settings, size, segment_size, splits_are_limited
 ):
     recording = Recording({}, Manifest(settings=settings))
-    event = {"device": 0, "time": 1, "size": size, "address": 0}
+    event = {"device": 0, "time": 1, "size": size, "address": 0, "pool": 1}
 
     details = RequestDetails(recording, event)
 

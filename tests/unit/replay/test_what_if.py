@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -341,7 +342,7 @@ def test_without_arguments_the_settings_that_matter_are_tried():
 def test_a_log_without_segments_has_no_reserved_bytes():
     original = recorded(small_only)
     events = original.tables["memory_events"]
-    kept = pa.compute.not_equal(pa.compute.cast(events["action"], "string"), "segment_alloc")
+    kept = pc.not_equal(pc.cast(events["action"], "string"), "segment_alloc")
     tables = {**original.tables, "memory_events": events.filter(kept)}
     recording, own = Recording(tables, Manifest(simulated=True)).what_if("").to_pylist()
 
@@ -407,9 +408,9 @@ def test_what_cannot_be_replayed_is_an_error(arguments, message):
     ],
 )
 def test_a_setting_is_given_as_the_line_to_paste(allocator, name, settings, line):
-    recording = Recording({}, Manifest(allocator=allocator, allocator_name=name))
+    manifest = Manifest(allocator=allocator, allocator_name=name)
 
-    assert line_to_use(recording, settings) == line
+    assert line_to_use(manifest, settings) == line
 
 
 @pytest.mark.parametrize(
