@@ -335,6 +335,11 @@ class RepeatedWork:
         callers = (each for each in stacks.user_frames(stack) if each.site not in self._busy)
         return alone[-1] if alone else next(callers, stacks.user_frame(stack))
 
+    def is_part_of_line(self, stack: int) -> bool:
+        """Return whether the line of some work, by its call stack, does other work too."""
+        frame = self.line(stack)
+        return frame is not None and frame.site in self._busy
+
     def groups(self, line: "NDArray[Any]") -> "NDArray[Any]":
         """Return a number for each line of the work to leave out, equal if results connect them.
 

@@ -117,16 +117,20 @@ def _finding(
             "instead of `x += 1`)."
         )
     more = len(lines) - 1
-    others = f" and {format_counted(more, 'more line')}" if more else ""
+    names = function_names(recording, repeated.activity[again])
+    what, this, result = text_of(lines[0]), "these" if more else "this", "the result"
+    if more:
+        what += f" and {format_counted(more, 'more line')}"
+    elif repeated.is_part_of_line(lines[0].stack):
+        what, this, result = f"A part of {what} ({names})", "this part", "its result"
+    launches = format_counted(len(work), "launch", "launches")
     return Finding(
         rule="R57",
-        title=f"{text_of(lines[0])}{others} compute{'' if more else 's'} the same values "
-        f"{format_count(times)} times.",
-        reason=f"The arguments of {function_names(recording, repeated.activity[again])} are the "
-        f"same each time, and nothing changes what they read{results}. "
-        f"{format_counted(len(work), 'launch', 'launches')} after the first of each take "
+        title=f"{what} compute{'' if more else 's'} the same values {format_count(times)} times.",
+        reason=f"The arguments of {names} are the same each time, and nothing changes what they "
+        f"read{results}. {launches} after the first of each take "
         f"{format_duration(int(schedule.duration[work].sum()))}.",
-        change=f"Compute {'these' if more else 'this'} {_once(*kept)}.{otherwise}",
+        change=f"Compute {this} {_once(*kept, result)}.{otherwise}",
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_alone(change),
@@ -136,13 +140,13 @@ def _finding(
     )
 
 
-def _once(at_a_time: int, in_all: int) -> str:
+def _once(at_a_time: int, in_all: int, result: str) -> str:
     """Return where to compute something, by the bytes of its results."""
     if not in_all:
-        return "once, before the loop, and keep the result"
+        return f"once, before the loop, and keep {result}"
     if at_a_time == in_all:
-        return f"once, before the loop, and keep the result ({format_bytes(in_all)})"
+        return f"once, before the loop, and keep {result} ({format_bytes(in_all)})"
     return (
-        "once for each value of the inputs, outside the loop that repeats the work, and keep the "
-        f"result ({format_bytes(at_a_time)} at a time)"
+        "once for each value of the inputs, outside the loop that repeats the work, and keep "
+        f"{result} ({format_bytes(at_a_time)} at a time)"
     )

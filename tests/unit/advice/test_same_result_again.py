@@ -290,7 +290,10 @@ def test_values_of_several_inputs_in_turn_are_found_too():
 def test_a_function_of_a_known_scalar_is_found_too():
     (finding,) = again(of_arrays(with_the_same_scalars))
 
-    assert finding.title == "`state += x * 0.5` computes the same values 20 times."
+    assert finding.title == (
+        "A part of `state += x * 0.5` (`multiply`) computes the same values 20 times."
+    )
+    assert finding.change.startswith("Compute this part once, before the loop, and keep its result")
 
 
 def test_one_line_before_the_loop_is_said_beside_a_kernel_for_the_whole_round():
@@ -347,8 +350,8 @@ def test_of_values_that_change_now_and_then_one_is_kept_at_a_time():
 
     assert "computes the same values 5 times" in finding.title
     assert finding.change == (
-        "Compute this once for each value of the inputs, outside the loop that repeats the work, "
-        "and keep the result (64.0 MiB at a time)."
+        "Compute this part once for each value of the inputs, outside the loop that repeats the "
+        "work, and keep its result (64.0 MiB at a time)."
     )
 
 
@@ -446,3 +449,21 @@ def test_a_line_whose_first_rounds_differ_is_named():
     (finding,) = again(of_arrays(by_a_function_that_did_more_at_first))
 
     assert "computes the same values 158 times" in finding.title
+
+
+def of_which_a_part_changes(cp):
+    x, y = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        length = cp.elementwise("sqrt", x * x + y * y)
+        cp.kernel("suppress", [length], [x])
+
+
+def test_a_part_of_a_line_is_named_as_such_and_saves_nothing_in_one_kernel_for_the_line():
+    found = findings(of_arrays(of_which_a_part_changes), small=True)
+    fused = next(each for each in found if each.rule == "R08")
+    (part,) = (each for each in found if each.rule == "R57")
+
+    line = '`length = cp.elementwise("sqrt", x * x + y * y)`'
+    assert part.title == f"A part of {line} (`multiply`) computes the same values 20 times."
+    assert fused.title.startswith(line)
+    assert part.saved_ns > part.further_ns == 0
