@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -404,17 +404,17 @@ class _Fusion:
         between = [(maker[outside], rank[outside])]
         span = np.int64(len(times) + 1)
         keys = used.block.astype(np.int64) * span + rank
-        writes, every = np.sort(keys[used.mode != READ]), np.sort(keys)
+        every = _TouchesOfOthers(keys, group, span)
+        is_written = used.mode != READ
+        writes = _TouchesOfOthers(keys[is_written], group[is_written], span)
         reads = (group >= 0) & (used.mode == READ) & (maker != group)
         of_launch = np.minimum(node, len(launches) - 1)
         updates = (group >= 0) & (node < len(launches)) & launches.is_update[of_launch]
         updates &= used.block == launches.target[of_launch]
         # Nothing else may write what is read meanwhile, nor use what is updated.
         for touch, others in ((np.flatnonzero(reads), writes), (np.flatnonzero(updates), every)):
-            before = np.searchsorted(others, keys[touch]) - 1
-            after = np.searchsorted(others, keys[touch], side="right")
-            for place, is_before in ((before, True), (after, False)):
-                found = np.append(others, -1)[np.clip(place, -1, len(others))]
+            for is_before in (True, False):
+                found = others.nearest(keys[touch], group[touch], is_before=is_before)
                 same = found // span == used.block[touch]
                 rank_of_other, of_group = (found % span)[same], group[touch][same]
                 inside = (rank_of_other > first[of_group]) & (rank_of_other <= last[of_group])
@@ -449,6 +449,38 @@ class _Fusion:
         is_again[np.unique(keys, return_index=True)[1]] = False
         again = np.where(is_input & is_again, read, 0)
         return moved, np.bincount(launches.launch, again, minlength=len(self._call))
+
+
+class _TouchesOfOthers:
+    """Touches in order, to find the nearest one of a block that is not of a group's own.
+
+    Args:
+        keys: For each touch, its block times ``span``, plus its place in time.
+        groups: The group that each belongs to; -1 without one.
+        span: More than any place in time.
+    """
+
+    def __init__(self, keys: "NDArray[Any]", groups: "NDArray[Any]", span: np.int64) -> None:
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._groups, self._span = keys[order], groups[order], span
+        runs = np.stack([self._keys // span, self._groups])
+        starts = np.flatnonzero((np.diff(runs, prepend=-2) != 0).any(axis=0))
+        run = np.searchsorted(starts, np.arange(len(order)), side="right")
+        self._start = np.append(starts[run - 1], 0) if len(order) else np.zeros(1, np.int64)
+        self._end = np.append(np.append(starts, len(order))[run], 0)
+
+    def nearest(
+        self, keys: "NDArray[Any]", groups: "NDArray[Any]", *, is_before: bool
+    ) -> "NDArray[Any]":
+        """Return the nearest keys of other groups before or after some; -1 if there is none."""
+        side: Literal["left", "right"] = "left" if is_before else "right"
+        place = np.searchsorted(self._keys, keys, side=side) - int(is_before)
+        at = np.clip(place, -1, len(self._keys))
+        is_own = np.append(self._groups, -1)[at] == groups
+        is_own &= np.append(self._keys, -1)[at] // self._span == keys // self._span
+        skipped = self._start[at] - 1 if is_before else self._end[at]
+        found: NDArray[Any] = np.append(self._keys, -1)[np.where(is_own, skipped, at)]
+        return found
 
 
 def components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":

@@ -91,3 +91,38 @@ def test_a_few_rounds_of_a_line_are_kernels_of_their_own():
 
     assert all("launches of one kernel" in each.reason for each in chains(program))
     assert sum("20 launches" in each.reason for each in chains(program)) == 1
+
+
+def steps_in_time(cp, *, between="", kernels=1):
+    """Update a state by what is computed from it, as explicit steps in time do."""
+    state, force, picture = (cp.uploaded(16 * MI) for _ in range(3))
+    for _ in range(12):
+        if kernels == 1:
+            cp.kernel("fused", [state, force], [state])
+            continue
+        speed = cp.elementwise("sqrt", state * state + force)
+        if between == "writes":
+            cp.kernel("limit", [force], [state])
+        elif between == "reads":
+            cp.kernel("draw", [state], [picture])
+        state += speed
+
+
+@pytest.mark.parametrize("between", ["", "reads"])
+def test_a_state_is_updated_by_the_kernel_that_computes_its_change(between):
+    recording = of_arrays(lambda cp: steps_in_time(cp, between=between, kernels=4))
+    (finding,) = (each for each in findings(recording, small=True) if each.rule == "R08")
+
+    assert "36 arrays of them are only read by the next ones" in finding.reason
+    assert finding.change.endswith("Its output is the array that it updates.")
+    if not between:
+        fused = of_arrays(steps_in_time)
+        assert finding.saved_bytes == recording.peak().bytes - fused.peak().bytes
+        saved_ns = recording.duration_ns - fused.duration_ns
+        assert finding.saved_ns == pytest.approx(saved_ns, rel=0.2)
+
+
+def test_a_state_that_other_work_writes_meanwhile_is_not_updated_by_one_kernel():
+    found = chains(lambda cp: steps_in_time(cp, between="writes", kernels=4))
+
+    assert all("state += speed" not in line.source for each in found for line in each.lines)
