@@ -37,6 +37,8 @@ _REDUCTION = re.compile(
 )
 
 
+# What may read the elements of a whole array in another order.
+_TURN = re.compile(r"\.m?T\b|transpose|swapaxes|moveaxis|permute|rot90|einsum")
 # An operator of Python or a call in the text of a line.
 _OPERATION = re.compile(r"[-+*/%&|^<>~(]")
 
@@ -126,13 +128,10 @@ class _Fusion:
     def groups(self) -> Groups:
         """Return the groups; see `fusible`."""
         source, target, size = self._passed_on()
-        label = components(len(self._call), source, target)
-        kept = ~self._is_left_to_reductions(label, source, target)
-        source, target, size = source[kept], target[kept], size[kept]
-        # An array that is read after work in between is written in any case.
-        part = self._parts(components(len(self._call), source, target), source, target)
-        kept = ~np.isin(source, source[part[source] != part[target]])
-        source, target, size = source[kept], target[kept], size[kept]
+        for is_left in (self._is_cut, self._is_left_to_reductions, self._is_cut):
+            label = components(len(self._call), source, target)
+            kept = ~is_left(label, source, target)
+            source, target, size = source[kept], target[kept], size[kept]
         label = components(len(self._call), source, target)
         label[~self._work_between(label, source, target)[0][label]] = -1
         kept = label[source] >= 0
@@ -355,20 +354,30 @@ class _Fusion:
         read = calls_of(tables, launched)
         return np.sort(self._times()[read[read >= 0]])
 
-    def _parts(
+    def _is_cut(
         self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
     ) -> "NDArray[Any]":
-        """Return a number for each node, equal for those of a group that one kernel can do.
+        """Return which arrays passed on are read after other work that has to run in between.
 
-        A group has more parts where other work has to run between its launches.
+        Such an array is written in any case.
         """
         is_whole, group, rank = self._work_between(label, source, target)
         span = np.int64(len(self._times()) + 1)
         cuts = np.sort(group[~is_whole[group]] * span + rank[~is_whole[group]])
         times = self._times()
         ranks = np.searchsorted(np.sort(times, kind="stable"), times)[self._call]
-        found: NDArray[Any] = np.searchsorted(cuts, label * span + ranks)
-        return found - np.searchsorted(cuts, label * span)
+        # Launches of a group with the same number of cuts before them are a part of it.
+        part = np.searchsorted(cuts, label * span + ranks) - np.searchsorted(cuts, label * span)
+        cut: NDArray[Any] = np.isin(source, source[part[source] != part[target]])
+        return cut
+
+    @cached_property
+    def _is_turned(self) -> "NDArray[Any]":
+        """Whether the line of each node may read an array in another order than it is stored in."""
+        call_site = self._device.recording.call_stacks.call_site
+        stacks, place = np.unique(self._stacks, return_inverse=True)
+        found = [_TURN.search(call_site(stack)[1]) is not None for stack in stacks.tolist()]
+        return np.array(found, bool)[place.ravel()]
 
     def _work_between(
         self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
@@ -398,10 +407,16 @@ class _Fusion:
         own = members[members < len(launches)]
         own = own[~launches.is_update[own]]
         writer[launches.target[own]] = label[own]
+        is_reduction = (group >= 0) & (node >= len(launches))
+        reduced = used.block[is_reduction & (used.mode == WRITE)]
+        writer[reduced] = group[is_reduction & (used.mode == WRITE)]
         maker, rank = writer[used.block], ranks[used.call]
-        outside = (maker >= 0) & (group != maker)
+        # A kernel has the result of its reduction only when it ends.
+        too_early = (maker >= 0) & (group == maker) & ~is_reduction & np.isin(used.block, reduced)
+        np.maximum.at(earliest, maker[too_early], rank[too_early])
+        outside = (maker >= 0) & ((group != maker) | too_early)
         np.minimum.at(latest, maker[outside], rank[outside])
-        between = [(maker[outside], rank[outside])]
+        between = [(maker[outside], (rank - too_early)[outside])]
         span = np.int64(len(times) + 1)
         keys = used.block.astype(np.int64) * span + rank
         every = _TouchesOfOthers(keys, group, span)
@@ -411,6 +426,11 @@ class _Fusion:
         of_launch = np.minimum(node, len(launches) - 1)
         updates = (group >= 0) & (node < len(launches)) & launches.is_update[of_launch]
         updates &= used.block == launches.target[of_launch]
+        # Threads cannot update elements that others read in another order.
+        place = group * len(used.blocks) + used.block
+        turned = reads & self._is_turned[np.maximum(node, 0)] & np.isin(place, place[updates])
+        between.append((group[turned], rank[turned]))
+        latest[group[turned]] = -1
         # Nothing else may write what is read meanwhile, nor use what is updated.
         for touch, others in ((np.flatnonzero(reads), writes), (np.flatnonzero(updates), every)):
             for is_before in (True, False):
