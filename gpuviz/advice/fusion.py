@@ -272,7 +272,19 @@ class _Fusion:
         bad[self._read_again(source[reads], target[reads])] = True
         good = reads & ~bad[source]
         pairs = np.unique(np.stack([source[good], target[good]]), axis=1)
+        pairs = pairs[:, self._is_usual(pairs[0], pairs[1])]
         return pairs[0], pairs[1], used.blocks.requested[launches.target[pairs[0]]]
+
+    def _is_usual(self, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which arrays are passed on to a line to which most arrays of their line are.
+
+        The result of a loop is another matter than what each round passes on.
+        """
+        function = self._device.elementwise.function
+        maker = numbered(self._stacks[: len(function)], function)[0]
+        way = numbered(maker[source], self._stacks[target])[0]
+        usual: NDArray[Any] = 2 * np.bincount(way)[way] >= np.bincount(maker)[maker[source]]
+        return usual
 
     def _read_again(self, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
         """Return the launches whose results a line of a loop reads in several rounds."""

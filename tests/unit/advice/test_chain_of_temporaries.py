@@ -367,11 +367,10 @@ def test_the_last_round_of_a_loop_adds_no_line_to_the_others():
             speed = apply(gpu, "sqrt", apply(gpu, "square", speed))
             place = apply(gpu, "add", place, apply(gpu, "negative", speed))
 
-    first, second, *rest = chains(recorded(updates))
+    found = chains(recorded(updates))
 
-    assert [len(each.lines) for each in (first, second)] == [1, 1]
-    assert "18 launches" in second.reason
-    assert sum(each.saved_ns for each in rest) < second.saved_ns / 2
+    assert [len(each.lines) for each in found] == [1, 1]
+    assert all("20 launches" in each.reason for each in found)
 
 
 @pytest.mark.parametrize(

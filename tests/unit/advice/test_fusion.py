@@ -126,3 +126,14 @@ def test_a_state_that_other_work_writes_meanwhile_is_not_updated_by_one_kernel()
     found = chains(lambda cp: steps_in_time(cp, between="writes", kernels=4))
 
     assert all("state += speed" not in line.source for each in found for line in each.lines)
+
+
+def test_the_result_of_a_loop_is_not_passed_on_by_each_of_its_rounds():
+    def program(cp):
+        total = cp.uploaded(16 * MI)
+        for _ in range(8):
+            part = cp.random(16 * MI)
+            total = cp.elementwise("add", total, part)
+        total.sum()
+
+    assert chains(program) == []
