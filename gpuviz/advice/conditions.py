@@ -9,7 +9,7 @@ from gpuviz.advice.close_statements import CloseStatements, close_statements
 from gpuviz.data.implied_columns import OWN, assigned_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from gpuviz.advice.close_statements import Statement
     from gpuviz.data.recording_data import RecordingData
@@ -27,6 +27,8 @@ _SIZES = re.compile(
     r"\((?P<value>(?:[^()]|\([^()]*\))*)"
 )
 _SLICES = re.compile(r"[\w)\]]\[(?P<value>[^\[\]]*:[^\[\]]*)\]")
+# Functions that order what the program does by a value.
+_ORDER = re.compile(r".*\b(?:heappush|heapreplace|heappushpop|insort\w*)\((?P<value>.*)\)")
 _CONTAINER = re.compile(r"[\[{(]|(?:dict|list|tuple)\(")
 # Calls that certainly read a number.
 _READS = re.compile(r"\b(?:float|int|bool|complex|asnumpy)\(|\.(?:item|get|tolist|numpy|cpu)\(")
@@ -43,11 +45,9 @@ def indexes(recording: "RecordingData", stack: int) -> bool:
 
     The line or a close one has its result, or the name that gets it, within brackets.
     """
-    close = [close_statements(frame) for frame in _frames(recording, stack)]
-    of_value = len(list(takewhile(_returns, close[:-1]))) + 1
     return any(
         _uses(_INDEX, each.of_round, _computed(_assigned(each.line), each.of_round))
-        for each in close[:of_value]
+        for each in _of_value([close_statements(frame) for frame in _frames(recording, stack)])
     )
 
 
@@ -68,13 +68,36 @@ def decides(recording: "RecordingData", stack: int) -> bool:
     """
     frames = list(_frames(recording, stack))
     close = [close_statements(frame) for frame in frames]
-    # Those of which the line has the value: each function returns it to the next.
-    of_value = len(list(takewhile(_returns, close[:-1]))) + 1
+    of_value = len(_of_value(close))
     return (
         any(_branches(each) or _is_size(each) for each in close[:of_value])
         or any(starmap(_is_given_to_a_library, pairwise(frames[:of_value])))
         or any(_is_attribute_tested(each, close[n:]) for n, each in enumerate(close[:of_value], 1))
     )
+
+
+def feeds(recording: "RecordingData", stack: int, sources: "Container[str]") -> bool:
+    """Return whether a line of some gets what the program computes from what a call stack reads.
+
+    In the same loop, as where the host selects by the value what it copies to the GPU next.
+
+    Args:
+        recording: The recording.
+        stack: The call stack of what is read.
+        sources: The texts of the lines.
+    """
+    for close in _of_value([close_statements(frame) for frame in _frames(recording, stack)]):
+        names = _computed(_assigned(close.line), close.of_round)
+        used = re.compile(_any_of(names)) if names else None
+        others = (each.text for each in close.of_round if each is not close.line)
+        if used is not None and any(used.search(text) and text in sources for text in others):
+            return True
+    return False
+
+
+def _of_value(close: list[CloseStatements]) -> list[CloseStatements]:
+    """Return the lines that have the value of the first: each function returns it to the next."""
+    return close[: len(list(takewhile(_returns, close[:-1]))) + 1]
 
 
 def _is_given_to_a_library(frame: "dict[str, Any]", caller: "dict[str, Any]") -> bool:
@@ -117,6 +140,8 @@ def _branches(close: CloseStatements) -> bool:
     if _decides_itself(own, close):
         return True
     names = _computed(_assigned(own), others)
+    if names and _uses(_ORDER, others, names):
+        return True
     for name in _objects_with(names, own, others):
         element = _element_of(name)
         names += [derived for each in others for derived in _names_from(each, element)]
@@ -243,6 +268,9 @@ def _computed(names: list[str], statements: "Iterable[Statement]") -> list[str]:
 
 def _names_from(statement: "Statement", used: "re.Pattern[str]") -> list[str]:
     """Return the names that a statement computes from what a pattern finds in it."""
+    if statement.keyword == "for":
+        names, _, values = statement.head.partition(" in ")
+        return re.findall(r"\w+", names) if used.search(values) else []
     _, is_assignment, value = statement.text.partition("=")
     return _assigned(statement) if is_assignment and used.search(value) else []
 

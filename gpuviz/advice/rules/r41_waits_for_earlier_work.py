@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.chosen_places import chooses_places
-from gpuviz.advice.conditions import decides, indexes
+from gpuviz.advice.conditions import decides, feeds, indexes
 from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.finding import as_subject
 from gpuviz.advice.host_lines import text_of
@@ -61,7 +61,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     scalars R18, sizes R54, and copies of arrays that come back to the GPU R62 and R65. A copy is no
     fault if the program branches on its value, as in the condition of a loop, since the next step
     needs it; see `gpuviz.advice.conditions.decides`, or if the program reads it itself and chooses
-    a part of an array by it; see `gpuviz.advice.chosen_places.chooses_places`. Nor are waits before
+    a part of an array by it; see `gpuviz.advice.chosen_places.chooses_places`, or copies what it
+    computes from it to the GPU in the same loop. Nor are waits before
     the first regular iteration or in at most one of ten, as of a program that prints its progress,
     one or two copies, as between the phases of a program, nor a wait that comes as late as a buffer
     in pinned memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot
@@ -74,6 +75,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     ``possible``.
     """
     early, rarely = _of_warm_up(schedule), _MOST_RARE * len(host_spans(schedule.recording)[0])
+    uploading = _uploading_lines(schedule)
     for line in longest_waits(schedule):
         others = np.append(early, _come_back(schedule)) if line.is_copy else early
         waits = longest_without(schedule, line, others)
@@ -84,6 +86,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             continue
         is_condition = waits.is_copy and (
             decides(schedule.recording, waits.stack)
+            or feeds(schedule.recording, waits.stack, uploading)
             or (indexes(schedule.recording, waits.stack) and chooses_places(schedule, waits.calls))
         )
         is_unknown = schedule.recording.call_stacks.call_site(waits.stack)[0] == NO_STACK
@@ -108,6 +111,16 @@ def _of_warm_up(schedule: "Schedule") -> "NDArray[Any]":
     """Return the calls before the first regular iteration."""
     called = plain(schedule.recording.tables["api_calls"]["time"])
     return np.flatnonzero(called < (regular_from(schedule.recording) or 0))
+
+
+def _uploading_lines(schedule: "Schedule") -> set[str]:
+    """Return the texts of the program's lines that copy to the GPU, or call what does."""
+    kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
+    work = np.flatnonzero((schedule.kind == COPY) & (kinds[schedule.rows] == _TO_DEVICE))
+    calls = schedule.call[work[schedule.call[work] >= 0]]
+    stacks = distinct(stacks_of(schedule.recording.tables, calls)).tolist()
+    user_frames = schedule.recording.call_stacks.user_frames
+    return {frame.source.strip() for stack in stacks for frame in user_frames(stack)}
 
 
 def _come_back(schedule: "Schedule") -> "NDArray[Any]":

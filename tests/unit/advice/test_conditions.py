@@ -1,5 +1,6 @@
 """R18: which statements around a read show that the program needs the value at once."""
 
+import heapq
 import linecache
 from types import SimpleNamespace
 
@@ -51,6 +52,27 @@ def logs_by_an_option(run):
     for _ in range(STEPS):
         run.step()
         if options.verbose: log.append(float(run.read()))  # fmt: skip  # noqa: E701
+
+
+def expands_the_best_first(run):
+    """Search with a queue: the value decides which array is next."""
+    queue = [(0.0, 0, run.gpu.empty(8))]
+    for step in range(STEPS):
+        _, _, array = heapq.heappop(queue)
+        run.step(array)
+        value = run.read()
+        heapq.heappush(queue, (value, step + 1, array))
+
+
+def loops_over_the_best(run):
+    """Choose arrays by a loop over what is computed from the values."""
+    arrays = [run.gpu.empty(8) for _ in range(4)]
+    for step in range(STEPS):
+        run.step()
+        values = run.read()
+        order = [(step + round(values)) % 4, step % 4]
+        for k in order[:1]:
+            run.step(arrays[k])
 
 
 class Flag:
@@ -394,6 +416,8 @@ def test_a_value_that_decides_nothing_in_its_loop_can_be_read_later(program):
         looks_at_what_it_kept,
         looks_up_what_to_do,
         relaxes_until_it_is_small,
+        expands_the_best_first,
+        loops_over_the_best,
     ],
 )
 def test_a_value_that_decides_about_the_next_step_is_needed_at_once(program):

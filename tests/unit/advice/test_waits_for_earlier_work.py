@@ -552,3 +552,28 @@ def test_uploads_that_wait_are_advised_to_copy_without_waiting():
         "Copy to the GPU without waiting: from pinned memory, asynchronously. Pass a number to the "
         "operation itself instead of an array of one element, or make the array on the GPU."
     )
+
+
+def evolves(gpu, *, uploads=True):
+    """Select parents by the scores of a population, on the host, and copy the choice back."""
+    population, scores, chosen = (gpu.empty(4096) for _ in range(3))
+    log = []
+    for _ in range(20):
+        gpu.launch("score", duration=1e-3, reads=[population], writes=[scores])
+        values = gpu.copy_to_host(scores)
+        parents = (values, gpu)
+        if uploads:
+            send(gpu, chosen, parents)
+        else:
+            log.append(parents)
+        gpu.launch("cross", duration=1e-4, reads=[population, chosen], writes=[population])
+        gpu.work_on_host(3e-4)
+
+
+def send(gpu, array, _values):
+    gpu.copy_to_device(array)
+
+
+def test_what_is_computed_from_a_value_and_copied_to_the_gpu_is_needed_at_once():
+    assert small(evolves, "R41") == []
+    assert len(small(lambda gpu: evolves(gpu, uploads=False), "R41")) == 1
