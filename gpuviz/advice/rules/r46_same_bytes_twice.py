@@ -1,5 +1,6 @@
 """R46: parts and the array that they were joined to are allocated at the same time."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,56 +32,92 @@ RULES = (
 _LEAST_PARTS = 2
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Join:
+    """An array and the parts that are joined to it, blocks of the device."""
+
+    target: int
+    parts: "NDArray[Any]"
+
+
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find the lines that join arrays, which are not used afterwards, to one of their size.
 
     Trigger: arrays are copied to block b, by one kernel or by a copy for each of them, and nothing
     uses them after that; see `gpuviz.advice.joins`. Those that one line allocated, or all of those
     that are copied one by one, have together exactly as many requested bytes as b. An array that is
-    joined again and again is R49. The saving is the decrease of the peak if b had been allocated
-    with the first of them, and they had been parts of it.
+    joined again and again is R49. The saving is the decrease of the peak if each b that the same
+    line joins from parts of the same lines, as in each round of a loop, had been allocated with the
+    first of its parts, and they had been parts of it.
     """
     joined = joins(device)
-    growing = grown(device, joined).target
-    for target in np.unique(joined.target).tolist():
-        if target in growing:
-            continue
-        rows = joined.of(np.flatnonzero(joined.target == target))
-        for parts in _complete(device, rows):
-            blocks = np.append(parts, target)
-            begin = np.append(device.begin[parts], device.begin[parts].min())
-            end = np.append(device.begin[parts], device.end[target])
-            change = Change(blocks, begin, end, group=np.zeros(len(blocks), np.int64))
-            yield _finding(device, target, parts, change)
+    joined = joined.of(np.flatnonzero(~np.isin(joined.target, grown(device, joined).target)))
+    of_lines: dict[tuple[int, ...], list[_Join]] = {}
+    for each in _complete(device, joined):
+        of_lines.setdefault(_lines(device, each), []).append(each)
+    for made in of_lines.values():
+        shown = [each for each in made if device.at_peak[[each.target, *each.parts]].all()]
+        if shown:
+            yield _finding(device, shown, _change(device, made))
 
 
-def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[NDArray[Any]]":
-    """Yield sets of at least two parts of a block that have exactly its bytes."""
-    target = int(rows.target[0])
+def _lines(device: DeviceBlocks, join: _Join) -> tuple[int, ...]:
+    """Return the numbers of the lines of an array and its parts; a negative one if unknown."""
+    target = int(device.site[join.target]) if device.stack[join.target] else -1 - join.target
+    return target, *np.unique(device.site[join.parts]).tolist()
+
+
+def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[_Join]":
+    """Yield the arrays with sets of at least two parts that have exactly their bytes."""
     # What is written into slices of an array that is there already is not joined.
-    rows = rows.of(np.flatnonzero(device.begin[rows.part] < device.begin[target]))
-    copied = np.unique(rows.part[~rows.is_shared])
-    of_kernel = rows.part[rows.is_shared]
-    sites = device.site[of_kernel]
-    sets = [copied, *(of_kernel[sites == site] for site in np.unique(sites))]
-    size = device.requested[target]
-    for parts in sets:
-        if len(parts) >= _LEAST_PARTS and device.requested[parts].sum() == size:
-            yield parts
+    rows = rows.of(np.flatnonzero(device.begin[rows.part] < device.begin[rows.target]))
+    rows = rows.of(np.argsort(rows.target, kind="stable"))
+    for each in np.split(np.arange(len(rows.target)), np.flatnonzero(np.diff(rows.target)) + 1):
+        if len(each) < _LEAST_PARTS:
+            continue
+        target, part, is_shared = int(rows.target[each[0]]), rows.part[each], rows.is_shared[each]
+        copied, of_kernel = np.unique(part[~is_shared]), part[is_shared]
+        sites = device.site[of_kernel]
+        for parts in (copied, *(of_kernel[sites == site] for site in np.unique(sites))):
+            is_whole = device.requested[parts].sum() == device.requested[target]
+            if is_whole and len(parts) >= _LEAST_PARTS:
+                yield _Join(target, parts)
 
 
-def _finding(device: DeviceBlocks, target: int, parts: "NDArray[Any]", change: Change) -> Finding:
-    to, of = device.lines.line_of(np.array([target])), device.lines.line_of(parts)
+def _change(device: DeviceBlocks, made: "list[_Join]") -> Change:
+    """Return the lifetimes with the parts in the arrays that they are joined to."""
+    targets, parts, join = _columns(made)
+    begin = device.begin[targets].copy()
+    np.minimum.at(begin, join, device.begin[parts])
+    return Change(
+        np.append(parts, targets),
+        np.append(device.begin[parts], begin),
+        np.append(device.begin[parts], device.end[targets]),
+        group=np.append(join, np.arange(len(targets))),
+    )
+
+
+def _columns(made: "list[_Join]") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return joined arrays, their parts, and of each part the number of its array."""
+    targets = np.array([each.target for each in made])
+    counts = [len(each.parts) for each in made]
+    parts = np.concatenate([each.parts for each in made])
+    return targets, parts, np.repeat(np.arange(len(made)), counts)
+
+
+def _finding(device: DeviceBlocks, made: "list[_Join]", change: Change) -> Finding:
+    targets, parts, _ = _columns(made)
+    to, of = device.lines.line_of(targets), device.lines.line_of(parts)
     return Finding(
         rule="R46",
         title=f"{named(to.site, to.source)} holds the same "
-        f"{format_bytes(int(device.size[target]))} twice.",
+        f"{format_bytes(int(device.size[targets].sum()))} twice.",
         reason=f"It joins {format_counted(len(parts), 'array')} from "
         f"{named(of.site, of.source)}, which nothing uses afterwards.",
         change="Allocate the whole array first, and write each part into a slice of it.",
         certainty="likely",
         device=device.device,
         lines=(to, of),
-        evidence=device.lines.evidence(change.blocks),
+        evidence=device.lines.evidence(np.append(parts, targets)),
         lifetimes=change,
     )

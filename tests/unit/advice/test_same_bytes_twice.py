@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.advice.programs import MIB, found, saved
 
-JOIN = "cupy_concatenate_same_size"
+JOIN, COPY = "cupy_concatenate_same_size", "cupy_copy__float32_float32"
 
 
 def joins(*, parts=4, size=32 * MIB, again=False, name=JOIN):
@@ -23,7 +23,7 @@ def joins(*, parts=4, size=32 * MIB, again=False, name=JOIN):
     return program
 
 
-def copies_each(*, parts=4, size=32 * MIB, again=False, by="cupy_copy__float32_float32"):
+def copies_each(*, parts=4, size=32 * MIB, again=False, by=COPY):
     """Return a program that joins large parts, each with a copy of its own."""
 
     def program(gpu):
@@ -52,7 +52,7 @@ def copies_into_slices(gpu):
     for _ in range(4):
         part = gpu.empty(8 * MIB)
         gpu.launch("make", duration=1e-4, writes=[part])
-        gpu.launch("cupy_copy__float32_float32", duration=1e-4, reads=[part], writes=[joined])
+        gpu.launch(COPY, duration=1e-4, reads=[part], writes=[joined])
         del part
     gpu.launch("read", duration=1e-4, reads=[joined])
 
@@ -93,3 +93,65 @@ def test_large_parts_that_are_copied_one_by_one_are_found():
 )
 def test_what_looks_alike_is_no_finding(program):
     assert found(program, "R46") == []
+
+
+def joins_in_rounds(counts, *, again=(), one_by_one=False):
+    """Return a program that joins so many parts in each round, which some rounds read again."""
+
+    def program(gpu):
+        for number, count in enumerate(counts):
+            made = []
+            for _ in range(count):
+                part = gpu.empty(8 * MIB)
+                gpu.launch("make", duration=1e-4, writes=[part])
+                made.append(part)
+            joined = gpu.empty(count * 8 * MIB)
+            if one_by_one:
+                for part in made:
+                    gpu.launch(COPY, duration=1e-4, reads=[part], writes=[joined])
+            else:
+                gpu.launch(JOIN, duration=1e-4, writes=[joined])
+            gpu.launch(
+                "read", duration=1e-4, reads=[joined, *made] if number in again else [joined]
+            )
+            del made, part, joined
+
+    return program
+
+
+def fills_slices_in_rounds(counts):
+    def program(gpu):
+        for count in counts:
+            joined = gpu.empty(count * 8 * MIB)
+            for _ in range(count):
+                gpu.launch("make", duration=1e-4, writes=[joined])
+            gpu.launch("read", duration=1e-4, reads=[joined])
+            del joined
+
+    return program
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+@pytest.mark.parametrize("counts", [(4, 4, 4), (4, 4, 3), (2, 4), (4, 2)])
+def test_joins_of_each_round_are_one_finding_that_saves_what_was_predicted(counts, one_by_one):
+    program = joins_in_rounds(counts, one_by_one=one_by_one)
+
+    (finding,) = found(program, "R46")
+
+    assert finding.saved_bytes == saved(program, fills_slices_in_rounds(counts)) == 32 * MIB
+    assert finding.title == ("`joined = gpu.empty(count * 8 * MIB)` holds the same 32.0 MiB twice.")
+    assert finding.reason.startswith("It joins 4 arrays from `part = gpu.empty(8 * MIB)`")
+
+
+@pytest.mark.parametrize("again", [(0,), (1,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_parts_that_a_round_reads_again_are_no_finding(again, one_by_one):
+    assert found(joins_in_rounds((4, 4, 4), again=again, one_by_one=one_by_one), "R46") == []
+
+
+def test_a_large_round_counts_though_a_small_one_reads_its_parts_again():
+    program = joins_in_rounds((2, 6), again=(0,))
+
+    (finding,) = found(program, "R46")
+
+    assert finding.saved_bytes == saved(program, fills_slices_in_rounds((2, 6))) == 48 * MIB
