@@ -28,8 +28,8 @@ RULES = (
         "at the peak after the last work that may use them as a whole, and later work reads one "
         "part of each, together at most a quarter of their bytes; how much a copy, an elementwise "
         "function of CuPy or a `concatenate` reads is known, and any other work may use the whole "
-        "array; the saving frees each array when the next one of the line is made, and keeps a "
-        "copy of the part",
+        "array; the saving frees each array when the next one of the line has been made, and "
+        "keeps a copy of the part",
         "`x[...].copy()`, for PyTorch `x[...].clone()`: a view keeps its whole array allocated",
     ),
 )
@@ -46,9 +46,9 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     quarter of the peak.
 
     Saving: the decrease of the peak if each array were freed after its last use as a whole, but not
-    before its line makes the next one, which a variable of a loop may wait for, and an array of the
-    size of its part lived from there on. If the host reads something meanwhile, it may decide which
-    part is needed: ``possible``.
+    until its line has made the next one, for which a variable of a loop may wait, and an array of
+    the size of its part lived from there on. If the host reads something meanwhile, it may decide
+    which part is needed: ``possible``.
     """
     for parts in used_parts(device):
         size = int(device.size[parts.blocks].sum())
@@ -60,11 +60,13 @@ def _change(device: "DeviceBlocks", parts: UsedParts) -> Change:
     blocks = parts.blocks
     begin, end = device.begin[blocks], device.end[blocks]
     following = np.append(begin[1:], begin[-1:])
-    middle = np.clip(np.maximum(device.after_lines(parts.whole), following), begin, end)
+    copied = np.clip(np.maximum(device.after_lines(parts.whole), following), begin, end)
+    # An array is there while its part is copied, and in a loop while the next one is made.
+    freed = np.minimum(copied + 1, end)
     return Change(
         np.append(blocks, blocks),
-        np.append(begin, middle),
-        np.append(middle, end),
+        np.append(begin, copied),
+        np.append(freed, end),
         np.append(device.size[blocks], parts.bytes),
     )
 
@@ -85,7 +87,8 @@ def _finding(device: "DeviceBlocks", parts: UsedParts) -> Finding:
         "whole array allocated.",
         change=f"Keep a copy of {'the part' if is_one else 'each part'} instead of a view: "
         f"`x[...].{copy}()`, as soon as it is known which part is needed. Then the whole "
-        f"{'array' if is_one else 'arrays'} can be freed.",
+        f"{'array' if is_one else 'arrays'} can be freed; delete (`del`) a variable that keeps "
+        f"{'it' if is_one else 'the last one'}.",
         certainty="possible" if _is_host_informed(device, parts) else "likely",
         device=device.device,
         lines=(line,),

@@ -240,3 +240,33 @@ def test_what_the_host_reads_meanwhile_may_decide_which_part_is_needed():
 
     assert found(collects(view, decides), "R67")[0].certainty == "possible"
     assert found(collects(view, each_on_its_own), "R67")[0].certainty == "likely"
+
+
+def loops(cut, *, arrays):
+    """Return a program whose loop has the peak: its variable keeps an array until the next one."""
+
+    def program(gpu):
+        parts = []
+        for _ in range(arrays):
+            array = made(gpu)
+            parts.append(cut(gpu, array))
+        joined(gpu, parts)
+
+    return program
+
+
+@pytest.mark.parametrize("arrays", [2, 3, 4, 12])
+def test_the_variable_of_a_loop_keeps_an_array_while_the_next_one_is_made(arrays):
+    finding = found(loops(view, arrays=arrays), "R67")[0]
+
+    measured = saved(loops(view, arrays=arrays), loops(copied, arrays=arrays))
+    assert finding.saved_bytes == measured
+    assert (arrays - 3) * SIZE < measured < (arrays - 1) * SIZE
+
+
+def test_the_advice_names_the_variable_that_keeps_the_last_array():
+    change = found(collects(view, joined), "R67")[0].change
+
+    assert change.endswith(
+        "Then the whole arrays can be freed; delete (`del`) a variable that keeps the last one."
+    )
