@@ -36,13 +36,16 @@ class UsedParts:
 
     Attributes:
         blocks: Indices of the device's blocks, in the order of their allocations.
+        is_kept: Whether each is at the peak after its last use as a whole. Others are of other
+            rounds of a loop.
         whole: The row of ``api_calls`` that may have used each as a whole for the last time.
         last: The row of ``api_calls`` that used the part of each for the last time.
         bytes: How large an array for the part of each is.
-        used_bytes: How many bytes all parts have at most.
+        used_bytes: How many bytes the parts of those at the peak have at most.
     """
 
     blocks: "NDArray[Any]"
+    is_kept: "NDArray[Any]"
     whole: "NDArray[Any]"
     last: "NDArray[Any]"
     bytes: "NDArray[Any]"
@@ -67,11 +70,13 @@ class _Join:
 
 
 def used_parts(device: "DeviceBlocks") -> "Iterator[UsedParts]":
-    """Yield the arrays of each line that are at the peak after their last use as a whole.
+    """Yield the arrays of each line that has some at the peak after their last use as a whole.
 
     Of each, the program uses one part afterwards, which it only reads. All parts together have at
-    most a quarter of the bytes of the arrays. If it reads several parts of one of them, or nothing
-    of most of them, they are rather read in turn, such as a data set.
+    most a quarter of the bytes of the arrays, also of those at the peak. If it reads several parts
+    of one of them, or nothing of most of those at the peak, they are rather read in turn, such as a
+    data set. If it uses one as a whole after a part of it, in another round of a loop, the program
+    may need all of them.
 
     A use is known to be one of a part if it is a copy of few bytes, or by a kernel that reads one
     element for each that it writes, or each once: CuPy's elementwise functions, and kernels that
@@ -80,23 +85,23 @@ def used_parts(device: "DeviceBlocks") -> "Iterator[UsedParts]":
     its output exactly. Other work that does not name what it uses may use every array.
     """
     can = _can_shrink(device)
+    can &= np.isin(device.site, device.site[can & device.at_peak])
     if not can.any():
         return
     uses = _Uses(device, can)
     blocks = uses.blocks()
-    for site in np.unique(device.site[blocks]).tolist():
-        of_site = blocks[device.site[blocks] == site]
-        if uses.are_read_in_turn(site, len(of_site)):
+    is_kept = device.at_peak[blocks]
+    is_kept &= device.after_lines(uses.whole[blocks]) <= device.peak_place
+    for site in np.unique(device.site[blocks[is_kept]]).tolist():
+        rows = np.flatnonzero(device.site[blocks] == site)
+        of_site, kept = blocks[rows], blocks[rows[is_kept[rows]]]
+        if uses.are_read_in_turn(site, len(kept)) or uses.is_whole_at_last(site):
             continue
-        targets, number = np.unique(uses.target[of_site], return_inverse=True)
-        shared = np.where(targets >= 0, device.requested[targets], 0)
-        used = int(uses.part[of_site].sum() + shared.sum())
-        if not 0 < used * LEAST_FACTOR <= int(device.requested[of_site].sum()):
-            continue
-        share = -(-shared // np.bincount(number.ravel()))[number.ravel()]
-        size = -(-(uses.part[of_site] + share) // _ALIGNMENT) * _ALIGNMENT
-        size = np.minimum(size, device.size[of_site])
-        yield UsedParts(of_site, uses.whole[of_site], uses.last[of_site], size, used)
+        used, (every, size) = uses.bytes_of_parts(kept)[0], uses.bytes_of_parts(of_site)
+        is_small = 0 < used * LEAST_FACTOR <= int(device.requested[kept].sum())
+        if is_small and every * LEAST_FACTOR <= int(device.requested[of_site].sum()):
+            whole, last = uses.whole[of_site], uses.last[of_site]
+            yield UsedParts(of_site, is_kept[rows], whole, last, size, used)
 
 
 class _Uses:
@@ -130,6 +135,8 @@ class _Uses:
         self.whole, self.last, self.target = none, none.copy(), none.copy()
         self.part = np.zeros(len(device.size), np.int64)
         self.is_in_turn = np.zeros(len(device.size), bool)
+        self._part_begins = np.full(len(device.size), np.iinfo(np.int64).max)
+        np.minimum.at(self._part_begins, place[is_part], self._times[call[is_part]])
         # Of several uses of a block, the last counts.
         self.whole[place[~is_part & ~is_join]] = call[~is_part & ~is_join]
         joins = self._joins_of_torch(place[is_join], call[is_join])
@@ -140,17 +147,31 @@ class _Uses:
         self._read(place[is_part], call[is_part], used.address[rows[is_part]], bound[is_part])
 
     def blocks(self) -> "NDArray[Any]":
-        """Return the blocks that are kept at the peak for a part, as allocated."""
-        device = self._device
+        """Return the blocks of which a part is used at last, as allocated."""
         found = np.flatnonzero(self._can & (self.whole >= 0) & (self.last >= 0))
-        found = found[device.after_lines(self.whole[found]) <= device.peak_place]
-        return found[np.argsort(device.begin[found], kind="stable")]
+        return found[np.argsort(self._device.begin[found], kind="stable")]
 
     def are_read_in_turn(self, site: int, count: int) -> bool:
-        """Return whether so many blocks of a line are not the most, or others' parts change."""
+        """Return whether so many blocks at the peak of a line are not the most, or parts change."""
         of_line = self._can & (self._device.site == site)
-        is_less = 2 * count < int(np.count_nonzero(of_line))
+        is_less = 2 * count < int(np.count_nonzero(of_line & self._device.at_peak))
         return is_less or bool(self.is_in_turn[of_line].any())
+
+    def is_whole_at_last(self, site: int) -> bool:
+        """Return whether some block of a line is used as a whole after a part, in other rounds."""
+        others = np.flatnonzero(self._can & ~self._device.at_peak & (self._device.site == site))
+        others = others[self.last[others] < 0]
+        return bool((self._part_begins[others] < self._time(self.whole[others])).any())
+
+    def bytes_of_parts(self, blocks: "NDArray[Any]") -> "tuple[int, NDArray[Any]]":
+        """Return how many bytes the parts of some blocks have at most, and copies of each."""
+        device = self._device
+        targets, number = np.unique(self.target[blocks], return_inverse=True)
+        shared = np.where(targets >= 0, device.requested[targets], 0)
+        share = -(-shared // np.bincount(number.ravel()))[number.ravel()]
+        size = -(-(self.part[blocks] + share) // _ALIGNMENT) * _ALIGNMENT
+        total = int(self.part[blocks].sum() + shared.sum())
+        return total, np.minimum(size, device.size[blocks])
 
     def _is_by(self, pattern: "re.Pattern[str]") -> "NDArray[Any]":
         """Return which touches are by activities with a name that matches."""
@@ -222,6 +243,7 @@ class _Uses:
         inputs = blocks if join.inputs is not None else self._inputs(join, blocks, time)
         again = inputs[(self.target[inputs] >= 0) & (self.target[inputs] != join.target)]
         self.target[inputs], self.last[inputs] = join.target, join.call
+        self._part_begins[inputs] = np.minimum(self._part_begins[inputs], time)
         self.target[again] = self.last[again] = -1
         whole = np.append(np.setdiff1d(blocks, inputs), again)
         self._use_whole(whole, np.full(len(whole), join.call))
@@ -263,8 +285,8 @@ class _Uses:
 
 
 def _can_shrink(device: "DeviceBlocks") -> "NDArray[Any]":
-    """Return which blocks at the peak a program could replace by an array for a part."""
-    can = device.at_peak & device.is_freed & ~device.is_initial & ~device.is_shared
+    """Return which blocks a program could replace by an array for a part."""
+    can = device.is_freed & ~device.is_initial & ~device.is_shared
     can &= (device.stack != 0) & ~device.is_used_at_any_time
     if device.training is not None:
         can &= ~device.training.is_held

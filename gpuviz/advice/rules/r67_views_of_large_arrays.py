@@ -29,7 +29,7 @@ RULES = (
         "part of each, together at most a quarter of their bytes; how much a copy, an elementwise "
         "function of CuPy or a `concatenate` reads is known, and any other work may use the whole "
         "array; the saving frees each array when the next one of the line has been made, and "
-        "keeps a copy of the part",
+        "keeps a copy of the part, in each round of a loop",
         "`x[...].copy()`, for PyTorch `x[...].clone()`: a view keeps its whole array allocated",
     ),
 )
@@ -47,22 +47,25 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
     Saving: the decrease of the peak if each array were freed after its last use as a whole, but not
     until its line has made the next one, for which a variable of a loop may wait, and an array of
-    the size of its part lived from there on. If the host reads something meanwhile, it may decide
-    which part is needed: ``possible``.
+    the size of its part lived from that use on. All rounds of a loop count. If the host reads
+    something meanwhile, it may decide which part is needed: ``possible``.
     """
     for parts in used_parts(device):
-        size = int(device.size[parts.blocks].sum())
-        if len(parts.blocks) >= _LEAST_ARRAYS or size >= device.peak.bytes * _LEAST_SHARE:
+        kept = parts.blocks[parts.is_kept]
+        size = int(device.size[kept].sum())
+        if len(kept) >= _LEAST_ARRAYS or size >= device.peak.bytes * _LEAST_SHARE:
             yield _finding(device, parts)
 
 
 def _change(device: "DeviceBlocks", parts: UsedParts) -> Change:
     blocks = parts.blocks
     begin, end = device.begin[blocks], device.end[blocks]
-    following = np.append(begin[1:], begin[-1:])
-    copied = np.clip(np.maximum(device.after_lines(parts.whole), following), begin, end)
+    # The last one of a round is freed before the next round makes the first.
+    is_last = np.append(begin[1:] >= end[:-1], True)
+    following = np.where(is_last, begin, np.append(begin[1:], 0))
+    copied = np.clip(device.after_lines(parts.whole), begin, end)
     # An array is there while its part is copied, and in a loop while the next one is made.
-    freed = np.minimum(copied + 1, end)
+    freed = np.minimum(np.maximum(copied, following) + 1, end)
     return Change(
         np.append(blocks, blocks),
         np.append(begin, copied),
@@ -72,12 +75,13 @@ def _change(device: "DeviceBlocks", parts: UsedParts) -> Change:
 
 
 def _finding(device: "DeviceBlocks", parts: UsedParts) -> Finding:
-    blocks, is_one = parts.blocks, len(parts.blocks) == 1
+    blocks, whole, last = (each[parts.is_kept] for each in (parts.blocks, parts.whole, parts.last))
+    is_one = len(blocks) == 1
     line = device.lines.line_of(blocks)
     held, used = format_bytes(int(device.size[blocks].sum())), format_bytes(parts.used_bytes)
     these = "the array" if is_one else f"these {format_count(len(blocks))} arrays"
-    after, later = (_latest_use(device, blocks, calls) for calls in (parts.whole, parts.last))
-    copy = "clone" if _are_of_torch(device, parts) else "copy"
+    after, later = (_latest_use(device, blocks, calls) for calls in (whole, last))
+    copy = "clone" if _are_of_torch(device, blocks) else "copy"
     return Finding(
         rule="R67",
         title=f"{held} from {named(line.site, line.source)} is kept at the peak for "
@@ -89,7 +93,7 @@ def _finding(device: "DeviceBlocks", parts: UsedParts) -> Finding:
         f"`x[...].{copy}()`, as soon as it is known which part is needed. Then the whole "
         f"{'array' if is_one else 'arrays'} can be freed; delete (`del`) a variable that keeps "
         f"{'it' if is_one else 'the last one'}.",
-        certainty="possible" if _is_host_informed(device, parts) else "likely",
+        certainty="possible" if _is_host_informed(device, whole, last) else "likely",
         device=device.device,
         lines=(line,),
         evidence=device.lines.evidence(blocks),
@@ -102,13 +106,13 @@ def _latest_use(device: "DeviceBlocks", blocks: "NDArray[Any]", calls: "NDArray[
     return device.lines.named_use(int(blocks[latest]), int(calls[latest]))
 
 
-def _are_of_torch(device: "DeviceBlocks", parts: UsedParts) -> bool:
+def _are_of_torch(device: "DeviceBlocks", blocks: "NDArray[Any]") -> bool:
     pools = plain(device.recording.tables["memory_events"]["pool"])
-    return bool(is_torchs(pools[device.used.blocks.alloc[device.number[parts.blocks]]]).all())
+    return bool(is_torchs(pools[device.used.blocks.alloc[device.number[blocks]]]).all())
 
 
-def _is_host_informed(device: "DeviceBlocks", parts: UsedParts) -> bool:
+def _is_host_informed(device: "DeviceBlocks", whole: "NDArray[Any]", last: "NDArray[Any]") -> bool:
     """Return whether the host reads something before the first part, after its whole array."""
     reads, times = times_of_host_reads(device), device.call_times
-    begin, end = times[parts.whole], times[parts.last].min()
+    begin, end = times[whole], times[last].min()
     return bool((np.searchsorted(reads, begin) < np.searchsorted(reads, end)).any())

@@ -6,6 +6,7 @@ from tests.unit.advice.programs import MIB, View, found, recorded, saved, thread
 
 ARRAYS, SIZE, PART = 12, 32 * MIB, MIB
 COPY, JOIN = "cupy_copy__float32_float32", "cupy_concatenate"
+MADE = "array = gpu.empty(SIZE)"
 JOIN_OF_TORCH = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<...>(...)"
 
 
@@ -270,3 +271,79 @@ def test_the_advice_names_the_variable_that_keeps_the_last_array():
     assert change.endswith(
         "Then the whole arrays can be freed; delete (`del`) a variable that keeps the last one."
     )
+
+
+def rounds(*programs):
+    """Return a program that runs others one after the other."""
+
+    def program(gpu):
+        for each in programs:
+            each(gpu)
+
+    return program
+
+
+@pytest.mark.parametrize("counts", [(12, 12, 12), (12, 6), (6, 12), (4, 12, 8)])
+@pytest.mark.parametrize("use", USES)
+def test_arrays_of_each_round_are_one_finding_that_saves_what_was_predicted(counts, use):
+    program, fixed = (
+        rounds(*(collects(cut, use, arrays=count) for count in counts)) for cut in (view, copied)
+    )
+
+    (finding,) = (each for each in found(program, "R67") if each.lines[0].source == MADE)
+
+    assert finding.saved_bytes == saved(program, fixed) > (ARRAYS - 3) * (SIZE - PART)
+    assert finding.title == (
+        f"384 MiB from `{MADE}` is kept at the peak for parts of at most 12.0 MiB."
+    )
+    assert [each for each in found(fixed, "R67") if each.lines[0].source == MADE] == []
+
+
+def test_the_variable_of_a_loop_keeps_an_array_in_each_round():
+    program, fixed = (rounds(*[loops(cut, arrays=5)] * 3) for cut in (view, copied))
+
+    assert found(program, "R67")[0].saved_bytes == saved(program, fixed) > 2 * SIZE
+
+
+def test_the_variable_of_a_loop_keeps_an_array_until_the_next_round():
+    def of_rounds(cut):
+        def program(gpu):
+            for _ in range(3):
+                parts = []
+                for _ in range(5):
+                    array = made(gpu)
+                    parts.append(cut(gpu, array))
+                peaks(gpu)
+                joined(gpu, parts)
+
+        return program
+
+    finding = found(of_rounds(view), "R67")[0]
+
+    assert finding.saved_bytes == saved(of_rounds(view), of_rounds(copied)) > 2 * SIZE
+
+
+def test_without_a_variable_copies_save_more_than_is_promised():
+    def comprehends(cut):
+        def program(gpu):
+            for _ in range(3):
+                parts = [cut(gpu, made(gpu)) for _ in range(5)]
+                joined(gpu, parts)
+                del parts
+
+        return program
+
+    finding = found(comprehends(view), "R67")[0]
+
+    measured = saved(comprehends(view), comprehends(copied))
+    assert measured - SIZE < finding.saved_bytes < measured
+
+
+@pytest.mark.parametrize("arrays", [3, 12])
+@pytest.mark.parametrize("needs", [(1,), (0, 2)])
+def test_rounds_that_use_whole_arrays_again_may_need_all(needs, arrays):
+    every = [collects(view, joined), collects(view, joined, arrays=arrays)] * 2
+    for number in needs:
+        every[number] = collects(view, wholes_at_last, arrays=arrays)
+
+    assert found(rounds(*every), "R67") == []
