@@ -24,7 +24,8 @@ RULES = (
         "R07",
         "an operation writes a new array instead of its input",
         "an elementwise function of CuPy reads an array of the same size and type for the last "
-        "time, and both are allocated at the peak",
+        "time, and both are allocated at the peak; `x = x + y` in a loop if all rounds read their "
+        "`x` for the last time, also the first",
         "`out=`, `+=`, if the shapes are the same; of several inputs, one could be transposed, so "
         "that it is only possible",
     ),
@@ -38,12 +39,13 @@ class _Pairs:
     """Inputs that could have been overwritten, and the outputs that were allocated instead.
 
     ``source`` and ``target`` are blocks of the device, ``launch`` are launches of its elementwise
-    functions.
+    functions. ``is_always`` is whether that input of the function on that line is never needed.
     """
 
     source: "NDArray[Any]"
     target: "NDArray[Any]"
     launch: "NDArray[Any]"
+    is_always: "NDArray[Any]"
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -52,27 +54,60 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Trigger: an elementwise function of CuPy reads block a once, from its beginning, writes block b
     first, has an input of the type of its output, both blocks have the same number of requested
     bytes, nothing uses a afterwards, no list keeps a, and a is freed in the recording. The program
-    itself calls the function, and the line never reads an array from a's line that is used later:
-    the last round of a loop could overwrite its input, but not the rounds before. If b is in the
-    peak, the saving is the decrease of the peak if a held the result on this line, wherever it
-    occurs.
+    itself calls the function, and the line never reads an array from a's line that is used later,
+    or not as this input: the last round of a loop could overwrite its input, but not the rounds
+    before. If b is in the peak, the saving is the decrease of the peak if a held the result of this
+    function on this line, wherever it occurs; in each round of a loop such as ``x = x * y``, the
+    array that is read first.
 
     CuPy gives the result of a single array the layout of that array. Of several arrays, one could
     be transposed, which the recording does not tell: then this is only ``possible``.
     """
     pairs = _pairs(device)
-    lines = device.site[pairs.target].astype(np.int64) << 32 | device.site[pairs.source]
+    functions = device.elementwise.function[pairs.launch]
+    lines = device.site[pairs.target].astype(np.int64) << 32 | functions
+    first = _firsts(pairs, lines)
     at_peak = device.at_peak[pairs.source] & device.at_peak[pairs.target]
     for line in np.unique(lines[at_peak]).tolist():
         rows = np.flatnonzero(lines == line)
-        source, target = pairs.source[rows], pairs.target[rows]
-        blocks = np.concatenate([source, target])
-        begin = device.begin[blocks]
-        end = np.concatenate(
-            [np.maximum(device.end[source], device.end[target]), device.begin[target]]
-        )
-        change = Change(blocks, begin, end, group=np.tile(np.arange(len(source)), 2))
-        yield _finding(device, pairs, rows[at_peak[rows]], change)
+        # A loop whose first round reads what is used later cannot overwrite that.
+        is_loop = np.bincount(first[rows], minlength=len(first))[first[rows]] > 1
+        is_own = device.site[pairs.source[first[rows]]] == device.site[pairs.target[rows]]
+        if not (is_loop & (is_own | ~pairs.is_always[rows])).any():
+            change = _change(device, pairs, rows, first[rows])
+            yield _finding(device, pairs, rows[at_peak[rows]], change)
+
+
+def _firsts(pairs: _Pairs, lines: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the first of the pairs of a line of which each has the source of the next as target.
+
+    For each pair, its own if it is alone.
+    """
+    order = np.argsort(pairs.target, kind="stable")
+    place = np.searchsorted(pairs.target[order], pairs.source)
+    before = np.append(order, -1)[place]
+    follows = pairs.target[before] == pairs.source
+    follows &= lines[before] == lines
+    first = np.where(follows, before, np.arange(len(lines)))
+    for _ in range(len(lines).bit_length()):
+        first = first[first]
+    return first
+
+
+def _change(
+    device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", first: "NDArray[Any]"
+) -> Change:
+    """Return the lifetimes with the results of some pairs in the source of the first of each."""
+    source, target = pairs.source[rows], pairs.target[rows]
+    end = np.zeros(len(pairs.source), np.int64)
+    np.maximum.at(end, first, np.maximum(device.end[source], device.end[target]))
+    firsts = np.unique(first)
+    return Change(
+        np.append(pairs.source[firsts], target),
+        device.begin[np.append(pairs.source[firsts], target)],
+        np.append(end[firsts], device.begin[target]),
+        group=np.append(firsts, first),
+    )
 
 
 def _pairs(device: DeviceBlocks) -> _Pairs:
@@ -91,22 +126,39 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     known = (place[source] >= 0) & (place[target] >= 0)
     is_last = used.last[source] == call
     sites = device.site[place[target]], device.site[place[source]]
-    lines = sites[0].astype(np.int64) << 32 | sites[1]
     inputs, _ = numbered(launch, *sites)
-    is_needed = np.bincount(inputs, is_last, len(inputs))[inputs] == 0
-    fits &= known & is_last & ~np.isin(lines, lines[known & is_needed])
+    is_needed = known & (np.bincount(inputs, is_last, len(inputs))[inputs] == 0)
+    by_line = _of_needed(is_needed, *sites)
+    is_same_size = blocks.requested[source] == blocks.requested[target]
+    is_kept = is_same_size & device.is_kept[place[source]]
+    number = np.arange(len(launch)) - np.searchsorted(launch, launch)
+    of_input = (*sites, launches.function[launch], number)
+    by_input = _of_needed(known & (~is_last | is_kept), *of_input)
+    fits &= known & is_last & ~(by_line & by_input)
     fits &= blocks.end[source] >= 0
-    fits &= blocks.requested[source] == blocks.requested[target]
+    fits &= is_same_size
     fits &= blocks.stream[source] == blocks.stream[target]
     stacks = stacks_of(device.recording.tables, launches.call)
     fits &= is_own(device.recording, stacks)[launch]
     fits &= ~device.is_shared[place[source]] & ~device.is_initial[place[target]]
     fits &= ~device.is_kept[place[source]]
-    # Of several inputs, one can be overwritten.
+    # Of several inputs, one can be overwritten: the same in all rounds of a loop, if it can be.
+    of_function, _ = numbered(sites[0], launches.function[launch], number)
+    often = np.bincount(of_function, fits, len(fits))[of_function]
     rows = np.flatnonzero(fits)
+    rows = rows[np.lexsort((number[rows], -often[rows], launch[rows]))]
     _, first = np.unique(launch[rows], return_index=True)
     chosen = rows[first]
-    return _Pairs(place[source[chosen]], place[target[chosen]], launch[chosen])
+    return _Pairs(place[source[chosen]], place[target[chosen]], launch[chosen], ~by_input[chosen])
+
+
+def _of_needed(is_needed: "NDArray[Any]", *keys: "NDArray[Any]") -> "NDArray[Any]":
+    """Return which rows have the keys of one that is needed."""
+    numbers, _ = numbered(*keys)
+    needed = np.zeros(len(numbers), bool)
+    needed[numbers[is_needed]] = True
+    of_rows: NDArray[Any] = needed[numbers]
+    return of_rows
 
 
 def _finding(device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: Change) -> Finding:

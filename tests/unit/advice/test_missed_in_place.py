@@ -3,6 +3,7 @@
 import pytest
 
 from gpuviz.advice.findings import findings
+from tests.unit.advice.arrays import MI, of_arrays
 from tests.unit.advice.programs import MIB, found, recorded, saved, within
 
 SQUARE = "cupy_square__float32_float32"
@@ -157,3 +158,130 @@ def test_an_input_that_is_read_twice_may_be_read_in_two_orders():
         gpu.launch("read", duration=1e-4, reads=[total])
 
     assert found(program, "R07") == []
+
+
+ROUNDS = 6
+
+
+def adds_up(cp):
+    weights, total = cp.random(8 * MI), cp.random(8 * MI)
+    for _ in range(ROUNDS):
+        total = total + cp.elementwise("exp", weights)
+    float(total + weights)
+
+
+def adds_up_in_place(cp):
+    weights, total = cp.random(8 * MI), cp.random(8 * MI)
+    for _ in range(ROUNDS):
+        total += cp.elementwise("exp", weights)
+    float(total + weights)
+
+
+def scales(cp):
+    field, mask = cp.random(8 * MI), cp.random(8 * MI)
+    for _ in range(ROUNDS):
+        cp.kernel("propagate", [field], [field])
+        field = field * mask
+    float(field)
+
+
+def scales_in_place(cp):
+    field, mask = cp.random(8 * MI), cp.random(8 * MI)
+    for _ in range(ROUNDS):
+        cp.kernel("propagate", [field], [field])
+        cp.elementwise("multiply", field, mask, out=field)
+    float(field)
+
+
+def of_line(program, line):
+    """Return the findings of R07 about a line."""
+    every = findings(of_arrays(program), small=True)
+    return [each for each in every if each.rule == "R07" and each.lines[0].source.startswith(line)]
+
+
+@pytest.mark.parametrize(
+    ("program", "fixed", "line"),
+    [
+        (adds_up, adds_up_in_place, "total = total + "),
+        (scales, scales_in_place, "field = field * mask"),
+    ],
+)
+def test_a_variable_that_each_round_replaces_is_overwritten(program, fixed, line):
+    (finding,) = of_line(program, line)
+
+    before, after = (of_arrays(each) for each in (program, fixed))
+    assert finding.saved_bytes == before.peak().bytes - after.peak().bytes == 32 * MI
+    assert finding.title.startswith(f"`{line}")
+    assert of_line(fixed, "") == []
+
+
+def scales_and_compares(cp):
+    field, mask = cp.random(8 * MI), cp.random(8 * MI)
+    for _ in range(ROUNDS):
+        scaled = field * mask
+        cp.kernel("compare", [field, scaled], [scaled])
+        field = scaled
+    float(field)
+
+
+def compares_at_times(cp):
+    field, mask = cp.random(8 * MI), cp.random(8 * MI)
+    for number in range(ROUNDS):
+        before = field
+        field = field * mask
+        if number % 3 == 1:
+            cp.kernel("compare", [before, field], [field])
+        del before
+    float(field)
+
+
+def compares_with_the_first(cp):
+    field, mask = cp.random(8 * MI), cp.random(8 * MI)
+    first = field
+    for _ in range(ROUNDS):
+        field = field * mask
+        cp.kernel("compare", [first, field], [field])
+    float(first + field)
+
+
+def keeps_a_list(every, *, reads):
+    def program(cp):
+        field, mask = cp.random(8 * MI), cp.random(8 * MI)
+        fields = []
+        for number in range(ROUNDS):
+            field = field * mask
+            if number % every == 0:
+                fields.append(field)
+        if reads:
+            for each in fields:
+                float(each)
+        float(mask)
+
+    return program
+
+
+def keeps_the_best(cp):
+    field, mask = cp.random(8 * MI), cp.random(8 * MI)
+    best = field
+    for number in range(ROUNDS):
+        field = field * mask
+        if number in {1, 3}:
+            best = field
+    float(best)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(scales_and_compares, id="each old value is used later"),
+        pytest.param(compares_at_times, id="some old values are used later"),
+        pytest.param(compares_with_the_first, id="the first value is used later"),
+        pytest.param(keeps_a_list(1, reads=True), id="a list of all, which is read"),
+        pytest.param(keeps_a_list(2, reads=True), id="a list of some, which is read"),
+        pytest.param(keeps_a_list(1, reads=False), id="a list of all"),
+        pytest.param(keeps_a_list(2, reads=False), id="a list of some"),
+        pytest.param(keeps_the_best, id="one of the old values is used at last"),
+    ],
+)
+def test_a_variable_whose_old_values_are_kept_is_not_overwritten(program):
+    assert of_line(program, "") == []
