@@ -293,12 +293,14 @@ class DeviceBlocks:
         made, last = self._line_ends, self.used.last[self.number]
         peak_line_end = made[self.of_peak].max(initial=-1)
         of_peak = made == peak_line_end
-        kept = self.at_peak & of_peak & self.is_returned
         known = self.is_used & self.is_freed & ~self.is_shared & ~self.is_initial
         is_used_there = self._statements.of_calls(last)[1] == peak_line_end
-        spent = self.at_peak & known & ~of_peak & is_used_there
         places = self.after_calls(last)
-        return kept, spent & (places < self.peak_place), places
+        spent = self.at_peak & known & ~of_peak & is_used_there & (places < self.peak_place)
+        # A loop of one line makes and frees them in one run.
+        outlive = self.end > self.end[spent].max(initial=self.peak_place)
+        kept = self.at_peak & of_peak & (self.is_returned | outlive)
+        return kept, spent, places
 
     def ends_with(self, begin: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places of frees if blocks are allocated at other places.

@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.deletions import deletion, generator_advice, is_of_with_block
 from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
 from gpuviz.advice.finding import Finding, is_of_backward, named
+from gpuviz.advice.mapped_lists import LEAST_MAPPED, mapped_lists
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.data.implied_columns import assigned_names
@@ -23,12 +24,11 @@ RULES = (
         "arrays that nothing uses any more at the peak",
         "they are last used by a line that ends before the peak, and freed after it",
         "`del` after that line; several arrays of one line: drop the references, such as a list; "
-        "of a list that the line maps to another one, replace each array by its result",
+        "of a list that the line maps to another one, also in each round of a loop, replace each "
+        "array by its result",
     ),
 )
 
-# Fewer arrays may be variables, and be used by several calls of the line.
-_LEAST_MAPPED = 3
 # With fewer, they are rather variables than a list.
 _LEAST_OTHERS = 2
 
@@ -44,6 +44,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Also find the arrays of a list that the line of the peak maps to as many others, as in
     ``[f(x) for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them.
+    The lists that this line makes and maps again in other rounds count, too, and if that saves
+    more, other lists that it uses up, freed after the line; see `gpuviz.advice.mapped_lists`.
     """
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
@@ -54,7 +56,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             and _is_map(len(blocks), device.kept_since(blocks))
             and device.are_used_together(blocks)
         ):
-            yield _mapped(device, blocks, change)
+            yield _mapped(device, blocks, change, device.after_lines(device.last_known))
         elif not device.is_stuck[blocks].any() and not _was_replaced(device, blocks):
             yield _finding(device, blocks, change, is_within=is_within)
     kept, spent, places = device.mapped_by_peak_line()
@@ -62,7 +64,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         blocks = np.flatnonzero(spent & (device.site == site))
         change = Change(blocks, device.begin[blocks], places[blocks])
         if _is_map(len(blocks), int(np.count_nonzero(kept))):
-            yield _mapped(device, blocks, change)
+            yield _mapped(device, blocks, change, places)
 
 
 def _was_replaced(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
@@ -79,26 +81,48 @@ def _was_replaced(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
 
 def _is_map(spent: int, made: int) -> bool:
     """Return whether a line makes one array of each; that of the newest may be in use."""
-    return spent >= _LEAST_MAPPED and made in {spent, spent + 1}
+    return spent >= LEAST_MAPPED and made in {spent, spent + 1}
 
 
-def _mapped(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
-    line, last_use = device.lines.line_of(blocks), named(*device.lines.last_use(blocks))
+def _mapped(
+    device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, places: "NDArray[Any]"
+) -> Finding:
+    line, last_use = device.lines.line_of(blocks), device.lines.last_use(blocks)
+    lists = mapped_lists(device, last_use[0], blocks)
+    own = np.append(change.blocks, np.setdiff1d(lists.own, change.blocks))
+    ends = np.append(change.end, places[own[len(change.blocks) :]])
+    ends = np.maximum(ends, lists.result[own])
+    change = _freed(device, own, ends)
+    deleting = _freed(device, np.append(own, lists.others), np.append(ends, lists.end))
+    others = ""
+    if device.replay.saving(deleting) > device.replay.saving(change):
+        change = deleting
+        other = device.lines.line_of(lists.others)
+        others = (
+            " That line is the last use of another list, too: delete the arrays from "
+            f"{named(other.site, other.source)} after the loop."
+        )
     size = format_bytes(int(device.size[blocks].sum()))
     return Finding(
         rule="R45",
         title=f"{size} from {named(line.site, line.source)} is still allocated at the peak, while "
-        f"{last_use} makes a new array of each.",
+        f"{named(*last_use)} makes a new array of each.",
         reason=f"That line is the last use of these {len(blocks)} arrays, and keeps all of them "
         "until it has made the last of the new ones.",
         change="Replace each array as soon as the new one is made (`arrays[i] = f(arrays[i])` in a "
-        "loop) instead of making a second list or dictionary.",
+        f"loop) instead of making a second list or dictionary.{others}",
         certainty="likely",
         device=device.device,
         lines=(line,),
         evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
+
+
+def _freed(device: DeviceBlocks, blocks: "NDArray[Any]", end: "NDArray[Any]") -> Change:
+    """Return the change that frees blocks at some places, if they are freed later."""
+    begin = device.begin[blocks]
+    return Change(blocks, begin, np.clip(end, begin, device.end[blocks]))
 
 
 def _finding(
