@@ -62,13 +62,14 @@ std::size_t Collector::bytes() const noexcept {
 }
 
 std::uint32_t Collector::stream_id(const MemoryEvent& event, std::int64_t start_ns) {
+    const std::int64_t time = event.time_ns - start_ns;
     const std::uint64_t version = streams_.version();
-    if (event.device != last_.device || event.stream != last_.handle || version != last_.version) {
-        const std::uint32_t id =
-            streams_.by_handle(event.device, event.stream, event.time_ns - start_ns);
-        last_ = {event.device, event.stream, streams_.version(), id};
+    if (event.device != last_.device || event.stream != last_.handle || version != last_.version ||
+        time < last_.holder.since || time >= last_.holder.until) {
+        last_ = {event.device, event.stream, version,
+                 streams_.holder(event.device, event.stream, time)};
     }
-    return last_.id;
+    return last_.holder.id;
 }
 
 }  // namespace gpuviz::record

@@ -38,7 +38,7 @@ class Collector {
         int device = -1;
         std::uint64_t handle = 0;
         std::uint64_t version = 0;
-        std::uint32_t id = 0;
+        StreamTable::Holder holder;
     } last_;  // of the previous event, usually the same for the next
 };
 

@@ -1,15 +1,28 @@
 #include "record/stream_table.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <ranges>
 
 namespace gpuviz::record {
+namespace {
+
+constexpr std::int64_t always = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
 
 std::uint32_t StreamTable::by_handle(int device, std::uint64_t handle, std::int64_t time) {
+    return holder(device, handle, time).id;
+}
+
+StreamTable::Holder StreamTable::holder(int device, std::uint64_t handle, std::int64_t time) {
     const std::lock_guard lock(mutex_);
-    if (const Stream* known = find({device, handle}, time)) {
-        return known->id;
+    const Holder known = find({device, handle}, time);
+    if (known.id != 0) {
+        return known;
     }
-    return add({.id = 0, .device = device, .handle = handle}).id;
+    return {add({.id = 0, .device = device, .handle = handle}).id, always, never};
 }
 
 std::uint32_t StreamTable::by_tracer_id(int device, std::uint64_t tracer_id) {
@@ -40,7 +53,8 @@ std::uint32_t StreamTable::describe(const Stream& known) {
     }
     if (row == nullptr) {
         // A handle known from allocator events only, which have no tracer's id.
-        Stream* same = find({known.device, known.handle}, known.created);
+        const std::uint32_t id = find({known.device, known.handle}, known.created).id;
+        Stream* const same = id == 0 ? nullptr : &streams_[id - 1];
         const bool is_same =
             same != nullptr && same->tracer_id == 0 && same->destroyed == Stream::alive;
         row = is_same ? same : nullptr;
@@ -65,9 +79,9 @@ std::uint32_t StreamTable::describe(const Stream& known) {
 
 void StreamTable::destroyed(int device, std::uint64_t handle, std::int64_t time) {
     const std::lock_guard lock(mutex_);
-    if (Stream* stream = find({device, handle}, time)) {
-        stream->destroyed = time;
-        changed_[stream->id - 1] = true;
+    if (const std::uint32_t id = find({device, handle}, time).id; id != 0) {
+        streams_[id - 1].destroyed = time;
+        changed_[id - 1] = true;
         ++version_;
     }
 }
@@ -96,18 +110,21 @@ std::vector<Stream> StreamTable::all() const {
 }
 
 // The newest stream with the handle that existed at `time`. Memory of a destroyed stream stays in
-// its pool, so events refer to it until another stream has its handle.
-Stream* StreamTable::find(const Key& key, std::int64_t time) {
+// its pool, so events refer to it until another stream has its handle. Id 0: none has the handle.
+StreamTable::Holder StreamTable::find(const Key& key, std::int64_t time) const {
     const auto known = by_handle_.find(key);
     if (known == by_handle_.end()) {
-        return nullptr;
+        return {};
     }
+    std::int64_t until = never;
     for (const std::uint32_t id : std::views::reverse(known->second)) {
-        if (streams_[id - 1].created <= time) {
-            return &streams_[id - 1];
+        const std::int64_t created = streams_[id - 1].created;
+        if (created <= time) {
+            return {id, created, until};
         }
+        until = std::min(until, created);
     }
-    return &streams_[known->second.front() - 1];
+    return {known->second.front(), always, until};
 }
 
 Stream& StreamTable::add(Stream stream) {

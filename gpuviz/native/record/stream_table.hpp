@@ -31,8 +31,17 @@ struct Stream {
 // Streams by handle and time, and by the tracer's id. Thread-safe.
 class StreamTable {
   public:
+    // A stream and the times at which its handle denotes it: from `since` until before `until`.
+    struct Holder {
+        std::uint32_t id = 0;
+        std::int64_t since = 0;
+        std::int64_t until = 0;
+    };
+
     // The stream with `handle` at `time` (since the session's start); a new row if there is none.
     [[nodiscard]] std::uint32_t by_handle(int device, std::uint64_t handle, std::int64_t time);
+    // The same with the times, which hold while `version` stays the same.
+    [[nodiscard]] Holder holder(int device, std::uint64_t handle, std::int64_t time);
     // The stream with the tracer's id; a new row without a handle if it is unknown.
     [[nodiscard]] std::uint32_t by_tracer_id(int device, std::uint64_t tracer_id);
 
@@ -58,7 +67,7 @@ class StreamTable {
   private:
     using Key = std::pair<int, std::uint64_t>;
 
-    [[nodiscard]] Stream* find(const Key& key, std::int64_t time);
+    [[nodiscard]] Holder find(const Key& key, std::int64_t time) const;
     Stream& add(Stream stream);
 
     mutable std::mutex mutex_;

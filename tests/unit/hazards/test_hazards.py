@@ -487,6 +487,36 @@ def test_streams_may_come_and_go(program):
     assert program.found() == []
 
 
+def test_a_stream_with_the_handle_of_a_destroyed_one_has_arrays_of_its_own(program):
+    for _ in range(20):
+        stream = program.gpu.Stream(non_blocking=True)
+        a = program.empty(stream)
+        program.launch(stream, "write", writes=[a])
+        program.launch(stream, "read", reads=[a])
+        del a
+        stream.synchronize()
+        del stream
+
+    assert program.found() == []
+
+
+def test_a_stream_that_reuses_memory_of_the_destroyed_one_with_its_handle_is_not_ordered(program):
+    first = program.gpu.Stream(non_blocking=True)
+    a = program.empty(first)
+    program.launch(first, "read", reads=[a])
+    handle, address = first.ptr, a.ptr
+    del first
+    second = program.gpu.Stream(non_blocking=True)
+    del a
+    b = program.empty(second)
+    program.launch(second, "write", writes=[b])
+
+    found = program.found()
+
+    assert (second.ptr, b.ptr) == (handle, address)
+    assert ("reuse", "read", "write") in [(kind, *names) for kind, _, *names in found]
+
+
 @pytest.mark.parametrize("path", WORKLOADS, ids=lambda path: path.stem)
 def test_the_workloads_have_none(path):
     recording = gpuviz.load(path)

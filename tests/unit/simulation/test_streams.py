@@ -124,6 +124,26 @@ def test_a_handle_that_is_used_again_is_another_stream(recorded):
     assert found["a"]["end"] > first["destroyed"]
 
 
+def test_memory_belongs_to_the_stream_that_had_the_handle_when_it_was_allocated(recorded):
+    def program(gpu):
+        for name in ("a", "b", "c"):
+            stream = gpu.Stream(non_blocking=True)
+            with stream:
+                x = gpu.empty(1000)
+                gpu.launch(name, writes=[x], duration=50e-6)
+                del x
+            stream.synchronize()
+            del stream
+
+    recording = recorded(program)
+
+    events = recording.table("memory_events").to_pylist()
+    streams = [each["stream"] for each in kernels(recording).values()]
+    assert len(set(streams)) == 3
+    assert [each["stream"] for each in events if each["action"] == "alloc"] == streams
+    assert [each["stream"] for each in events if each["action"] == "free_requested"] == streams
+
+
 def test_a_kernel_of_higher_priority_gets_room_first(recorded):
     def program(gpu):
         low, high = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True, priority=-5)
