@@ -169,7 +169,8 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
       For ``event_record`` both are the time when the GPU reached it; 0 if that was not recorded,
       as in programs on a real GPU. ``event`` and ``event_sync_id`` join a record with its waits:
-      event handles are reused, sync ids are not.
+      event handles are reused, sync ids are not. A wait for an event that was created in the
+      recording and not yet recorded waits for nothing, and has no row.
     - ``launch_blocks``: a launch, copy or memset received a pointer ``address`` into the block that
       begins at ``block``. ``mode`` is what it did with the memory from there on: with ``write`` and
       ``read_write`` some of it may stay as it was, as when a kernel writes under a condition.

@@ -136,6 +136,27 @@ def test_an_event_wait_orders_two_streams_and_is_an_edge(spin):
     assert waiting.count == 1
 
 
+def test_a_wait_for_an_event_that_was_not_recorded_yet_is_none(spin):
+    one, two = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+    before = cupy.cuda.Event(disable_timing=True)
+    with gpuviz.record() as recorder:
+        event = cupy.cuda.Event(disable_timing=True)
+        spin(5, one)
+        two.wait_event(event)
+        event.synchronize()
+        event.record(one)
+        spin(1, two)
+        two.wait_event(event)
+        two.wait_event(before)
+    recording = recorder.recording
+    first, second = rows(recording, kind="kernel", name="spin")
+    assert second["time"] < first["end"]
+    (record,) = rows(recording, "synchronizations", kind="event_record")
+    waits = rows(recording, "synchronizations", kind="stream_wait_event")
+    assert [wait["event_sync_id"] for wait in waits] == [record["event_sync_id"], 0]
+    assert rows(recording, "synchronizations", kind="event_synchronize") == []
+
+
 @pytest.mark.parametrize("graph_nodes", [True, False])
 def test_a_graph_is_seen_by_its_kernels_or_as_a_whole(spin, graph_nodes):
     stream = cupy.cuda.Stream(non_blocking=True)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from gpuviz.simulation.stream import SimulatedEvent, SimulatedGraph, SimulatedStream
 
 # What the simulated GPU has no call for: parts of blocks, unknown and atomic accesses, captures of
-# anything but kernels on one stream, value operations, stream-ordered memory. A recording
-# does not show whether an event was never recorded or was before the recording.
+# anything but kernels on one stream, value operations, stream-ordered memory.
 _SUPPORTED = {
     "launch", "copy", "memset", "event_record", "stream_wait_event", "event_synchronize",
     "stream_synchronize", "device_synchronize", "event_query", "stream_query",

@@ -1,10 +1,11 @@
-// A CUPTI without a GPU, to be loaded as libcupti: a test makes the launches that it reports.
+// A CUPTI without a GPU, to be loaded as libcupti: a test makes the calls that it reports.
 
 #include <cupti.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -24,34 +25,54 @@ std::uint32_t attachments = 0;  // so far
 
 const auto stream = reinterpret_cast<CUstream>(0x5000);
 
-}  // namespace
+// The calls that it knows.
+const std::map<CUpti_CallbackId, const char*> names{
+    {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, "cuLaunchKernel"},
+    {CUPTI_DRIVER_TRACE_CBID_cuEventCreate, "cuEventCreate"},
+    {CUPTI_DRIVER_TRACE_CBID_cuEventDestroy_v2, "cuEventDestroy_v2"},
+    {CUPTI_DRIVER_TRACE_CBID_cuEventRecord, "cuEventRecord"},
+    {CUPTI_DRIVER_TRACE_CBID_cuEventQuery, "cuEventQuery"},
+    {CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize, "cuEventSynchronize"},
+    {CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent, "cuStreamWaitEvent"},
+    {CUPTI_DRIVER_TRACE_CBID_cuGraphAddNode, "cuGraphAddNode"},
+};
 
-extern "C" {
-
-// A launch on the only stream; its record is delivered with the next flush, unless it runs on.
-void fake_launch_with(int runs_on, void** arguments) {
+// Returns whether the tracer wants to know of the call.
+bool report(CUpti_CallbackId id, const void* parameters) {
     ++calls;
-    if (callback == nullptr || !enabled.contains(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel)) {
-        return;
+    if (callback == nullptr || !enabled.contains(id)) {
+        return false;
     }
     std::uint64_t correlation_data = 0;
     CUresult result = CUDA_SUCCESS;
-    cuLaunchKernel_params parameters{};
-    parameters.hStream = stream;
-    parameters.kernelParams = arguments;
     CUpti_CallbackData data{};
-    data.callbackSite = CUPTI_API_ENTER;
-    data.functionName = "cuLaunchKernel";
-    data.functionParams = &parameters;
+    data.functionName = names.at(id);
+    data.functionParams = parameters;
     data.functionReturnValue = &result;
     data.symbolName = "kernel";
     data.context = reinterpret_cast<CUcontext>(0x10);
     data.contextUid = 1;
     data.correlationData = &correlation_data;
     data.correlationId = calls;
-    callback(user_data, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data);
-    data.callbackSite = CUPTI_API_EXIT;
-    callback(user_data, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &data);
+    for (const auto site : {CUPTI_API_ENTER, CUPTI_API_EXIT}) {
+        data.callbackSite = site;
+        callback(user_data, CUPTI_CB_DOMAIN_DRIVER_API, id, &data);
+    }
+    return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+// A launch on the only stream; its record is delivered with the next flush, unless it runs on.
+void fake_launch_with(int runs_on, void** arguments) {
+    cuLaunchKernel_params parameters{};
+    parameters.hStream = stream;
+    parameters.kernelParams = arguments;
+    if (!report(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &parameters)) {
+        return;
+    }
     if (runs_on != 0) {
         return;
     }
@@ -68,6 +89,36 @@ void fake_launch_with(int runs_on, void** arguments) {
 }
 
 void fake_launch(int runs_on) { fake_launch_with(runs_on, nullptr); }
+
+void fake_event_create(CUevent event, unsigned flags) {
+    const cuEventCreate_params parameters{.phEvent = &event, .Flags = flags};
+    report(CUPTI_DRIVER_TRACE_CBID_cuEventCreate, &parameters);
+}
+void fake_event_destroy(CUevent event) {
+    const cuEventDestroy_v2_params parameters{event};
+    report(CUPTI_DRIVER_TRACE_CBID_cuEventDestroy_v2, &parameters);
+}
+void fake_event_record(CUevent event) {
+    const cuEventRecord_params parameters{.hEvent = event, .hStream = stream};
+    report(CUPTI_DRIVER_TRACE_CBID_cuEventRecord, &parameters);
+}
+void fake_event_query(CUevent event) {
+    const cuEventQuery_params parameters{event};
+    report(CUPTI_DRIVER_TRACE_CBID_cuEventQuery, &parameters);
+}
+void fake_event_synchronize(CUevent event) {
+    const cuEventSynchronize_params parameters{event};
+    report(CUPTI_DRIVER_TRACE_CBID_cuEventSynchronize, &parameters);
+}
+void fake_stream_wait_event(CUevent event) {
+    const cuStreamWaitEvent_params parameters{.hStream = stream, .hEvent = event, .Flags = 0};
+    report(CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent, &parameters);
+}
+// A node of any kind, such as one that records an event.
+void fake_graph_add_node() {
+    const cuGraphAddNode_params parameters{};
+    report(CUPTI_DRIVER_TRACE_CBID_cuGraphAddNode, &parameters);
+}
 
 int fake_attachments() { return int(attachments); }
 
@@ -99,8 +150,9 @@ CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle,
     return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, std::uint32_t id, const char** name) {
-    *name = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel ? "cuLaunchKernel" : "cuDeviceGet";
-    return id < 600 ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+    const auto known = names.find(id);
+    *name = known == names.end() ? "cuDeviceGet" : known->second;
+    return id < CUPTI_DRIVER_TRACE_CBID_SIZE ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 CUptiResult cuptiGetContextId(CUcontext, std::uint32_t* id) {
     *id = 1;

@@ -57,6 +57,39 @@ void what_graphs_record_is_unknown() {
     CHECK_EQUAL(events.last(kEvent).sync_id, 0u);
 }
 
+void an_event_is_empty_from_its_creation_to_its_first_record() {
+    EventRecords events;
+    CHECK_EQUAL(events.last(kEvent).is_empty, false);  // made before
+    events.created(kEvent);
+    CHECK_EQUAL(events.last(kEvent).is_empty, true);
+    CHECK_EQUAL(events.last(kOther).is_empty, false);
+    CHECK_EQUAL(events.recorded(kEvent, kOwner).is_empty, false);
+    CHECK_EQUAL(events.last(kEvent).is_empty, false);
+    events.created(kEvent);
+    CHECK_EQUAL(events.last(kEvent).is_empty, true);
+    CHECK_EQUAL(events.last(kEvent).sync_id, 0u);
+    events.destroyed(kEvent);
+    CHECK_EQUAL(events.last(kEvent).is_empty, false);
+}
+
+void an_event_that_may_be_recorded_unseen_is_not_empty() {
+    EventRecords events;
+    events.created(kEvent);
+    events.captured(kEvent);
+    CHECK_EQUAL(events.last(kEvent).is_empty, false);
+    events.created(kEvent);
+    events.recorded_elsewhere(kEvent);
+    CHECK_EQUAL(events.last(kEvent).is_empty, false);
+    events.created(kEvent);
+    CHECK_EQUAL(events.last(kEvent).is_empty, true);
+    events.may_be_recorded_elsewhere();
+    CHECK_EQUAL(events.last(kEvent).is_empty, false);
+    events.created(kOther);
+    CHECK_EQUAL(events.last(kOther).is_empty, true);
+    events.forget();
+    CHECK_EQUAL(events.last(kOther).is_empty, false);
+}
+
 void threads_get_ids_of_their_own() {
     EventRecords events;
     constexpr std::size_t threads = 4, rounds = 2000;
@@ -90,5 +123,7 @@ int main() {
     a_handle_that_is_used_again_is_another_event();
     a_captured_record_is_none_of_the_gpu();
     what_graphs_record_is_unknown();
+    an_event_is_empty_from_its_creation_to_its_first_record();
+    an_event_that_may_be_recorded_unseen_is_not_empty();
     threads_get_ids_of_their_own();
 }

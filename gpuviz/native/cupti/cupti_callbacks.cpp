@@ -199,6 +199,10 @@ void CuptiTracer::on_enter(const CuptiCall& call, const CUpti_CallbackData& data
 void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& data,
                             std::int64_t began_ns, std::int64_t ended_ns) noexcept {
     try {
+        if (call.kind == CuptiCall::Kind::event_create) {
+            const auto& made = *static_cast<const cuEventCreate_params*>(data.functionParams);
+            return waits_.created(reinterpret_cast<std::uint64_t>(*made.phEvent), made.Flags);
+        }
         // A thread needs no context to wait for an event.
         const CuptiStreams::Used used = stream_used(call, data);
         const CuptiWaits::Made made{.owner = {used.context, used.device},

@@ -78,6 +78,7 @@ constexpr std::array kLayouts{
     GPUVIZ_MEMSET_ASYNC(cuMemsetD32Async, 4),
     GPUVIZ_ON_STREAM(cuMemcpy2DAsync_v2, other),
     GPUVIZ_ON_STREAM(cuMemcpy3DAsync_v2, other),
+    Layout{.name = "cuEventCreate", .kind = event_create, .stream = -1},
     GPUVIZ_ON_EVENT(cuEventQuery, event_query),
     GPUVIZ_ON_STREAM(cuStreamQuery, stream_query),
     GPUVIZ_WITH_EVENT(cuEventRecord, event_record),

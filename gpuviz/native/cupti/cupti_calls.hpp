@@ -18,6 +18,7 @@ struct CuptiCall {
         launch,
         launch_ex,
         copy,  // or memset, which has no source
+        event_create,
         event_query,
         stream_query,
         event_record,
@@ -81,7 +82,7 @@ struct CuptiCall {
     }
     // Whether the call waits, asks whether a wait is over, or concerns an event.
     [[nodiscard]] bool is_about_waits() const noexcept {
-        return (kind >= Kind::event_query && kind <= Kind::device_synchronize &&
+        return (kind >= Kind::event_create && kind <= Kind::device_synchronize &&
                 kind != Kind::stream_destroy) ||
                event >= 0;
     }

@@ -26,7 +26,8 @@ void CuptiTracer::on_graph_call(const CuptiCall& call, const CUpti_CallbackData&
             for (const std::uint64_t event : captures_.changed()) {
                 waits_.events().recorded_elsewhere(event);
             }
-            return;
+            // Calls for nodes of any kind do not say at a known place which event a node records.
+            return waits_.events().may_be_recorded_elsewhere();
         case CuptiCall::Kind::graph_launch:
             return is_success ? on_graph_records(call, data) : void();
         default:
@@ -107,6 +108,7 @@ bool CuptiTracer::is_captured_record(const CuptiCall& call, const CUpti_Callback
     const auto event = member_at<std::uint64_t>(data.functionParams, call.event);
     const CUstream stream = named_stream_of(call, data.functionParams);
     if (is_for_graph) {
+        waits_.events().may_be_recorded_elsewhere();  // a copy of the graph is not followed
         return captures_.records_event(stream, event);
     }
     if (!captures_.is_any_open() || captures_.captured(stream, false) == 0) {

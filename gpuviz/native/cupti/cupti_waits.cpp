@@ -52,6 +52,9 @@ void CuptiWaits::enter(const CuptiCall& call, const void* parameters) {
 
 void CuptiWaits::succeeded(const CuptiCall& call, const Made& made) {
     const auto add = [&](SynchronizationKind kind) {
+        if (awaited.is_empty) {
+            return;
+        }
         SynchronizationRow row = row_of(log_, kind, made);
         row.event = awaited.event;
         row.event_sync_id = awaited.sync_id;
@@ -74,6 +77,12 @@ void CuptiWaits::succeeded(const CuptiCall& call, const Made& made) {
             return add(SynchronizationKind::context_synchronize);
         default:
             return;
+    }
+}
+
+void CuptiWaits::created(std::uint64_t event, unsigned flags) {
+    if ((flags & CU_EVENT_INTERPROCESS) == 0) {
+        events_.created(event);
     }
 }
 

@@ -31,8 +31,11 @@ class CuptiWaits {
 
     // At the begin of each call about waits.
     void enter(const CuptiCall& call, const void* parameters);
-    // At its end, if it was successful; of a query, if there was nothing to wait for.
+    // At its end, if it was successful; of a query, if there was nothing to wait for. A wait for an
+    // event that was created and not yet recorded waits for nothing, and has no row.
     void succeeded(const CuptiCall& call, const Made& made);
+    // The program created an event, with flags of cuEventCreate.
+    void created(std::uint64_t event, unsigned flags);
     // The GPU will record the event.
     void recorded(std::uint64_t event, const Made& made);
 

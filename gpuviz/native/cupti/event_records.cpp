@@ -2,11 +2,18 @@
 
 namespace gpuviz::cupti {
 
+void EventRecords::created(std::uint64_t handle) {
+    const std::lock_guard lock(mutex_);
+    events_[handle] = {};
+    event_of(handle).empty_in = trust_;
+}
+
 EventRecords::Record EventRecords::recorded(std::uint64_t handle, Owner owner) {
     const std::lock_guard lock(mutex_);
     Event& event = event_of(handle);
     event.last.owner = owner;
     event.last.sync_id = ++records_seen_;
+    event.empty_in = 0;
     return event.last;
 }
 
@@ -16,17 +23,28 @@ EventRecords::Record EventRecords::last(std::uint64_t handle) {
     if (event.is_recorded_elsewhere) {
         event.last.sync_id = ++records_seen_;
     }
-    return event.last;
+    Record found = event.last;
+    found.is_empty = event.empty_in == trust_;
+    return found;
 }
 
 void EventRecords::captured(std::uint64_t handle) {
     const std::lock_guard lock(mutex_);
-    event_of(handle).last.sync_id = 0;
+    Event& event = event_of(handle);
+    event.last.sync_id = 0;
+    event.empty_in = 0;
 }
 
 void EventRecords::recorded_elsewhere(std::uint64_t handle) {
     const std::lock_guard lock(mutex_);
-    event_of(handle).is_recorded_elsewhere = true;
+    Event& event = event_of(handle);
+    event.is_recorded_elsewhere = true;
+    event.empty_in = 0;
+}
+
+void EventRecords::may_be_recorded_elsewhere() noexcept {
+    const std::lock_guard lock(mutex_);
+    ++trust_;
 }
 
 void EventRecords::destroyed(std::uint64_t handle) noexcept {

@@ -18,7 +18,11 @@ class EventRecords {
         std::uint32_t event = 0;    // numbers the events, whose handles are reused
         std::uint64_t sync_id = 0;  // numbers the records; 0: not recorded since tracing began
         Owner owner;
+        bool is_empty = false;  // created since then and not yet recorded: a wait is for nothing
     };
+
+    // The program created the event, which no other process can record.
+    void created(std::uint64_t handle);
 
     // The program recorded the event.
     [[nodiscard]] Record recorded(std::uint64_t handle, Owner owner);
@@ -29,6 +33,8 @@ class EventRecords {
     // From now on the event may be recorded without a call that says so, for example by a
     // graph made by hand: each wait for it refers to a record of its own that nobody has seen.
     void recorded_elsewhere(std::uint64_t handle);
+    // From now on this may be so for any event that there is: none of them counts as empty.
+    void may_be_recorded_elsewhere() noexcept;
     // The handle may denote another event from now on.
     void destroyed(std::uint64_t handle) noexcept;
     // Calls are not seen for a while: afterwards all handles may denote other events.
@@ -38,12 +44,14 @@ class EventRecords {
     struct Event {
         Record last;
         bool is_recorded_elsewhere = false;
+        std::uint64_t empty_in = 0;  // counts as empty while `trust_` is this
     };
 
     [[nodiscard]] Event& event_of(std::uint64_t handle);
 
     std::mutex mutex_;  // guards the rest
     std::unordered_map<std::uint64_t, Event> events_;
+    std::uint64_t trust_ = 1;
     std::uint32_t events_seen_ = 0;
     std::uint64_t records_seen_ = 0;
 };

@@ -225,7 +225,7 @@ EventHandle SimulatedGpu::create_event(const CallSite& site) {
         event = unused_events_.back();
         unused_events_.pop_back();
     }
-    events_[event] = {};
+    events_[event] = {.created_in = records_.recording()};
     return event;
 }
 
@@ -256,7 +256,8 @@ void SimulatedGpu::record_event(EventHandle handle, StreamHandle stream_handle,
     Call call(*this, "cuEventRecord", site);
     Event& event = event_at(handle);
     GpuStream& stream = streams_.at(stream_handle);
-    event = {.work = add(call, stream, {}), .sync_id = ++sync_ids_};
+    event.work = add(call, stream, {});
+    event.sync_id = ++sync_ids_;
     records_.expect(event.work,
                     record::SynchronizationRow{.time = 0,
                                                .end = 0,
@@ -279,9 +280,13 @@ void SimulatedGpu::wait_event(StreamHandle stream_handle, EventHandle handle,
     Call call(*this, "cuStreamWaitEvent", site);
     const Event& event = event_at(handle);
     GpuStream& stream = streams_.at(stream_handle);
-    add(call, stream, {}, event.work);
-    call.synchronized(SynchronizationKind::stream_wait_event, stream.row, std::uint32_t(handle),
-                      event.sync_id);
+    if (event.sync_id != 0) {
+        add(call, stream, {}, event.work);
+    }
+    if (!is_empty(event)) {
+        call.synchronized(SynchronizationKind::stream_wait_event, stream.row, std::uint32_t(handle),
+                          event.sync_id);
+    }
 }
 
 void SimulatedGpu::synchronize_event(EventHandle handle, const CallSite& site,
@@ -291,8 +296,10 @@ void SimulatedGpu::synchronize_event(EventHandle handle, const CallSite& site,
     Call call(*this, "cuEventSynchronize", site);
     const Event event = event_at(handle);
     call.wait_for(std::span(&event.work, 1), patience);
-    call.synchronized(SynchronizationKind::event_synchronize, 0, std::uint32_t(handle),
-                      event.sync_id);
+    if (!is_empty(event)) {
+        call.synchronized(SynchronizationKind::event_synchronize, 0, std::uint32_t(handle),
+                          event.sync_id);
+    }
 }
 
 bool SimulatedGpu::is_complete(EventHandle handle) {

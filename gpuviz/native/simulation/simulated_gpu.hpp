@@ -141,7 +141,8 @@ class SimulatedGpu {
 
     struct Event {
         Id work = 0;
-        std::uint64_t sync_id = 0;  // of the record; 0: never recorded
+        std::uint64_t sync_id = 0;     // of the record; 0: never recorded
+        std::uint64_t created_in = 0;  // a recording, or a part of one between pauses
     };
     struct Graph {
         device::StreamHandle stream = 0;  // that captured it
@@ -161,6 +162,10 @@ class SimulatedGpu {
     void succeeded(record::SynchronizationKind kind, std::uint32_t stream, std::uint32_t event,
                    std::uint64_t sync_id);
     [[nodiscard]] Event& event_at(device::EventHandle event);
+    // Whether a recording shows that the event was never recorded, so that waits wait for nothing.
+    [[nodiscard]] bool is_empty(const Event& event) const noexcept {
+        return event.sync_id == 0 && event.created_in == records_.recording();
+    }
     [[nodiscard]] static Graph& at(std::map<std::uint32_t, Graph>& graphs, std::uint32_t number);
     Id add(Call& call, GpuStream& stream, const GpuWork& work, Id also_after = 0);
     Id add_kernel(Call& call, GpuStream& stream, const GpuKernel& kernel, Id also_after);

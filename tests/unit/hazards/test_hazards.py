@@ -71,6 +71,28 @@ def write_then_read(program, between):
     program.gpu.synchronize()
 
 
+def wait_before_record(program):
+    event = program.gpu.Event()
+    program.t.wait_event(event)
+    program.s.record(event)
+
+
+def wait_again_after_record(program):
+    event = program.gpu.Event()
+    program.t.wait_event(event)
+    program.s.record(event)
+    program.t.wait_event(event)
+
+
+def wait_for_an_event_with_the_handle_of_another(program):
+    event = program.s.record()
+    handle = event.ptr
+    del event
+    event = program.gpu.Event()
+    assert event.ptr == handle
+    program.t.wait_event(event)
+
+
 def test_a_read_on_another_stream_without_a_wait_is_a_hazard(program):
     write_then_read(program, lambda _: None)
 
@@ -84,6 +106,7 @@ def test_a_read_on_another_stream_without_a_wait_is_a_hazard(program):
         lambda program: program.s.synchronize(),
         lambda program: program.s.record().synchronize(),
         lambda program: program.gpu.synchronize(),
+        wait_again_after_record,
     ],
 )
 def test_what_orders_the_streams_makes_it_none(program, between):
@@ -100,6 +123,12 @@ def test_what_orders_the_streams_makes_it_none(program, between):
         lambda program: program.s.wait_event(program.t.record()),
         lambda program: program.s.done,
         lambda program: program.s.record().done,
+        lambda program: program.t.wait_event(program.gpu.Event()),
+        lambda program: program.gpu.null_stream.wait_event(program.gpu.Event()),
+        lambda program: program.gpu.Event().synchronize(),
+        lambda program: program.gpu.Event().done,
+        wait_before_record,
+        wait_for_an_event_with_the_handle_of_another,
         lambda program: program.gpu.empty(3 * SIZE),
         lambda program: program.launch(program.gpu.null_stream),
     ],
@@ -459,15 +488,17 @@ def test_a_graph_captured_before_the_recording_orders_what_came_before():
     assert recorder.recording.hazards() == ()
 
 
-def test_a_wait_for_an_event_from_before_the_recording_orders_everything():
+@pytest.mark.parametrize("is_recorded", [True, False])
+@pytest.mark.parametrize("wait", [lambda t, e: t.wait_event(e), lambda _, e: e.synchronize()])
+def test_a_wait_for_an_event_from_before_the_recording_orders_everything(is_recorded, wait):
     gpu = gpuviz.SimulatedGPU(real_time=False)
     s, t = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
-    event = s.record()
+    event = s.record() if is_recorded else gpu.Event()
     with gpuviz.record(device=gpu) as recorder:
         with s:
             a = gpu.empty(SIZE)
             gpu.launch("write", writes=[a], duration=LONG_S)
-        t.wait_event(event)
+        wait(t, event)
         with t:
             gpu.launch("read", reads=[a], duration=LONG_S)
         gpu.synchronize()

@@ -68,6 +68,38 @@ def test_an_event_that_was_never_recorded_holds_nobody_up(recorded):
     assert found["free"]["end"] < found["long"]["end"] - 900_000 * US
 
 
+def test_a_wait_for_an_event_that_was_never_recorded_is_no_work_of_the_default_stream(recorded):
+    def program(gpu):
+        first, second = gpu.Stream(), gpu.Stream()
+        with first:
+            gpu.launch("long", duration=1, share=0.5)
+        gpu.null_stream.wait_event(gpu.Event())
+        with second:
+            gpu.launch("free", duration=1e-6, share=0.5)
+
+    recording = recorded(program)
+
+    found = kernels(recording)
+    assert found["free"]["end"] < found["long"]["end"] - 900_000 * US
+    assert "stream_wait_event" not in recording.table("synchronizations")["kind"].to_pylist()
+
+
+def test_a_wait_for_an_event_that_was_created_in_a_pause_has_a_row(recorded):
+    def program(gpu):
+        gpu.null_stream.wait_event(gpu.Event())
+        gpu._native.pause()
+        event = gpu.Event()
+        gpu._native.resume()
+        gpu.null_stream.wait_event(event)
+        gpu.null_stream.wait_event(gpu.Event())
+        event.synchronize()
+
+    rows = recorded(program).table("synchronizations").to_pylist()
+
+    assert [row["event_sync_id"] for row in rows if row["kind"] == "stream_wait_event"] == [0]
+    assert [row["event_sync_id"] for row in rows if row["kind"] == "event_synchronize"] == [0]
+
+
 def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(recorded):
     def program(gpu):
         blocking, other = gpu.Stream(), gpu.Stream(non_blocking=True)
