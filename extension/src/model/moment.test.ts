@@ -67,10 +67,10 @@ test("the bars hold every byte of every segment once, in blocks and gaps", () =>
   assert.ok(pieces.every((piece) => piece.to <= widthBytes && piece.row < barRows));
 });
 
-test("neighbouring mapped ranges of one stream are one segment, allocated ones are not", () => {
+test("neighbouring mapped ranges are one segment, allocated ones are not", () => {
   const events = eventsOf([
     { timeNs: 0, action: Action.segment_map, address: 1000, size: 100 },
-    { timeNs: 1, action: Action.segment_map, address: 1100, size: 100 },
+    { timeNs: 1, action: Action.segment_map, address: 1100, size: 100, stream: 2 },
     { timeNs: 2, action: Action.segment_alloc, address: 5000, size: 100 },
     { timeNs: 3, action: Action.segment_alloc, address: 5100, size: 100 },
     { timeNs: 4, action: Action.segment_unmap, address: 1050, size: 50 },

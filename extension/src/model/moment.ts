@@ -92,7 +92,6 @@ function isSameExpandable(events: MemoryEvents, left: number, right: number): bo
   return (
     events.action[left] === Action.segment_map &&
     events.action[right] === Action.segment_map &&
-    events.stream[left] === events.stream[right] &&
     events.pool[left] === events.pool[right]
   );
 }

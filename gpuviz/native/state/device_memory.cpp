@@ -18,9 +18,7 @@ bool can_merge(const Block& left, std::uint64_t left_address, const Block& right
                std::uint64_t right_address) noexcept {
     if (left.state != BlockState::inactive || right.state != BlockState::inactive) return false;
     if (left_address + left.size != right_address) return false;
-    if (left.is_expandable && right.is_expandable) {
-        return left.stream == right.stream && left.pool == right.pool;
-    }
+    if (left.is_expandable && right.is_expandable) return left.pool == right.pool;
     return left.segment != nullptr && left.segment == right.segment;
 }
 

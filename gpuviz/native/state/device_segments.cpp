@@ -12,8 +12,11 @@ Segment segment_of(const DeviceEvent& event, bool is_expandable) noexcept {
     return {event.size, event.time_ns, event.stream, event.pool, event.stack, is_expandable};
 }
 
+// Whether the event maps more pages of the run that it touches. The range of addresses of an
+// expandable segment is larger than the device, so that two of them never touch. Their streams may
+// differ: one that got the handle of a destroyed stream goes on with its segment.
 bool is_same_run(const Segment& run, const DeviceEvent& event) noexcept {
-    return run.is_expandable && run.stream == event.stream && run.pool == event.pool;
+    return run.is_expandable && run.pool == event.pool;
 }
 
 }  // namespace

@@ -88,8 +88,7 @@ class PlainMemory:
             if (
                 last is not None
                 and last.expandable
-                and (last.end, last.stream, last.pool, True)
-                == (segment.start, segment.stream, segment.pool, segment.expandable)
+                and (last.end, last.pool, True) == (segment.start, segment.pool, segment.expandable)
             ):
                 last.end = segment.end
             else:

@@ -206,6 +206,31 @@ def test_expandable_segments_of_a_destroyed_stream_are_given_back():
     assert gpu.memory_stats()["reserved_bytes.all.current"] == 0
 
 
+@pytest.mark.parametrize("is_destroyed", [True, False])
+def test_a_stream_with_the_handle_of_a_destroyed_one_goes_on_with_its_segment(is_destroyed):
+    gpu = gpuviz.SimulatedGPU(
+        memory=100 * MIB, settings="expandable_segments:True", real_time=False
+    )
+    with gpuviz.record(device=gpu) as recorder:
+        first = gpu.Stream()
+        with first:
+            a = gpu.empty(12 * MIB)
+        if is_destroyed:
+            del first
+        second = gpu.Stream()
+        with second:
+            b = gpu.empty(12 * MIB)
+    recording = recorder.recording
+
+    events = recording.table("memory_events").to_pylist()
+    assert len({row["stream"] for row in events if row["action"] == "segment_map"}) == 2
+    segments = recording.memory_snapshot()
+    assert [each["total_size"] // MIB for each in segments] == ([40] if is_destroyed else [20, 20])
+    assert (b.ptr == a.ptr + 12 * MIB) == is_destroyed
+    reserved = "reserved_bytes.all.current"
+    assert recording.memory_stats()[reserved] == gpu.memory_stats()[reserved] == 40 * MIB
+
+
 def test_a_gpu_goes_at_once_with_what_a_busy_or_destroyed_stream_holds():
     gpu = gpuviz.SimulatedGPU(1 << 30, settings="expandable_segments:True")
     busy = gpu.Stream(non_blocking=True)
