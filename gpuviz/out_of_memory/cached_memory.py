@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuviz._core import MemoryState
+    from gpuviz.out_of_memory.stream_handles import StreamHandles
 
 INACTIVE = 0
 
@@ -22,8 +23,9 @@ class FreeMemory:
 
     Attributes:
         pool: An id of ``pools``.
-        stream: An id of ``streams``.
+        stream: An id of ``streams``; of streams with one handle, the last.
         name: Their names.
+        is_destroyed: Whether the stream is destroyed, so that nothing can be requested on it.
         reserved: Bytes in segments.
         free: Bytes in free blocks.
         largest: Size of the largest free block.
@@ -33,6 +35,7 @@ class FreeMemory:
     pool: int
     stream: int
     name: str
+    is_destroyed: bool
     reserved: int
     free: int
     largest: int
@@ -69,10 +72,14 @@ class Layout:
     Args:
         state: The state.
         device: The ordinal.
+        handles: The streams at that time.
         of_torch: Whether the allocator is torch's own, which others may be recorded beside.
     """
 
-    def __init__(self, state: "MemoryState", device: int, *, of_torch: bool) -> None:
+    def __init__(
+        self, state: "MemoryState", device: int, handles: "StreamHandles", *, of_torch: bool
+    ) -> None:
+        self._handles = handles
         all_segments, all_blocks = state.segments(), state.blocks()
 
         def is_own(columns: dict[str, Any]) -> Any:
@@ -80,8 +87,10 @@ class Layout:
 
         own = is_own(all_segments)
         self._segments = {name: column[own] for name, column in all_segments.items()}
+        self._segments["stream"] = handles.holders(self._segments["stream"])
         chosen = is_own(all_blocks)
         blocks = {name: column[chosen] for name, column in all_blocks.items()}
+        blocks["stream"] = handles.holders(blocks["stream"])
         inside = blocks["segment"] >= 0
         self._allocated = blocks["state"] == ALLOCATED
         self._sizes = blocks["size"].astype(np.int64)
@@ -154,6 +163,7 @@ class Layout:
                     pool=pool,
                     stream=stream,
                     name=name(pool, stream),
+                    is_destroyed=self._handles.is_destroyed(stream),
                     reserved=int(segments["size"][of_segment].sum()),
                     free=int(free.sum()),
                     largest=_largest(free),

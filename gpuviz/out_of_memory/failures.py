@@ -11,6 +11,7 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
 from gpuviz.out_of_memory.request import PoolNames, RequestDetails
+from gpuviz.out_of_memory.stream_handles import StreamHandles
 from gpuviz.out_of_memory.trials import Moment
 from gpuviz.out_of_memory.verdict import (
     FailedRequest,
@@ -160,8 +161,9 @@ def _failure(
     event = {name: columns[name][row].as_py() for name in columns.schema.names}
     details = RequestDetails(recording, event)
     of_torch = event["pool"] // 2 >= TORCH_OWNER
-    layout = Layout(state, event["device"], of_torch=of_torch)
-    beside = Layout(state, event["device"], of_torch=not of_torch)
+    handles = StreamHandles(recording, event["stream"], event["time"])
+    layout = Layout(state, event["device"], handles, of_torch=of_torch)
+    beside = Layout(state, event["device"], handles, of_torch=not of_torch)
     other_memory = _other_memory(details, layout, beside)
     request = _request(event, details, layout, beside, other_memory or 0)
     return OutOfMemory(

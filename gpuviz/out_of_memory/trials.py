@@ -129,10 +129,14 @@ class Trials:
         return released > 0 and self._succeeds(capacity=self._own_capacity_with(released))
 
     def places(self) -> Iterator[str]:
-        """Yield the names of other pools and streams in which it succeeds."""
+        """Yield the names of other pools and streams in which it succeeds, and can be made."""
         failed = self._failed
         own = (failed.pool, failed.stream)
-        others = [each for each in failed.free if (each.pool, each.stream) != own]
+        others = [
+            each
+            for each in failed.free
+            if (each.pool, each.stream) != own and not each.is_destroyed
+        ]
         for each in sorted(others, key=lambda each: -each.largest)[:_MOST_PLACES]:
             if self._succeeds(change={"pool": each.pool, "stream": each.stream}):
                 yield each.name

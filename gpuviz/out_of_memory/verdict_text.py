@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpuviz.data.manifest import Manifest
-    from gpuviz.out_of_memory.cached_memory import Obstacle
+    from gpuviz.out_of_memory.cached_memory import FreeMemory, Obstacle
     from gpuviz.out_of_memory.failures import OutOfMemory
 
 
@@ -243,6 +243,11 @@ def _pending_frees(failed: "OutOfMemory") -> str:
     )
 
 
+def place_name(free: "FreeMemory") -> str:
+    """Return the name of a pool and stream, with a mark if the stream is destroyed."""
+    return f"{free.name} (destroyed)" if free.is_destroyed else free.name
+
+
 def _cached_elsewhere(failed: "OutOfMemory") -> str:
     own = (failed.pool, failed.stream)
     others = [each for each in failed.free if (each.pool, each.stream) != own]
@@ -253,7 +258,7 @@ def _cached_elsewhere(failed: "OutOfMemory") -> str:
             "cannot be released while a private pool or a graph capture is active."
         )
     return (
-        f"{best.name} has {format_bytes(best.free)} free (largest block "
+        f"{place_name(best)} has {format_bytes(best.free)} free (largest block "
         f"{format_bytes(best.largest)}), but the request for {format_bytes(failed.size)} in "
         f"{failed.pool_and_stream} cannot use it."
     )

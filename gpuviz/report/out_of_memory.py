@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.numbers import failure_numbers
 from gpuviz.out_of_memory.trials import few_pins
-from gpuviz.out_of_memory.verdict_text import remedies
+from gpuviz.out_of_memory.verdict_text import place_name, remedies
 from gpuviz.present.markup import page, section_html
 from gpuviz.present.section import (
     Cell,
@@ -139,6 +139,6 @@ def _free_table(failed: "OutOfMemory") -> "Part":
 
 def _free_row(failed: "OutOfMemory", each: "FreeMemory") -> tuple[Cell, ...]:
     is_own = (each.pool, each.stream) == (failed.pool, failed.stream)
-    name = f"{each.name} (of the request)" if is_own else each.name
+    name = f"{each.name} (of the request)" if is_own else place_name(each)
     sizes = (each.reserved, each.free, each.largest, each.pending)
     return Cell(name), *map(of_bytes, sizes)

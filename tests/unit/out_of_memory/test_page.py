@@ -130,13 +130,41 @@ def limited(gpu):
     return live
 
 
+def cache_in(gpu, stream):
+    with stream:
+        whole = gpu.empty(900 * MIB)
+        del whole
+        return gpu.empty(20 * MIB)
+
+
 def in_another_stream(gpu):
+    stream = gpu.Stream()
+    pin = cache_in(gpu, stream)
+    gpu.empty(500 * MIB)
+    return pin, stream
+
+
+def in_a_destroyed_stream(gpu):
+    pin = cache_in(gpu, gpu.Stream())
+    gpu.empty(500 * MIB)
+    return pin
+
+
+def in_a_stream_whose_handle_another_one_got(gpu):
+    pin = cache_in(gpu, gpu.Stream())
+    successor = gpu.Stream()
+    gpu.empty(500 * MIB)
+    return pin, successor
+
+
+def split_in_a_stream_whose_handle_this_one_got(gpu):
     with gpu.Stream():
         whole = gpu.empty(900 * MIB)
         del whole
-        pin = gpu.empty(20 * MIB)
-    gpu.empty(500 * MIB)
-    return pin
+        live = [gpu.empty(size * MIB) for size in (400, 20, 400, 20)]
+    with gpu.Stream():
+        del live[2], live[0]
+        gpu.empty(500 * MIB)
 
 
 def full_of_live_blocks(gpu):
@@ -192,6 +220,25 @@ def failure_of(program, settings=""):
                 "Freeing 1 live block (20.0 MiB) empties segments",
             ],
         ),
+        (
+            in_a_destroyed_stream,
+            "",
+            ["expandable_segments:True", "Freeing 1 live block (20.0 MiB) empties segments"],
+        ),
+        (
+            in_a_stream_whose_handle_another_one_got,
+            "",
+            [
+                "expandable_segments:True",
+                "In default pool (large blocks), successor ",
+                "Freeing 1 live block (20.0 MiB) empties segments",
+            ],
+        ),
+        (
+            split_in_a_stream_whose_handle_this_one_got,
+            "",
+            ["expandable_segments:True", "Freeing 1 live block (20.0 MiB) between"],
+        ),
         (pinned_by_two_small_blocks, "", ["Freeing 2 live blocks (4.00 MiB) empties segments"]),
         (
             between_large_segments,
@@ -224,6 +271,36 @@ def test_the_page_lists_the_blocks_that_keep_segments_in_use():
     listed = page[page.index("Live blocks that keep segments in use") :]
     assert "Without these 4.00 MiB the request would fit:" in listed
     assert "pins.append(gpu.empty(2 * MIB))" in listed
+
+
+@pytest.mark.parametrize(
+    ("program", "is_destroyed"),
+    [
+        (in_another_stream, False),
+        (in_a_destroyed_stream, True),
+        (in_a_stream_whose_handle_another_one_got, False),
+    ],
+)
+def test_memory_of_a_destroyed_stream_is_marked_as_long_as_no_other_has_its_handle(
+    program, is_destroyed
+):
+    failed = failure_of(program)
+
+    (cached,) = failed.free
+    assert cached.is_destroyed == is_destroyed
+    assert failed.verdict == "cached_elsewhere"
+    assert (f"{cached.name} (destroyed) has 880 MiB free" in failed.summary) == is_destroyed
+    page = build_page(failed.moment.recording, failed)
+    assert ("(destroyed)</td>" in page) == is_destroyed
+
+
+def test_memory_of_the_stream_that_had_the_handle_before_is_the_requests_own():
+    failed = failure_of(split_in_a_stream_whose_handle_this_one_got)
+
+    (cached,) = failed.free
+    assert (cached.stream, cached.name) == (failed.stream, failed.pool_and_stream)
+    assert failed.request.own_block == 400 * MIB
+    assert (failed.obstacle.blocks, failed.obstacle.bytes) == (1, 20 * MIB)
 
 
 def test_what_the_remedies_say_lets_the_request_succeed():
