@@ -37,6 +37,16 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
     " ",
   ),
   strings: ["id", "text"],
+  memory_operations: [
+    "time",
+    "operation",
+    "memory",
+    "address",
+    "bytes",
+    "device",
+    "correlation",
+    "source",
+  ],
   threads: ["id", "name"],
   processes: ["id", "name", "devices", "ordinals", "threads"],
 };

@@ -259,8 +259,25 @@ def test_nine_rows_fit_below_notes_and_a_memory_track(page, tmp_path, path):
     assert (
         sum(row["y"] + row["height"] <= 720 for row in map(Locator.bounding_box, rows.all())) >= 9
     )
-    assert tracks[0] >= 96
-    assert tracks[1] >= 44
+    assert tracks[0] >= 76
+    assert tracks[1] >= 63
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(RECORDINGS.glob("*.gpuviz")), TRAINING], ids=lambda path: path.stem
+)
+def test_a_stream_of_the_gpu_is_on_the_first_screen(page, tmp_path, path):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    open_report(page, load(path), tmp_path)
+
+    names = [lane.get_attribute("data-lane") for lane in page.locator("[data-lane]").all()]
+    first = int(names[0] == "all streams idle")
+    plot = page.locator("[data-pane=streams] .gpuviz-plot").bounding_box()
+    frame = page.locator("[data-pane=streams] .gpuviz-track__frame").bounding_box()
+    middle = page.locator("[data-lane]").nth(first).get_attribute("data-middle-px")
+
+    assert names[first] not in {"MainThread", "CUDA memory"}
+    assert plot["y"] + float(middle or 0) + 5 <= frame["y"] + frame["height"] <= 720
 
 
 def test_a_wheel_over_a_chart_zooms_only_with_ctrl_or_after_a_click(page, tmp_path):

@@ -58,12 +58,12 @@ def test_each_stream_and_thread_has_a_lane_with_its_name(page, streams, tmp_path
     titles = [lane.get_attribute("data-lane") for lane in page.locator("[data-lane]").all()]
 
     assert titles == [
-        "MainThread",
         "all streams idle",
         "default stream",
         "upload",
         "compute pipeline.py",
         "stream 0x55d0c8a00004",
+        "MainThread",
     ]
 
 

@@ -48,22 +48,22 @@ function shown(device: number): [group: string | undefined, title: string][] {
 
 test("each process and device has a group of lanes, that of the shown device first", () => {
   assert.deepEqual(shown(0), [
-    ["rank 0 GPU 0", "one"],
     ["rank 0 GPU 0", "stream 1"],
-    ["rank 1", "two"],
+    ["rank 0 GPU 0", "one"],
     ["rank 1 GPU 0", "stream 2"],
     ["rank 1 GPU 1", "stream 3"],
+    ["rank 1", "two"],
   ]);
   assert.deepEqual(shown(2), [
-    ["rank 1", "two"],
     ["rank 1 GPU 1", "stream 3"],
     ["rank 1 GPU 0", "stream 2"],
-    ["rank 0 GPU 0", "one"],
+    ["rank 1", "two"],
     ["rank 0 GPU 0", "stream 1"],
+    ["rank 0 GPU 0", "one"],
   ]);
 });
 
-test("each device of one process has a group of lanes, below the host's threads", () => {
+test("each device of one process has a group of lanes, above the host's threads", () => {
   const recording = new GrowingRecording();
   recording.append(
     tableOf("ranges", { id: [1], time: [0], end: [10], thread: [11], kind: ["range"] }),
@@ -73,8 +73,39 @@ test("each device of one process has a group of lanes, below the host's threads"
   const shownOf = (device: number): (string | undefined)[] =>
     groupedLanes(recording.contentsOf(device)).map(({ group }) => group);
 
-  assert.deepEqual(shownOf(0), [undefined, "GPU 0", "GPU 1"]);
-  assert.deepEqual(shownOf(1), [undefined, "GPU 1", "GPU 0"]);
+  assert.deepEqual(shownOf(0), ["GPU 0", "GPU 1", "Host threads"]);
+  assert.deepEqual(shownOf(1), ["GPU 1", "GPU 0", "Host threads"]);
+});
+
+test("a thread in a group keeps its id, by which it is pinned", () => {
+  const lanes = groupedLanes(merged().contentsOf(0));
+
+  const threads = lanes.filter(({ stream }) => stream === undefined);
+  assert.deepEqual(
+    threads.map(({ thread }) => thread),
+    [11, 12],
+  );
+});
+
+test("memory that CUDA allocated is between the streams and the host's threads", () => {
+  const recording = new GrowingRecording();
+  recording.append(tableOf("threads", { id: [11], name: ["main"] }));
+  recording.append(tableOf("api_calls", { time: [4], end: [5], thread: [11], correlation: [1] }));
+  recording.append(
+    tableOf("memory_operations", {
+      time: [3],
+      device: [0],
+      operation: ["allocation"],
+      memory: ["device"],
+    }),
+  );
+  recording.append(
+    tableOf("activities", { kind: ["kernel"], time: [6], end: [7], device: [0], stream: [1] }),
+  );
+
+  const titles = groupedLanes(recording.contentsOf(0)).map(({ title }) => title);
+
+  assert.deepEqual(titles, ["stream 1", "CUDA memory", "main"]);
 });
 
 test("a device is called after its process, and a thread belongs to one", () => {
@@ -87,7 +118,7 @@ test("a device is called after its process, and a thread belongs to one", () => 
   assert.equal(processes.isThreadOf(11, 7), true);
 });
 
-test("a thread with nothing but the overhead of recording is below the streams", () => {
+test("a thread with nothing but the overhead of recording is below the others", () => {
   const recording = new GrowingRecording();
   recording.append(tableOf("threads", { id: [11, 12], name: ["flush", "main"] }));
   recording.append(
@@ -100,10 +131,10 @@ test("a thread with nothing but the overhead of recording is below the streams",
 
   const titles = groupedLanes(recording.contentsOf(0)).map(({ title }) => title);
 
-  assert.deepEqual(titles, ["main", "stream 1", "flush"]);
+  assert.deepEqual(titles, ["stream 1", "main", "flush"]);
 });
 
-test("a thread that only the samples of the host's code know is below the streams", () => {
+test("a thread that only the samples of the host's code know is below the others", () => {
   const recording = new GrowingRecording();
   const times = { time: [0, 4], end: [3, 9] };
   recording.append(tableOf("threads", { id: [11, 12], name: ["pump", "main"] }));
@@ -125,5 +156,5 @@ test("a thread that only the samples of the host's code know is below the stream
   );
 
   assert.deepEqual(quiet, ["stream 1", "pump", "main"]);
-  assert.deepEqual(titles(), ["main", "stream 1", "pump"]);
+  assert.deepEqual(titles(), ["stream 1", "main", "pump"]);
 });

@@ -4,7 +4,7 @@ import type { Process } from "./processes.ts";
 
 /**
  * The lanes of a recording: of several devices or processes a group for each, that of the device
- * shown first; of a single process the host's threads above them. Quiet threads come last.
+ * shown first; below the streams of a process its threads. Quiet threads come last.
  */
 export function groupedLanes(contents: DeviceContents): readonly Lane[] {
   const { lanes, device, gpu } = contents;
@@ -16,10 +16,10 @@ export function groupedLanes(contents: DeviceContents): readonly Lane[] {
   }
   const devices = shownFirst(new Set([device, ...gpu.devices]), device);
   const several = devices.length > 1;
-  return quietLast([
-    ...lanes.threads,
+  return [
     ...devices.flatMap((of) => ofDevice(of, several ? `GPU ${of}` : undefined, contents)),
-  ]);
+    ...quietLast(lanes.threads, several ? "Host threads" : undefined),
+  ];
 }
 
 function lanesOf({ name, devices, threads }: Process, contents: DeviceContents): Lane[] {
@@ -30,13 +30,16 @@ function lanesOf({ name, devices, threads }: Process, contents: DeviceContents):
   const [only] = ordered.length === 1 ? ordered : [];
   const hostGroup = only === undefined ? name : groupOf(only);
   return [
-    ...hosts.map((lane) => inGroup(lane, hostGroup)),
     ...ordered.flatMap((of) => ofDevice(of, groupOf(of), contents)),
+    ...quietLast(hosts, hostGroup),
   ];
 }
 
-function quietLast(lanes: readonly Lane[]): Lane[] {
-  return [...lanes].sort((left, right) => Number(!!left.isQuiet) - Number(!!right.isQuiet));
+function quietLast(threads: readonly Lane[], group: string | undefined): readonly Lane[] {
+  const ordered = [...threads].sort(
+    (left, right) => Number(!!left.isQuiet) - Number(!!right.isQuiet),
+  );
+  return inGroup(ordered, group);
 }
 
 function shownFirst(devices: Iterable<number>, shown: number): number[] {
@@ -51,10 +54,10 @@ function ofDevice(
   { lanes, gpu }: DeviceContents,
 ): readonly Lane[] {
   const memory = gpu.memoryOperations.laneOf(device);
-  const own = [...(memory === undefined ? [] : [memory]), ...lanes.ofDevice(device)];
-  return group === undefined ? own : own.map((lane) => inGroup(lane, group));
+  const own = [...lanes.ofDevice(device), ...(memory === undefined ? [] : [memory])];
+  return inGroup(own, group);
 }
 
-function inGroup({ title, stream, stack, device }: Lane, group: string): Lane {
-  return { title, stream, stack, device, group };
+function inGroup(lanes: readonly Lane[], group: string | undefined): readonly Lane[] {
+  return group === undefined ? lanes : lanes.map((lane) => ({ ...lane, group }));
 }

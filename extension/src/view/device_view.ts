@@ -54,12 +54,12 @@ export interface Places {
 /** Heights of the tracks, as shares of what there is. */
 const MEMORY_SIZE = 176;
 /** The streams may have more rows than room, and would leave none. */
-const LEAST_MEMORY_PX = 96;
+const LEAST_MEMORY = { px: 96, most: "15%" };
 const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };
-/** They scroll, so they get what the memory and nine rows of a table leave. */
-const MOST_LEAST_STREAMS = "100% - 475px";
+/** They scroll, so they get what the memory and nine rows of a table leave: some GPU streams. */
+const MOST_LEAST_STREAMS = "85% - 374px";
 const TRACKS = ["memory", "pinned", "blocks", "streams"];
 
 /** The tracks of one device on one time axis with one selection, and a drawer with details. */
@@ -122,7 +122,7 @@ export function addTracks(scope: Scope, panes: Panes, chart: ChartContext, isSec
     });
   };
   track("memory", "Memory", MEMORY_HINT, MEMORY_SIZE, hasMemory, ({ body, side, setSize }) => {
-    setSize(MEMORY_SIZE, LEAST_MEMORY_PX);
+    setSize(MEMORY_SIZE, LEAST_MEMORY.px, LEAST_MEMORY.most);
     levelsView(scope, body, chart);
     levelsLegend(scope, side, chart);
   });
