@@ -7,17 +7,19 @@ from playwright.sync_api import Page
 
 import gpuviz
 from gpuviz.analysis.overlap import LaneOverlap
+from gpuviz.conclusions.numbers import host_blocked_ns
 from gpuviz.data.derived import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import LEVELS, open_report, plot, point
+from tests.browser.test_report import LEVELS, open_report, open_tab, plot, point
 
 pytestmark = pytest.mark.browser
 
 LANES = 4
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 CAUSES = DICTIONARIES["idle_gaps", "cause"]
+RANKS = Path(__file__).parents[1] / "unit" / "two_gpus" / "data" / "training_late_rank.gpuviz"
 RECORDED = ("image_pipeline", "fft_filter", "monte_carlo")
 
 
@@ -90,3 +92,15 @@ def test_a_measured_window_has_the_numbers_of_the_recording_cut_to_it(page, name
         percent = 100 * lane.kernel_copy_overlap
         share = f"{percent:.1f}" if 0 < percent < 10 else f"{percent:.0f}"
         assert f"{share} % of {format_duration(lane.copy_ns)} of copying" in text
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_the_waits_of_a_rank_are_those_of_its_headline(page, tmp_path, device):
+    recording = gpuviz.load(RANKS)
+    open_report(page, recording, tmp_path)
+
+    page.get_by_label("Device", exact=True).select_option(str(device))
+    totals = open_tab(page, "waits").locator("tbody tr td:nth-child(2)")
+    waited = totals.evaluate_all("cells => cells.map((cell) => Number(cell.dataset.sort))")
+
+    assert sum(waited) == host_blocked_ns(recording, device)

@@ -54,6 +54,32 @@ test("only the time of a row in the window counts, in that shown and in the reco
   assert.equal(kernelRows(contents, shown)[0]?.totalNs, 60);
 });
 
+test("the waits of a device are those for it, and those of its process for an unknown one", () => {
+  const recording = new GrowingRecording();
+  recording.append(
+    tableOf("processes", {
+      id: [1, 2],
+      name: ["rank 0", "rank 1"],
+      devices: [[0], [1]],
+      ordinals: [[0], [0]],
+      threads: [[11], [12]],
+    }),
+  );
+  recording.append(
+    tableOf("host_waits", {
+      time: [0, 0, 0, 0],
+      end: [1, 20, 300, 4000],
+      kind: Array(4).fill("context_synchronize"),
+      thread: [11, 12, 11, 12],
+      device: [0, 1, -1, -1],
+    }),
+  );
+  const totalNs = (device: number): number | undefined =>
+    synchronizationRows(recording.contentsOf(device), undefined)[0]?.totalNs;
+
+  assert.deepEqual([totalNs(0), totalNs(1)], [301, 4020]);
+});
+
 test("a kernel that three lines launch has three lines, in the table and in the search", () => {
   const recording = new GrowingRecording();
   recording.append(tableOf("strings", { id: [1], text: ["scale"] }));

@@ -199,20 +199,29 @@ export function copyRows(
   });
 }
 
-/** What blocked the host, by line, most time first. */
+/**
+ * What made the host wait for a device, or for an unknown one in its process, by line, most time
+ * first.
+ */
 export function synchronizationRows(
-  { gpu, stacks }: DeviceContents,
+  { gpu, stacks, device }: DeviceContents,
   window: Window,
 ): readonly SynchronizationRow[] {
-  const { hostWaits, strings } = gpu;
+  const { hostWaits, processes, strings } = gpu;
   const lines = numbersOf((id) => stacks.callSiteOf(id).site);
   const names = numbersOf((id) => strings.get(id));
   const stackOf: KeyOf = (row) => hostWaits.stack[row] ?? 0;
-  const keyOf = joined(
+  const kindOf = joined(
     (row) => lines(stackOf(row)),
     (row) => hostWaits.kind[row] ?? 0,
     (row) => names(hostWaits.name[row] ?? 0),
   );
+  const keyOf: KeyOf = (row) => {
+    const waited = hostWaits.device[row] ?? -1;
+    const isOwn =
+      waited < 0 ? processes.isThreadOf(hostWaits.thread[row] ?? 0, device) : waited === device;
+    return isOwn ? kindOf(row) : NO_KEY;
+  };
   const inside = covered(gpu, window);
   const labels = label(hostWaits.count, keyOf, stackOf);
   return groupRows(hostWaits, labels, inside).map((group) => {

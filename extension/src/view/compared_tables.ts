@@ -135,7 +135,7 @@ export function comparedParts(charts: Both<ChartContext>, found: Corresponding):
     part<SynchronizationRow>({
       name: "waits",
       title: "Waits",
-      hint: "What blocked the host, by line, on all devices.",
+      hint: "What blocked the host, by line.",
       none: "The host was never blocked.",
       rowsOf: (contents, window) => synchronizationRows(contents, window),
       keysOf: [

@@ -62,7 +62,7 @@ const OF_GPU: readonly Part[] = [
   {
     name: "waits",
     title: "Waits",
-    hint: "What blocked the host, by line, on all devices.",
+    hint: "What blocked the host, by line.",
     create: synchronizationsTable,
   },
 ];
