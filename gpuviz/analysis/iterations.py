@@ -106,7 +106,7 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
     activity ran) and ``wait_ns`` (in which the host was blocked, summed over threads, also by other
     devices); and what the host launched in the iteration, also if it ran later: ``kernel_ns``,
     ``kernel_count`` (kernels and graphs, concurrent ones counted separately), ``copy_ns``,
-    ``copy_bytes`` (copies and memsets); of ``kernel_ns``, ``forward_ns``, ``backward_ns`` and
+    ``copy_bytes`` (without memsets); of ``kernel_ns``, ``forward_ns``, ``backward_ns`` and
     ``optimizer_ns`` in these parts of a training step. A window of a recording has the iterations
     that are found in it and begin and end in it; if streams were recorded in windows, they are
     those of the longest one.
@@ -321,7 +321,8 @@ class _Launches:
         at = np.searchsorted(found.host_start, self.called, side="right") - 1
         inside = (at >= 0) & (self.called < found.host_end[at])
         inside &= plain(activities["device"])[self._rows] == device
-        copies = np.isin(self.kinds, [_KINDS.index(kind) for kind in ("memcpy", "memset")])
+        copies = self.kinds == _KINDS.index("memcpy")
+        kernels = np.isin(self.kinds, [_KINDS.index(kind) for kind in ("kernel", "graph")])
         lengths = durations(activities)[self._rows]
         sizes = plain(activities["bytes"])[self._rows]
         of_phase = self.phases()
@@ -332,12 +333,12 @@ class _Launches:
             return total
 
         return {
-            "kernel_ns": sums(inside & ~copies, lengths),
-            "kernel_count": sums(inside & ~copies, np.ones(len(at), np.int64)),
+            "kernel_ns": sums(inside & kernels, lengths),
+            "kernel_count": sums(inside & kernels, np.ones(len(at), np.int64)),
             "copy_ns": sums(inside & copies, lengths),
             "copy_bytes": sums(inside & copies, sizes),
         } | {
-            f"{name}_ns": sums(inside & ~copies & (of_phase == PHASES.index(name)), lengths)
+            f"{name}_ns": sums(inside & kernels & (of_phase == PHASES.index(name)), lengths)
             for name in filter(None, PHASES)
         }
 

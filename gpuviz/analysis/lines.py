@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _WORK = ("kernel", "graph")
-_COPIES = ("memcpy", "memset")
+_COPIES = ("memcpy",)
 _WHOLE_DEVICE = 0
 
 
@@ -33,9 +33,9 @@ def lines(recording: "RecordingData", device: int | None = None) -> "pa.Table":
     ``live_bytes``, ``total_bytes`` and ``total_count`` of its allocations, as in
     `Recording.sites`; ``kernel_ns`` and ``kernel_count`` of the kernels and graphs that it
     launched, on the GPU, concurrent ones counted separately; ``copy_ns`` and ``copy_bytes`` of its
-    copies and memsets; ``wait_ns``, in which it blocked the host; ``idle_ns``, in which the whole
-    device was idle while the line ran, as far as that was sampled, else until work that it launched
-    began. In a window of a recording, times are those
+    copies, without memsets; ``wait_ns``, in which it blocked the host; ``idle_ns``, in which the
+    whole device was idle while the line ran, as far as that was sampled, else until work that it
+    launched began. In a window of a recording, times are those
     in it. A line counts all of these only where call stacks of launches were recorded; what has
     none is in the row ``(no call stack)``.
 

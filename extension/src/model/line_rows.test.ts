@@ -25,11 +25,11 @@ function threeLines(): DeviceContents {
   );
   recording.append(
     tableOf("activities", {
-      time: [10, 50, 80],
-      end: [20, 60, 90],
-      kind: ["kernel", "memcpy", "kernel"],
-      bytes: [0, 400, 0],
-      correlation: [1, 2, 3],
+      time: [10, 50, 80, 90],
+      end: [20, 60, 90, 95],
+      kind: ["kernel", "memcpy", "kernel", "memset"],
+      bytes: [0, 400, 0, 1234],
+      correlation: [1, 2, 3, 2],
     }),
   );
   recording.append(

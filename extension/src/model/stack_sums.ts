@@ -143,17 +143,15 @@ function addActivities(columns: Columns, { gpu, device }: DeviceContents, window
   const inside = covered(gpu, window);
   const stackOf = stackOfLaunch(gpu);
   for (let row = 0; row < activities.count; row += 1) {
-    if (
-      deviceOf[row] !== device ||
-      kind[row] === ActivityKind.range ||
-      !isIn(inside, activities, row)
-    ) {
+    const isCopy = kind[row] === ActivityKind.memcpy;
+    const isWork = kind[row] === ActivityKind.kernel || kind[row] === ActivityKind.graph;
+    if (deviceOf[row] !== device || !(isCopy || isWork) || !isIn(inside, activities, row)) {
       continue;
     }
     const place = columns.placeOf(stackOf(row));
     const { of } = columns;
     const lengthNs = lengthIn(inside, activities, row);
-    if (kind[row] === ActivityKind.kernel || kind[row] === ActivityKind.graph) {
+    if (isWork) {
       of.kernelNs[place] = (of.kernelNs[place] ?? 0) + lengthNs;
       of.kernelCount[place] = (of.kernelCount[place] ?? 0) + 1;
     } else {

@@ -21,8 +21,8 @@ const FIGURES: readonly Figure[] = [
   ["totalCount", "Allocations", "Number of allocations", formatCount],
   ["kernelNs", "Kernel time", "Time of its kernels and graphs on the GPU", formatDuration],
   ["kernelCount", "Launches", "Number of its kernels and graphs", formatCount],
-  ["copyNs", "Copies", "Time of its copies and memsets on the GPU", formatDuration],
-  ["copyBytes", "Copied", "Bytes of its copies and memsets", formatBytes],
+  ["copyNs", "Copies", "Time of its copies on the GPU", formatDuration],
+  ["copyBytes", "Copied", "Bytes of its copies", formatBytes],
   ["waitNs", "Host waits", "Time in which it blocked the host", formatDuration],
   [
     "idleNs",

@@ -51,7 +51,7 @@ def plain_account(recording, device):
 
     for row in (row for kind in ("kernel", "graph") for row in activity_rows(recording, kind)):
         add(row["site"], row, kernel_ns=row["length"], kernel_count=1)
-    for row in (row for kind in ("memcpy", "memset") for row in activity_rows(recording, kind)):
+    for row in activity_rows(recording, "memcpy"):
         add(row["site"], row, copy_ns=row["length"], copy_bytes=row["bytes"])
     for gap in recording.table("idle_gaps").to_pylist():
         if gap["stream"] == 0 and gap["activity"] >= 0:
@@ -96,8 +96,9 @@ def test_lines_add_up_to_the_tables_of_single_kinds(path):
         recording.synchronizations()["total_ns"].to_pylist()
     )
     assert sum(lines["copy_ns"].to_pylist()) == sum(
-        row["end"] - row["time"] for kind in ("memcpy", "memset") for row in lengths.get(kind, ())
+        row["end"] - row["time"] for row in lengths.get("memcpy", ())
     )
+    assert sum(lines["copy_bytes"].to_pylist()) == sum(recording.copies()["bytes"].to_pylist())
     assert sum(lines["idle_ns"].to_pylist()) == sum(
         device.idle_ns for device in recording.overlap().devices
     )
@@ -128,6 +129,7 @@ def test_what_has_no_call_stack_is_one_row():
     timeline = Timeline()
     timeline.kernel(0, 10)
     timeline.copy(10, 15, bytes=4)
+    timeline.activity("memset", 15, 35, bytes=1234)
 
     (row,) = timeline.recording().lines().to_pylist()
 
