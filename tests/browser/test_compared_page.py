@@ -26,6 +26,14 @@ def alone(gpu):
     gpu.synchronize()
 
 
+def buffers(gpu, *sizes):
+    grown = gpu.empty(sizes[0] << 20)
+    shrunk = gpu.empty(sizes[1] << 20)
+    hardly = gpu.empty(sizes[2] << 20)
+    gpu.launch("use", reads=[grown, shrunk, hardly], duration=1e-3)
+    gpu.synchronize()
+
+
 def recorded(program, *arguments):
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
@@ -95,6 +103,16 @@ def test_both_show_the_same_steps_while_they_are_linked(page, opened):
     linked.check()
     assert shown_ms(page)[1] == alone_after
     assert shown_ms(page)[0] == times(alone_after, 1 / FACTOR)
+
+
+def test_the_largest_change_comes_first_whether_more_or_less(page, opened):
+    opened(recorded(buffers, 8, 64, 1), recorded(buffers, 16, 2, 2))
+
+    page.get_by_role("tab", name="Lines", exact=True).click()
+    rows = page.locator("[data-panel=lines] tbody tr")
+    changes = [row.locator("td").nth(2).inner_text() for row in rows.all()]
+
+    assert changes[:3] == ["\N{MINUS SIGN}62.0 MiB", "+8.00 MiB", "+1.00 MiB"]
 
 
 def test_the_tables_have_the_sums_of_a_span_of_both(page, opened):

@@ -278,8 +278,12 @@ function amountColumns<Row>(amount: Amount<Row>): readonly TableColumn<Pair<Row>
     },
     {
       title: "Change",
-      hint: `${title}: after less before`,
+      hint: `${title}: after less before; sorts by how much it is, more or less`,
       value: change,
+      order: (pair) => {
+        const by = change(pair);
+        return by && Math.abs(by);
+      },
       text: (pair) => {
         const by = change(pair) ?? 0;
         return by === 0 ? "" : `${by > 0 ? "+" : "−"}${format(Math.abs(by))}`;

@@ -9,6 +9,8 @@ export interface TableColumn<Row> {
   readonly hint: string;
   /** The exact value; undefined, which is unknown, comes last. */
   readonly value: (row: Row) => number | string | undefined;
+  /** What it sorts by, such as the size of a change; the value if omitted. */
+  readonly order?: TableColumn<Row>["value"];
   /** The text shown and searched; the value itself if omitted. */
   readonly text?: (row: Row) => string;
   /** A second, smaller line. */
@@ -285,8 +287,9 @@ function sortedRows<Row>(
     return rows;
   }
   const sign = isDescending ? -1 : 1;
+  const { value, order = value } = column;
   return [...rows].sort((left, right) => {
-    const [before, after] = [column.value(left), column.value(right)];
+    const [before, after] = [order(left), order(right)];
     if (before === undefined || after === undefined) {
       return Number(before === undefined) - Number(after === undefined);
     }
