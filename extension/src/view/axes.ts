@@ -47,8 +47,7 @@ export function drawTimeGrid(drawing: Drawing, scale: Scale): void {
 /** Labels of time ticks from a height on. */
 export function drawTimeLabels(drawing: Drawing, scale: Scale, topPx = 3): void {
   const { context, theme } = drawing;
-  context.textBaseline = "top";
-  context.textAlign = "left";
+  setText(context, "left", undefined, "top");
   context.fillStyle = theme.muted;
   for (const { text, left } of timeLabels(drawing, scale)) {
     context.fillText(text, left, topPx);
@@ -75,8 +74,7 @@ export function drawByteAxis(drawing: Drawing, scale: Scale): void {
   const { context, area, theme } = drawing;
   const low = Math.min(scale.from, scale.to);
   const high = Math.max(scale.from, scale.to);
-  context.textAlign = "right";
-  context.textBaseline = "middle";
+  setText(context, "right");
   for (const tick of binaryTicks(low, high, Math.max(area.height / TICK_SPACING_Y_PX, 2))) {
     const y = Math.round(toPixel(scale, tick)) + 0.5;
     context.strokeStyle = theme.grid;
@@ -123,10 +121,23 @@ export function line(
   context.stroke();
 }
 
+/** Sets how text is drawn from now on; in the font so far if no `size` of the page's is given. */
+export function setText(
+  context: CanvasRenderingContext2D,
+  align: CanvasTextAlign,
+  size?: string,
+  baseline: CanvasTextBaseline = "middle",
+): void {
+  if (size !== undefined) {
+    context.font = `${size} system-ui, sans-serif`;
+  }
+  context.textAlign = align;
+  context.textBaseline = baseline;
+}
+
 /** The name of a row, left of it. */
 export function drawTitle({ context, area, theme }: Drawing, title: string, y: number): void {
   context.fillStyle = theme.muted;
-  context.textAlign = "right";
-  context.textBaseline = "middle";
+  setText(context, "right");
   context.fillText(title, area.left - 8, y);
 }

@@ -1,6 +1,6 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { SpanRow } from "../model/span_row.ts";
-import { line } from "./axes.ts";
+import { line, setText } from "./axes.ts";
 import { cutText } from "./lane_frames.ts";
 import type { Drawing } from "./plot.ts";
 
@@ -64,9 +64,7 @@ export class Bands {
   drawNames(drawing: Drawing, time: Scale): void {
     const { context, area, theme } = drawing;
     context.save();
-    context.font = "11px system-ui, sans-serif";
-    context.textAlign = "left";
-    context.textBaseline = "top";
+    setText(context, "left", "11px", "top");
     for (const { fromPx, toPx, span } of this.#wide(drawing, time)) {
       const { row } = this;
       if (row !== undefined && toPx - fromPx >= NARROWEST_NAMED_PX) {

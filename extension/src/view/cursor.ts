@@ -1,6 +1,6 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import { formatTime } from "../base/format.ts";
-import { line, timeLabels } from "./axes.ts";
+import { line, setText, timeLabels } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
 /** Dims what is outside the span that a reader has selected, unless something else is shown. */
@@ -61,8 +61,7 @@ export function drawTimeLabel(drawing: Drawing, time: Scale, timeNs: number): vo
   context.fillStyle = theme.accent;
   context.fillRect(left, 0, width, 17);
   context.fillStyle = theme.background;
-  context.textAlign = "left";
-  context.textBaseline = "top";
+  setText(context, "left", undefined, "top");
   context.fillText(text, left + 5, 3);
 }
 

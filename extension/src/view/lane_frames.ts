@@ -1,6 +1,7 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { Lane } from "../model/lane.ts";
 import type { UnseenSpan } from "../model/unseen.ts";
+import { setText } from "./axes.ts";
 import { HEADING_PX, type LaneLayout } from "./lane_layout.ts";
 import type { Drawing } from "./plot.ts";
 
@@ -28,9 +29,7 @@ export function drawUnseen(
 ): void {
   context.save();
   context.fillStyle = context.strokeStyle = theme.muted;
-  context.font = "11px system-ui, sans-serif";
-  context.textAlign = "center";
-  context.textBaseline = "middle";
+  setText(context, "center", "11px");
   for (const span of spans) {
     const fromPx = Math.max(toPixel(time, span.fromNs), area.left);
     const toPx = Math.min(toPixel(time, span.toNs), area.left + area.width);
@@ -52,10 +51,8 @@ export function drawLaneTitles(
   layout: LaneLayout,
   isPinned: (lane: Lane) => boolean,
 ): void {
-  context.font = "11.5px system-ui, sans-serif";
   context.fillStyle = theme.text;
-  context.textAlign = "right";
-  context.textBaseline = "middle";
+  setText(context, "right", "11.5px");
   const widthPx = area.left - 2 * TITLE_INSET_PX;
   const shown = cutApart(
     context,
@@ -86,10 +83,8 @@ function drawPin(context: CanvasRenderingContext2D, x: number, y: number): void 
 
 /** The names of groups of lanes, each above the first of its lanes. */
 export function drawHeadings({ context, area, theme }: Drawing, layout: LaneLayout): void {
-  context.font = "600 11px system-ui, sans-serif";
   context.fillStyle = theme.text;
-  context.textAlign = "left";
-  context.textBaseline = "middle";
+  setText(context, "left", "600 11px");
   for (const { title, topPx } of layout.headings) {
     context.fillText(title, area.left, area.top + topPx + HEADING_PX / 2);
   }

@@ -2,6 +2,7 @@ import { isCopy, SpanKind } from "../model/span_kinds.ts";
 import type { GpuDescriptions } from "../model/gpu_description.ts";
 import type { IdleLane } from "../model/idle_gaps.ts";
 import type { Raster } from "../render/raster.ts";
+import { setText } from "./axes.ts";
 import { cutText } from "./lane_frames.ts";
 import type { LaneLayout, PlacedRow } from "./lane_layout.ts";
 import type { Drawing } from "./plot.ts";
@@ -24,9 +25,7 @@ export function drawSpanNames(
   describe: GpuDescriptions,
   idleOf: (stream: number | undefined) => IdleLane | undefined,
 ): void {
-  drawing.context.font = "11px system-ui, sans-serif";
-  drawing.context.textAlign = "left";
-  drawing.context.textBaseline = "middle";
+  setText(drawing.context, "left", "11px");
   for (const { lane, rows } of layout.lanes) {
     for (const placed of rows) {
       if (placed.heightPx >= LOWEST_ROW_PX) {

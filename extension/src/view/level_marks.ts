@@ -2,7 +2,7 @@ import { formatBytes } from "../base/format.ts";
 import { toPixel, type Scale } from "../base/scale.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
 import type { Mark, MarkKind } from "../model/marks.ts";
-import { line } from "./axes.ts";
+import { line, setText } from "./axes.ts";
 import type { Drawing } from "./plot.ts";
 
 const PADDING_PX = 5;
@@ -67,8 +67,7 @@ export function drawMarks(drawing: Drawing, marks: readonly Mark[], time: Scale)
     if (isFailure || x > takenUntil) {
       takenUntil = x + MARK_PX;
       line(context, x, area.top - 2, x, area.top + (isFailure ? area.height : MARK_PX));
-      context.textAlign = "center";
-      context.textBaseline = "middle";
+      setText(context, "center");
       context.fillText(SIGNS[kind], x, area.top - 7);
     }
     if (x > labelledUntil) {
@@ -125,8 +124,7 @@ function drawLabel(drawing: Drawing, text: string, x: number, y: number): number
   context.fillRect(left, top, width, LABEL_HEIGHT_PX);
   context.strokeRect(left, top, width, LABEL_HEIGHT_PX);
   context.fillStyle = theme.text;
-  context.textAlign = "left";
-  context.textBaseline = "middle";
+  setText(context, "left");
   context.fillText(text, left + PADDING_PX, y + 1);
   return width + 2 * PADDING_PX;
 }

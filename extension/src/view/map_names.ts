@@ -1,6 +1,7 @@
 import { toPixel, type Scale } from "../base/scale.ts";
 import { categoryOf, type Categories } from "../model/categories.ts";
 import type { DeviceTimeline } from "../model/device_timeline.ts";
+import { setText } from "./axes.ts";
 import { cutText } from "./lane_frames.ts";
 import type { Drawing, PlotArea } from "./plot.ts";
 import { inkOn } from "./theme.ts";
@@ -44,9 +45,7 @@ export function blockNames(
   categories: Categories,
 ): (block: number, area: PlotArea) => void {
   const colours = categories.isOrdered ? theme.order : theme.categories;
-  context.font = "10px system-ui, sans-serif";
-  context.textAlign = "left";
-  context.textBaseline = "middle";
+  setText(context, "left", "10px");
   return (block, { left, top, width, height }) => {
     if (width >= NARROWEST_PX && height >= LOWEST_PX) {
       const place = categoryOf(categories, block);

@@ -1,5 +1,6 @@
 import { fromPixel, toPixel, type Scale } from "../base/scale.ts";
 import type { AllocationStack } from "../model/allocation_stack.ts";
+import { setText } from "./axes.ts";
 import { fittingName } from "./map_names.ts";
 import type { Drawing } from "./plot.ts";
 import { inkOnPixel } from "./theme.ts";
@@ -31,9 +32,7 @@ export function drawStackNames(
   const leastBytes = Math.abs(fromPixel(scale, LOWEST_PX) - fromPixel(scale, 0));
   const runs: (Run | undefined)[] = Array.from(places, () => undefined);
   const freeFromPx = new Float64Array(places.length);
-  context.font = "10px system-ui, sans-serif";
-  context.textAlign = "left";
-  context.textBaseline = "middle";
+  setText(context, "left", "10px");
   const end = ({ band, first, top, bottom }: Run, column: number): void => {
     const left = area.left + first * columnPx + PADDING_PX;
     const width = (column - first) * columnPx - 2 * PADDING_PX;
