@@ -94,6 +94,10 @@ export function stackSums(contents: DeviceContents, window: Window): StackSums[]
   return sums.sort((left, right) => right.sums.liveBytes - left.sums.liveBytes);
 }
 
+function add(column: Float64Array, place: number, value = 0): void {
+  column[place] = (column[place] ?? 0) + value;
+}
+
 function addMemory(
   columns: Columns,
   { device, gpu, timeline }: DeviceContents,
@@ -127,13 +131,13 @@ function addMemory(
     if (isAtPeak ? !hasLive || isLarger : !hasLive && isLarger) {
       of.largest[place] = block;
     }
-    of.liveBytes[place] = (of.liveBytes[place] ?? 0) + (isAtPeak ? bytes : 0);
+    add(of.liveBytes, place, isAtPeak ? bytes : 0);
     if (isAtPeak && categoryOf.get(row) === ACTIVATION) {
-      of.activationBytes[place] = (of.activationBytes[place] ?? 0) + bytes;
+      add(of.activationBytes, place, bytes);
     }
-    of.endBytes[place] = (of.endBytes[place] ?? 0) + (isAtEnd ? bytes : 0);
-    of.totalBytes[place] = (of.totalBytes[place] ?? 0) + (isNew ? bytes : 0);
-    of.totalCount[place] = (of.totalCount[place] ?? 0) + (isNew ? 1 : 0);
+    add(of.endBytes, place, isAtEnd ? bytes : 0);
+    add(of.totalBytes, place, isNew ? bytes : 0);
+    add(of.totalCount, place, Number(isNew));
   }
 }
 
@@ -152,11 +156,11 @@ function addActivities(columns: Columns, { gpu, device }: DeviceContents, window
     const { of } = columns;
     const lengthNs = lengthIn(inside, activities, row);
     if (isWork) {
-      of.kernelNs[place] = (of.kernelNs[place] ?? 0) + lengthNs;
-      of.kernelCount[place] = (of.kernelCount[place] ?? 0) + 1;
+      add(of.kernelNs, place, lengthNs);
+      add(of.kernelCount, place, 1);
     } else {
-      of.copyNs[place] = (of.copyNs[place] ?? 0) + lengthNs;
-      of.copyBytes[place] = (of.copyBytes[place] ?? 0) + (bytes[row] ?? 0);
+      add(of.copyNs, place, lengthNs);
+      add(of.copyBytes, place, bytes[row]);
     }
   }
 }
@@ -166,11 +170,10 @@ function addIdleTime(columns: Columns, { gpu, device }: DeviceContents, window: 
   const { activities } = gpu;
   const inside = covered(gpu, window);
   const stackOf = stackOfLaunch(gpu);
-  const add = (fromNs: number, toNs: number, activity: number): void => {
+  const addIdle = (fromNs: number, toNs: number, activity: number): void => {
     if (inside === undefined || (toNs > inside.fromNs && toNs <= inside.toNs)) {
       const place = columns.placeOf(stackOf(activity));
-      const { idleNs } = columns.of;
-      idleNs[place] = (idleNs[place] ?? 0) + toNs - Math.max(fromNs, inside?.fromNs ?? 0);
+      add(columns.of.idleNs, place, toNs - Math.max(fromNs, inside?.fromNs ?? 0));
     }
   };
   const gaps = gpu.idleGaps.of(device, 0)?.gaps;
@@ -178,7 +181,7 @@ function addIdleTime(columns: Columns, { gpu, device }: DeviceContents, window: 
     const { fromNs, toNs, source, count } = gaps;
     for (let gap = 0; gap < count; gap += 1) {
       if ((source[gap] ?? NONE) >= 0) {
-        add(fromNs[gap] ?? 0, toNs[gap] ?? 0, source[gap] ?? 0);
+        addIdle(fromNs[gap] ?? 0, toNs[gap] ?? 0, source[gap] ?? 0);
       }
     }
   }
@@ -189,14 +192,14 @@ function addIdleTime(columns: Columns, { gpu, device }: DeviceContents, window: 
       const lengthNs = Math.max(toNs - Math.max(fromNs, inside?.fromNs ?? 0), 0);
       const places = [columns.placeOf(stackOf(activity)), columns.placeOf(stack)] as const;
       const { idleNs } = columns.of;
-      idleNs[places[0]] = (idleNs[places[0]] ?? 0) - lengthNs;
-      idleNs[places[1]] = (idleNs[places[1]] ?? 0) + lengthNs;
+      add(idleNs, places[0], -lengthNs);
+      add(idleNs, places[1], lengthNs);
     }
   }
   // The gaps of a whole recording begin with its first activity, those of a window with it.
   const first = firstOf(gpu.activities, device);
   if (window !== undefined && gpu.bounds === undefined && first >= 0) {
-    add(window.fromNs, activities.fromNs[first] ?? 0, first);
+    addIdle(window.fromNs, activities.fromNs[first] ?? 0, first);
   }
 }
 
@@ -224,8 +227,7 @@ function addWaits(columns: Columns, { gpu, device }: DeviceContents, window: Win
     const waited = hostWaits.device[row] ?? NONE;
     if ((waited === device || waited < 0) && isIn(inside, hostWaits, row)) {
       const place = columns.placeOf(hostWaits.stack[row] ?? 0);
-      const { waitNs } = columns.of;
-      waitNs[place] = (waitNs[place] ?? 0) + lengthIn(inside, hostWaits, row);
+      add(columns.of.waitNs, place, lengthIn(inside, hostWaits, row));
     }
   }
 }
