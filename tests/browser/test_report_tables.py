@@ -419,6 +419,31 @@ def test_the_selection_shows_the_lines_around_its_own_with_their_figures(page, t
     ]
 
 
+def test_the_way_back_from_a_source_stays_in_view_and_escape_takes_it(page, tmp_path):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    open_tables(page, load(next(path for path in SHIPPED if path.stem == "kmeans")), tmp_path)
+    panel = open_tab(page, "lines")
+    links = panel.locator("tbody .gpuviz-link").all()
+    lowest = max(
+        links, key=lambda link: int((link.get_attribute("title") or "")[:-1].split(":")[-1])
+    )
+    place = lowest.get_attribute("title")
+    selected = page.locator(".gpuviz-selected").inner_text()
+
+    lowest.click()
+    scrolled = panel.evaluate("panel => panel.scrollTop")
+    back = page.get_by_role("button", name="All lines").bounding_box()
+    title = page.get_by_text("Kernel time").locator("visible=true").bounding_box()
+    current = page.locator(".gpuviz-source__current").bounding_box()
+    page.keyboard.press("Escape")
+
+    assert scrolled > 50
+    top = panel.bounding_box()["y"]
+    assert top <= back["y"] < back["y"] + back["height"] <= title["y"] < current["y"]
+    assert page.evaluate("document.activeElement.title") == place
+    assert page.locator(".gpuviz-selected").inner_text() == selected
+
+
 def test_without_source_text_the_selection_and_the_lines_say_so(page, tmp_path):
     recorded = load(next(path for path in SHIPPED if path.stem == "kmeans"))
     path = recorded.report(tmp_path / "run.html", redact=True)

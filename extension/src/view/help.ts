@@ -18,7 +18,7 @@ const KEYS = [
   ["↑ ↓", "choose a lane"],
   ["P, click on the name of a lane", "pin the lane above the others, or unpin it"],
   ["/", "search; Enter and Shift + Enter go from hit to hit, Escape to what is selected"],
-  ["Escape", "clear the selection, then the span"],
+  ["Escape", "clear the selection, then the span; in the source of a line, return to all lines"],
   ["?", "this help"],
 ] as const;
 

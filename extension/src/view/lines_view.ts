@@ -19,10 +19,25 @@ export function linesView(scope: Scope, parent: HTMLElement, chart: ChartContext
   scope.append(parent, place);
   let window: TimeRange | undefined;
   let show: ShowWindow = () => undefined;
+  const close = (): void => {
+    const { value: site } = opened;
+    opened.value = "";
+    const links = [...place.querySelectorAll<HTMLElement>(".gpuviz-link")];
+    (links.find(({ title }) => title === site) ?? parent).focus();
+  };
   scope.follow((shown) => {
-    show = (opened.value === "" ? linesTable : openedLine)(shown, place, chart, opened);
+    const isTable = opened.value === "";
+    show = isTable
+      ? linesTable(shown, place, chart, opened)
+      : openedLine(shown, place, chart, opened.value, close);
     show(window);
   }, opened);
+  scope.listen(parent, "keydown", (event) => {
+    if (event.key === "Escape" && opened.value !== "") {
+      event.stopPropagation();
+      close();
+    }
+  });
   scope.watch(() => {
     opened.value = chart.marked.value.length === 0 ? opened.value : "";
   }, chart.marked);
@@ -96,13 +111,11 @@ function openedLine(
   scope: Scope,
   parent: HTMLElement,
   chart: ChartContext,
-  opened: Signal<string>,
+  site: string,
+  close: () => void,
 ): ShowWindow {
-  const { value: site } = opened;
-  const head = element("div", "gpuviz-controls");
-  const back = actionButton(scope, "All lines", "Return to the table", () => {
-    opened.value = "";
-  });
+  const head = element("div", "gpuviz-controls gpuviz-lines__head");
+  const back = actionButton(scope, "All lines", "Return to the table; also: Escape", close);
   let row: LineRow | undefined;
   let show: ((rows: readonly LineRow[]) => void) | undefined;
   const largest = showLink(scope, chart, "Show its largest block in the charts", "", () => ({
