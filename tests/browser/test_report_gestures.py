@@ -80,6 +80,20 @@ def test_buttons_with_a_sign_have_a_name_in_words(page, recording, tmp_path):
     assert page.get_by_role("dialog", name="Keys and gestures").is_visible()
 
 
+@pytest.mark.parametrize("width", [600, 1440])
+def test_the_keys_and_gestures_are_readable_to_their_end(page, recording, tmp_path, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    open_report(page, recording, tmp_path)
+
+    page.get_by_role("button", name="Keys and gestures").click()
+    dialog = page.get_by_role("dialog", name="Keys and gestures")
+    cut = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(e => e.textContent)"
+
+    assert dialog.locator("dd").evaluate_all(cut) == []
+    assert dialog.evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
+    assert "return to all lines" in dialog.inner_text()
+
+
 def test_the_source_of_a_launch_stands_under_its_line(page, tmp_path):
     open_report(page, make_stream_recording(), tmp_path)
 
