@@ -44,13 +44,13 @@ const paletteOfWidget = {
   },
 };
 
-/** JupyterLab supplies its packages at run time; the style sheet is loaded by its bundler. */
+/** JupyterLab supplies its packages at run time; style sheets are loaded by its bundler. */
 const suppliedByJupyterLab = {
   name: "supplied by JupyterLab",
   setup(build) {
     build.onResolve({ filter: /^@(jupyterlab|lumino)\// }, () => ({ external: true }));
-    build.onResolve({ filter: /^\.\/style\.css$/ }, () => ({
-      path: "./style.css",
+    build.onResolve({ filter: /^\.\/(style|status)\.css$/ }, ({ path }) => ({
+      path,
       external: true,
     }));
   },
@@ -96,7 +96,7 @@ const lab = [
   },
   {
     ...options,
-    entryPoints: { style: "src/lab/style.css" },
+    entryPoints: { style: "src/lab/style.css", status: "src/lab/status.css" },
     outdir: "lib/lab",
     plugins: [paletteOfWidget],
   },

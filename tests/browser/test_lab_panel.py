@@ -66,6 +66,19 @@ def page(lab_page: Page, folder: Path, request: pytest.FixtureRequest) -> Page:
     return lab_page
 
 
+def test_the_status_bar_has_its_style_before_the_panel_is_opened(page):
+    for cell in (LOAD, START, ONE_CELL):
+        run(page, cell)
+    button = page.locator(".gpuviz-status", has_text="GPU 3.00 MiB")
+    button.wait_for()
+
+    styles = button.evaluate(
+        "each => [getComputedStyle(each).borderTopStyle, getComputedStyle(each).backgroundColor]"
+    )
+
+    assert styles == ["none", "rgba(0, 0, 0, 0)"]
+
+
 def test_the_panel_tells_and_obeys_while_a_cell_runs(page, folder):
     card = gpu_panel(page)
     card.get_by_text("gpuviz is not loaded").wait_for()

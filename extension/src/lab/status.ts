@@ -9,6 +9,8 @@ import { formatBytes } from "../base/format.ts";
 import { element } from "../view/dom.ts";
 import type { KernelLink } from "./kernel_link.ts";
 import { IKernelLinks, type KernelLinks } from "./kernel_links.ts";
+// Not with the panel's style sheet, which is loaded once that is opened.
+import "./status.css";
 
 /** The status bar's `1.2 / 3.4 GiB` for the kernel of the current notebook. */
 export const status: JupyterFrontEndPlugin<void> = {
