@@ -18,6 +18,7 @@ from gpuviz.commands.output import console, say_json
 from gpuviz.commands.progress import reading
 from gpuviz.conclusions.numbers import busy, hidden_copies
 from gpuviz.conclusions.wording import left_out, what_recording_cost
+from gpuviz.data.notes import deep_stacks
 from gpuviz.formats.load_limit import size_on_disk
 from gpuviz.quantities import (
     format_bytes,
@@ -75,7 +76,7 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         **origin,
         "allocator": allocator_of(recording),
         "label": manifest.label,
-        "notes": list(recording.notes),
+        "notes": _notes(recording),
         "complete": recording.is_complete,
         "simulated": manifest.simulated,
         "duration_ns": recording.duration_ns,
@@ -276,6 +277,13 @@ def _graph_pool(pool: dict[str, Any], labels: dict[int, str]) -> str:
     memory = f"{format_bytes(pool['reserved'])} reserved, {format_bytes(pool['allocated'])} in use"
     device = labels.get(pool["device"], f"Device {pool['device']}")
     return f"{device}, pool {pool['pool']}: {graphs}{replays}; {memory} at the end"
+
+
+def _notes(recording: "Recording") -> list[str]:
+    deep = deep_stacks(recording.tables)
+    # Files of earlier versions have it among the notes, quoted.
+    is_known = any(note.endswith(deep) for note in recording.notes)
+    return [*recording.notes, *([] if is_known or not deep else [deep])]
 
 
 def _origin(facts: dict[str, Any]) -> "RenderableType":

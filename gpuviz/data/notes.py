@@ -1,8 +1,18 @@
-"""Notes on what a recording lacks."""
+"""Notes on what a recording lacks, and on what it leaves out."""
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from gpuviz.data.columns import plain
+from gpuviz.data.implied_columns import INSTALLED
+from gpuviz.quantities import format_counted
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
     from gpuviz.data.manifest import Manifest
 
 
@@ -25,3 +35,28 @@ def notes(manifest: "Manifest") -> tuple[str, ...]:
     if not manifest.complete and not manifest.notes:
         sentences.append("The recording was not stopped properly; its end is missing.")
     return (*sentences, *manifest.notes)
+
+
+def deep_stacks(tables: "Mapping[str, pa.Table]") -> str:
+    """Return a sentence on stacks whose middle frames were left out; empty if there are none.
+
+    It is no warning: each of these stacks says how many frames it leaves out.
+    """
+    frames, stacks = tables["frames"], tables["stacks"]
+    is_left_out = np.array([not name for name in frames["filename"].to_pylist()], bool)
+    is_left_out &= (plain(frames["line"]) == 0) & (plain(frames["installed"]) == INSTALLED)
+    lists = stacks["frames"].combine_chunks()
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+    is_inner = np.zeros(int(lengths.sum()), bool)
+    is_inner[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+    found = np.isin(
+        lists.flatten().to_numpy(zero_copy_only=False), plain(frames["id"])[is_left_out]
+    )
+    count = len(np.unique(np.repeat(np.arange(len(lengths)), lengths)[found & ~is_inner]))
+    if not count:
+        return ""
+    counted = format_counted(count, "call stack was", "call stacks were")
+    return (
+        f"{counted} very deep: the innermost and outermost frames were kept, and those between "
+        "them only counted."
+    )

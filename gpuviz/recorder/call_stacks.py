@@ -13,7 +13,6 @@ from pathlib import Path, PurePath
 from types import CodeType, ModuleType
 from typing import TypedDict
 
-from gpuviz.data.call_stacks import IMPORT_SYSTEM
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.implied_columns import (
     GENERATED,
@@ -170,8 +169,7 @@ class FrameResolver:
 
     def __init__(self) -> None:
         self.next_stack = 1
-        # Ids of stacks of which frames were left out, and of those of which no frame is known.
-        self._cut: set[int] = set()
+        # Ids of stacks of which no frame is known.
         self._lost: set[int] = set()
         self._codes: dict[int, _Code] = {}
         self._cell_in_cell: dict[str, int] = {}
@@ -204,8 +202,6 @@ class FrameResolver:
             stack_rows.append(self._row(stack, place, frames, own))
             if len(stack) == 1 and stack[0][0] is None:
                 self._lost.add(self.next_stack)
-            if any(code is None for code, _ in stack[1:]) and not _is_of_import(stack):
-                self._cut.add(self.next_stack)
             self.next_stack += 1
         return stack_rows, frame_rows
 
@@ -246,21 +242,14 @@ class FrameResolver:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on stacks of which frames were left out; empty if there are none."""
-        notes = []
-        if self._cut:
-            counted = format_counted(len(self._cut), "call stack was", "call stacks were")
-            notes.append(
-                f"{counted} very deep: the innermost and outermost frames were kept, and those "
-                "between them only counted."
-            )
-        if self._lost:
-            counted = format_counted(len(self._lost), "call stack", "call stacks")
-            notes.append(
-                f"{counted} could not be read: the functions had returned before Python could say "
-                "which they were."
-            )
-        return tuple(notes)
+        """Sentences on stacks that are lost; empty if there are none."""
+        if not self._lost:
+            return ()
+        counted = format_counted(len(self._lost), "call stack", "call stacks")
+        note = (
+            "could not be read: the functions had returned before Python could say which they were."
+        )
+        return (f"{counted} {note}",)
 
     def _frame_id(self, code: CodeType | None, instruction: int, new_rows: list[FrameRow]) -> int:
         key = (id(code), instruction)
@@ -319,11 +308,6 @@ def _outermost_of_user(codes: Sequence[_Code]) -> int:
     while end >= 0 and codes[end].is_runner:
         end -= 1
     return end
-
-
-def _is_of_import(stack: Stack) -> bool:
-    """Return whether modules were being imported, which goes deep and is told as such."""
-    return any(code is not None and code.co_filename == IMPORT_SYSTEM for code, _ in stack)
 
 
 def _is_of_optimizer(codes: Sequence[_Code]) -> bool:

@@ -9,6 +9,7 @@ from gpuviz.analysis.processes import device_names
 from gpuviz.analysis.stream_names import stream_names
 from gpuviz.conclusions.wording import what_recording_cost
 from gpuviz.data.columns import plain
+from gpuviz.data.notes import deep_stacks
 from gpuviz.quantities import (
     format_bytes,
     format_count,
@@ -68,8 +69,11 @@ def label(recording: "Recording") -> str:
 
 
 def notes(recording: "Recording") -> list[str]:
-    """Return the recording's notes, without the label."""
-    return [note for note in recording.notes if note != label(recording)]
+    """Return the recording's notes, without the label and without what is no warning."""
+    # Files of earlier versions have it as a note, quoted.
+    deep = deep_stacks(recording.tables)
+    kept = [note for note in recording.notes if note != label(recording)]
+    return [note for note in kept if not (deep and note.endswith(deep))]
 
 
 def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str, str]:
@@ -113,6 +117,7 @@ def environment(recording: "Recording") -> dict[str, str]:
             f"{row['name'] or 'unnamed'} ({row['id']})"
             for row in recording.table("threads").to_pylist()
         ),
+        "Call stacks": deep_stacks(recording.tables),
         "Tables": counts,
     }
 

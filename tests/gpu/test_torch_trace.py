@@ -151,7 +151,7 @@ def test_a_torch_imported_during_the_recording_is_recorded_from_its_first_alloca
     )
 
     recording = gpuviz.load(path)
-    assert all("very deep" in each for each in recording.manifest.notes)
+    assert recording.manifest.notes == ()
     assert recording.memory_stats()["allocated_bytes.all.current"] == int(done.stdout)
     allocated = [row for row in of_torch(recording) if row["action"] == "alloc"]
     assert len(allocated) > 10

@@ -18,7 +18,9 @@ from jupyter_client.manager import start_new_kernel
 import gpuviz
 from gpuviz import _core, _testing
 from gpuviz.commands import recorded_run
+from gpuviz.data.notes import deep_stacks
 from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.report.facts import environment, notes
 from gpuviz.report.redaction import redact
 from tests.unit.ipython_shells import new_shell
 
@@ -382,16 +384,20 @@ def test_lines_below_a_deep_library_are_two_and_what_was_left_out_is_said(depth)
     assert all("first = " in text or "second = " in text for text in sites["source"].to_pylist())
     if depth == 71:
         assert (left_out, recording.notes[1:]) == ([], ())
+        assert deep_stacks(recording.tables) == ""
     else:
         assert len(frames) <= 128
         (text,) = left_out
         assert text.endswith(" frames left out)")
-        assert recording.notes[1:] == (
-            (
-                "2 call stacks were very deep: the innermost and outermost frames were kept, and "
-                "those between them only counted."
-            ),
+        assert recording.notes[1:] == ()
+        deep = deep_stacks(recording.tables)
+        assert deep == (
+            "2 call stacks were very deep: the innermost and outermost frames were kept, and those "
+            "between them only counted."
         )
+        earlier = recording.with_note(f"The file says: {deep}").with_note("One was lost.")
+        assert notes(earlier) == ["One was lost."]
+        assert environment(earlier)["Call stacks"] == deep
         redacted = redact(recording)
         assert text in [frame.name for frame in redacted.call_stacks.frames(stack)]
 
