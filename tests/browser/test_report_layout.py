@@ -13,6 +13,7 @@ from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording, load
 from tests.browser.stream_recording import make_stream_recording
 from tests.browser.test_report import TRAINING, drag, open_report, open_tab
+from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import make_recording
 
 pytestmark = pytest.mark.browser
@@ -278,6 +279,23 @@ def test_a_stream_of_the_gpu_is_on_the_first_screen(page, tmp_path, path):
 
     assert names[first] not in {"MainThread", "CUDA memory"}
     assert plot["y"] + float(middle or 0) + 5 <= frame["y"] + frame["height"] <= 720
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_names_of_kernels_that_begin_alike_are_told_apart(page, tmp_path, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    name = f"sm90_xmma_{'implicit_gemm_' * 8}tilesize128x256x64"
+    timeline = Timeline()
+    timeline.kernel(0, 1000, name)
+    open_report(page, timeline.recording(duration_ns=2000), tmp_path)
+
+    link = open_tab(page, "kernels").locator("tbody .gpuviz-link").first
+    table = page.locator("[data-panel=kernels] table").bounding_box()
+
+    assert link.evaluate("link => link.scrollHeight - link.clientHeight") <= 1
+    assert link.evaluate("link => link.scrollWidth <= link.clientWidth")
+    assert (link.inner_text(), link.get_attribute("title")) == (name, name)
+    assert table["x"] + table["width"] <= width
 
 
 def test_a_wheel_over_a_chart_zooms_only_with_ctrl_or_after_a_click(page, tmp_path):
