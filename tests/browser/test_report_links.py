@@ -1,5 +1,6 @@
 """Links to a part of a report."""
 
+import json
 import re
 from pathlib import Path
 
@@ -241,6 +242,28 @@ def test_a_finding_shows_its_moment_in_the_timeline(page, tmp_path):
 
     assert re.fullmatch(r"38\d\.\d+ µs to 41\d\.\d+ µs of 600 µs shown", shown(page))
     assert page.get_by_role("region", name="Measured").is_visible()
+
+
+def test_a_finding_opens_the_track_that_has_its_evidence(page, tmp_path):
+    recording = load(KMEANS.with_stem("image_pipeline"))
+    found = (each for each in recording.findings() if each.evidence is not None)
+    finding = next(each for each in found if each.evidence.table == "memory_events")
+    open_at(page, recording, tmp_path)
+    titled = page.locator(f".gpuviz-first__title[title={json.dumps(finding.title)}]")
+    blocks = page.get_by_role("button", name="Blocks", exact=True)
+    drawer = page.locator("[data-pane=drawer]")
+    blocks.click()
+    closed, before = blocks.get_attribute("aria-expanded"), drawer.bounding_box()
+
+    line = page.locator(".gpuviz-first__line", has=titled)
+    line.get_by_role("button", name="show", exact=True).click()
+
+    after = drawer.bounding_box()
+    assert closed == "false"
+    assert blocks.get_attribute("aria-expanded") == "true"
+    assert page.locator("[data-pane=blocks]").bounding_box()["height"] > 90
+    assert after["height"] < before["height"] - 60
+    assert after["y"] + after["height"] == pytest.approx(before["y"] + before["height"], abs=2)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -8,6 +8,9 @@ import { iterationsRow } from "./iterations_row.ts";
 import { otherMemoryTrack } from "./other_memory_track.ts";
 import { drawLines } from "./sections_view.ts";
 
+/** Of a track that was closed. */
+const REVEALED_PX = 112;
+
 /** Shows what Python concluded about a device: tracks, arrows, the drawer's sections and the head. */
 export function showConclusions(
   scope: Scope,
@@ -47,8 +50,15 @@ function leadTo({ window, tab, rows = [], evidence, number }: Place, view: Devic
   if (window !== undefined) {
     chart.selection.showMeasured(window);
     chart.marked.value = rows;
-    chart.selection.highlighted.value =
+    const lights =
       evidence === undefined ? NOTHING_HIGHLIGHTED : lightsOf(evidence, chart.contents);
+    chart.selection.highlighted.value = lights;
+    if (lights.blocks.size > 0) {
+      panes.reveal("blocks", REVEALED_PX);
+    }
+    if (lights.activities.size + lights.spans.length > 0) {
+      panes.reveal("streams", REVEALED_PX);
+    }
     panes.root.scrollIntoView({ block: "nearest" });
   }
   if (tab !== undefined) {

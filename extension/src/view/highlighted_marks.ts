@@ -3,8 +3,9 @@ import { saveAndClip, type Drawing, type PlotArea } from "./plot.ts";
 const DIMMED = 0.6;
 const LEAST_PX = 3;
 const EDGE_PX = 1.5;
-/** The sides of many narrower boxes would be all that is seen. */
+/** The edges of many smaller boxes would be all that is seen. */
 const LEAST_SIDED_PX = 7;
+const MANY = 20;
 
 /** Dims the plot area but for what is highlighted, on a canvas that lies above the drawing. */
 export function drawHighlighted(drawing: Drawing, boxes: readonly PlotArea[]): void {
@@ -29,8 +30,9 @@ export function drawHighlighted(drawing: Drawing, boxes: readonly PlotArea[]): v
   context.fillStyle = theme.text;
   for (const { left, top, width, height } of shown) {
     const side = width < LEAST_SIDED_PX ? 0 : EDGE_PX;
-    context.fillRect(left - side, top - EDGE_PX, width + 2 * side, EDGE_PX);
-    context.fillRect(left - side, top + height, width + 2 * side, EDGE_PX);
+    const edge = height < LEAST_SIDED_PX && shown.length > MANY ? 0 : EDGE_PX;
+    context.fillRect(left - side, top - edge, width + 2 * side, edge);
+    context.fillRect(left - side, top + height, width + 2 * side, edge);
     context.fillRect(left - side, top, side, height);
     context.fillRect(left + width, top, side, height);
   }

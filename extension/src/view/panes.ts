@@ -92,6 +92,24 @@ export class Panes {
     this.#remember();
   }
 
+  /** Opens a pane that is closed; the lowest one, which is that of the details, makes room. */
+  reveal(name: string, px: number): void {
+    const pane = this.list.find((each) => each.name === name);
+    if (pane === undefined || pane.root.hidden || pane.isOpen.value) {
+      return;
+    }
+    const open = this.list.filter(({ root, isOpen }) => isOpen.value && !root.hidden);
+    const heights = open.map(({ root }) => heightOf(root));
+    const lowest = open.at(-1);
+    const gained = px - heightOf(pane.root);
+    pane.isOpen.value = true;
+    open.forEach((each, place) =>
+      setSize(each, Math.max((heights[place] ?? 0) - (each === lowest ? gained : 0), LEAST_PX)),
+    );
+    setSize(pane, px);
+    this.#remember();
+  }
+
   /** Closes all other panes, or opens them if they are closed. */
   maximize(pane: Pane): void {
     const others = this.list.filter((each) => each !== pane);
