@@ -123,7 +123,7 @@ class Section:
     @property
     def tab(self) -> str:
         """The title of its tab."""
-        return f"{self.title} {self.count}" if self.count else self.title
+        return f"{self.title} {format_count(self.count)}" if self.count else self.title
 
 
 def text(sentence: str, window: tuple[int, int] | None = None) -> Part:

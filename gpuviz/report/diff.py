@@ -291,7 +291,7 @@ def _sides(unit: Callable[[Row], str]) -> _Columns:
         "Before": lambda row: amount(row["before"], unit(row)),
         "After": lambda row: amount(row["after"], unit(row)),
         "Change": lambda row: signed(row["change"], unit(row)),
-        "Share": lambda row: relative(row["before"], row["change"]),
+        "Relative change": lambda row: relative(row["before"], row["change"]),
     }
 
 

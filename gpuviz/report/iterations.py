@@ -74,8 +74,8 @@ def iterations_text(iterations: "pa.Table") -> list[str]:
     )
     counted = format_counted(iterations.num_rows, "iteration")
     sentences = [f"{counted}: {_origin(middle, has_work=_has_work(iterations))}.", median]
-    if _has_phases(middle):
-        parts = [f"{title.lower()} {cell(middle[name]).text}" for title, name, cell in _PHASES]
+    if phases := _phases(middle):
+        parts = [f"{title.lower()} {cell(middle[name]).text}" for title, name, cell in phases]
         sentences.append(f"Of its kernel time, {', '.join(parts)}.")
     rest = iterations.slice(1)
     if rest.num_rows:
@@ -124,8 +124,9 @@ def _origin(row: dict[str, Any], *, has_work: bool) -> str:
     return "the same lines launch work again and again"
 
 
-def _has_phases(row: dict[str, Any]) -> bool:
-    return any(row[name] for _, name, _ in _PHASES)
+def _phases(row: dict[str, Any]) -> "list[_Column]":
+    """Return the columns of the parts of a training step that an iteration has."""
+    return [each for each in _PHASES if row[each[1]]]
 
 
 def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
@@ -150,7 +151,7 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "list[Part]":
     rows = iterations.to_pylist()
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
     ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
-    chosen = (_UNRECORDED, *_COLUMNS, *(_PHASES if _has_phases(middle) else ()))
+    chosen = (_UNRECORDED, *_COLUMNS, *_phases(middle))
     of_memory = ("duration_ns", "peak_bytes")
     known = iterations.schema.names if _has_work(iterations) else of_memory
     columns = [each for each in chosen if each[1] in known]

@@ -286,7 +286,7 @@ function amountColumns<Row>(amount: Amount<Row>): readonly TableColumn<Pair<Row>
       },
       text: (pair) => {
         const by = change(pair) ?? 0;
-        return by === 0 ? "" : `${by > 0 ? "+" : "−"}${format(Math.abs(by))}`;
+        return by === 0 ? "" : `${by > 0 ? "+" : "-"}${format(Math.abs(by))}`;
       },
     },
   ];

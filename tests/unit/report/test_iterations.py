@@ -7,6 +7,7 @@ import pytest
 import gpuviz
 from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.conclusions.numbers import figures
+from gpuviz.present.section import Section
 from gpuviz.quantities import format_bytes, format_count, format_duration
 from gpuviz.report.iterations import (
     iterations_section,
@@ -50,6 +51,24 @@ def test_the_table_and_the_band_are_those_of_the_recording(path):
         assert shown.window == (row["start"], row["end"])
         texts = [form(row[name]) if row[name] else "" for name, form in COLUMNS.items()]
         assert [cell.text for cell in shown.cells[1:]] == texts
+
+
+def test_parts_of_a_step_that_it_does_not_have_are_left_out():
+    found = gpuviz.load(FOLDER / "kmeans.gpuviz").iterations()
+    place = found.schema.get_field_index("forward_ns")
+    forward = found.set_column(place, found.field(place), found["kernel_ns"])
+
+    without = " ".join(iterations_text(found))
+    phases = next(each for each in iterations_text(forward) if "forward" in each)
+
+    assert "forward" not in without
+    assert phases.startswith("Of its kernel time, forward ")
+    assert "backward" not in phases
+    assert "optimizer" not in phases
+
+
+def test_the_count_in_a_tab_has_separators():
+    assert Section("iterations", "Iterations", (), 9475).tab == "Iterations 9,475"
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
