@@ -28,6 +28,7 @@ const auto stream = reinterpret_cast<CUstream>(0x5000);
 // The calls that it knows.
 const std::map<CUpti_CallbackId, const char*> names{
     {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, "cuLaunchKernel"},
+    {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, "cuLaunchKernelEx"},
     {CUPTI_DRIVER_TRACE_CBID_cuEventCreate, "cuEventCreate"},
     {CUPTI_DRIVER_TRACE_CBID_cuEventDestroy_v2, "cuEventDestroy_v2"},
     {CUPTI_DRIVER_TRACE_CBID_cuEventRecord, "cuEventRecord"},
@@ -113,6 +114,19 @@ void fake_event_synchronize(CUevent event) {
 void fake_stream_wait_event(CUevent event) {
     const cuStreamWaitEvent_params parameters{.hStream = stream, .hEvent = event, .Flags = 0};
     report(CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent, &parameters);
+}
+// A launch that records an event, when all blocks have begun.
+void fake_launch_with_event(CUevent event) {
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+    attribute.value.launchCompletionEvent.event = event;
+    CUlaunchConfig config{};
+    config.hStream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    cuLaunchKernelEx_params parameters{};
+    parameters.config = &config;
+    report(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, &parameters);
 }
 // A node of any kind, such as one that records an event.
 void fake_graph_add_node() {

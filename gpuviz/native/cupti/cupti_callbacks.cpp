@@ -187,6 +187,10 @@ void CuptiTracer::on_enter(const CuptiCall& call, const CUpti_CallbackData& data
         if (call.is_about_waits()) {
             waits_.enter(call, data.functionParams);
         }
+        if (call.kind == CuptiCall::Kind::launch_ex) {
+            const auto& launch = *static_cast<const cuLaunchKernelEx_params*>(data.functionParams);
+            waits_.launched(*launch.config);
+        }
     } catch (const std::exception&) {
         session_.log().count_lost(1);
     }

@@ -86,6 +86,21 @@ void CuptiWaits::created(std::uint64_t event, unsigned flags) {
     }
 }
 
+void CuptiWaits::launched(const CUlaunchConfig& config) {
+    for (unsigned each = 0; each < config.numAttrs; ++each) {
+        const CUlaunchAttribute& attribute = config.attrs[each];
+        CUevent event = nullptr;
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
+            event = attribute.value.programmaticEvent.event;
+        } else if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
+            event = attribute.value.launchCompletionEvent.event;
+        }
+        if (event != nullptr) {
+            events_.recorded_elsewhere(reinterpret_cast<std::uint64_t>(event));
+        }
+    }
+}
+
 void CuptiWaits::recorded(std::uint64_t event, const Made& made) {
     const EventRecords::Record record = events_.recorded(event, made.owner);
     SynchronizationRow row = row_of(log_, SynchronizationKind::event_record, made);

@@ -36,6 +36,8 @@ class CuptiWaits {
     void succeeded(const CuptiCall& call, const Made& made);
     // The program created an event, with flags of cuEventCreate.
     void created(std::uint64_t event, unsigned flags);
+    // A kernel is launched, which can record events without a call for that.
+    void launched(const CUlaunchConfig& config);
     // The GPU will record the event.
     void recorded(std::uint64_t event, const Made& made);
 

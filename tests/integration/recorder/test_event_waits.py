@@ -74,3 +74,12 @@ def test_an_event_that_is_created_after_a_change_of_a_graph_is_known(cupti):
     changed = [("graph_add_node",), ("event_create", EVENT, 0), ("event_synchronize", EVENT)]
 
     assert sync_ids(cupti, *changed) == []
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_an_event_that_a_launch_records_is_one_whose_record_was_not_seen(cupti, wait):
+    recorded = [("event_create", EVENT, 0), ("event_create", OTHER, 0)]
+
+    found = sync_ids(cupti, *recorded, ("launch_with_event", EVENT), (wait, EVENT), (wait, OTHER))
+
+    assert found == [1]
