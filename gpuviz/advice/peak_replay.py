@@ -59,7 +59,8 @@ class PeakReplay:
 
         Of several changes of a block, the first counts: the others were meant for its old lifetime,
         and so were the changes of blocks in a group with it. Of changes that only free it earlier,
-        the earliest counts: each is known not to need it longer.
+        the earliest counts: each is known not to need it longer. One that only makes it smaller
+        holds for the time that those leave.
         """
         return int(self._level(changes).max(initial=0))
 
@@ -95,6 +96,8 @@ class PeakReplay:
             is_open[change.blocks[chosen]] = False
             if change.size is None and change.group is None:
                 self._free_earlier(steps, ends, change, chosen)
+            elif change.size is not None:
+                self._make_smaller(steps, ends, change, chosen)
         changed = np.flatnonzero(~is_open)
         np.subtract.at(steps, self._begin[changed], self._size[changed])
         np.add.at(steps, self._end[changed], self._size[changed])
@@ -126,3 +129,27 @@ class PeakReplay:
         np.add.at(steps, before[again], sizes)
         np.subtract.at(steps, change.end[again], sizes)
         ends[change.blocks[again]] = change.end[again]
+
+    def _make_smaller(
+        self,
+        steps: "NDArray[Any]",
+        ends: "NDArray[Any]",
+        change: Change,
+        is_first: "NDArray[Any]",
+    ) -> None:
+        """Change the sizes of blocks that earlier changes only free earlier.
+
+        Args:
+            steps: What each place adds to the level, which is changed.
+            ends: As for `_free_earlier`; blocks that are smaller now have no place there.
+            change: The change.
+            is_first: Whether it is the first of each of its blocks.
+        """
+        assert change.size is not None  # noqa: S101 - see _level
+        blocks = change.blocks
+        only_size = (change.begin == self._begin[blocks]) & (change.end == self._end[blocks])
+        again = only_size & ~is_first & (ends[blocks] >= 0)
+        less = (self._size[blocks] - change.size)[again]
+        np.subtract.at(steps, self._begin[blocks[again]], less)
+        np.add.at(steps, ends[blocks[again]], less)
+        ends[blocks[again]] = -1

@@ -102,6 +102,8 @@ def _finding(
     share = format_share(1 - busy if why == "idle" else busy)
     longest = late[int(np.argmax(late_ns))]
     others = late[0]["ranks"] - 1
+    waiting = "The other rank" if others == 1 else f"The other {format_count(others)} ranks"
+    together = "" if others == 1 else ", all together"
     name = "" if process.name == f"rank {rank}" else f" ({process.name})"
     return Finding(
         rule="R48",
@@ -111,8 +113,8 @@ def _finding(
             "before it in all."
         ),
         reason=(
-            f"The other {format_counted(others, 'rank')} waited {format_duration(waited_ns)} for "
-            f"it, all together. {_WHY[why].format(share=share, busy=share)}"
+            f"{waiting} waited {format_duration(waited_ns)} for it{together}. "
+            f"{_WHY[why].format(share=share, busy=share)}"
         ),
         change=_CHANGE[why],
         certainty="possible",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz.advice.device_blocks import device_blocks
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.peak_replay import Change, PeakReplay
 from tests.examples import examples
 
 UNIT = 1 << 20
@@ -79,3 +79,24 @@ def test_a_block_that_is_allocated_later_keeps_its_first_change():
     earlier = Change(blocks, device.begin, device.begin)
 
     assert device.replay.peak_after([later, earlier]) == device.replay.peak_after([later])
+
+
+places = st.tuples(st.integers(0, 5), st.integers(0, 5)).map(sorted)
+
+
+@examples(100)
+@given(
+    st.lists(st.tuples(places, st.integers(1, 8), st.integers(0, 5), st.integers(0, 8)), min_size=1)
+)
+def test_blocks_that_are_freed_earlier_can_be_smaller_too(blocks):
+    begin, end = (np.array([each[0][side] for each in blocks]) for side in (0, 1))
+    size = np.array([each[1] for each in blocks])
+    earlier = np.clip([each[2] for each in blocks], begin, end)
+    smaller = np.minimum([each[3] for each in blocks], size)
+    rows = np.arange(len(blocks))
+    replay = PeakReplay(7, begin, end, size)
+
+    peak = replay.peak_after([Change(rows, begin, earlier), Change(rows, begin, end, smaller)])
+
+    alive = (begin[:, None] <= np.arange(7)) & (np.arange(7) < earlier[:, None])
+    assert peak == (alive * smaller[:, None]).sum(axis=0).max()
