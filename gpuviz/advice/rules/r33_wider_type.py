@@ -9,9 +9,8 @@ from gpuviz.advice.default_types import Doubles, doubles
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import READ, WRITES
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.fusion import are_reductions
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.kernel_times import thread_ns
+from gpuviz.advice.kernel_times import with_fewer_bytes
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
@@ -50,8 +49,6 @@ _SMALL = 1 / 16
 _COPIES = ("copy", "fill")
 # Each line costs a replay of the schedule.
 _MOST_LINES = 8
-# Shorter kernels take time for other things than bytes.
-_SHORTEST_NS = 5_000
 # Operations on the result, and on what they make of it, and so on.
 _MOST_STEPS = 8
 
@@ -247,36 +244,9 @@ def _change(device: DeviceBlocks, chosen: "NDArray[Any]") -> Change:
 
 def _schedule_change(device: DeviceBlocks, change: Change) -> ScheduleChange:
     """Return the schedule if elementwise kernels and reductions move half of some blocks' bytes."""
-    used, schedule = device.used, device.schedule
-    seen = np.flatnonzero(used.activity >= 0)
-    known = np.isin(used.activity[seen], device.elementwise.activity)
-    known |= are_reductions(device.recording, used.activity[seen])
-    seen = seen[known]
-    work, place = np.unique(schedule.number[used.activity[seen]], return_inverse=True)
-    whole = used.blocks.requested[used.block[seen]]
-    size = np.where(used.bytes[seen] > 0, np.minimum(used.bytes[seen], whole), whole)
-    is_narrow = np.isin(used.block[seen], device.number[change.blocks])
-    moved, less = (
-        np.bincount(place.ravel(), each, len(work))
-        for each in (size, np.where(is_narrow, size / _TWICE, 0))
-    )
-    duration, changed = schedule.duration[work], schedule.duration.copy()
-    is_long = (duration >= _SHORTEST_NS) & (moved > 0)
-    if is_long.any():
-        fastest = float((moved[is_long] / duration[is_long]).max())
-        saved = np.minimum(less / fastest, duration * less / np.maximum(moved, 1))
-        saved = np.clip(saved, 0, np.maximum(duration - _thread_times(device, work), 0))
-        changed[work] = duration - np.where(is_long, saved, 0).astype(np.int64)
-    return ScheduleChange(duration=changed)
-
-
-def _thread_times(device: DeviceBlocks, work: "NDArray[Any]") -> "NDArray[Any]":
-    """Return how long some work takes at least for its elements, whatever their type."""
-    launches = device.elementwise
-    elements = np.zeros(len(device.schedule.duration))
-    elements[device.schedule.number[launches.activity]] = launches.elements
-    times: NDArray[Any] = elements[work] * thread_ns(device)
-    return times
+    left_out = np.zeros(len(device.used.blocks))
+    left_out[device.number[change.blocks]] = 1 / _TWICE
+    return ScheduleChange(duration=with_fewer_bytes(device, left_out))
 
 
 def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:

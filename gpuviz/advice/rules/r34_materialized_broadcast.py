@@ -7,6 +7,7 @@ import numpy as np
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import READ
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.kernel_times import with_fewer_bytes
 from gpuviz.advice.libraries import by_library
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change
@@ -43,7 +44,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     four times as many elements of the same type, so that elements of a are repeated. Only
     elementwise functions of CuPy read b afterwards: they accept views that repeat elements. They do
     not write b; nothing writes a while b is used. The line does this each time, and b is freed in
-    the recording. The saving is the decrease of the peak without b if a stays allocated as long.
+    the recording. The saving is the decrease of the peak without b if a stays allocated as long,
+    and the time of the copies and of reading b instead of a.
     """
     launches = device.elementwise
     meets, source = _meets(device)
@@ -123,7 +125,12 @@ def _finding(
     is_at_peak = device.at_peak[target]
     shown, sources = target[is_at_peak], np.unique(small[is_at_peak])
     calls = launches.call[chosen]
-    duration = schedule.duration.copy()
+    requested = device.used.blocks.requested
+    left_out = np.zeros(len(requested))
+    left_out[device.number[target]] = 1 - requested[device.number[small]] / np.maximum(
+        requested[device.number[target]], 1
+    )
+    duration = with_fewer_bytes(device, left_out)
     duration[schedule.number[launches.activity[chosen]]] = 0
     is_gone = np.zeros(device.recording.tables["api_calls"].num_rows, bool)
     is_gone[calls] = True
