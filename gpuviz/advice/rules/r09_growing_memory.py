@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.libraries import by_library
@@ -30,6 +32,7 @@ _UNIT = {"iteration": "iteration", "cell": "run of the cell"}
 _UNITS = {"iteration": "iterations", "cell": "runs of the cell"}
 _TO_HOST = {"torch": "`x.cpu()`", "numba": "`x.copy_to_host()`", "jax": "`jax.device_get(x)`"}
 _OPEN = " They exist until the recording ends: if the program uses them later, keep them."
+_OTHERS = " Others of the line are used later: if these may be, as of a list to go back, keep them."
 _LEFT = (
     " A request for memory failed while they existed: if the program needs them later, keep them."
 )
@@ -45,7 +48,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     The saving is the decrease of the peak if each block that the line keeps were freed right after
     its last use. Of iterations, if the recording ends before any of them is freed, what follows may
-    use them: ``possible``.
+    use them: ``possible``, and so it is if the program uses other arrays of the line later.
     """
     for line in device.growing:
         if line.use != "unused":
@@ -68,7 +71,9 @@ def _finding(
     unit = _UNIT[line.by]
     is_open = line.by == "iteration" and not device.is_freed[blocks].any()
     is_left = bool((device.used.blocks.end[device.number[blocks]] >= 0).any())
-    until = _LEFT if is_left else _OPEN
+    are_others_used = _are_others_used(device, blocks)
+    until = _OTHERS if are_others_used else _LEFT if is_left else _OPEN
+    is_open |= are_others_used
     return Finding(
         rule="R09",
         title=f"{place} keeps {_pace(line)} more with each {unit}, and nothing uses it again.",
@@ -86,6 +91,13 @@ def _finding(
         evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )
+
+
+def _are_others_used(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
+    """Return whether other arrays of a line are used after they were made, and none of these."""
+    others = np.setdiff1d(np.flatnonzero(device.site == device.site[blocks[0]]), blocks)
+    is_unused = device.is_used_only_when_made
+    return bool(is_unused[blocks].all() and not is_unused[others].all())
 
 
 def _pace(line: GrowingLine) -> str:

@@ -246,6 +246,23 @@ def test_what_the_recording_ends_with_may_be_used_later():
     assert finding.reason.endswith("if the program uses them later, keep them.")
 
 
+def test_states_to_go_back_to_may_be_used_later():
+    def program(cp):
+        state, undo = cp.random(4 * MI), []
+        for move in range(30):
+            undo.append(cp.elementwise("copy", state))
+            cp.kernel("move", [state], [state])
+            if move % 3 == 2:
+                cp.elementwise("copy", undo.pop(), out=state)
+                cp.elementwise("copy", undo.pop(), out=state)
+        state.sum()
+
+    (finding,) = (each for each in findings(of_arrays(program)) if each.rule == "R09")
+
+    assert finding.certainty == "possible"
+    assert "Others of the line are used later" in finding.reason
+
+
 def test_a_wider_type_is_said_beside_a_kernel_for_the_whole_expression():
     def program(cp):
         image, other, scale = cp.random(32 * MI), cp.random(32 * MI), cp.random(256, "float64")
