@@ -31,6 +31,7 @@ def fails(gpu):
     gpu.launch("make", duration=1e-4, writes=[image])
     large = gpu.empty(64 * MIB)
     gpu.launch("enlarge", duration=1e-4, writes=[large])
+    del image
     with suppress(MemoryError):
         gpu.empty(1 << 36)
 

@@ -150,8 +150,8 @@ class BruteForce:
         self.records[event] = self.add(stream, label=("record",))
 
     def wait_event(self, stream, event):
-        recorded = self.records.get(event)
-        self.add(stream, also_after=[] if recorded is None else [recorded])
+        if event in self.records:
+            self.add(stream, also_after=[self.records[event]])
 
     def synchronize_stream(self, stream):
         works = self.before(stream)
