@@ -47,7 +47,7 @@ def indexes(recording: "RecordingData", stack: int) -> bool:
     """
     return any(
         _uses(_INDEX, each.of_round, _computed(_assigned(each.line), each.of_round))
-        for each in _of_value([close_statements(frame) for frame in _frames(recording, stack)])
+        for each in _of_value(_close(recording, stack))
     )
 
 
@@ -77,22 +77,28 @@ def decides(recording: "RecordingData", stack: int) -> bool:
 
 
 def feeds(recording: "RecordingData", stack: int, sources: "Container[str]") -> bool:
-    """Return whether a line of some gets what the program computes from what a call stack reads.
+    """Return whether certain lines of the same loop use what the line of a call stack reads.
 
-    In the same loop, as where the host selects by the value what it copies to the GPU next.
+    They use the value or what the program computes from it, as where the host selects by the value
+    what it copies to the GPU next.
 
     Args:
         recording: The recording.
-        stack: The call stack of what is read.
-        sources: The texts of the lines.
+        stack: The call stack.
+        sources: The texts of these lines.
     """
-    for close in _of_value([close_statements(frame) for frame in _frames(recording, stack)]):
+    for close in _of_value(_close(recording, stack)):
         names = _computed(_assigned(close.line), close.of_round)
         used = re.compile(_any_of(names)) if names else None
         others = (each.text for each in close.of_round if each is not close.line)
         if used is not None and any(used.search(text) and text in sources for text in others):
             return True
     return False
+
+
+def _close(recording: "RecordingData", stack: int) -> list[CloseStatements]:
+    """Return the statements around each line of a call stack, innermost first."""
+    return [close_statements(frame) for frame in _frames(recording, stack)]
 
 
 def _of_value(close: list[CloseStatements]) -> list[CloseStatements]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.advice.finding import Line
 
+BY_CALLER = " The caller must not keep it either, as in `f(make())`."
 _ENTERS = ("__enter__", "__aenter__")
 _ON_RETURN = " The generator must not keep it either: `del` after its `yield`."
 _WITHOUT_NAME = (
@@ -69,9 +70,24 @@ def deletion(device: "DeviceBlocks", blocks: "NDArray[Any]") -> Deletion:
 
 
 def is_of_with_block(device: "DeviceBlocks", line: "Line") -> bool:
-    """Return whether a `with` statement makes arrays of a line, and keeps them until it ends."""
-    frames = device.recording.call_stacks.frames(line.stack)
-    return any(frame.name.rpartition(".")[2] in _ENTERS for frame in frames)
+    """Return whether a `with` statement makes arrays of a line, and keeps them until it ends.
+
+    Either ``__enter__`` makes them itself, or the function that it calls, as `contextlib` does. If
+    the peak is within that function, it can delete them itself.
+    """
+    stacks = device.recording.call_stacks
+    maker = stacks.user_frame(line.stack)
+    frames = stacks.frames(line.stack)
+    if maker is None or maker not in frames or _goes_on(device, maker.name, maker.filename):
+        return False
+    place = frames.index(maker)
+    return any(each.name.rpartition(".")[2] in _ENTERS for each in frames[place : place + 2])
+
+
+def _goes_on(device: "DeviceBlocks", name: str, filename: str) -> bool:
+    """Return whether the peak is reached in a function, or in what it calls."""
+    frames = device.recording.call_stacks.frames(device.lines.peak_stack)
+    return any((each.name, each.filename) == (name, filename) for each in frames)
 
 
 def generator_advice(device: "DeviceBlocks", line: "Line") -> str:
@@ -85,9 +101,6 @@ def generator_advice(device: "DeviceBlocks", line: "Line") -> str:
     for row in np.flatnonzero(plain(frames["id"]) == number)[:1].tolist():
         frame = {name: frames[name][row].as_py() for name in frames.column_names}
         if frame["source"] == line.source and close_statements(frame).is_yielded:
-            goes_on = any(
-                (each.name, each.filename) == (frame["name"], frame["filename"])
-                for each in device.recording.call_stacks.frames(device.lines.peak_stack)
-            )
+            goes_on = _goes_on(device, frame["name"], frame["filename"])
             return _ON_RETURN if goes_on else _WITHOUT_NAME
     return ""

@@ -37,8 +37,8 @@ _REDUCTION = re.compile(
 )
 
 
-# What may read the elements of a whole array in another order.
-_TURN = re.compile(r"\.m?T\b|transpose|swapaxes|moveaxis|permute|rot90|einsum")
+# What may read the elements of an array in another order, or some of them for all.
+_TURN = re.compile(r"\.m?T\b|transpose|swapaxes|moveaxis|permute|rot90|einsum|\[[^\]\"']*[:\d]")
 # An operator of Python or a call in the text of a line.
 _OPERATION = re.compile(r"[-+*/%&|^<>~(]")
 
@@ -383,9 +383,24 @@ class _Fusion:
         cut: NDArray[Any] = np.isin(source, source[part[source] != part[target]])
         return cut
 
+    def _are_updated(self, group: "NDArray[Any]", updates: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which touches are of blocks that their group updates, by some of them."""
+        place = group * len(self._used.blocks) + self._used.block
+        updated: NDArray[Any] = np.isin(place, place[updates])
+        return updated
+
+    def _are_elsewhere(self, node: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which touches may be of other elements than the one that a thread writes.
+
+        Args:
+            node: The node of each touch.
+        """
+        elsewhere: NDArray[Any] = self._is_turned[np.maximum(node, 0)] | ~self._used.at_begin
+        return elsewhere
+
     @cached_property
     def _is_turned(self) -> "NDArray[Any]":
-        """Whether the line of each node may read an array in another order than it is stored in."""
+        """Whether the text of each node's line has a part of an array, or another order."""
         call_site = self._device.recording.call_stacks.call_site
         stacks, place = np.unique(self._stacks, return_inverse=True)
         found = [_TURN.search(call_site(stack)[1]) is not None for stack in stacks.tolist()]
@@ -438,9 +453,8 @@ class _Fusion:
         of_launch = np.minimum(node, len(launches) - 1)
         updates = (group >= 0) & (node < len(launches)) & launches.is_update[of_launch]
         updates &= used.block == launches.target[of_launch]
-        # Threads cannot update elements that others read in another order.
-        place = group * len(used.blocks) + used.block
-        turned = reads & self._is_turned[np.maximum(node, 0)] & np.isin(place, place[updates])
+        # Threads cannot update elements that other threads read.
+        turned = reads & self._are_updated(group, updates) & self._are_elsewhere(node)
         between.append((group[turned], rank[turned]))
         latest[group[turned]] = -1
         # Nothing else may write what is read meanwhile, nor use what is updated.

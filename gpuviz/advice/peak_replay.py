@@ -94,62 +94,42 @@ class PeakReplay:
             np.add.at(steps, change.begin[chosen], size[chosen])
             np.subtract.at(steps, change.end[chosen], size[chosen])
             is_open[change.blocks[chosen]] = False
-            if change.size is None and change.group is None:
-                self._free_earlier(steps, ends, change, chosen)
-            elif change.size is not None:
-                self._make_smaller(steps, ends, change, chosen)
+            if change.group is None:
+                self._change_again(steps, ends, change, chosen)
         changed = np.flatnonzero(~is_open)
         np.subtract.at(steps, self._begin[changed], self._size[changed])
         np.add.at(steps, self._end[changed], self._size[changed])
         return np.cumsum(steps, out=steps)
 
-    def _free_earlier(
+    def _change_again(
         self,
         steps: "NDArray[Any]",
         ends: "NDArray[Any]",
         change: Change,
         is_first: "NDArray[Any]",
     ) -> None:
-        """Move the frees of blocks that an earlier change frees earlier too, but not as early.
+        """Free blocks that earlier changes only free earlier still earlier, or make them smaller.
 
         Args:
             steps: What each place adds to the level, which is changed.
             ends: The places of frees of the blocks that changes so far only free earlier, which is
-                changed; -1 for other blocks.
+                changed; -1 for other blocks, and for those that are smaller now.
             change: The change.
             is_first: Whether it is the first of each of its blocks.
         """
-        only_end = (change.begin == self._begin[change.blocks]) & (
-            change.end <= self._end[change.blocks]
-        )
-        ends[change.blocks[is_first & only_end]] = change.end[is_first & only_end]
-        before = ends[change.blocks]
-        again = only_end & ~is_first & (change.end < before)
-        sizes = self._size[change.blocks[again]]
-        np.add.at(steps, before[again], sizes)
-        np.subtract.at(steps, change.end[again], sizes)
-        ends[change.blocks[again]] = change.end[again]
-
-    def _make_smaller(
-        self,
-        steps: "NDArray[Any]",
-        ends: "NDArray[Any]",
-        change: Change,
-        is_first: "NDArray[Any]",
-    ) -> None:
-        """Change the sizes of blocks that earlier changes only free earlier.
-
-        Args:
-            steps: What each place adds to the level, which is changed.
-            ends: As for `_free_earlier`; blocks that are smaller now have no place there.
-            change: The change.
-            is_first: Whether it is the first of each of its blocks.
-        """
-        assert change.size is not None  # noqa: S101 - see _level
-        blocks = change.blocks
-        only_size = (change.begin == self._begin[blocks]) & (change.end == self._end[blocks])
-        again = only_size & ~is_first & (ends[blocks] >= 0)
-        less = (self._size[blocks] - change.size)[again]
-        np.subtract.at(steps, self._begin[blocks[again]], less)
-        np.add.at(steps, ends[blocks[again]], less)
-        ends[blocks[again]] = -1
+        blocks, end, size = change.blocks, change.end, self._size[change.blocks]
+        keeps_begin = change.begin == self._begin[blocks]
+        before = ends[blocks]
+        if change.size is None:
+            only_end = keeps_begin & (end <= self._end[blocks])
+            ends[blocks[is_first & only_end]] = end[is_first & only_end]
+            again = only_end & ~is_first & (end < before)
+            np.add.at(steps, before[again], size[again])
+            np.subtract.at(steps, end[again], size[again])
+            ends[blocks[again]] = end[again]
+        else:
+            again = keeps_begin & (end == self._end[blocks]) & ~is_first & (before >= 0)
+            less = (size - change.size)[again]
+            np.subtract.at(steps, change.begin[again], less)
+            np.add.at(steps, before[again], less)
+            ends[blocks[again]] = -1

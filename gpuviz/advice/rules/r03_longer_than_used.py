@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.deletions import deletion, generator_advice
+from gpuviz.advice.deletions import BY_CALLER, deletion, generator_advice
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.peak_replay import Change
@@ -248,7 +248,7 @@ def _advice(
     if len(earlier):
         notes = generator_advice(device, line)
         if not are_several and device.lines.are_held_at_peak(earlier):
-            notes += " The caller must not keep it either, as in `f(make())`."
+            notes += BY_CALLER
     return f"{name}: {' and '.join(parts)}.{notes}"
 
 

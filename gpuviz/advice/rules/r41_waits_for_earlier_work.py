@@ -62,12 +62,12 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     fault if the program branches on its value, as in the condition of a loop, since the next step
     needs it; see `gpuviz.advice.conditions.decides`, or if the program reads it itself and chooses
     a part of an array by it; see `gpuviz.advice.chosen_places.chooses_places`, or copies what it
-    computes from it to the GPU in the same loop. Nor are waits before
-    the first regular iteration or in at most one of ten, as of a program that prints its progress,
-    one or two copies, as between the phases of a program, nor a wait that comes as late as a buffer
-    in pinned memory allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot
-    remove a wait inside a function of a library, but can call it later. Waits without a call stack
-    say nothing that could be changed.
+    computes from it to the GPU in the same loop. Nor are waits before the first regular iteration
+    or in at most one of ten, as of a program that prints its progress, one or two copies, as
+    between the phases of a program, nor a wait that comes as late as a buffer in pinned memory
+    allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a wait
+    inside a function of a library, but can call it later. Waits without a call stack say nothing
+    that could be changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.deletions import deletion, generator_advice, is_of_with_block
+from gpuviz.advice.deletions import BY_CALLER, deletion, generator_advice, is_of_with_block
 from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
 from gpuviz.advice.finding import Finding, is_of_backward, named
 from gpuviz.advice.mapped_lists import LEAST_MAPPED, mapped_lists
@@ -161,7 +161,7 @@ def _finding(
             f"Split the line, and delete the array (`del`) after the part that ends with {after}."
         )
     elif is_within and is_one:
-        advice += " The caller must not keep it either, as in `f(make())`."
+        advice += BY_CALLER
     if device.lines.have_views(blocks):
         them = "it" if is_one else "them"
         advice += f" Views of {them}, such as slices, keep {them} too."

@@ -7,6 +7,7 @@ import pytest
 from gpuviz.advice.findings import findings
 from tests.unit.advice.programs import (
     MIB,
+    View,
     recorded,
     saved,
     threads,
@@ -137,6 +138,16 @@ def transposed(array):
 
 def accumulated_from_its_transpose(gpu, a, _b, c):
     update(gpu, c, apply(gpu, "multiply", transposed(c), a))
+
+
+def accumulated_from_its_end(gpu, a, _b, c):
+    """As with `cupy.flip(c)`, a view that begins at the last element."""
+    update(gpu, c, apply(gpu, "multiply", View(c, SIZE - MIB), a))
+
+
+def accumulated_from_one_element(gpu, a, _b, c):
+    row = (c,)
+    update(gpu, c, apply(gpu, "multiply", row[0], a))
 
 
 def accumulated_in_a_part(gpu, a, b, _):
@@ -386,6 +397,8 @@ def test_the_last_round_of_a_loop_adds_no_line_to_the_others():
         after_a_read_of_the_host,
         with_an_unknown_kernel,
         accumulated_from_its_transpose,
+        accumulated_from_its_end,
+        accumulated_from_one_element,
         accumulated_in_a_part,
         accumulated_after_a_write,
     ],
