@@ -76,7 +76,7 @@ def facts_of(recording: "Recording") -> dict[str, Any]:
         **origin,
         "allocator": allocator_of(recording),
         "label": manifest.label,
-        "notes": _notes(recording),
+        "notes": [*recording.notes, *filter(None, [deep_stacks(recording.tables)])],
         "complete": recording.is_complete,
         "simulated": manifest.simulated,
         "duration_ns": recording.duration_ns,
@@ -277,13 +277,6 @@ def _graph_pool(pool: dict[str, Any], labels: dict[int, str]) -> str:
     memory = f"{format_bytes(pool['reserved'])} reserved, {format_bytes(pool['allocated'])} in use"
     device = labels.get(pool["device"], f"Device {pool['device']}")
     return f"{device}, pool {pool['pool']}: {graphs}{replays}; {memory} at the end"
-
-
-def _notes(recording: "Recording") -> list[str]:
-    deep = deep_stacks(recording.tables)
-    # Files of earlier versions have it among the notes, quoted.
-    is_known = any(note.endswith(deep) for note in recording.notes)
-    return [*recording.notes, *([] if is_known or not deep else [deep])]
 
 
 def _origin(facts: dict[str, Any]) -> "RenderableType":

@@ -42,7 +42,7 @@ def start_thread(name: str, run: Callable[[], None], ask: Callable[[], None]) ->
             thread.join(PATIENCE_S)
 
     thread = threading.Thread(target=body, name=name, daemon=True)
-    # Also before a recording that the interpreter's exit ends, of which nobody would see a view.
+    # The last handler is the first to run: views end before a recording that is still active.
     atexit.register(end)
     try:
         thread.start()

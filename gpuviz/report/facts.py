@@ -69,11 +69,8 @@ def label(recording: "Recording") -> str:
 
 
 def notes(recording: "Recording") -> list[str]:
-    """Return the recording's notes, without the label and without what is no warning."""
-    # Files of earlier versions have it as a note, quoted.
-    deep = deep_stacks(recording.tables)
-    kept = [note for note in recording.notes if note != label(recording)]
-    return [note for note in kept if not (deep and note.endswith(deep))]
+    """Return the recording's notes, without the label."""
+    return [note for note in recording.notes if note != label(recording)]
 
 
 def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str, str]:

@@ -185,7 +185,7 @@ def test_tables_follow_a_recording_as_a_reader_has_sorted_them_and_end_with_its_
     lines = open_tab(notebook, "lines")
 
     def is_source_open() -> bool:
-        """A row that is drawn anew between press and release of the button gets no click."""
+        """A table that gets a new column between press and release of the button gets no click."""
         lines.locator("tbody .gpuviz-link").first.click()
         try:
             lines.locator(".gpuviz-source").wait_for(timeout=OPENS_MS)
