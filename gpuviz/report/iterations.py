@@ -74,7 +74,7 @@ def iterations_text(iterations: "pa.Table") -> list[str]:
     )
     counted = format_counted(iterations.num_rows, "iteration")
     sentences = [f"{counted}: {_origin(middle, has_work=_has_work(iterations))}.", median]
-    if phases := _phases(middle):
+    if phases := _phases([middle]):
         parts = [f"{title.lower()} {cell(middle[name]).text}" for title, name, cell in phases]
         sentences.append(f"Of its kernel time, {', '.join(parts)}.")
     rest = iterations.slice(1)
@@ -124,9 +124,9 @@ def _origin(row: dict[str, Any], *, has_work: bool) -> str:
     return "the same lines launch work again and again"
 
 
-def _phases(row: dict[str, Any]) -> "list[_Column]":
-    """Return the columns of the parts of a training step that an iteration has."""
-    return [each for each in _PHASES if row[each[1]]]
+def _phases(rows: "list[dict[str, Any]]") -> "list[_Column]":
+    """Return the columns of the parts of a training step that some of these iterations have."""
+    return [each for each in _PHASES if any(row[each[1]] for row in rows)]
 
 
 def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
@@ -151,7 +151,7 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "list[Part]":
     rows = iterations.to_pylist()
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
     ordered = {row["number"]: row for row in [rows[0], middle, *slowest]}
-    chosen = (_UNRECORDED, *_COLUMNS, *_phases(middle))
+    chosen = (_UNRECORDED, *_COLUMNS, *_phases(rows))
     of_memory = ("duration_ns", "peak_bytes")
     known = iterations.schema.names if _has_work(iterations) else of_memory
     columns = [each for each in chosen if each[1] in known]

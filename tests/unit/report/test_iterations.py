@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import gpuviz
@@ -65,6 +66,21 @@ def test_parts_of_a_step_that_it_does_not_have_are_left_out():
     assert phases.startswith("Of its kernel time, forward ")
     assert "backward" not in phases
     assert "optimizer" not in phases
+
+
+def test_a_part_of_some_steps_has_a_column_though_the_median_one_lacks_it(monkeypatch):
+    """As the optimizer's, which runs in each fourth step where gradients are accumulated."""
+    recording = gpuviz.load(FOLDER / "kmeans.gpuviz")
+    found = recording.iterations()
+    place = found.schema.get_field_index("optimizer_ns")
+    of_first = [1000, *[0] * (found.num_rows - 1)]
+    changed = found.set_column(place, found.field(place), pa.array(of_first, pa.int64()))
+    monkeypatch.setattr(type(recording), "iterations", lambda *_: changed)
+
+    (table,) = (part for part in iterations_section(recording, 0).parts if part.kind == "table")
+
+    assert table.headings[-1] == "Optimizer"
+    assert [row.cells[-1].text for row in table.rows[:2]] == ["1.00 µs", ""]
 
 
 def test_the_count_in_a_tab_has_separators():
