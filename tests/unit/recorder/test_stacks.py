@@ -395,9 +395,9 @@ def test_lines_below_a_deep_library_are_two_and_what_was_left_out_is_said(depth)
             "2 call stacks were very deep: the innermost and outermost frames were kept, and those "
             "between them only counted."
         )
-        earlier = recording.with_note(f"The file says: {deep}").with_note("One was lost.")
-        assert notes(earlier) == ["One was lost."]
-        assert environment(earlier)["Call stacks"] == deep
+        later = recording.with_note("One was lost.")
+        assert notes(later) == ["One was lost."]
+        assert environment(later)["Call stacks"] == deep
         redacted = redact(recording)
         assert text in [frame.name for frame in redacted.call_stacks.frames(stack)]
 
