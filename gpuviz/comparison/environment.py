@@ -13,7 +13,6 @@ _FACTS = {
     "Allocator": "allocator",
     "Allocator settings": "settings",
     "record_stream": "record_stream",
-    "CuPy": "cupy",
     "CUDA runtime": "runtime",
     "CUDA driver": "driver",
     "Python": "python",
@@ -26,6 +25,11 @@ def changed_settings(before: "RecordingData", after: "RecordingData") -> Iterato
     """Yield the settings and versions that differ; unknown ones are empty."""
     for name, field in _FACTS.items():
         one, other = (as_unicode(getattr(each.manifest, field)) for each in (before, after))
+        if one != other:
+            yield {"name": name, "before": one, "after": other}
+    versions = [each.manifest.library_versions for each in (before, after)]
+    for name in dict.fromkeys(name for known in versions for name in known):
+        one, other = (known.get(name, "") for known in versions)
         if one != other:
             yield {"name": name, "before": one, "after": other}
     one, other = _program(before), _program(after)

@@ -19,6 +19,18 @@ NOT_LIMITED = UNKNOWN = -1
 # In `Manifest.memory_stats`: what JAX's allocator has from the driver.
 POOL_BYTES = "jax_pool_bytes"
 
+# What users call the modules whose version decides what a program allocates and launches.
+LIBRARIES = {
+    "torch": "PyTorch",
+    "triton": "Triton",
+    "jax": "JAX",
+    "numba": "Numba",
+    "numba_cuda": "numba-cuda",
+    "rmm": "RMM",
+    "warp": "Warp",
+    "dask": "Dask",
+}
+
 # The `allocator_name` of a recording of torch's own allocator.
 TORCH_ALLOCATOR = "PyTorch's caching allocator"
 
@@ -46,6 +58,8 @@ class Manifest:
         complete: Whether the recording was stopped properly.
         program: The command line.
         allocator: ``caching`` (gpuviz's own) or ``observe`` (the program's).
+        libraries: Versions of the other GPU libraries that the program had imported, by the name
+            of their module, such as ``torch``.
         torch_settings: Those of torch's own allocator, as the variable ``PYTORCH_CUDA_ALLOC_CONF``
             had them.
         hazards: Whether the hazards were asked for when the recording was made.
@@ -107,6 +121,7 @@ class Manifest:
     platform: str = ""
     program: tuple[str, ...] = ()
     cupy: str = ""
+    libraries: Mapping[str, str] = field(default_factory=dict)
     driver: str = ""
     runtime: str = ""
     allocator: str = "caching"
@@ -135,6 +150,12 @@ class Manifest:
     tables: Mapping[str, int] = field(default_factory=dict)
     derived_version: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def library_versions(self) -> dict[str, str]:
+        """Versions of CuPy and the other known GPU libraries, by what users call them."""
+        others = {title: self.libraries.get(name, "") for name, title in LIBRARIES.items()}
+        return {title: text for title, text in {"CuPy": self.cupy, **others}.items() if text}
 
     def to_json(self, *, indent: int | None = 1) -> str:
         """Return the text of ``manifest.json``, on one line if ``indent`` is None."""
@@ -203,6 +224,8 @@ def _typed(name: str, expected: Any, value: Any) -> Any:
         raise ValueError(f'expected "{name}" to be at least 0 and below 2**62, found {value}')
     if name == "tables" and not all(map(_is_integer, value.values())):
         raise ValueError('expected "tables" to give the number of rows of each table')
+    if name == "libraries" and not all(isinstance(version, str) for version in value.values()):
+        raise ValueError('expected "libraries" to give versions as strings by name')
     if name == "launch" and not all(map(_is_small_integer, value.values())):
         raise ValueError('expected "launch" to give integers below 2**31 by name')
     return value

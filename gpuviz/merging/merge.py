@@ -1,6 +1,7 @@
 """`merge`: the recordings of several processes as one."""
 
 import os
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +88,7 @@ def _manifest(placed: "list[Placement]", rows: Merged, notes: tuple[str, ...]) -
         Manifest(),
         **{name: getattr(first, name) for name in _COMMON if name not in different},
         **{name: sum(getattr(each, name) for each in manifests) for name in _SUMS},
+        libraries=_common_versions(manifests),
         created=zero.recording.manifest.created,
         start_unix_ns=zero.recording.manifest.start_unix_ns,
         start_monotonic_ns=zero.recording.manifest.start_monotonic_ns,
@@ -100,6 +102,13 @@ def _manifest(placed: "list[Placement]", rows: Merged, notes: tuple[str, ...]) -
         notes=notes,
         **rows.facts(),
     )
+
+
+def _common_versions(manifests: list[Manifest]) -> dict[str, str]:
+    """Return the versions of the libraries that no two processes had in different versions."""
+    found = {item for each in manifests for item in each.libraries.items()}
+    times = Counter(name for name, _ in found)
+    return {name: version for name, version in sorted(found) if times[name] == 1}
 
 
 def _differ(name: str, one: Manifest, other: Manifest) -> bool:

@@ -1,6 +1,6 @@
 """What is unusual about recordings to be merged, in sentences."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.merging.placement import process_names
@@ -132,10 +132,16 @@ def _programs(placed: "Sequence[Placement]") -> "Iterator[str]":
 
 
 def _versions(placed: "Sequence[Placement]") -> "Iterator[str]":
-    for field, title in (("gpuviz_version", "gpuviz"), ("cupy", "CuPy"), ("driver", "the driver")):
-        found = sorted({getattr(each.recording.manifest, field) for each in placed} - {""})
-        if len(found) > 1:
-            yield f"The processes had different versions of {title}: {format_names(found)}."
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for each in placed:
+        known = each.recording.manifest
+        others = {"gpuviz": known.gpuviz_version, "the driver": known.driver}
+        for title, version in {**others, **known.library_versions}.items():
+            found[title].add(version)
+    for title, versions in found.items():
+        different = sorted(versions - {""})
+        if len(different) > 1:
+            yield f"The processes had different versions of {title}: {format_names(different)}."
 
 
 def _apart(placed: "Sequence[Placement]") -> "Iterator[str]":

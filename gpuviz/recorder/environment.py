@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -12,6 +13,7 @@ from typing import Any
 
 from gpuviz.allocator.settings import torch_settings
 from gpuviz.data.escaping import as_unicode
+from gpuviz.data.manifest import LIBRARIES
 from gpuviz.recorder.launch import launch_fields
 
 
@@ -19,9 +21,17 @@ def environment_fields() -> dict[str, Any]:
     """Return the manifest's fields on the running process: program, versions, platform, host."""
     return {
         "program": tuple(map(as_unicode, sys.argv)),
+        "libraries": dict(_library_versions()),
         "torch_settings": as_unicode(torch_settings()),
         **_constant_fields(os.getpid()),
     }
+
+
+def _library_versions() -> Iterator[tuple[str, str]]:
+    for name in LIBRARIES:
+        known = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(known, str):  # torch's is of a subclass
+            yield name, as_unicode(str(known))
 
 
 @cache

@@ -101,7 +101,7 @@ def environment(recording: "Recording") -> dict[str, str]:
     return {
         "Platform": manifest.platform,
         "Python": manifest.python,
-        "CuPy": manifest.cupy,
+        **manifest.library_versions,
         "CUDA runtime": manifest.runtime,
         "CUDA driver": manifest.driver,
         "gpuviz": manifest.gpuviz_version,
@@ -145,7 +145,7 @@ def _versions(recording: "Recording") -> str:
     manifest = recording.manifest
     versions = (
         ("gpuviz", manifest.gpuviz_version),
-        ("CuPy", manifest.cupy),
+        *manifest.library_versions.items(),
         ("CUDA runtime", manifest.runtime),
         ("driver", manifest.driver),
         ("Python", manifest.python),

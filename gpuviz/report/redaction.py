@@ -12,7 +12,7 @@ from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.compilations import NUMBA
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.manifest import Manifest
+from gpuviz.data.manifest import LIBRARIES, Manifest
 from gpuviz.data.tables import DICTIONARIES, schemas
 from gpuviz.hazards.known import known_hazards
 from gpuviz.quantities import format_counted
@@ -100,16 +100,15 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
     """Return the manifest without texts that may come from the program."""
     versions = ("created", "gpuviz_version", "python", "cupy", "driver", "runtime")
     removed = len(manifest.notes) + bool(manifest.label)
-    kept: dict[str, Any] = {
-        name: text if _VERSION.fullmatch(text.replace(":", "").replace("-", "")) else ""
-        for name in versions
-        for text in (getattr(manifest, name),)
-    }
+    kept: dict[str, Any] = {name: _version(getattr(manifest, name)) for name in versions}
     counted = format_counted(removed, "note of the recording was", "notes of the recording were")
     notes = (NOTE, *([f"{counted} also removed."] if removed else ()))
     return replace(
         manifest,
         **kept,
+        libraries={
+            name: _version(text) for name, text in manifest.libraries.items() if name in LIBRARIES
+        },
         platform="",
         start_monotonic_ns=0,
         host="",
@@ -130,6 +129,10 @@ def _redacted_manifest(manifest: Manifest) -> Manifest:
         tables={},
         extra={},
     )
+
+
+def _version(text: str) -> str:
+    return text if _VERSION.fullmatch(text.replace(":", "").replace("-", "")) else ""
 
 
 def _redacted_modules(stacks: "pa.Table") -> "pa.Table":

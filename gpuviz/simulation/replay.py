@@ -137,6 +137,7 @@ class _Program:
             "label": _label(self.recording),
             "program": origin.program,
             "cupy": origin.cupy,
+            "libraries": origin.libraries,
             "driver": origin.driver,
             "runtime": origin.runtime,
         }

@@ -43,6 +43,7 @@ PLAUSIBLE = {
         st.lists(st.fixed_dictionaries(dict.fromkeys(LINK, st.integers(-2, 60))), max_size=3),
         max_size=3,
     ),
+    "libraries": st.dictionaries(TEXTS | st.sampled_from(["torch", "jax"]), TEXTS, max_size=3),
     "notes": st.lists(TEXTS, max_size=3),
     "program": st.lists(TEXTS, max_size=3),
 }

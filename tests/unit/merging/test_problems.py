@@ -78,11 +78,17 @@ def test_one_rank_twice_is_noted(recording):
 
 
 def test_different_versions_are_noted(recording):
-    parts = [process(recording, number, cupy=cupy) for number, cupy in enumerate(("13.6", "14.0"))]
+    libraries = {"torch": "2.11.0", "jax": "0.7.0"}, {"torch": "2.10.0", "numba": "0.62.0"}
+    parts = [
+        process(recording, number, cupy=cupy, libraries=libraries[number])
+        for number, cupy in enumerate(("13.6", "14.0"))
+    ]
 
-    notes = gpuviz.merge(parts).notes
+    merged = gpuviz.merge(parts)
 
-    assert "The processes had different versions of CuPy: 13.6 and 14.0." in notes
+    assert "The processes had different versions of CuPy: 13.6 and 14.0." in merged.notes
+    assert "The processes had different versions of PyTorch: 2.10.0 and 2.11.0." in merged.notes
+    assert merged.manifest.library_versions == {"JAX": "0.7.0", "Numba": "0.62.0"}
 
 
 def test_a_recording_of_another_day_is_noted(recording):

@@ -1,13 +1,17 @@
 """Clocks, host and process in a recording."""
 
 import os
+import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from gpuviz.recorder import transfer
 from gpuviz.recording import load
+from gpuviz.report.facts import environment, facts
+from gpuviz.report.redaction import redact
 
 
 @pytest.fixture
@@ -51,6 +55,26 @@ def test_readings_of_the_clocks_agree_within_what_they_claim(recording):
         for clock, reading in now.items():
             apart = (reading - row[clock]) - (elapsed - row["time"])
             assert abs(apart) < row["uncertainty"] + 1_000_000
+
+
+def test_versions_of_imported_libraries_are_kept(source, new_recorder, monkeypatch):
+    class TorchVersion(str):
+        pass
+
+    torch, jax = ModuleType("torch"), ModuleType("jax")
+    torch.__version__ = TorchVersion("2.11.0+cu130")
+    with new_recorder(source) as recorder:
+        # Most programs import what they use after gpuviz.
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        monkeypatch.setitem(sys.modules, "jax", jax)
+        source.free(source.allocate(1234))
+    recording = recorder.recording
+
+    assert recording.manifest.library_versions["PyTorch"] == "2.11.0+cu130"
+    assert "JAX" not in recording.manifest.library_versions
+    assert "PyTorch 2.11.0+cu130" in facts(recording, [])["Versions"]
+    assert environment(recording)["PyTorch"] == "2.11.0+cu130"
+    assert redact(recording).manifest.libraries["torch"] == "2.11.0+cu130"
 
 
 def test_the_recorded_process_and_its_host_are_named(recording):

@@ -103,6 +103,7 @@ def test_nothing_that_a_hostile_or_talkative_recording_says_stays(tmp_path):
         settings=MARK,
         allocator_name=MARK,
         python=MARK,
+        libraries={"torch": MARK, MARK: "2.11.0"},
         extra={MARK: MARK},
         memory_stats={0: {MARK: 1}},
     )
