@@ -83,7 +83,7 @@ void HostSampler::entered(std::int64_t time_ns) noexcept {
     const int depth = thread.depth.load(std::memory_order_relaxed);
     thread.depth.store(depth + 1, std::memory_order_relaxed);
     const std::int64_t began_ns = thread.exit_ns.load(std::memory_order_relaxed);
-    if (depth == 0 && time_ns - began_ns >= least_gap_ns) {
+    if (depth == 0 && thread.sampled_ns.load(std::memory_order_relaxed) == began_ns) {
         thread.gap_ended_ns.store(time_ns, std::memory_order_relaxed);
         thread.gap_began_ns.store(began_ns, std::memory_order_release);
     }
@@ -212,6 +212,7 @@ std::int64_t HostSampler::sample(Thread& thread, std::int64_t now) {
     if (state != nullptr && stacks_.size() < max_stacks_ / 2) {
         found.stack = walker_.stack_of(state, stacks_);
     }
+    thread.sampled_ns.store(exit_ns, std::memory_order_relaxed);
     if (thread.depth.load(std::memory_order_acquire) != 0 ||
         thread.exit_ns.load(std::memory_order_relaxed) != exit_ns) {
         return now + period_ns;  // it has left the gap meanwhile
@@ -241,13 +242,15 @@ void HostSampler::end_run(Thread& thread, std::int64_t end_ns) noexcept {
         return;
     }
     HostSampleRow row = thread.run;
+    end_ns = std::max(row.end, end_ns);
     if (thread.gap_began_ns.load(std::memory_order_acquire) == thread.gap_ns) {
+        // Also before the last sample, if the system stopped the thread while it entered a call.
         end_ns = std::min(end_ns, thread.gap_ended_ns.load(std::memory_order_relaxed));
     } else if (thread.exit_ns.load(std::memory_order_relaxed) != thread.gap_ns) {
-        end_ns = thread.run.end;  // it had another gap since
+        end_ns = row.end;  // it left the gap while its first sample was taken
     }
-    row.time = log_.since_start(row.time);
-    row.end = log_.since_start(std::max(thread.run.end, end_ns));
+    row.time = log_.since_start(std::min(row.time, end_ns));
+    row.end = log_.since_start(end_ns);
     log_.host_samples.append(row);
     thread.gap_ns = 0;
 }

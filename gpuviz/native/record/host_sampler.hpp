@@ -55,7 +55,8 @@ class HostSampler {
         std::atomic<const void*> state{nullptr};  // StackWalker::calling_thread()
         std::atomic<int> depth{0};                // of nested calls
         std::atomic<std::int64_t> exit_ns{0};
-        std::atomic<std::int64_t> gap_began_ns{0};  // the last long gap that has ended
+        std::atomic<std::int64_t> sampled_ns{0};    // when the gap began that has a row
+        std::atomic<std::int64_t> gap_began_ns{0};  // the last such gap that has ended
         std::atomic<std::int64_t> gap_ended_ns{0};
         std::atomic<bool> has_ended{false};
 
