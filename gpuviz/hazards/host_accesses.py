@@ -4,7 +4,6 @@ The recorder finds them by their effect. What a copy of the GPU or a kernel may 
 memory meanwhile is no access of the host.
 """
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
+from gpuviz.hazards.host_functions import host_functions
 from gpuviz.hazards.queries import CLOCKS_AGREE
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     Tables = Mapping[str, pa.Table]
 
-_HOST_FUNCTION = re.compile(r"cuLaunchHostFunc|cuStreamAddCallback")
 TABLE = "host_accesses"
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _READ = _MODES.index("read")
@@ -78,8 +76,7 @@ def _may_be_of_host_functions(tables: "Tables", rows: "NDArray[Any]") -> "NDArra
     Its stream orders it. CUDA calls such functions on threads that may not use CUDA.
     """
     table, calls = tables[TABLE], tables["api_calls"]
-    is_function = are_named(tables, plain(calls["name"]), _HOST_FUNCTION.match)
-    begins = plain(calls["time"])[is_function]
+    begins = plain(calls["time"])[host_functions(tables)]
     first = begins.min(initial=_LATEST)
     is_own = (plain(table["exact"]) != 0) & np.isin(plain(table["thread"]), plain(calls["thread"]))
     found: NDArray[Any] = ((plain(table["time"]) > first) & ~is_own)[rows]

@@ -20,8 +20,10 @@ from gpuviz.hazards.accesses import accesses, are_host_written, are_pinned, are_
 from gpuviz.hazards.collectives import with_collectives
 from gpuviz.hazards.host_accesses import TABLE as HOST_ACCESSES
 from gpuviz.hazards.host_accesses import with_host_accesses
+from gpuviz.hazards.host_functions import known_ends
 from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs, are_signalling
 from gpuviz.hazards.queries import unsuccessful
+from gpuviz.hazards.waited_frees import awaited_streams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,8 +51,10 @@ _COPIES = {
     _COPY_KINDS.index("peer_to_peer"): HazardCopy.DEVICE_TO_DEVICE,
 }
 _PEER = _COPY_KINDS.index("peer_to_peer")
-# Numbers of events that captures record, apart from those of all others.
+# Numbers of events that captures record, and of those that stand for what functions of the host
+# know, apart from all others.
 _CAPTURED_EVENTS = 1 << 31
+_HOST_FUNCTIONS = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +128,7 @@ def operations(recording: "RecordingData", used: "Touches") -> Operations:
     _add_collectives(rows, tables, used, kernels)
     _add_activities(rows, tables, used, graphs)
     _add_synchronizations(rows, tables, graphs)
+    _add_host_functions(rows, tables)
     _add_graphs(rows, tables, used, graphs)
     _add_host_accesses(rows, tables, used, accessed)
     found = rows.ordered()
@@ -155,6 +160,11 @@ def _add_memory(rows: _Rows, recording: "RecordingData", used: "Touches") -> Non
         object=np.where(owner < 0, len(blocks), owner),
         event=shared,
     )
+    named, awaited = awaited_streams(recording.tables, used)
+    rows.add(
+        blocks.end[named], Code.RECORD_STREAM,
+        device=blocks.device[named], stream=awaited, object=named, event=blocks.free[named],
+    )  # fmt: skip
     released = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
     unmapped = np.flatnonzero(np.isin(action, released))
     rows.add(times[unmapped], Code.SYNCHRONIZE_DEVICE, device=device[unmapped])
@@ -364,6 +374,16 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) ->
     rows.add(time[whole], Code.SYNCHRONIZE_DEVICE, device=device[whole], call=call[whole])
     unknown = is_stream & (stream == 0)
     rows.add(time[unknown], Code.SYNCHRONIZE_ALL, call=call[unknown])
+
+
+def _add_host_functions(rows: _Rows, tables: "Tables") -> None:
+    """Add an event before each function of the host, and that the host knows of it later."""
+    call, known = known_ends(tables)
+    calls = tables["api_calls"]
+    event = _HOST_FUNCTIONS + np.arange(len(call))
+    time, stream = plain(calls["time"])[call], plain(calls["stream"])[call]
+    rows.add(time, Code.RECORD_EVENT, stream=stream, object=event, call=call)
+    rows.add(known, Code.SYNCHRONIZE_EVENT, object=event)
 
 
 def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:

@@ -132,7 +132,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         .correlation = records_.correlation_of(data.correlationId),
         .stack = options_.stacks ? session_.capture_stack() : 0,
         .range = session_.current_range(),
-        .stream = call.may_be_between_devices() ? used.id : 0,
+        .stream = call.names_stream_in_row() ? used.id : 0,
     };
     note_host_memory(call, data, began_ns, row.stack);
     if (data.context != nullptr) {

@@ -110,7 +110,8 @@ constexpr std::array kLayouts{
     Layout{.name = "cuCtxSynchronize", .kind = device_synchronize, .stream = -1},
     // The runtime of CUDA 13 calls this one, for the current context.
     Layout{.name = "cuCtxSynchronize_v2", .kind = device_synchronize, .stream = -1},
-    GPUVIZ_ON_STREAM(cuLaunchHostFunc, other),
+    GPUVIZ_ON_STREAM(cuLaunchHostFunc, host_function),
+    GPUVIZ_ON_STREAM(cuStreamAddCallback, host_function),
     GPUVIZ_ON_STREAM(cuGraphLaunch, graph_launch),
     GPUVIZ_ON_STREAM(cuMemAllocAsync, other),
     GPUVIZ_ON_STREAM(cuMemFreeAsync, other),

@@ -18,6 +18,7 @@ struct CuptiCall {
         launch,
         launch_ex,
         copy,  // or memset, which has no source
+        host_function,
         event_create,
         event_query,
         stream_query,
@@ -64,6 +65,10 @@ struct CuptiCall {
     [[nodiscard]] bool may_be_between_devices() const noexcept {
         return kind == Kind::copy && source >= 0 && !names_the_host();
     }
+    // Whether the row of the call names its stream, which no activity tells.
+    [[nodiscard]] bool names_stream_in_row() const noexcept {
+        return may_be_between_devices() || kind == Kind::host_function;
+    }
     // Whether the stream may capture after the call, although it did not before.
     [[nodiscard]] bool may_join_capture() const noexcept {
         return kind == Kind::capture_begin || kind == Kind::stream_wait_event;
@@ -73,8 +78,8 @@ struct CuptiCall {
     // Whether the call enqueues work on a stream.
     [[nodiscard]] bool is_work() const noexcept {
         return kind == Kind::launch || kind == Kind::launch_ex || kind == Kind::copy ||
-               kind == Kind::graph_launch || kind == Kind::capture_begin ||
-               (kind == Kind::other && stream >= 0);
+               kind == Kind::host_function || kind == Kind::graph_launch ||
+               kind == Kind::capture_begin || (kind == Kind::other && stream >= 0);
     }
     // Whether the call orders streams or the host.
     [[nodiscard]] bool is_about_order() const noexcept {

@@ -1,0 +1,52 @@
+"""Functions that streams call on the host, by ``cudaLaunchHostFunc`` or as callbacks."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.analysis.launches import calls_of
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
+from gpuviz.hazards.queries import CLOCKS_AGREE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Tables = Mapping[str, pa.Table]
+
+_HOST_FUNCTION = re.compile(r"cuLaunchHostFunc|cuStreamAddCallback")
+
+
+def host_functions(tables: "Tables") -> "NDArray[Any]":
+    """Return the calls, rows of ``api_calls``, that enqueue a function of the host."""
+    names = plain(tables["api_calls"]["name"])
+    return np.flatnonzero(are_named(tables, names, _HOST_FUNCTION.match))
+
+
+def known_ends(tables: "Tables") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return calls that enqueue functions on known streams, and when the host knew of each.
+
+    A function runs when the work is done that its stream was given before it, and may tell the
+    program so, by a `threading.Event` for example. From then on the host is taken to know it: what
+    the program does with it is not recorded.
+    """
+    calls, activities = tables["api_calls"], tables["activities"]
+    begins, stream_of = plain(calls["time"]).astype(np.int64), plain(calls["stream"])
+    found = host_functions(tables)
+    found = found[stream_of[found] != 0]
+    known = begins[found]
+    call = calls_of(tables, plain(activities["correlation"]))
+    streams, ends = plain(activities["stream"]), plain(activities["end"]).astype(np.int64)
+    for stream in np.unique(stream_of[found]).tolist():
+        own = np.flatnonzero(stream_of[found] == stream)
+        rows = np.flatnonzero((streams == stream) & (call >= 0))
+        launched = begins[call[rows]]
+        order = np.argsort(launched, kind="stable")
+        latest = np.append(0, np.maximum.accumulate(ends[rows[order]]))
+        done = latest[np.searchsorted(launched[order], begins[found[own]])]
+        known[own] = np.maximum(done - CLOCKS_AGREE, known[own])
+    return found, known
