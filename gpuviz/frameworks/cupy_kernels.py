@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from gpuviz import _core
-from gpuviz.data.tables import DICTIONARIES
+from gpuviz.frameworks.kernel_modes import declare
 from gpuviz.frameworks.kernel_sources import (
     LONGEST_SOURCE,
     READ,
@@ -18,7 +18,6 @@ from gpuviz.frameworks.kernel_sources import (
     modes_of_operation,
 )
 
-_NUMBERS = {mode: number for number, mode in enumerate(DICTIONARIES["launch_blocks", "mode"])}
 _COMPILE = "_compile_module_with_cache"
 _SIMPLE_REDUCTION = "_SimpleReductionKernel"
 # A metaclass of the program may define another one.
@@ -61,16 +60,12 @@ def declare_source(source: str) -> None:
     if len(source) <= LONGEST_SOURCE:
         for name, modes in modes_by_kernel(source).items():
             if name not in _reductions:
-                _declare(name, *modes)
+                declare(name, modes)
 
 
 def _declare_elements(function: Any, name: str, elements: Iterable[int]) -> None:
     _with_elements.add(name)
     _core.declare_array_elements(function.ptr, name, list(elements))
-
-
-def _declare(name: str, *modes: str) -> None:
-    _core.declare_kernel_modes(name, [_NUMBERS[mode] for mode in modes])
 
 
 def _is_kernel(cupy: ModuleType, kind: type) -> bool:
@@ -86,17 +81,17 @@ def _declare_object(cupy: ModuleType, found: Any) -> None:
     elif kind is cupy.ElementwiseKernel:
         outputs = {each.name: each.raw for each in found.out_params}
         modes = modes_of_operation(outputs, found.operation)
-        _declare(found.name, *_of_parameters(found.params, modes))
+        declare(found.name, _of_parameters(found.params, modes))
         _declare_launched(found)
     elif kind is cupy.ReductionKernel:
         outputs = {each.name: each.raw for each in found.out_params}
         modes = modes_of_operation(outputs, found.post_map_expr)
-        _declare(found.name, *_of_parameters([*found.in_params, *found.out_params], modes))
+        declare(found.name, _of_parameters([*found.in_params, *found.out_params], modes))
         if len(found.in_params) == len(outputs) == 1:
             _declare_passes(found.name)
     elif _name_of(kind) == _SIMPLE_REDUCTION:
         # One input and one output.
-        _declare(found.name, READ, WRITE)
+        declare(found.name, (READ, WRITE))
         _reductions.add(found.name)
         _declare_passes(found.name.replace("cupy_", "cupy_cub_", 1))
 
@@ -128,5 +123,5 @@ def _of_parameters(parameters: Iterable[Any], modes: Mapping[str, str]) -> Itera
 def _declare_passes(name: str) -> None:
     """Declare a reduction that CuPy has made with CUB, in one pass or two."""
     for each in (name, f"{name}_pass1", f"{name}_pass2"):
-        _declare(each, READ, WRITE)
+        declare(each, (READ, WRITE))
         _reductions.add(each)

@@ -1,12 +1,13 @@
-"""Ranges around Numba's compilations of kernels."""
+"""Ranges around Numba's compilations of kernels, and what the kernels do with their arrays."""
 
 import sys
 from functools import cache
 from types import MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuviz import _core
 from gpuviz.commands.startup.sitecustomize import ImportWatcher
+from gpuviz.frameworks.numba_kernels import declare_kernels
 from gpuviz.recorder import ranges
 
 # The modules with the dispatcher: that of numba-cuda and that of numba-cuda-mlir.
@@ -32,8 +33,11 @@ def watch_numba_compilations() -> None:
 
 def watch_dispatcher(dispatcher: ModuleType) -> None:
     """Do so for one of the modules."""
-    _enclose(getattr(dispatcher, "CUDADispatcher", None), "compile", _begin_load)
-    _enclose(getattr(dispatcher, "_Kernel", None), "__init__", _begin_compile)
+    _enclose(getattr(dispatcher, "CUDADispatcher", None), "compile", _begin_load, _end_load)
+    kernels = getattr(dispatcher, "_Kernel", None)
+    _enclose(kernels, "__init__", _begin_compile, ranges.end)
+    if kernels is not None:
+        declare_kernels(_core.objects_of([kernels]))
 
 
 class _Enclosed:
@@ -46,18 +50,30 @@ class _Enclosed:
         return self._enclosed if owner is None else MethodType(self._enclosed, owner)
 
 
-def _enclose(owner: Any, name: str, begin: Any) -> None:
+def _enclose(owner: Any, name: str, begin: Any, end: Any) -> None:
     function = None if owner is None else getattr(owner, name, None)
     if function is not None:
-        setattr(owner, name, _Enclosed(_core.enclosed(function, begin, ranges.end)))
+        setattr(owner, name, _Enclosed(_core.enclosed(function, begin, end)))
 
 
-def _begin_load(dispatcher: Any, types: Any = (), *_: Any, **__: Any) -> ranges.Opened | None:
+class _Load(NamedTuple):
+    dispatcher: Any
+    opened: ranges.Opened | None
+
+
+def _begin_load(dispatcher: Any, types: Any = (), *_: Any, **__: Any) -> _Load:
     if not ranges.are_recorded() or _is_loaded(dispatcher, types):
-        return None
+        return _Load(dispatcher, None)
     function = getattr(dispatcher, "py_func", None)
-    name = getattr(function, "__qualname__", "a kernel")
-    return ranges.begin(str(name).encode(errors="backslashreplace"), ranges.LOAD)
+    name = str(getattr(function, "__qualname__", "a kernel"))
+    opened = ranges.begin(name.encode(errors="backslashreplace"), ranges.LOAD)
+    return _Load(dispatcher, opened)
+
+
+def _end_load(load: _Load | None) -> None:
+    if load is not None:
+        ranges.end(load.opened)
+        declare_kernels(getattr(load.dispatcher, "overloads", {}).values())
 
 
 def _is_loaded(dispatcher: Any, types: Any) -> bool:

@@ -1,15 +1,19 @@
-"""Calls of CuPy and its libraries whose kernels must leave alone what they are said to read.
+"""Calls of CuPy and PyTorch whose kernels must leave alone what they are said to read.
 
-Prints as JSON what changes although it is only read, and what is new and read before a write.
+Prints as JSON what changes although it is only read, and what is new and read before a write, and
+to stderr the kernels with unknown modes. The first argument is the library: ``cupy`` or ``torch``.
 """
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import gpuviz
+from tests.gpu.torch_calls import calls_of_torch
 
 Call = Callable[[], Any]
 TO_HOST = 2  # cudaMemcpyDeviceToHost
@@ -115,13 +119,13 @@ def touches(recording):
     ]
 
 
-def changed_blocks(cp, call):
+def changed_blocks(cp, call, snapshot):
     """Return whether each block that lives before a call changes in it, and its recording."""
 
     def contents():
         cp.cuda.Device().synchronize()
         found = {}
-        for segment in gpuviz.memory_snapshot():
+        for segment in snapshot():
             for block in segment["blocks"]:
                 if block["state"] == "active_allocated":
                     held = np.empty(block["size"], np.uint8)
@@ -147,18 +151,27 @@ def has_other_writers(recording, block):
     return "memcpy" in kinds or "memset" in kinds
 
 
-def main() -> None:
+def main(library: str) -> None:
     import cupy as cp
 
-    cp.cuda.set_allocator(gpuviz.malloc)
-    programs = calls(cp)
+    if library == "torch":
+        import torch
+
+        programs, snapshot = calls_of_torch(torch), torch.cuda.memory_snapshot
+    else:
+        cp.cuda.set_allocator(gpuviz.malloc)
+        programs, snapshot = calls(cp), gpuviz.memory_snapshot
     with gpuviz.record(stacks=False):
         for call in programs.values():
             call()
     changed_though_read, read_first = [], []
+    unknown: Counter[str] = Counter()
+    seen = 0
     for name, call in programs.items():
-        changed, recording = changed_blocks(cp, call)
+        changed, recording = changed_blocks(cp, call, snapshot)
         found = touches(recording)
+        seen += len(found)
+        unknown.update(kernel[:100] for _, mode, kernel in found if mode == "unknown")
         for block, is_changed in changed.items():
             modes = {mode for at, mode, _ in found if at == block}
             if is_changed and modes == {"read"}:
@@ -169,8 +182,10 @@ def main() -> None:
             for block, (mode, kernel) in firsts.items()
             if block not in changed and mode == "read" and not has_other_writers(recording, block)
         ]
+    print(f"{sum(unknown.values())} of {seen} touches unknown", *unknown.most_common(40),
+          sep="\n", file=sys.stderr)  # fmt: skip
     print(json.dumps({"changed though read": changed_though_read, "read first": read_first}))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:] or ["cupy"])

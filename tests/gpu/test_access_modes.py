@@ -26,9 +26,11 @@ def test_most_blocks_that_launches_touch_have_a_known_mode(name):
     assert share <= MOST_UNKNOWN, (round(share, 3), unknown.most_common(6))
 
 
-def test_what_is_only_read_stays_and_what_is_new_is_written_first():
-    # In a process of its own, because CuPy's libraries keep memory.
-    command = [sys.executable, "-m", "tests.gpu.access_programs"]
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_what_is_only_read_stays_and_what_is_new_is_written_first(library):
+    pytest.importorskip(library)
+    # In a process of its own, because libraries keep memory.
+    command = [sys.executable, "-m", "tests.gpu.access_programs", library]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert json.loads(ran.stdout) == {"changed though read": [], "read first": []}

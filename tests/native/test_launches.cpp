@@ -23,7 +23,8 @@ using gpuviz::record::StreamTable;
 
 std::string modes(const std::string& symbol, std::size_t parameters) {
     std::string letters;
-    for (const auto& [first, later] : gpuviz::cupti::parameter_modes(symbol, parameters)) {
+    for (const auto& [first, later, is_array] : gpuviz::cupti::parameter_modes(symbol, parameters)) {
+        letters += is_array ? "[" : "";
         letters += "?rw+"[int(first)];
         if (later != first) {
             letters += "?rw+"[int(later)];
@@ -53,6 +54,20 @@ void kernels_of_libraries_have_parameters_of_known_use() {
     CHECK_EQUAL(modes("_Z12execute_distIfEvllll", 4), "+ww?");
     // vector_fft<128u>(kernel_arguments_t): its first pointer is read, the second is written.
     CHECK_EQUAL(modes("_Z10vector_fftILj128EEv18kernel_arguments_t", 1), "rw");
+}
+
+void kernels_of_torch_write_what_is_not_const() {
+    CHECK_EQUAL(modes("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE"
+                      "St5arrayIPcLm3EEEEviT0_T1_",
+                      3),
+                "??[wr");
+    // at::native::k<float>(float*, float const*, int, float**)
+    CHECK_EQUAL(modes("_ZN2at6native1kIfEEvPT_PKS2_iPS3_", 4), "+r??");
+    CHECK_EQUAL(modes("_ZN2at6native1kIfEEvPT_S3_i", 3), "???");  // none is const
+    CHECK_EQUAL(modes("_ZN4mine1kIfEEvPT_PKS1_i", 3), "?r?");
+    // at::native::k<float>(TensorInfo<float const, unsigned>, TensorInfo<float, unsigned>, int)
+    CHECK_EQUAL(modes("_ZN2at6native1kIfEEvNS_4cuda6detail10TensorInfoIKT_jEENS4_IS5_jEEi", 3),
+                "r+?");
 }
 
 using Elements = std::vector<std::uint32_t>;
@@ -313,6 +328,7 @@ void nodes_of_a_graph_launch_become_one_row() {
 int main() {
     a_name_tells_what_is_read_and_written();
     kernels_of_libraries_have_parameters_of_known_use();
+    kernels_of_torch_write_what_is_not_const();
     of_an_indexer_only_the_shape_is_set();
     ufuncs_access_all_elements_of_their_arrays();
     elements_are_declared_for_one_function_of_a_name();

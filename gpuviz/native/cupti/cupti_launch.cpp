@@ -99,6 +99,7 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
                 mode = parameter.mode.later;
             } else {
                 content = record::mixed(content, word);
+                mode = parameter.mode.is_array ? parameter.mode.later : mode;
             }
         });
     }

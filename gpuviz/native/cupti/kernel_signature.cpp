@@ -42,13 +42,31 @@ std::vector<std::string_view> parameter_types(std::string_view name) {
     return {};
 }
 
-bool points_to_const(std::string_view type) {
+std::string_view without_restrict(std::string_view type) {
     for (const std::string_view qualifier : {" __restrict__", " __restrict"}) {
         if (type.ends_with(qualifier)) {
             type.remove_suffix(qualifier.size());
         }
     }
-    return type.ends_with("const*");
+    return type;
+}
+
+bool points_to_const(std::string_view type) {
+    return without_restrict(type).ends_with("const*");
+}
+
+constexpr std::string_view of_torch = "at::native::";
+
+// Whether PyTorch passes a tensor so, and whether its elements are const.
+std::pair<bool, bool> tensor_of_torch(std::string_view type) {
+    for (const std::string_view tensor : {"PackedTensorAccessor<", "::TensorInfo<"}) {
+        if (const std::size_t place = type.find(tensor); place != type.npos) {
+            const std::string_view element = type.substr(place + tensor.size());
+            return {true, element.substr(0, element.find(',')).ends_with(" const")};
+        }
+    }
+    const std::string_view pointer = without_restrict(type);
+    return {pointer.ends_with('*') && !pointer.ends_with("**"), points_to_const(type)};
 }
 
 std::size_t outputs_of_ufunc(std::string_view symbol) {
@@ -63,8 +81,8 @@ std::size_t outputs_of_ufunc(std::string_view symbol) {
 struct LibraryKernel {
     std::string_view space;     // in its qualified name; empty if it has none
     std::string_view function;  // without template arguments
-    // Of the leading parameters: r, w, + for both, ? for unknown; in brackets that of the first
-    // pointer in a structure and that of the others.
+    // Of the leading parameters: r, w, + for both, ? for unknown; in parentheses that of the first
+    // pointer in a structure and that of the others, in brackets those of an array of pointers.
     std::string_view modes;
 };
 
@@ -95,6 +113,16 @@ constexpr std::array library_kernels = std::to_array<LibraryKernel>({
     {"cusparse::", "csrmv_v3_kernel", "?rrrr???r+"},
     {"cusparse::", "iota_kernel", "?w"},
     {"cusparse::", "csr_partition_kernel", "r????w"},
+    {of_torch, "vectorized_elementwise_kernel", "??[wr]"},
+    {of_torch, "unrolled_elementwise_kernel", "??[wr]"},
+    {of_torch, "elementwise_kernel", "?(wr)"},
+    {of_torch, "reduce_kernel", "(rw)"},
+    {of_torch, "vectorized_gather_kernel", "wrr"},
+    {of_torch, "CatArrayBatchedCopy", "wr"},
+    {of_torch, "CatArrayBatchedCopy_contig", "wr"},
+    {of_torch, "CatArrayBatchedCopy_vectorized", "wr"},
+    {of_torch, "CatArrayBatchedCopy_aligned16_contig", "wr"},
+    {of_torch, "CatArrayBatchedCopy_alignedK_contig", "wr"},
 });
 
 // The name before the parameters, without template arguments.
@@ -133,8 +161,9 @@ AccessMode mode_of(char letter) {
 std::vector<ParameterMode> parsed(std::string_view letters) {
     std::vector<ParameterMode> modes;
     for (std::size_t place = 0; place < letters.size(); ++place) {
-        if (letters[place] == '(') {
-            modes.push_back({mode_of(letters[place + 1]), mode_of(letters[place + 2])});
+        if (letters[place] == '(' || letters[place] == '[') {
+            modes.push_back({mode_of(letters[place + 1]), mode_of(letters[place + 2]),
+                             letters[place] == '['});
             place += 3;
         } else {
             modes.push_back({mode_of(letters[place]), mode_of(letters[place])});
@@ -198,6 +227,26 @@ void declare_modes(const std::string& symbol, std::vector<AccessMode> modes) {
     declarations().add(symbol, std::move(modes));
 }
 
+namespace {
+
+// Whoever passes a pointer to const means to write to the others.
+template <typename Know>
+void know_tensors(const std::vector<std::string_view>& types, Know&& know) {
+    const auto is_const = [](std::string_view type) { return tensor_of_torch(type).second; };
+    if (std::ranges::none_of(types, is_const)) {
+        return;
+    }
+    for (std::size_t index = 0; index < types.size(); ++index) {
+        const auto [is_tensor, is_read] = tensor_of_torch(types[index]);
+        const AccessMode mode = is_read ? AccessMode::read : AccessMode::read_write;
+        if (is_tensor) {
+            know(index, {mode, mode});
+        }
+    }
+}
+
+}  // namespace
+
 std::vector<ParameterMode> parameter_modes(const std::string& symbol, std::size_t parameters) {
     std::vector<ParameterMode> modes(parameters);
     const auto know = [&modes](std::size_t index, ParameterMode mode) {
@@ -220,6 +269,9 @@ std::vector<ParameterMode> parameter_modes(const std::string& symbol, std::size_
         if (points_to_const(types[index])) {
             know(index, {AccessMode::read, AccessMode::read});
         }
+    }
+    if (name.find(of_torch) != name.npos && types.size() == parameters) {
+        know_tensors(types, know);
     }
     const std::vector<AccessMode> declared = declarations().of(symbol);
     for (std::size_t index = 0; index < declared.size(); ++index) {
