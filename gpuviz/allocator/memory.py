@@ -277,7 +277,14 @@ def reset_accumulated_memory_stats(device: int | None = None) -> None:
 
 def empty_cache() -> None:
     """Release all cached memory that no array uses to the devices; waits for pending frees."""
-    for allocator in caching_allocators().values():
+    for device in caching_allocators():
+        empty_cache_of(device)
+
+
+def empty_cache_of(device: int) -> None:
+    """Do so for one device."""
+    allocator = _process.allocators.get(device)
+    if allocator is not None:
         (_process.empty_cache or _core.CachingAllocator.empty_cache)(allocator)
 
 

@@ -164,8 +164,8 @@ def schemas() -> "dict[str, pa.Schema]":
     - ``api_calls``: one CUDA call on the host: launches, copies and synchronizations, and all
       others on request. ``name`` is an id of ``strings``. ``stream`` is the one that a copy within
       or between devices was issued on, which may run in another one, or that calls a function on
-      the host. It is 0 if unknown, and for other calls. ``own_cost`` is how long gpuviz worked in the thread after the
-      call, to record it, in ns; 0 if unknown.
+      the host. It is 0 if unknown, and for other calls. ``own_cost`` is how long gpuviz worked
+      in the thread after the call, to record it, in ns; 0 if unknown.
     - ``synchronizations``: an event record, a wait, or the host waiting from ``time`` to ``end``.
       For ``event_record`` both are the time when the GPU reached it; 0 if that was not recorded,
       as in programs on a real GPU. ``event`` and ``event_sync_id`` join a record with its waits:

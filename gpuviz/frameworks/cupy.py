@@ -28,6 +28,7 @@ from gpuviz.data.manifest import NOT_LIMITED
 from gpuviz.frameworks.cupy_captures import watch_captures
 from gpuviz.frameworks.cupy_compilation import watch_compilations
 from gpuviz.frameworks.cupy_current import import_cupy
+from gpuviz.frameworks.cupy_default_pool import DefaultPool, own_default_pool
 from gpuviz.frameworks.cupy_kernels import watch_kernels
 from gpuviz.frameworks.cupy_pinned import RecordedPinnedPool
 from gpuviz.frameworks.numba_compilation import watch_numba_compilations
@@ -341,6 +342,7 @@ class CachingSource(ProcessMemory):
         # The blocks of gpuviz's allocator wait for the copies that the tracer sees.
         instead = malloc_pinned if prevention.record_stream == "auto" else None
         self._pinned_pool = RecordedPinnedPool(import_cupy().cuda, instead)
+        self._default_pool = DefaultPool()
         self._installation: Installation | None = None
         self._final_stats: dict[int, dict[str, int]] = {}
 
@@ -355,11 +357,13 @@ class CachingSource(ProcessMemory):
         self._client.set_session(session, stacks=self._stacks)
         set_empty_cache(self._client.empty_cache)
         self._installation = Installation(malloc)
+        self._default_pool.begin()
         if self._keeps_graphs:
             _keep_graphs("recording")
 
     def end(self) -> tuple[str, ...]:
         """Restore the allocators of CuPy and others, and release unused memory to the device."""
+        self._default_pool.end()
         installation = self._installation
         restored = installation is None or installation.remove()
         _keepers.discard("recording")
@@ -502,7 +506,7 @@ def default_pool_bytes() -> tuple[int, int]:
     Raises:
         Exception: The device is unavailable.
     """
-    pool = import_cupy().get_default_memory_pool()
+    pool = own_default_pool()
     return int(pool.used_bytes()), int(pool.free_bytes())
 
 
@@ -512,4 +516,4 @@ def release_caches(*, plans: bool, pool: bool) -> None:
     if plans:
         cupy.fft.config.get_plan_cache().clear()
     if pool:
-        cupy.get_default_memory_pool().free_all_blocks()
+        own_default_pool().free_all_blocks()
