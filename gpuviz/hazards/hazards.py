@@ -1,5 +1,6 @@
 """The cross-stream hazards of a recording, as a table."""
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES, schemas
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.data.once import Once
+from gpuviz.data.strings import are_named
 from gpuviz.hazards.host_accesses import TABLE as HOST_ACCESSES
 from gpuviz.hazards.operations import Operations, operations
 from gpuviz.hazards.pinned import EVENTS_OF, WithPinned, with_pinned
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 # Other allocators that reuse memory as gpuviz's does: on one stream, without waiting.
 _CACHING = (TORCH_ALLOCATOR, "cupy.cuda.memory.MemoryPool")
+# PyTorch's kernel that writes a seed or an offset, which are numbers of 64 bits.
+_FILLS_NUMBER = re.compile(r"\bat::native::FillFunctor<long>")
+_NUMBER_BYTES = 8
 _KINDS = tuple(each.name for each in _core.HazardKind)
 _TIERS = tuple(each.name for each in _core.HazardTier)
 _PROBABLE = _TIERS.index("probable")
@@ -133,11 +138,10 @@ class _Pairs:
         self.recording, self.blocks = recording, used.blocks
         self.operations: Operations = operations(recording, used)
         self.host_accesses = tables[HOST_ACCESSES]
-        self.found = self._without_other_copies(
-            _core.hazards_of(
-                self.operations.columns, self.operations.accesses, self.operations.blocks
-            )
+        found = _core.hazards_of(
+            self.operations.columns, self.operations.accesses, self.operations.blocks
         )
+        self.found = self._without_states_of_generators(self._without_other_copies(found))
         self.times = plain(tables["activities"]["time"])
         self.ends = _last_ends(tables)
         self.stream_of_call = plain(tables["graph_calls"]["stream"])
@@ -158,6 +162,21 @@ class _Pairs:
         correlations = np.append(plain(self.recording.tables["activities"]["correlation"]), 0)
         kept = (host < 0) | ((activity >= 0) & (correlations[activity] == of_copies))
         return {name: column[kept] for name, column in found.items()}
+
+    def _without_states_of_generators(
+        self, found: "dict[str, NDArray[Any]]"
+    ) -> "dict[str, NDArray[Any]]":
+        """Return the pairs that are not about the state of a generator of PyTorch's for graphs.
+
+        `torch.cuda.graph` writes it on the stream that captures, and each replay anew on its own.
+        """
+        names = np.append(plain(self.recording.tables["activities"]["name"]), 0)
+        is_fill = are_named(self.recording.tables, names, _FILLS_NUMBER.search)
+        first, second = (self.operations.activity[found[side]] for side in SIDES)
+        is_replay = self.operations.graph_call[found["second"]] >= 0
+        of_state = is_fill[first] & (is_fill[second] | is_replay)
+        of_state &= self.blocks.requested[found["block"]] == _NUMBER_BYTES
+        return {name: column[~of_state] for name, column in found.items()}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each kind, pair of lines and pair of streams."""

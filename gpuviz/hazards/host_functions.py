@@ -38,7 +38,7 @@ def known_ends(tables: "Tables") -> "tuple[NDArray[Any], NDArray[Any]]":
     begins, stream_of = plain(calls["time"]).astype(np.int64), plain(calls["stream"])
     found = host_functions(tables)
     found = found[stream_of[found] != 0]
-    known = begins[found]
+    known = begins[found] + 1  # after the function was enqueued
     call = calls_of(tables, plain(activities["correlation"]))
     streams, ends = plain(activities["stream"]), plain(activities["end"]).astype(np.int64)
     for stream in np.unique(stream_of[found]).tolist():

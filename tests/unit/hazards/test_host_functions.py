@@ -8,7 +8,7 @@ from gpuviz.recording import Recording
 from tests.unit.hazards.test_hazards import LONG_S, Program
 
 
-def with_function(recording, *, after, stream):
+def with_function(recording, *, after, stream, later_ns=0):
     """Return the recording with a function that a stream calls on the host after a kernel."""
     tables = dict(recording.tables)
     kernels = {
@@ -25,7 +25,8 @@ def with_function(recording, *, after, stream):
     )
     before = calls[place]
     correlation = max(row["correlation"] for row in calls) + 1
-    own = {"time": before["end"], "end": before["end"], "name": name, "correlation": correlation}
+    begin = before["end"] + later_ns
+    own = {"time": begin, "end": begin, "name": name, "correlation": correlation}
     number = kernels[stream]["stream"] if stream else 0
     calls.insert(place + 1, before | own | {"stream": number})
     strings.append({"id": name, "text": "cuLaunchHostFunc"})
@@ -35,15 +36,18 @@ def with_function(recording, *, after, stream):
 
 
 @pytest.mark.parametrize(
-    ("stream", "pause_s", "kinds"),
+    ("stream", "later_ns", "pause_s", "kinds"),
     [
-        ("write", 2 * LONG_S, []),
-        ("write", LONG_S / 2, ["RAW"]),  # it has not run yet
-        ("other", 2 * LONG_S, ["RAW"]),
-        ("", 2 * LONG_S, ["RAW"]),  # unknown, as in older recordings
+        ("write", 0, 2 * LONG_S, []),
+        ("write", 1_500_000, 2 * LONG_S, []),  # it runs at once
+        ("write", 0, LONG_S / 2, ["RAW"]),  # it has not run yet
+        ("other", 0, 2 * LONG_S, ["RAW"]),
+        ("", 0, 2 * LONG_S, ["RAW"]),  # unknown, as in older recordings
     ],
 )
-def test_what_a_function_can_have_told_the_host_comes_before_later_work(stream, pause_s, kinds):
+def test_what_a_function_can_have_told_the_host_comes_before_later_work(
+    stream, later_ns, pause_s, kinds
+):
     program = Program()
     a, b = program.empty(program.s), program.empty(program.t)
     program.launch(program.t, "other", writes=[b])
@@ -51,6 +55,6 @@ def test_what_a_function_can_have_told_the_host_comes_before_later_work(stream, 
     program.gpu.work_on_host(pause_s)
     program.launch(program.t, "read", reads=[a])
 
-    recording = with_function(program.recording(), after="write", stream=stream)
+    recording = with_function(program.recording(), after="write", stream=stream, later_ns=later_ns)
 
     assert [each.kind for each in recording.hazards()] == kinds

@@ -4,6 +4,7 @@ import pytest
 
 import gpuviz
 from gpuviz.present.text import hazards_text
+from tests.unit.hazards.test_hazards import Program
 from tests.unit.hazards.test_misplaced_events import BYTES, recorded
 from tests.unit.recording.from_activities import rows_of
 
@@ -131,3 +132,19 @@ def test_a_graph_that_uses_the_workspace_of_a_routine_needs_a_pool_of_its_own(ro
     assert (f"a workspace that {routine} freed when it returned" in hazard.fix) == bool(routine)
     assert ("keep the array" in hazard.fix) != bool(routine)
     assert hazard.fix.endswith("a pool of its own: with gpuviz.use_mem_pool(gpuviz.MemPool()).")
+
+
+@pytest.mark.parametrize(
+    ("element", "size", "kinds"), [("long", 8, []), ("long", 4096, ["WAW"]), ("float", 8, ["WAW"])]
+)
+def test_the_state_of_a_generator_that_torch_writes_anew_is_no_race(element, size, kinds):
+    fill = (
+        "void at::native::vectorized_elementwise_kernel<2, "
+        f"at::native::FillFunctor<{element}>, std::array<char*, 1ul> >(int)"
+    )
+    program = Program()
+    state = program.empty(program.s, size)
+    program.launch(program.s, fill, writes=[state])
+    program.launch(program.t, fill, writes=[state])
+
+    assert [each.kind for each in program.recording().hazards()] == kinds
