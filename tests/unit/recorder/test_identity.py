@@ -59,7 +59,7 @@ def test_readings_of_the_clocks_agree_within_what_they_claim(recording):
 
 def test_versions_of_imported_libraries_are_kept(source, new_recorder, monkeypatch):
     class TorchVersion(str):
-        pass
+        __slots__ = ()
 
     torch, jax = ModuleType("torch"), ModuleType("jax")
     torch.__version__ = TorchVersion("2.11.0+cu130")
