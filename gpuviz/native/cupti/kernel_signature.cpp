@@ -51,9 +51,7 @@ std::string_view without_restrict(std::string_view type) {
     return type;
 }
 
-bool points_to_const(std::string_view type) {
-    return without_restrict(type).ends_with("const*");
-}
+bool points_to_const(std::string_view type) { return without_restrict(type).ends_with("const*"); }
 
 constexpr std::string_view of_torch = "at::native::";
 
@@ -162,8 +160,8 @@ std::vector<ParameterMode> parsed(std::string_view letters) {
     std::vector<ParameterMode> modes;
     for (std::size_t place = 0; place < letters.size(); ++place) {
         if (letters[place] == '(' || letters[place] == '[') {
-            modes.push_back({mode_of(letters[place + 1]), mode_of(letters[place + 2]),
-                             letters[place] == '['});
+            modes.push_back(
+                {mode_of(letters[place + 1]), mode_of(letters[place + 2]), letters[place] == '['});
             place += 3;
         } else {
             modes.push_back({mode_of(letters[place]), mode_of(letters[place])});

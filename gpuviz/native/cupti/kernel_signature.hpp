@@ -22,7 +22,8 @@ struct ParameterMode {
 // - A C++ kernel's mangled name contains its parameter types: a pointer to const is read.
 // - CuPy's ufuncs are named `cupy_<function>__<types>` and receive the inputs, the outputs and an
 //   indexer: inputs are read, outputs (two for divmod, frexp and modf) written.
-// - Kernels of CUB, cuFFT, cuSPARSE, cuRAND, PyTorch and CuPy's random generators have parameters of
+// - Kernels of CUB, cuFFT, cuSPARSE, cuRAND, PyTorch and CuPy's random generators have parameters
+// of
 //   known use. PyTorch's own kernels receive what they only read as pointers to const; if one has
 //   such a parameter, its other pointers are written, and may be read.
 // - Everything else is unknown.
