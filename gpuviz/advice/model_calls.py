@@ -1,5 +1,6 @@
 """Calls of models in a training program, and the backward passes between them."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 # The function of torch that calls a module.
 _MODULE_CALL = "Module._wrapped_call_impl"
+# Where torch begins a backward pass, and where it computes again what a checkpoint did not keep.
+_AUTOGRAD = re.compile(r"torch[/\\]autograd[/\\]\w+\.py$")
+_CHECKPOINT = re.compile(r"torch[/\\]utils[/\\]checkpoint\.py$")
 _FORWARD, _BACKWARD = map(PHASES.index, ("forward", "backward"))
 
 
@@ -60,6 +64,31 @@ def are_in_models(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArra
     """Return whether each call stack is in a call of a model."""
     inside: NDArray[Any] = _callers(recording, stacks) != 0
     return inside
+
+
+def recomputed_modules(recording: "RecordingData") -> frozenset[str]:
+    """Return the paths of modules whose forward pass runs again within a backward pass.
+
+    In their call stacks, a module is called, or a checkpoint runs, within torch's backward pass. A
+    backward pass that a module's method starts is no such call.
+    """
+    stacks = recording.tables["stacks"]
+    ids = plain(stacks["id"])[codes(stacks["phase"], PHASES) == _BACKWARD].tolist()
+    known = recording.call_stacks
+    return frozenset(
+        module
+        for stack in ids
+        if (module := known.module(stack)) and _runs_again(known.frames(stack))
+    )
+
+
+def _runs_again(frames: "list[Frame]") -> bool:
+    """Return whether a module or a checkpoint is called within the outermost backward pass."""
+    starts = [place for place, frame in enumerate(frames) if _AUTOGRAD.search(frame.filename)]
+    return any(
+        frame.name == _MODULE_CALL or _CHECKPOINT.search(frame.filename)
+        for frame in frames[: starts[-1] if starts else 0]
+    )
 
 
 def caller(recording: "RecordingData", stack: int) -> "Frame | None":

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
+from gpuviz.advice.model_calls import recomputed_modules
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import ACTIVATION, BACKWARD, FORWARD, TrainingBlocks
@@ -27,8 +28,9 @@ RULES = (
         "R52",
         "activations that checkpointing saves",
         "at least half of the peak are activations that a backward pass frees, in numbered modules "
-        "of one list or sequence; checkpointing them in the best of a few groupings lowers the "
-        "peak by at least a fifth; the cost is the time of their forward kernels, once more",
+        "of one list or sequence that a backward pass does not compute again already; "
+        "checkpointing them in the best of a few groupings lowers the peak by at least a fifth; "
+        "the cost is the time of their forward kernels, once more",
         "`torch.utils.checkpoint` for these modules",
         is_trade=True,
     ),
@@ -78,7 +80,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: activations that a backward pass frees are at least half of the peak. Modules of which
     the same path ends in different numbers are of one list or sequence; of several, the one with
-    most bytes counts.
+    most bytes counts. A module of which any part runs again in the backward pass is checkpointed
+    already: of the others, the longest run counts.
 
     Saving: the decrease of the peak if the activations of a group of these modules, without its
     output, were freed when its forward pass ends, and allocated again before its first gradient.
@@ -128,8 +131,21 @@ def _numbered_modules(
     for row in order[np.argsort(device.begin[order], kind="stable")].tolist():
         if paths[row] and paths[row].rpartition(".")[0] == largest:
             positions.setdefault(paths[row], len(positions))
-    of_block = np.array([positions.get(path, -1) for path in paths], np.int64)
-    return _Modules(list(positions), of_block)
+    run = _longest_run(list(positions), recomputed_modules(device.recording))
+    places = {path: place for place, path in enumerate(run)}
+    of_block = np.array([places.get(path, -1) for path in paths], np.int64)
+    return _Modules(run, of_block)
+
+
+def _longest_run(paths: list[str], recomputed: "frozenset[str]") -> list[str]:
+    """Return the longest run of modules of which no part is computed again."""
+    best: list[str] = []
+    run: list[str] = []
+    for path in paths:
+        is_recomputed = any(f"{each}.".startswith(f"{path}.") for each in recomputed)
+        run = [] if is_recomputed else [*run, path]
+        best = max(best, run, key=len)
+    return best
 
 
 def _checkpointed(

@@ -1,7 +1,16 @@
 """R52: activations that checkpointing saves."""
 
 from gpuviz.advice.findings import findings, is_trade
-from tests.unit.advice.training import MIB, Model, found, recorded, saved
+from tests.unit.advice.training import (
+    MIB,
+    Model,
+    found,
+    in_backward_pass,
+    in_module,
+    named,
+    recorded,
+    saved,
+)
 
 STEPS = 3
 NAMES = [str(n) for n in range(16)]
@@ -82,3 +91,66 @@ def test_what_checkpointing_does_to_batch_normalization_is_said_where_there_is_s
 
     assert "running statistics twice in each step" in normalizing.change
     assert "running statistics" not in plain.change
+
+
+def release(arrays):
+    arrays.clear()
+
+
+def checkpoints(names, checkpointed):
+    """Return a program with modules that the backward pass computes again, from their inputs."""
+
+    def program(gpu):
+        model = Model(gpu, names)
+        again = in_backward_pass(in_module(model.forward))
+        for _ in range(STEPS):
+            x = gpu.empty(8 * MIB)
+            gpu.launch("load", duration=1e-4, writes=[x])
+            inputs, outputs = [x], []
+            for name in names:
+                is_kept = name not in checkpointed
+                outputs.append(model.forward(inputs[-1], gradients=is_kept, names=[name]))
+                inputs.append(outputs[-1].value)
+            del x
+            for name in reversed(names):
+                held = [outputs.pop(), inputs.pop()]
+                if name in checkpointed:
+                    held.append(again(inputs[-1], names=[name], again=True))
+                model.backward(held[-1 if name in checkpointed else 0], names=[name])
+                gpu.work_on_host(1e-6)
+                named(release, f"backward {name}")(held)
+
+    return program
+
+
+def test_modules_that_the_backward_pass_computes_again_already_are_left_alone():
+    assert found(checkpoints(NAMES, ()), "R52")
+    assert found(checkpoints(NAMES, NAMES), "R52") == []
+
+
+def test_of_modules_that_are_checkpointed_in_part_the_others_are_named():
+    (finding,) = found(checkpoints(NAMES, NAMES[:4]), "R52")
+
+    assert "checkpointing `4` to `15` saves" in finding.title
+
+
+def test_modules_between_checkpointed_ones_are_left_alone():
+    assert found(checkpoints(NAMES, NAMES[::2]), "R52") == []
+
+
+def test_a_block_of_which_a_part_is_computed_again_is_left_alone():
+    attention = [name for name in BLOCKS if name.endswith("attention")]
+
+    assert found(checkpoints(BLOCKS, attention), "R52") == []
+
+
+def test_a_backward_pass_that_a_module_starts_computes_nothing_again():
+    def program(gpu):
+        model = Model(gpu, NAMES)
+        backward = in_module(in_backward_pass(model.backward))
+        for _ in range(STEPS):
+            x = gpu.empty(8 * MIB)
+            gpu.launch("load", duration=1e-4, writes=[x])
+            backward(model.forward(x))
+
+    assert "checkpointing `0` to `15` saves" in found(program, "R52")[0].title

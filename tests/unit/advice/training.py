@@ -11,7 +11,9 @@ from tests.unit.recording.from_activities import rows_of
 
 MIB = 1 << 20
 # The names of functions that stand for what torch does, and the part of a step that they are.
-_ROLE = re.compile(r"(forward|no_grad|backward|optimizer|parameter)(?: (.*))?$")
+_ROLE = re.compile(r"(forward|no_grad|again|backward|optimizer|parameter)(?: (.*))?$")
+# Of roles that are called otherwise than their part of a step.
+_PHASES = {"no_grad": "forward", "again": "backward"}
 _US = 1e-6
 
 
@@ -45,6 +47,16 @@ def step_of(function, optimizer, kind="_multi_tensor"):
         inner = installed(function, file, f"{kind}_{optimizer.lower()}")
         function = partial(installed(_call_with, file, f"{optimizer}.step"), inner)
     return partial(named(_call_with, "optimizer"), function)
+
+
+def in_module(function):
+    """Return a function as what torch does in the call of a module."""
+    return partial(named(_call_with, "Module._wrapped_call_impl"), function)
+
+
+def in_backward_pass(function):
+    """Return a function as what torch does within a backward pass."""
+    return partial(installed(_call_with, "torch/autograd/__init__.py", "backward"), function)
 
 
 def _allocate(gpu, size):
@@ -95,16 +107,18 @@ class Model:
         self.gradients = dict.fromkeys(names)
         self._forward = {name: named(_layer, f"forward {name}") for name in names}
         self._no_grad = {name: named(_layer, f"no_grad {name}") for name in names}
+        self._again = {name: named(_layer, f"again {name}") for name in names}
         self._backward = {name: named(_gradient, f"backward {name}") for name in names}
         self._free = {name: named(_free, f"backward {name}") for name in names}
 
     # Such as torch calls `forward`.
     __call__ = named(_call, "Module._wrapped_call_impl")
 
-    def forward(self, x, *, gradients=True, names=None):
+    def forward(self, x, *, gradients=True, names=None, again=False):
         graph = []
+        layers = self._forward if gradients else self._no_grad
         for name in names or self.names:
-            run = (self._forward if gradients else self._no_grad)[name]
+            run = (self._again if again else layers)[name]
             y = run(self.gpu, x, self.weights[name], self.size)
             if gradients:
                 graph.append([x, y])
@@ -144,11 +158,12 @@ def as_torch(recording: Recording) -> Recording:
         if role == "parameter":
             parameters.add(row["id"])
         elif role:
+            is_of_backward = role in {"again", "backward"}
             row |= {
-                "phase": "forward" if role == "no_grad" else role,
+                "phase": _PHASES.get(role, role),
                 "module": module or "",
-                "differentiable": int(role == "forward"),
-                "forward_frame": forward.get(f"forward {module}", 0) if role == "backward" else 0,
+                "differentiable": int(role in {"forward", "again"}),
+                "forward_frame": forward.get(f"forward {module}", 0) if is_of_backward else 0,
             }
         stacks.append(row)
     tensors = [
