@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.eager_operations import eager_operations
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps, launching_idle, longest_late
 from gpuviz.advice.host_lines import line_numbers, longest_lines, text_of
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuviz.analysis.overlap import DeviceOverlap
+    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
 
 RULES = (
@@ -32,8 +35,10 @@ RULES = (
         "a GPU that waits for launches",
         "at least 100 kernels with a median below 10 µs; the GPU is busy for less than half of the "
         "time, and idle for 10 % of it, and a quarter of the idle time, during launches other than "
-        "copies and gaps below 250 µs before them",
-        "fuse operations, CUDA graphs",
+        "copies and gaps below 250 µs before them; with JAX, kernels of any duration, if each "
+        "iteration of a loop runs at least five operations outside of `jax.jit`, and the GPU is "
+        "idle for as long during their launches",
+        "fuse operations, CUDA graphs, one function under `jax.jit`",
     ),
 )
 
@@ -63,6 +68,12 @@ _LESS_OFTEN = {
     "jax": f"{_WHOLE}, and one function under `jax.jit` for all of a step, or for all steps with "
     "`jax.lax.scan`",
 }
+_JIT = (
+    "Put the operations of an iteration into one function under `jax.jit`: XLA fuses them, and the "
+    "host starts one executable; with `jax.lax.fori_loop` or `jax.lax.scan`, one for all "
+    "iterations. The saving is that of launches that take no time on the host; what fused "
+    "operations do not read and write comes on top."
+)
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
@@ -72,7 +83,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     half of its steady state, and idle with the cause ``host`` for at least 10 % of it, and a
     quarter of the idle time, during calls that launch anything but copies and in gaps below 250 µs
     before these. Longer gaps contain other
-    work (R43), and gaps before the first launch of a kernel its compilation.
+    work (R43), and gaps before the first launch of a kernel its compilation. With JAX, operations
+    outside of `jax.jit` are executables of their own, whatever their kernels take: those of a loop
+    are a finding if the device is idle for as long in their calls and the gaps before them.
 
     Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
     time, and at most the idle time of the steady state. It bounds what CUDA graphs or fewer, larger
@@ -90,12 +103,15 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         kernels = schedule.duration[work]
         gaps = host_gaps(recording, device.device)
         chosen, idle = launching_idle(recording, device.device, steady.from_ns)
+        one_by_one = _one_by_one(schedule, device, steady)
+        if one_by_one is not None:
+            yield one_by_one
+            continue
         if (
             len(kernels) < _LEAST_LAUNCHES
             or steady.busy > _MOST_BUSY
             or np.median(kernels) >= _LONGEST_MEDIAN_NS
-            or idle.sum() < _LEAST_SHARE * steady.duration_ns
-            or idle.sum() < _LEAST_OF_IDLE * steady.idle_ns
+            or not _is_long(int(idle.sum()), steady)
         ):
             continue
         change = ScheduleChange(without_gap=chosen, instant=chosen, at_most_ns=steady.idle_ns)
@@ -128,6 +144,53 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
                 "idle_gaps", longest_late(recording, device.device), (device.start, device.end)
             ),
         )
+
+
+def _is_long(idle_ns: int, steady: "SteadyState") -> bool:
+    """Return whether idle time is a relevant part of the steady state, and of its idle time."""
+    is_of_idle = idle_ns >= _LEAST_OF_IDLE * steady.idle_ns
+    return is_of_idle and idle_ns >= _LEAST_SHARE * steady.duration_ns
+
+
+def _one_by_one(
+    schedule: Schedule, device: "DeviceOverlap", steady: "SteadyState"
+) -> Finding | None:
+    """Return the finding about operations of JAX that a loop runs outside of `jax.jit`."""
+    recording = schedule.recording
+    eager = eager_operations(recording, steady.from_ns)
+    if eager is None:
+        return None
+    chosen, idle = launching_idle(recording, device.device, steady.from_ns)
+    chosen, idle = chosen & eager.calls, np.where(eager.calls, idle, 0)
+    if not chosen.any() or not _is_long(int(idle.sum()), steady):
+        return None
+    change = ScheduleChange(without_gap=chosen, instant=chosen, at_most_ns=steady.idle_ns)
+    gaps = host_gaps(recording, device.device)
+    stacks = plain(recording.tables["api_calls"]["stack"])
+    return Finding(
+        rule="R27",
+        title=(
+            f"{eager.place} runs {format_count(eager.in_iteration)} operations outside of "
+            "`jax.jit` in each iteration; the GPU is busy for "
+            f"{format_share(steady.busy)} of the time and waits for their launches."
+        ),
+        reason=(
+            f"In about {format_count(eager.iterations)} iterations, XLA runs each operation as an "
+            "executable of its own, which reads its arguments from memory and writes its result "
+            f"there. The host needs {format_duration(int(np.median(gaps.length[chosen])))} "
+            f"(median) before each; the GPU is idle for {format_duration(int(idle.sum()))} "
+            f"meanwhile, and for {format_duration(steady.idle_ns)} in all."
+        ),
+        change=_JIT,
+        certainty="possible",
+        device=device.device,
+        saved_ns=schedule.saved_alone(change),
+        schedule=change,
+        lines=longest_lines(recording, stacks[idle > 0], idle[idle > 0]),
+        evidence=Evidence(
+            "idle_gaps", longest_late(recording, device.device), (device.start, device.end)
+        ),
+    )
 
 
 def _less_often(recording: "RecordingData", calls: "NDArray[Any]") -> str:
