@@ -31,6 +31,7 @@ from tests.unit.advice import (
     test_dead_at_the_peak,
     test_dead_write,
     test_dense_embedding_gradients,
+    test_double_precision,
     test_early_allocation,
     test_emptied_caches,
     test_graphs_alive_at_once,
@@ -171,6 +172,7 @@ TRAINING: dict[str, Program] = {
     "R59": test_retained_graph.trains_twice(retain=True),
     "R66": test_dense_embedding_gradients.trains(),
     "R69": test_models_no_longer_used.folds(keep=test_models_no_longer_used.all_of),
+    "R71": test_double_precision.trains(),
 }
 OTHERS = {
     "R04": notebook,

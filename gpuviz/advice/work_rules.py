@@ -49,6 +49,7 @@ from gpuviz.advice.rules import (
     r67_views_of_large_arrays,
     r68_mostly_unread_result,
     r69_models_no_longer_used,
+    r71_double_precision,
 )
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r07_missed_in_place.find,
         r30_dead_write.find,
         r33_wider_type.find,
+        r71_double_precision.find,
         r05_temporary_idleness.find,
         r53_optimizer_memory.find,
         r52_checkpointed_activations.find,

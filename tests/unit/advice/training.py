@@ -64,17 +64,18 @@ def _allocate(gpu, size):
     return gpu.empty(size)
 
 
-def _layer(gpu, x, weight, size):
+def _layer(gpu, x, weight, size, kernel):
     y = _allocate(gpu, size)
-    gpu.launch("layer", duration=1e-4, reads=[x, weight], writes=[y])
+    gpu.launch(kernel, duration=1e-4, reads=[x, weight], writes=[y])
     return y
 
 
-def _gradient(gpu, saved, output, weight, gradient):
+def _gradient(gpu, kept, weight, gradient, kernel):
+    saved, output = kept
     below = _allocate(gpu, saved.nbytes)
     if gradient is None:
         gradient = _allocate(gpu, weight.nbytes)
-    gpu.launch("gradient", duration=2e-4, reads=[saved, output, weight], writes=[below, gradient])
+    gpu.launch(kernel, duration=2e-4, reads=[saved, output, weight], writes=[below, gradient])
     return below, gradient
 
 
@@ -100,8 +101,10 @@ class Output:
 class Model:
     """Layers, each with a weight of 1 MiB and an output of 8 MiB that its gradient needs."""
 
-    def __init__(self, gpu, names=("0", "1", "2", "3"), *, size=8 * MIB):
-        self.gpu, self.names, self.size = gpu, names, size
+    def __init__(
+        self, gpu, names=("0", "1", "2", "3"), *, size=8 * MIB, kernels=("layer", "gradient")
+    ):
+        self.gpu, self.names, self.size, self.kernels = gpu, names, size, kernels
         make = named(_allocate, "parameter")
         self.weights = {name: make(gpu, MIB) for name in names}
         self.gradients = dict.fromkeys(names)
@@ -119,7 +122,7 @@ class Model:
         layers = self._forward if gradients else self._no_grad
         for name in names or self.names:
             run = (self._again if again else layers)[name]
-            y = run(self.gpu, x, self.weights[name], self.size)
+            y = run(self.gpu, x, self.weights[name], self.size, self.kernels[0])
             if gradients:
                 graph.append([x, y])
             x = y
@@ -130,7 +133,11 @@ class Model:
         for name in reversed(names or self.names):
             saved, result = graph.pop()
             _, self.gradients[name] = self._backward[name](
-                self.gpu, saved, result, self.weights[name], self.gradients[name]
+                self.gpu,
+                (saved, result),
+                self.weights[name],
+                self.gradients[name],
+                self.kernels[1],
             )
             arrays = [saved, result]
             del saved, result
