@@ -25,6 +25,7 @@ from gpuviz.advice.work_rules import memory_rules, time_rules
 from gpuviz.conclusions.wording import saving
 from gpuviz.recording import Recording
 from tests.unit.advice import (
+    test_anomaly_detection,
     test_attention_scores,
     test_checkpointed_activations,
     test_compiled_kernels,
@@ -172,6 +173,7 @@ TRAINING: dict[str, Program] = {
     "R59": test_retained_graph.trains_twice(retain=True),
     "R66": test_dense_embedding_gradients.trains(),
     "R69": test_models_no_longer_used.folds(keep=test_models_no_longer_used.all_of),
+    "R70": test_anomaly_detection.trains(),
     "R71": test_double_precision.trains(),
 }
 OTHERS = {

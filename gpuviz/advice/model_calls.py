@@ -82,9 +82,14 @@ def recomputed_modules(recording: "RecordingData") -> frozenset[str]:
     )
 
 
+def is_of_autograd(frame: "Frame") -> bool:
+    """Return whether a frame is a function of torch that runs a backward pass or a part of it."""
+    return _AUTOGRAD.search(frame.filename) is not None
+
+
 def _runs_again(frames: "list[Frame]") -> bool:
     """Return whether a module or a checkpoint is called within the outermost backward pass."""
-    starts = [place for place, frame in enumerate(frames) if _AUTOGRAD.search(frame.filename)]
+    starts = [place for place, frame in enumerate(frames) if is_of_autograd(frame)]
     return any(
         frame.name == _MODULE_CALL or _CHECKPOINT.search(frame.filename)
         for frame in frames[: starts[-1] if starts else 0]

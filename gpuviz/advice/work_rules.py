@@ -49,6 +49,7 @@ from gpuviz.advice.rules import (
     r67_views_of_large_arrays,
     r68_mostly_unread_result,
     r69_models_no_longer_used,
+    r70_anomaly_detection,
     r71_double_precision,
 )
 
@@ -107,6 +108,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
     """
     return (
         r10_emptied_caches.find,
+        r70_anomaly_detection.find,
         r62_round_trips.find,
         r65_host_arrays_of_kernels.find,
         r17_pageable_copies.find,

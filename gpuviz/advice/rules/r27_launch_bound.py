@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.anomaly_tests import anomaly_tests
 from gpuviz.advice.eager_operations import eager_operations
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_gaps import host_gaps, launching_idle, longest_late
@@ -85,14 +86,15 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     before these. Longer gaps contain other
     work (R43), and gaps before the first launch of a kernel its compilation. With JAX, operations
     outside of `jax.jit` are executables of their own, whatever their kernels take: those of a loop
-    are a finding if the device is idle for as long in their calls and the gaps before them.
+    are a finding if the device is idle for as long in their calls and the gaps before them. Where
+    autograd's anomaly detection makes all operations of PyTorch slower, nothing is said (R70).
 
     Saving: the recording's `Schedule`, replayed without these gaps and as if the calls took no
     time, and at most the idle time of the steady state. It bounds what CUDA graphs or fewer, larger
     kernels can save, and comes after the findings that name a cause: ``possible``.
     """
     recording = schedule.recording
-    if not recording.tables["api_calls"].num_rows:
+    if not recording.tables["api_calls"].num_rows or anomaly_tests(schedule):
         return
     calls = recording.tables["api_calls"]
     for device, steady in zip(

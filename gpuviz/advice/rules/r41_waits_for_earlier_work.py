@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.anomaly_tests import anomaly_tests
 from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides, feeds, indexes
 from gpuviz.advice.fetches import fetch_of
@@ -58,23 +59,26 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find lines whose calls wait for work that was launched before.
 
     Trigger: see `gpuviz.advice.waits.longest_waits`; synchronizations that nothing needs are R22,
-    scalars R18, sizes R54, and copies of arrays that come back to the GPU R62 and R65. A copy is no
-    fault if the program branches on its value, as in the condition of a loop, since the next step
-    needs it; see `gpuviz.advice.conditions.decides`, or if the program reads it itself and chooses
-    a part of an array by it; see `gpuviz.advice.chosen_places.chooses_places`, or copies what it
-    computes from it to the GPU in the same loop. Nor are waits before the first regular iteration
-    or in at most one of ten, as of a program that prints its progress, one or two copies, as
-    between the phases of a program, nor a wait that comes as late as a buffer in pinned memory
-    allows, see `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a wait
-    inside a function of a library, but can call it later. Waits without a call stack say nothing
-    that could be changed.
+    scalars R18, sizes R54, tests of autograd R70, and copies of arrays that come back to the GPU
+    R62 and R65. A copy is no fault if the program branches on its value, as in the condition of a
+    loop, since the next step needs it; see `gpuviz.advice.conditions.decides`, or if the program
+    reads it itself and chooses a part of an array by it; see
+    `gpuviz.advice.chosen_places.chooses_places`, or copies what it computes from it to the GPU in
+    the same loop. Nor are waits before the first regular iteration or in at most one of ten, as of
+    a program that prints its progress, one or two copies, as between the phases of a program, nor a
+    wait that comes as late as a buffer in pinned memory allows, see
+    `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a wait inside a
+    function of a library, but can call it later. Waits without a call stack say nothing that could
+    be changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
     is always busy saves nothing. Whether the program needs the value at once is not recorded:
     ``possible``.
     """
-    early, rarely = _of_warm_up(schedule), _MOST_RARE * len(host_spans(schedule.recording)[0])
+    of_tests = [np.flatnonzero(tests.calls) for tests in anomaly_tests(schedule)]
+    early = np.concatenate([_of_warm_up(schedule), *of_tests])
+    rarely = _MOST_RARE * len(host_spans(schedule.recording)[0])
     uploading = _uploading_lines(schedule)
     for line in longest_waits(schedule):
         others = np.append(early, _come_back(schedule)) if line.is_copy else early
