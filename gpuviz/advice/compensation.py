@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz import _core
-from gpuviz.advice.constraints import GAP, LAUNCHED, NESTED, NEVER, OWN
+from gpuviz.advice.constraints import GAP, LAUNCHED, NESTED, OWN
 from gpuviz.advice.recording_costs import HostCosts
 from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.derived_tables import derived
@@ -185,26 +184,7 @@ def _times(schedule: Schedule, costs: HostCosts) -> "NDArray[Any]":
     lag[host] = np.where(spent > lag[host], np.minimum(lag[host], 1), lag[host] - spent)
     launches = np.flatnonzero(constraints.work == LAUNCHED)
     lag[launches] = np.maximum(lag[launches] - costs.inside[constraints.call[launches]], 0)
-    return _replayed(schedule, lag)
-
-
-def _replayed(schedule: Schedule, lag: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the moments with other lags; what no constraint explains follows the host."""
-    constraints, moments = schedule.constraints, schedule.moments
-    host = np.sort(np.concatenate([moments.start, moments.end]))
-    free = np.flatnonzero(schedule.not_before != NEVER)
-    before = np.searchsorted(host, free) - 1
-    free, before = free[before >= 0], host[before[before >= 0]]
-    not_before = schedule.not_before.copy()
-    not_before[free] = NEVER
-    source = np.concatenate([constraints.source, before.astype(np.uint32)])
-    target = np.concatenate([constraints.target, free.astype(np.uint32)])
-    lags = np.concatenate([lag, moments.times[free] - moments.times[before]])
-    order = np.argsort(target, kind="stable")
-    times: NDArray[Any] = np.asarray(
-        _core.earliest_times(not_before, source[order], target[order], lags[order])
-    )
-    return times
+    return schedule.times_behind_host(lag)
 
 
 class _Moved:

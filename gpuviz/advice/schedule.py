@@ -17,6 +17,7 @@ from gpuviz.advice.constraints import (
     Orders,
 )
 from gpuviz.advice.trace import Trace
+from gpuviz.advice.warm_runs import Preparation
 from gpuviz.advice.work_orders import BY_STREAM
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class ScheduleChange:
         at_most_ns: What the change can save at most, for reasons that the schedule does not have.
         orders: Pairs of activities of which the second then has to wait for the first: what some
             of the constraints that no longer hold were needed for.
+        is_of_preparation: Whether it is a part of the host's preparation that gets shorter, of
+            which a warm run has none.
     """
 
     duration: "NDArray[Any] | None" = None
@@ -55,6 +58,24 @@ class ScheduleChange:
     joined: "NDArray[Any] | None" = None
     at_most_ns: int | None = None
     orders: "tuple[NDArray[Any], NDArray[Any]] | None" = None
+    is_of_preparation: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Base:
+    """What changes are replayed from.
+
+    Attributes:
+        lags: The lags of the constraints, in ns.
+        duration: The durations of the activities, in ns.
+        not_before: Before when each moment cannot be, whatever it had to wait for.
+        last_ns: When the last activity or call ends without a change.
+    """
+
+    lags: "NDArray[Any]"
+    duration: "NDArray[Any]"
+    not_before: "NDArray[Any]"
+    last_ns: int
 
 
 class Schedule(Trace):
@@ -66,6 +87,10 @@ class Schedule(Trace):
     copies in each direction), and after the events and default streams that its stream waits for.
     Whichever of these was last keeps its recorded distance; the others may come as close as is
     typical for the recording. Without a change the replay is the recording, to the ns.
+
+    Savings are those of a warm run, as are the times that they are compared with: another run has
+    no time in which the host compiles or loads code, behind which work of the GPU can hide; see
+    `gpuviz.advice.warm_runs.Preparation`.
 
     What the recording does not explain stays at its recorded time, so that a prediction is rather
     too small: activities without a call, the first call of a thread.
@@ -82,23 +107,51 @@ class Schedule(Trace):
         self.constraints = Orders(self, self.moments).constraints()
         self._pin_unexplained()
 
-    def saved_ns(self, *changes: ScheduleChange) -> int:
-        """Return by how much the last activity or call would end earlier after changes, in ns."""
-        duration = self._shorter(changes)
-        times = self.times_after(*changes)
-        return max(0, self._recorded_last - self._last(times, duration))
+    def saved_ns(self, *changes: ScheduleChange, cold: bool = False) -> int:
+        """Return by how much the last activity or call would end earlier after changes, in ns.
+
+        Args:
+            changes: The changes.
+            cold: Whether the host prepares as recorded; otherwise nothing is saved by waiting for
+                the GPU before it compiles or loads code, and all of what hides behind that is.
+        """
+        base = self._recorded if cold else self._warm
+        duration = self._shorter(base, changes)
+        times = self._times_after(base, changes)
+        return max(0, base.last_ns - self._last(times, duration))
 
     def times(self, lags: "NDArray[Any]") -> "NDArray[Any]":
         """Return when each moment is if the constraints have other lags, in ns."""
-        return self._times(self.constraints.source, self.constraints.target, lags)
+        return self._times(self.constraints.source, self.constraints.target, lags, self.not_before)
+
+    def times_behind_host(self, lags: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the same if what no constraint explains follows the host."""
+        constraints, moments = self.constraints, self.moments
+        host = np.sort(np.concatenate([moments.start, moments.end]))
+        free = np.flatnonzero(self.not_before != NEVER)
+        before = np.searchsorted(host, free) - 1
+        free, before = free[before >= 0], host[before[before >= 0]]
+        not_before = self.not_before.copy()
+        not_before[free] = NEVER
+        source = np.concatenate([constraints.source, before.astype(np.uint32)])
+        target = np.concatenate([constraints.target, free.astype(np.uint32)])
+        lags = np.concatenate([lags, moments.times[free] - moments.times[before]])
+        order = np.argsort(target, kind="stable")
+        return self._times(source[order], target[order], lags[order], not_before)
 
     def times_after(self, *changes: ScheduleChange) -> "NDArray[Any]":
         """Return when each moment is after changes, in ns."""
-        duration = self._shorter(changes)
-        lags = self._lags(duration, changes)
+        return self._times_after(self._recorded, changes)
+
+    def _times_after(self, base: _Base, changes: "Sequence[ScheduleChange]") -> "NDArray[Any]":
+        """Return the same, from the recording or from a warm run."""
+        duration = self._shorter(base, changes)
+        lags = self._lags(base, duration, changes)
         pairs = [change.orders for change in changes if change.orders is not None]
         if not pairs:
-            return self.times(lags)
+            return self._times(
+                self.constraints.source, self.constraints.target, lags, base.not_before
+            )
         before, after = (np.concatenate(each) for each in zip(*pairs, strict=True))
         later = self.moments.begun[before] < self.moments.begun[after]
         before, after = before[later], after[later]
@@ -112,15 +165,25 @@ class Schedule(Trace):
         )
         lags = np.concatenate([lags, np.maximum(apart + duration[before], 0)])
         order = np.argsort(target, kind="stable")
-        return self._times(source[order], target[order], lags[order])
+        return self._times(source[order], target[order], lags[order], base.not_before)
 
     def saved_in_sequence(self, changes: "Sequence[ScheduleChange]") -> list[int]:
-        """Return what each change saves after those before it, in ns."""
-        saved, before = [], 0
-        for count, change in enumerate(changes, 1):
-            after = self.saved_ns(*changes[:count])
-            further = max(after - before, 0)
-            before = max(after, before)
+        """Return what each change saves after those before it, in ns.
+
+        A change of the preparation saves what it does in the recording, any other what it does in
+        a warm run.
+        """
+        saved, before, warm = [], 0, list[ScheduleChange]()
+        for count, change in enumerate(changes):
+            if change.is_of_preparation:
+                earlier = changes[:count]
+                further = self.saved_ns(*earlier, change, cold=True)
+                further = max(further - self.saved_ns(*earlier, cold=True), 0)
+            else:
+                warm.append(change)
+                after = self.saved_ns(*warm)
+                further = max(after - before, 0)
+                before = max(after, before)
             saved.append(further if change.at_most_ns is None else min(further, change.at_most_ns))
         return saved
 
@@ -148,16 +211,18 @@ class Schedule(Trace):
         return ScheduleChange(without_order=removed)
 
     def _times(
-        self, source: "NDArray[Any]", target: "NDArray[Any]", lags: "NDArray[Any]"
+        self,
+        source: "NDArray[Any]",
+        target: "NDArray[Any]",
+        lags: "NDArray[Any]",
+        not_before: "NDArray[Any]",
     ) -> "NDArray[Any]":
-        times: NDArray[Any] = np.asarray(
-            _core.earliest_times(self.not_before, source, target, lags)
-        )
+        times: NDArray[Any] = np.asarray(_core.earliest_times(not_before, source, target, lags))
         return times
 
-    def _shorter(self, changes: "Sequence[ScheduleChange]") -> "NDArray[Any]":
+    def _shorter(self, base: _Base, changes: "Sequence[ScheduleChange]") -> "NDArray[Any]":
         """Return the durations of the activities after some changes."""
-        duration, joined = self.duration, np.zeros(len(self.duration), bool)
+        duration, joined = base.duration, np.zeros(len(self.duration), bool)
         for change in changes:
             if change.duration is not None:
                 # One kernel takes no less time without one of its operations.
@@ -168,11 +233,11 @@ class Schedule(Trace):
         return duration
 
     def _lags(
-        self, duration: "NDArray[Any]", changes: "Sequence[ScheduleChange]"
+        self, base: _Base, duration: "NDArray[Any]", changes: "Sequence[ScheduleChange]"
     ) -> "NDArray[Any]":
         """Return the lags of the constraints after some changes."""
         constraints: Constraints = self.constraints
-        lags, of_calls = constraints.lag.copy(), constraints.call
+        lags, of_calls = base.lags.copy(), constraints.call
         gaps, own = self._gaps, self._own
         for change in changes:
             if change.without_gap is not None:
@@ -233,8 +298,23 @@ class Schedule(Trace):
         return rows
 
     @cached_property
-    def _recorded_last(self) -> int:
-        return self._last(self.moments.times, self.duration)
+    def _recorded(self) -> _Base:
+        """The recording itself."""
+        last_ns = self._last(self.moments.times, self.duration)
+        return _Base(self.constraints.lag, self.duration, self.not_before, last_ns)
+
+    @cached_property
+    def _warm(self) -> _Base:
+        """A warm run."""
+        preparation = Preparation(self)
+        if not preparation.spans:
+            return self._recorded
+        lags = preparation.without(self.constraints, self.moments.times)
+        duration = np.where(preparation.is_for_it(), 0, self.duration)
+        base = _Base(lags, duration, self.not_before, 0)
+        times = self.times_behind_host(self._lags(base, duration, ()))
+        not_before = np.where(self.not_before == NEVER, NEVER, times)
+        return _Base(lags, duration, not_before, self._last(times, duration))
 
     def _last(self, times: Any, duration: "NDArray[Any]") -> int:
         ends = times[self.moments.begun] + duration

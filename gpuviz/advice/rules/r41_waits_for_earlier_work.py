@@ -42,7 +42,8 @@ RULES = (
         "not branch on the value, as in R18, nor copy it back, as in R62 and R65; a wait for a "
         "copy of pinned memory that a later copy uses again, or may, is needed if other work was "
         "launched since, and so is one in at most one of ten iterations; the saving is what the "
-        "GPU idles afterwards, so a busy GPU saves nothing",
+        "GPU idles afterwards, so a busy GPU saves nothing, nor one that idles while kernels are "
+        "compiled",
         "read the value later; copy to the GPU without waiting; call a library's function later",
     ),
 )
@@ -73,8 +74,9 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
-    is always busy saves nothing. Whether the program needs the value at once is not recorded:
-    ``possible``.
+    is always busy saves nothing, nor does one that idles because the host compiles or loads code,
+    which a warm run does not; see `gpuviz.advice.warm_runs`. Whether the program needs the value at
+    once is not recorded: ``possible``.
     """
     of_tests = [np.flatnonzero(tests.calls) for tests in anomaly_tests(schedule)]
     early = np.concatenate([_of_warm_up(schedule), *of_tests])

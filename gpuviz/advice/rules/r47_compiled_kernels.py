@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuviz.advice.finding import Certainty, Evidence, Finding
+from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -148,9 +148,8 @@ def _compiled_again(schedule: Schedule, table: "pa.Table", again: RepeatedCompil
     begin = min((each.from_ns for each in steady_states(schedule.recording)), default=0)
     # Idle time before the steady state is no part of the time that savings are compared with.
     steady = rows[plain(table["time"])[rows] >= begin]
-    found = _finding(
-        schedule, table, steady if len(steady) else rows, "possible", (title, reason, known.change)
-    )
+    rows = steady if len(steady) else rows
+    found = _finding(schedule, table, rows, (title, reason, known.change), is_once=False)
     return replace(found, is_of_warm_up=not len(steady))
 
 
@@ -161,7 +160,7 @@ def _compiled_once(
     spent = format_duration(int(plain(table["compile_ns"])[rows].sum()))
     count = format_counted(len(rows), known.one, known.several)
     title = f"{compiler} compiled {count} in {spent}."
-    found = _finding(schedule, table, rows, "likely", (title, known.why, known.keep))
+    found = _finding(schedule, table, rows, (title, known.why, known.keep), is_once=True)
     return replace(found, is_of_warm_up=True)
 
 
@@ -169,8 +168,9 @@ def _finding(
     schedule: Schedule,
     table: "pa.Table",
     rows: "NDArray[Any]",
-    certainty: Certainty,
     texts: tuple[str, str, str],
+    *,
+    is_once: bool,
 ) -> Finding:
     """Return a finding about rows whose compiler's time can be saved: title, reason and change."""
     title, reason, change = texts
@@ -180,7 +180,9 @@ def _finding(
     )
     end = begin + length
     shorter = _less_between_calls(schedule, threads, begin, end)
-    less = ScheduleChange(shorter_gap=shorter, at_most_ns=int(time_ns.sum()))
+    less = ScheduleChange(
+        shorter_gap=shorter, at_most_ns=int(time_ns.sum()), is_of_preparation=is_once
+    )
     ranges = recording.tables["ranges"]
     shown = np.isin(plain(ranges["time"]), begin) & np.isin(plain(ranges["thread"]), threads)
     return Finding(
@@ -188,7 +190,7 @@ def _finding(
         title=title,
         reason=reason,
         change=change,
-        certainty=certainty,
+        certainty="likely" if is_once else "possible",
         device=recording.devices[0],
         saved_ns=schedule.saved_alone(less),
         schedule=less,
