@@ -1,5 +1,6 @@
 """R57: work that computes the same values again and again."""
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -35,6 +39,11 @@ RULES = (
     ),
 )
 
+_COPY = re.compile(r"cupy_copy__(\w+)_\1$")
+_IF_A_VIEW = (
+    " A function that copies an array because it is not contiguous, such as a transposed one, does "
+    "not copy `cupy.ascontiguousarray(x)`."
+)
 # Each group of lines costs a replay of the schedule.
 _MOST_GROUPS = 8
 
@@ -43,7 +52,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     """Find what a loop computes in each round although it does not change.
 
     Trigger: see `gpuviz.advice.repeated_work.RepeatedWork`. Lines that read each other's
-    results are one finding.
+    results are one finding. Copies inside a function of CuPy, as those of arrays that are not
+    contiguous, can be made once outside of it.
 
     Saving: the recording's `Schedule`, replayed without this work but the first of each value, and
     without its calls. The work could read what gpuviz does not see, such as a constant in the
@@ -124,13 +134,18 @@ def _finding(
     elif repeated.is_part_of_line(lines[0].stack):
         what, this, result = f"A part of {what} ({names})", "this part", "its result"
     launches = format_counted(len(work), "launch", "launches")
+    does, if_a_view = "compute" if more else "computes", ""
+    if _only_copies(recording, repeated.activity[again]):
+        does = "copy" if more else "copies"
+        # A line that only copies says so itself.
+        if_a_view = _IF_A_VIEW if this == "this part" else ""
     return Finding(
         rule="R57",
-        title=f"{what} compute{'' if more else 's'} the same values {format_count(times)} times.",
+        title=f"{what} {does} the same values {format_count(times)} times.",
         reason=f"The arguments of {names} are the same each time, and nothing changes what they "
         f"read{results}. {launches} after the first of each take "
         f"{format_duration(int(schedule.duration[work].sum()))}.",
-        change=f"Compute {this} {_once(*kept, result)}.{otherwise}",
+        change=f"Compute {this} {_once(*kept, result)}.{if_a_view}{otherwise}",
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_alone(change),
@@ -138,6 +153,12 @@ def _finding(
         evidence=schedule.evidence(work),
         schedule=change,
     )
+
+
+def _only_copies(recording: "RecordingData", activities: "NDArray[Any]") -> bool:
+    """Return whether some work is kernels of CuPy that copy elements to others of their type."""
+    names = plain(recording.tables["activities"]["name"])[activities]
+    return bool(are_named(recording.tables, names, _COPY.match).all())
 
 
 def _once(at_a_time: int, in_all: int, result: str) -> str:

@@ -92,6 +92,13 @@ class Arrays:
         self.kernel("reduce", [array], [area, result])
         return result
 
+    def product(self, matrix, state, *, copies):
+        """Multiply matrices, after a copy of the first one if it is not contiguous."""
+        packed = self.elementwise("copy", matrix) if copies else matrix
+        result = self.empty(matrix.size)
+        self.kernel("sm80_xmma_gemm_f32", [packed, state], [result])
+        return result
+
     def layers(self, array, hook):
         """Call a function with the result of each layer of a model, as hooks of modules are."""
         for _ in range(4):

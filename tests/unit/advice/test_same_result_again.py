@@ -467,3 +467,47 @@ def test_a_part_of_a_line_is_named_as_such_and_saves_nothing_in_one_kernel_for_t
     assert part.title == f"A part of {line} (`multiply`) computes the same values 20 times."
     assert fused.title.startswith(line)
     assert part.saved_ns > part.further_ns == 0
+
+
+def multiplies_a_view(cp, *, once=False, changes=False):
+    """Multiply a transposed matrix in each round, which the product first copies."""
+    matrix, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    if once:
+        matrix = cp.elementwise("copy", matrix)
+    for _ in range(ROUNDS):
+        state = cp.product(matrix, state, copies=not once)
+        if changes:
+            cp.kernel("update", [state], [matrix])
+
+
+def test_a_view_that_a_function_copies_in_each_round_is_made_contiguous_once():
+    before, after = (
+        of_arrays(lambda cp, once=once: multiplies_a_view(cp, once=once)) for once in (False, True)
+    )
+    (finding,) = again(before)
+
+    assert finding.title == (
+        "A part of `state = cp.product(matrix, state, copies=not once)` (`copy`) copies the same "
+        "values 20 times."
+    )
+    assert finding.change.endswith("does not copy `cupy.ascontiguousarray(x)`.")
+    assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.05)
+    assert again(after) == []
+
+
+def test_a_view_of_what_changes_has_to_be_copied_again():
+    assert again(of_arrays(lambda cp: multiplies_a_view(cp, changes=True))) == []
+
+
+def reads_copies(cp):
+    field, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        copied = cp.elementwise("copy", field)
+        cp.kernel("advect", [copied, state], [state])
+
+
+def test_a_line_that_only_copies_is_not_told_what_functions_copy():
+    (finding,) = again(of_arrays(reads_copies))
+
+    assert finding.title.endswith("copies the same values 20 times.")
+    assert finding.change == "Compute this once, before the loop, and keep the result (64.0 MiB)."
