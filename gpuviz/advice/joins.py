@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # are copied one by one.
 _JOIN = re.compile(r"cupy_concatenate")
 _COPY = re.compile(r"cupy_copy__(\w+)_\1$")
+# PyTorch's kernels of `torch.cat` and `torch.stack`, which have their parts among their arguments.
+_JOIN_OF_TORCH = re.compile(r"\bCatArrayBatchedCopy")
 # Of those of one kernel, which look through all arrays.
 _MOST_JOINS = 1000
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -54,6 +56,26 @@ def joins(device: "DeviceBlocks") -> Joins:
     """
     copied, joined = _copied(device), _joined(device)
     return Joins(*(np.concatenate(pair) for pair in zip(copied, joined, strict=True)))
+
+
+def joins_of_torch(device: "DeviceBlocks") -> Joins:
+    """Return the parts that kernels of PyTorch join to new arrays, and not used afterwards."""
+    used, tables = device.used, device.recording.tables
+    joining = are_named(tables, plain(tables["activities"]["name"]), _JOIN_OF_TORCH.search)
+    touch = np.flatnonzero((used.activity >= 0) & np.append(joining, False)[used.activity])
+    place, call = device.place[used.block[touch]], used.call[touch]
+    is_target = (place >= 0) & used.at_begin[touch] & (used.first[used.block[touch]] == call)
+    is_target &= ~device.is_initial[place]
+    calls, first, count = np.unique(call[is_target], return_index=True, return_counts=True)
+    calls, targets = calls[count == 1], place[is_target][first[count == 1]]
+    found = np.searchsorted(calls, call)
+    known = np.append(calls, -1)[found] == call
+    touch, place, target = touch[known], place[known], targets[found[known]]
+    is_part = (place >= 0) & (place != target) & device.is_freed[place] & ~device.is_shared[place]
+    is_part &= used.last[used.block[touch]] == used.call[touch]
+    is_part &= device.requested[place] < device.requested[target]
+    part, target, touch = place[is_part], target[is_part], touch[is_part]
+    return Joins(part, target, used.activity[touch], np.ones(len(part), bool))
 
 
 def copies_of_parts(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":

@@ -7,9 +7,10 @@ import numpy as np
 
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.driver_allocations import calls_for_allocations
+from gpuviz.advice.elementwise import WRITE
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_gaps import host_gaps
-from gpuviz.advice.joins import Joins, copies_of_parts, joins
+from gpuviz.advice.joins import Joins, copies_of_parts, joins, joins_of_torch
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
@@ -25,9 +26,9 @@ RULES = (
         "R49",
         "an array that grows by concatenation",
         "at least four times in a row, a line joins its own previous result, which nothing uses "
-        "afterwards, with more, or joins the parts of that result and more anew; the saving of "
-        "time is that of the copies of what was joined before, their launches, and the driver's "
-        "calls that make segments for all results but the last",
+        "afterwards, with more, or joins the parts of that result and more anew, with CuPy or "
+        "PyTorch; the saving of time is that of the copies of what was joined before, their "
+        "launches, and the driver's calls that make segments for all results but the last",
         "allocate the final size once, or join a list of parts after the loop",
     ),
 )
@@ -43,18 +44,20 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     least four times in a row; see `gpuviz.advice.joins`. The n-th join copies what the ones before
     it copied, so that all together copy the square. It is also met by a line that joins a list to
     which a loop appends: at least four times in a row, its result has the parts of the previous
-    one, and more.
+    one, and more. A line may grow several arrays in turn, such as the caches of a model's layers,
+    and anew in each round. What works between the joins may use the results: it then gets slices.
 
     Savings: the decrease of the peak if one array of the final size existed from the first join on,
     and the recording's `Schedule`, replayed without the copies of the previous results and their
     launches, and without the driver's calls that make segments for all results but the last.
     """
     yield from _joined_anew(device)
-    links = grown(device, joins(device))
-    for site in np.unique(device.site[links.target]).tolist():
-        of_site = links.of(np.flatnonzero(device.site[links.target] == site))
-        if len(of_site.part) >= _LEAST_JOINS:
-            yield _finding(device, of_site)
+    for joined in (joins(device), joins_of_torch(device)):
+        links = grown(device, joined)
+        for site in np.unique(device.site[links.target]).tolist():
+            of_site = links.of(np.flatnonzero(device.site[links.target] == site))
+            if _longest(of_site) >= _LEAST_JOINS:
+                yield _finding(device, of_site)
 
 
 def _joined_anew(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -136,6 +139,21 @@ def grown(device: DeviceBlocks, joined: Joins) -> Joins:
     return links.of(np.flatnonzero(again))
 
 
+def _longest(links: Joins) -> int:
+    """Return how many times in a row a line joins its previous result at most."""
+    previous = dict(zip(links.target.tolist(), links.part.tolist(), strict=True))
+    counts: dict[int, int] = {}
+    for target in previous:
+        waiting = [target]
+        while previous.get(waiting[-1]) is not None and waiting[-1] not in counts:
+            waiting.append(previous[waiting[-1]])
+        count = counts.get(waiting[-1], 0)
+        for each in reversed(waiting[:-1]):
+            count += 1
+            counts[each] = count
+    return max(counts.values(), default=0)
+
+
 def _finding(device: DeviceBlocks, links: Joins) -> Finding:
     schedule = device.schedule
     last = links.target[~np.isin(links.target, links.part)]
@@ -151,15 +169,23 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
     line = device.lines.line_of(links.target)
     copied = int(device.requested[links.part].sum())
     spent = int((schedule.duration[work] - duration[work]).sum())
-    size = format_bytes(int(device.size[last].max()))
+    size, count = format_bytes(int(device.size[last].max())), len(last)
+    what, them = ("an array", "it") if count == 1 else (f"{format_count(count)} arrays", "them")
+    otherwise = (
+        "What uses the results meanwhile gets a slice with the parts that are there."
+        if _are_used_meanwhile(device, links)
+        else "Or collect the parts in a list and join them once after the loop, which saves the "
+        "time only."
+    )
+    up_to, each = ("", "") if count == 1 else ("up to ", " for each array")
     return Finding(
         rule="R49",
-        title=f"{named(line.site, line.source)} grows an array by joining it "
+        title=f"{named(line.site, line.source)} grows {what} by joining {them} "
         f"{format_count(len(links.part))} times, which copies {format_bytes(copied)} again.",
         reason=f"Each join copies the previous result, {format_duration(spent)} in total, and "
-        f"needs both at once. The result has {size} at last.",
-        change=f"Allocate {size} once before the loop and write each part into a slice of it. Or "
-        "collect the parts in a list and join them once after the loop, which saves the time only.",
+        f"needs both at once. The result has {up_to}{size} at last.",
+        change=f"Allocate {size}{each} once before the loop and write each part into a slice of "
+        f"it. {otherwise}",
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_alone(faster),
@@ -168,6 +194,14 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
         lifetimes=change,
         schedule=faster,
     )
+
+
+def _are_used_meanwhile(device: DeviceBlocks, links: Joins) -> bool:
+    """Return whether anything but the joins reads the previous results."""
+    is_part = np.zeros(len(device.used.blocks), bool)
+    is_part[device.number[np.intersect1d(links.part, links.target)]] = True
+    used = is_part[device.used.block] & (device.used.mode != WRITE)
+    return bool((~np.isin(device.used.activity[used], links.activity)).any())
 
 
 def _without_calls(
