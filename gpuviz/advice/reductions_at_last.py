@@ -1,5 +1,6 @@
 """Arrays that a loop keeps and that are reduced one after the other when it has ended."""
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.training import BACKWARD
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import mixed
+from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -31,6 +34,9 @@ _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_HOST, _TO_DEVICE = (_COPY_KINDS.index(each) for each in ("device_to_host", "host_to_device"))
 _KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
 _NEVER = 2**62
+# Of the arrays that a loop keeps, those that it uses itself until it ends.
+_MOST_IN_LOOP = 0.1
+_OF_TORCH = re.compile(r"\bat::native::")
 
 
 def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
@@ -40,11 +46,16 @@ def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
     made, one after the other, by the same kernels with the same numbers. Each such round keeps at
     most an eighth of its array's bytes and reads nothing else that was written since the array was
     made, and the host reads nothing before the first of them: so each could have been done in the
-    loop. Where a program repeats all that, the same is asked of the arrays that the line makes
-    again.
+    loop. What follows in a round with small arrays only, such as the results of earlier rounds,
+    does not count, nor do arrays that a backward pass makes or frees, and the loop itself may use a
+    few of the arrays until it ends. The arguments of PyTorch's kernels have unset bytes, so that
+    their numbers are not compared. Where a program repeats all that, the same is asked of the
+    arrays that the line makes again.
     """
     can = device.is_freed & ~device.is_initial & ~device.is_shared
     can &= (device.stack != 0) & (device.size >= LEAST_BYTES)
+    if device.training is not None:
+        can &= (device.training.phase != BACKWARD) & (device.training.freed_in != BACKWARD)
     at_peak = np.flatnonzero(can & device.at_peak)
     sums = np.bincount(device.site[at_peak], device.size[at_peak])
     uses: _Uses | None = None
@@ -217,6 +228,12 @@ class _Uses:
         return times_of_host_reads(self.device)
 
     @cached_property
+    def is_of_torch(self) -> "NDArray[Any]":
+        """Whether each activity is a kernel of PyTorch, whose arguments have unset bytes."""
+        tables = self.device.recording.tables
+        return are_named(tables, plain(tables["activities"]["name"]), _OF_TORCH.search)
+
+    @cached_property
     def numbers(self) -> "NDArray[Any]":
         """What the arguments of each call's launch say besides addresses; 0 if unknown."""
         tables = self.device.recording.tables
@@ -257,6 +274,7 @@ class _Rounds:
             return
         self._of_kept = self._kept(self._place)
         rows = np.flatnonzero((self._of_kept >= 0) & (self._time > self._made))
+        rows = self._without_loop(rows)
         first, last = np.full(len(self.blocks), _NEVER), np.full(len(self.blocks), -1)
         np.minimum.at(first, self._of_kept[rows], self._time[rows])
         np.maximum.at(last, self._of_kept[rows], self._time[rows])
@@ -268,6 +286,51 @@ class _Rounds:
         self._edges = first[order]
         self._starts = self._starts_after(np.append(self._made, last[order[:-1]]))
         self.blocks = self.blocks[order[:-1]] if is_apart else self.blocks[:0]
+        if len(self.blocks):
+            self._ends = self._ends_of_large()
+
+    def _without_loop(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+        """Return uses of kept blocks without those of a few by the loop's own other lines.
+
+        The loop may use its first array again and again, and kernels of PyTorch have addresses
+        among their arguments that they do not use.
+
+        Args:
+            rows: The uses after the last block was made, in the order of their times.
+        """
+        if not len(rows):
+            return rows
+        stacks = plain(self._device.recording.tables["api_calls"]["stack"])[self._call[rows]]
+        lines = line_numbers(self._device.recording, stacks)
+        last = np.full(len(self.blocks), -1)
+        last[self._of_kept[rows]] = np.arange(len(rows))
+        of_last = lines[last[last >= 0]]
+        usual = np.bincount(of_last.astype(np.int64)).argmax()
+        begin = int(np.argmax(lines == usual))
+        early = distinct(self._of_kept[rows[:begin]])
+        return rows[begin:] if len(early) <= _MOST_IN_LOOP * len(self.blocks) else rows
+
+    def _ends_of_large(self) -> "NDArray[Any]":
+        """Return when each round last uses its array, or a large one that it makes, in ns.
+
+        What the host does with small results afterwards, such as joining those of all arrays, it
+        can do as late as it does.
+        """
+        of_round = self._round_of(self._edges, self._time)
+        rows = np.flatnonzero((of_round >= 0) & (self._place >= 0))
+        place, of_round = self._place[rows], of_round[rows]
+        device = self._device
+        is_large = device.size[place] * LEAST_FACTOR > device.size[self.blocks[of_round]]
+        is_large &= self._uses.begin[place] >= self._starts[of_round]
+        is_large |= place == self.blocks[of_round]
+        ends = self._edges[: len(self.blocks)].copy()
+        np.maximum.at(ends, of_round[is_large], self._time[rows[is_large]])
+        return ends
+
+    def _reducing_round(self, times: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the number of the round that uses large arrays at some times; -1 outside."""
+        found = self._round_of(self._edges, times)
+        return np.where((found >= 0) & (times <= self._ends[found]), found, -1)
 
     def _kept(self, places: "NDArray[Any]") -> "NDArray[Any]":
         """Return the position among the kept blocks of each of some blocks; -1 of others."""
@@ -327,7 +390,7 @@ class _Rounds:
     def change(self) -> Change:
         """Return the lifetimes of the arrays if each round were right after the array was made."""
         device, blocks = self._device, self.blocks
-        rows = np.flatnonzero(self._time <= self._made)
+        rows = np.flatnonzero(self._time < self._edges[0])
         rows = rows[self._kept(self._place[rows]) >= 0]
         calls = np.full(len(blocks), -1)
         kept = self._kept(self._place[rows])
@@ -365,11 +428,11 @@ class _Rounds:
     def _are_alike(self, *, with_numbers: bool) -> bool:
         """Return whether all rounds have the same kernels, in order, with the same numbers."""
         used, tables = self._device.used, self._device.recording.tables
-        if (self._round_of(self._edges, self._opaque()) >= 0).any():
+        if (self._reducing_round(self._opaque()) >= 0).any():
             return False
         _, first = np.unique(self._call, return_index=True)
         first = np.sort(first)
-        of_round = self._round_of(self._edges, self._time[first])
+        of_round = self._reducing_round(self._time[first])
         first, of_round = first[of_round >= 0], of_round[of_round >= 0]
         calls, activity = self._call[first], used.activity[self._rows[first]]
         counts = np.bincount(of_round, minlength=len(self.blocks))
@@ -383,6 +446,7 @@ class _Rounds:
         is_kernel = codes(tables["activities"]["kind"], DICTIONARIES["activities", "kind"])
         is_kernel = is_kernel[activity] == _KERNEL
         numbers = self._uses.numbers[calls] if with_numbers else np.ones(len(calls), np.uint64)
+        numbers = np.where(self._uses.is_of_torch[activity], np.uint64(1), numbers)
         # What a copy brings to the host is a result.
         if (is_kernel & (numbers == 0)).any():
             return False
@@ -393,7 +457,7 @@ class _Rounds:
 
     def _reads_what_was_there(self) -> bool:
         """Return whether rounds use only what was written before their array, and their own."""
-        of_round = self._round_of(self._edges, self._time)
+        of_round = self._reducing_round(self._time)
         rows = np.flatnonzero((of_round >= 0) & (self._of_kept < 0))
         place, of_round = self._place[rows], of_round[rows]
         mode = self._device.used.mode[self._rows[rows]]

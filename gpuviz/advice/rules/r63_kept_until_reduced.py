@@ -41,8 +41,8 @@ RULES = (
         "was written meanwhile; no other line uses any of the arrays of their line that this one "
         "has read, and the host reads nothing meanwhile; or all arrays that a line keeps in a loop "
         "are used one after the other when it has ended, by the same kernels with the same "
-        "numbers, which leave as little; the saving frees each array after the line that used it "
-        "before, when the next one of them is allocated",
+        "numbers, as far as those are known, which leave as little; the saving frees each array "
+        "after the line that used it before, when the next one of them is allocated",
         "reduce each array when it is made, such as in the loop or the hook, and keep the result",
     ),
 )
