@@ -39,6 +39,8 @@ _CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 LEAST_SHARE = 0.05
 # Of a device that is emptier than this, no program needs less memory.
 _CROWDED = 0.5
+# Unless that much of the device is reserved for nothing: of all of it, and for each byte in use.
+_WASTED, _TIMES_USED = 0.1, 8
 # Half of the window that shows a moment, as a share of the recording, and the least ns.
 _AROUND, _LEAST_NS = 0.02, 1000
 
@@ -125,6 +127,16 @@ class ReservedMemory:
         stats = statistics(self.recording, self.device)
         is_full = self.failures > 0 or stats["num_alloc_retries"] > 0
         return is_full or not self.room or self.peak >= _CROWDED * self.room
+
+    @property
+    def is_wasted(self) -> bool:
+        """Whether a tenth of a known device is reserved, but at most an eighth of it ever in use.
+
+        What one program reserves, no other program gets, and a smaller device may not have it.
+        """
+        requested = statistics(self.recording, self.device)["requested_bytes.all.peak"]
+        is_much = self.room > 0 and self.peak - requested >= _WASTED * self.room
+        return is_much and self.peak >= _TIMES_USED * requested
 
     def can_be_lower(self, least_bytes: int) -> bool:
         """Return whether another allocator may reserve enough less, or let fewer requests fail.
@@ -311,7 +323,7 @@ class ReservedMemory:
 
 
 def reserved_memory(recording: "RecordingData", least_bytes: int = 0) -> "list[ReservedMemory]":
-    """Return the devices whose reserved memory matters and can be predicted.
+    """Return the devices whose reserved memory matters, or is wasted, and can be predicted.
 
     Args:
         recording: The recording.
@@ -321,7 +333,7 @@ def reserved_memory(recording: "RecordingData", least_bytes: int = 0) -> "list[R
         return []
     devices = [ReservedMemory(recording, device) for device in recording.devices]
     first = recording.manifest.initial_events
-    worth = [each for each in devices if each.peak and each.is_crowded]
+    worth = [each for each in devices if each.peak and (each.is_crowded or each.is_wasted)]
     found = [each for each in worth if each.can_be_lower(least_bytes) and each.is_reproduced]
     # What led to a peak before the recording is unknown.
     return [each for each in found if each.moment >= first]

@@ -51,6 +51,8 @@ def find(memory: ReservedMemory) -> "Iterator[Finding]":
     CuPy's own pool, which it uses without gpuviz. An order of
     allocations that begins with the largest is named as an alternative if it helps, too.
     """
+    if not memory.is_crowded:
+        return
     outcomes = [(memory.replayed(each.settings), each) for each in _choices(memory)]
     helpful = [each for each in outcomes if memory.is_relevant(each[0], LEAST_SHARE)]
     if not helpful:

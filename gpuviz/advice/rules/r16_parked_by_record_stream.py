@@ -30,6 +30,8 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
     reserved bytes were freed but wait for another stream; and if frees did not wait, the peak would
     be at least 5 % lower, or no request would fail.
     """
+    if not memory.is_crowded:
+        return
     then = memory.at_moment
     if then.pending_free < LEAST_SHARE * then.reserved or memory.own is None:
         return

@@ -339,6 +339,31 @@ def test_streams_that_work_at_the_same_time_need_memory_of_their_own():
     assert rules(at_once) == []
 
 
+def on_many_streams(gpu, *, streams):
+    used = [gpu.Stream(non_blocking=True) for _ in range(streams)]
+    for number in range(16):
+        with used[number % streams] as stream:
+            array = gpu.empty(32 * MIB)
+            gpu.launch("work", duration=1e-3, writes=[array])
+            stream.synchronize()
+        del array
+
+
+@pytest.mark.parametrize(
+    ("memory", "streams", "expected"),
+    [(2048, 16, ["R15"]), (2048, 2, []), (2048, 6, []), (8192, 16, [])],
+)
+def test_a_mostly_empty_device_needs_much_memory_for_nothing(memory, streams, expected):
+    recording = recorded(lambda gpu: on_many_streams(gpu, streams=streams), memory=memory)
+
+    assert rules(recording) == expected
+    if expected:
+        finding = one(recording, "R15")
+        assert finding.title.startswith("480 MiB is cached for 15 other streams while")
+        assert finding.saved_reserved_bytes == 480 * MIB
+        assert "`streams[i % 2]`" in finding.change
+
+
 def test_without_recorded_work_a_stream_that_needs_its_memory_again_is_no_finding():
     def program(gpu):
         first, second = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
