@@ -10,6 +10,7 @@ from gpuviz.advice.conditions import decides, feeds, indexes
 from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.finding import as_subject
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.needed_results import is_needed_by_all
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.reused_buffers import waits_to_reuse
 from gpuviz.advice.rule import Rule
@@ -41,7 +42,8 @@ RULES = (
         "than it copies, on a known line, at least three times if it copies, and the program does "
         "not branch on the value, as in R18, nor copy it back, as in R62 and R65; a wait for a "
         "copy of pinned memory that a later copy uses again, or may, is needed if other work was "
-        "launched since, and so is one in at most one of ten iterations; the saving is what the "
+        "launched since, and so is one in at most one of ten iterations, or in a function of a "
+        "library whose result most other work needs; the saving is what the "
         "GPU idles afterwards, so a busy GPU saves nothing, nor one that idles while kernels are "
         "compiled",
         "read the value later; copy to the GPU without waiting; call a library's function later",
@@ -69,7 +71,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     a program that prints its progress, one or two copies, as between the phases of a program, nor a
     wait that comes as late as a buffer in pinned memory allows, see
     `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a wait inside a
-    function of a library, but can call it later. Waits without a call stack say nothing that could
+    function of a library, but can call it later, unless most other work needs its result; see
+    `gpuviz.advice.needed_results`. Waits without a call stack say nothing that could
     be changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
@@ -101,6 +104,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         if waits.is_copy and len(distinct(waits.calls)) < _LEAST_COPIES:
             continue
         if waits_to_reuse(schedule, waits):
+            continue
+        if not _is_own(schedule, waits) and is_needed_by_all(schedule, waits):
             continue
         removed = without_waits(schedule, waits)
         waited = format_duration(removed.waited_ns)

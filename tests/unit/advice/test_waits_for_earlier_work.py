@@ -8,7 +8,7 @@ import pytest
 import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
-from tests.unit.advice.programs import without_frames
+from tests.unit.advice.programs import within, without_frames
 from tests.unit.advice.timed_programs import (
     found,
     saved_ns,
@@ -577,3 +577,48 @@ def send(gpu, array, _values):
 def test_what_is_computed_from_a_value_and_copied_to_the_gpu_is_needed_at_once():
     assert small(evolves, "R41") == []
     assert len(small(lambda gpu: evolves(gpu, uploads=False), "R41")) == 1
+
+
+def solve(gpu, x, info):
+    gpu.launch("solve", duration=1e-3, writes=[x, info])
+    gpu.copy_to_host(info)
+
+
+def solves_in_each_step(gpu, *, uses_result):
+    x, y, info = gpu.empty(1 << 20), gpu.empty(1 << 20), gpu.empty(64)
+    for _ in range(STEPS):
+        solve(gpu, x, info)
+        gpu.work_on_host(400e-6)
+        gpu.launch("next", duration=1e-3, reads=[x if uses_result else y], writes=[y])
+
+
+@pytest.mark.parametrize("uses_result", [True, False])
+def test_a_function_of_a_library_cannot_be_called_later_if_its_result_is_used_next(uses_result):
+    recording = timed(lambda gpu: solves_in_each_step(gpu, uses_result=uses_result))
+    frames, stacks = recording.tables["frames"], recording.tables["stacks"]
+    rows = [{**row, "installed": int(row["name"] == "solve")} for row in frames.to_pylist()]
+    library = {row["id"] for row in rows if row["installed"]}
+    calls = [
+        {**row, "user_frame": next((each for each in row["frames"] if each not in library), 0)}
+        for row in stacks.to_pylist()
+    ]
+    changed = {
+        "frames": pa.Table.from_pylist(rows, frames.schema),
+        "stacks": pa.Table.from_pylist(calls, stacks.schema),
+    }
+    of_a_library = Recording({**recording.tables, **changed}, recording.manifest)
+
+    waits = [each for each in findings(of_a_library, small=True) if each.rule == "R41"]
+    assert len(waits) == (0 if uses_result else 1)
+    assert "R41" in {each.rule for each in findings(recording, small=True)}
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("synchronize", True), ("Event.synchronize", True), ("_lazy_init", False)]
+)
+def test_functions_of_torch_that_synchronize_are_the_programs_own_calls(name, own):
+    recording = timed(lambda gpu: steps(gpu, read=lambda _: gpu.synchronize()))
+    of_torch = within(recording, "/x/site-packages/torch/cuda/streams.py", name)
+
+    found = {each.rule for each in findings(of_torch, small=True)}
+    assert found & {"R22", "R41"} == ({"R22"} if own else {"R41"})
