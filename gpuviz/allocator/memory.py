@@ -282,7 +282,7 @@ def empty_cache() -> None:
 
 
 def empty_cache_of(device: int) -> None:
-    """Do so for one device."""
+    """Release the cached memory of one device's allocator, if it has one, as `empty_cache` does."""
     allocator = _process.allocators.get(device)
     if allocator is not None:
         (_process.empty_cache or _core.CachingAllocator.empty_cache)(allocator)

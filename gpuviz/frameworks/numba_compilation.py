@@ -57,6 +57,8 @@ def _enclose(owner: Any, name: str, begin: Any, end: Any) -> None:
 
 
 class _Load(NamedTuple):
+    """A kernel that is compiled or loaded, and the range around it if one is recorded."""
+
     dispatcher: Any
     opened: ranges.Opened | None
 

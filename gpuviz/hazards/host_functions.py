@@ -27,18 +27,19 @@ def host_functions(tables: "Tables") -> "NDArray[Any]":
     return np.flatnonzero(are_named(tables, names, _HOST_FUNCTION.match))
 
 
-def known_ends(tables: "Tables") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return calls that enqueue functions on known streams, and when the host knew of each.
+def times_of_functions(tables: "Tables") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the calls that enqueue functions on known streams, and when each function ran.
 
-    A function runs when the work is done that its stream was given before it, and may tell the
-    program so, by a `threading.Event` for example. From then on the host is taken to know it: what
-    the program does with it is not recorded.
+    The calls are rows of ``api_calls``, the times in ns since the recording's start. A function
+    runs when the work is done that its stream was given before it, and may tell the program so, by
+    a `threading.Event` for example; whether it does is not recorded. Waits of the stream for others
+    are not counted, so that a time is rather too early.
     """
     calls, activities = tables["api_calls"], tables["activities"]
     begins, stream_of = plain(calls["time"]).astype(np.int64), plain(calls["stream"])
     found = host_functions(tables)
     found = found[stream_of[found] != 0]
-    known = begins[found] + 1  # after the function was enqueued
+    ran = begins[found] + 1  # after the function was enqueued
     call = calls_of(tables, plain(activities["correlation"]))
     streams, ends = plain(activities["stream"]), plain(activities["end"]).astype(np.int64)
     for stream in np.unique(stream_of[found]).tolist():
@@ -48,5 +49,5 @@ def known_ends(tables: "Tables") -> "tuple[NDArray[Any], NDArray[Any]]":
         order = np.argsort(launched, kind="stable")
         latest = np.append(0, np.maximum.accumulate(ends[rows[order]]))
         done = latest[np.searchsorted(launched[order], begins[found[own]])]
-        known[own] = np.maximum(done - CLOCKS_AGREE, known[own])
-    return found, known
+        ran[own] = np.maximum(done - CLOCKS_AGREE, ran[own])
+    return found, ran

@@ -20,7 +20,7 @@ from gpuviz.hazards.accesses import accesses, are_host_written, are_pinned, are_
 from gpuviz.hazards.collectives import with_collectives
 from gpuviz.hazards.host_accesses import TABLE as HOST_ACCESSES
 from gpuviz.hazards.host_accesses import with_host_accesses
-from gpuviz.hazards.host_functions import known_ends
+from gpuviz.hazards.host_functions import times_of_functions
 from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs, are_signalling
 from gpuviz.hazards.queries import unsuccessful
 from gpuviz.hazards.waited_frees import awaited_streams
@@ -378,12 +378,12 @@ def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) ->
 
 def _add_host_functions(rows: _Rows, tables: "Tables") -> None:
     """Add an event before each function of the host, and that the host knows of it later."""
-    call, known = known_ends(tables)
+    call, ran = times_of_functions(tables)
     calls = tables["api_calls"]
     event = _HOST_FUNCTIONS + np.arange(len(call))
     time, stream = plain(calls["time"])[call], plain(calls["stream"])[call]
     rows.add(time, Code.RECORD_EVENT, stream=stream, object=event, call=call)
-    rows.add(known, Code.SYNCHRONIZE_EVENT, object=event)
+    rows.add(ran, Code.SYNCHRONIZE_EVENT, object=event)
 
 
 def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:

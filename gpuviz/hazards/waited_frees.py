@@ -22,12 +22,12 @@ _REQUESTED, _COMPLETED, _RECORDED = (
     ACTIONS.index(name) for name in ("free_requested", "free_completed", "record_stream")
 )
 _TORCH = FRAMEWORKS.index("torch")
-# PyTorch tells of both halves of a free that waits for nothing from one place, in so many ns.
+# In ns: PyTorch requests and completes a free that waits for nothing in one call.
 _AT_ONCE = 20_000
 
 
 def awaited_streams(tables: "Tables", used: "Touches") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return the blocks whose free waited for streams, and each such stream.
+    """Return pairs of a block, an index of ``used.blocks``, and a stream that its free waited for.
 
     PyTorch's trace has no entry for `torch.Tensor.record_stream`. A block that it names another
     stream for is free only when a later allocation finds that stream's work done. Which streams
@@ -36,7 +36,7 @@ def awaited_streams(tables: "Tables", used: "Touches") -> "tuple[NDArray[Any], N
     events, blocks = tables["memory_events"], used.blocks
     nothing = np.zeros(0, np.int64)
     freed = np.flatnonzero(blocks.free < events.num_rows)
-    late = freed[_wait(events)[blocks.free[freed]]] if len(freed) else nothing
+    late = freed[_have_waited(events)[blocks.free[freed]]] if len(freed) else nothing
     stream = np.append(plain(tables["activities"]["stream"]), 0)[used.activity].astype(np.int64)
     chosen = np.isin(used.block, late) & (stream != 0)
     if not chosen.any():
@@ -45,7 +45,7 @@ def awaited_streams(tables: "Tables", used: "Touches") -> "tuple[NDArray[Any], N
     return pairs[0], pairs[1]
 
 
-def _wait(events: "pa.Table") -> "NDArray[Any]":
+def _have_waited(events: "pa.Table") -> "NDArray[Any]":
     """Return whether each row requests a free of PyTorch's that completed only later."""
     action = codes(events["action"], ACTIONS)
     address, device = plain(events["address"]), plain(events["device"])

@@ -55,7 +55,7 @@ bool points_to_const(std::string_view type) { return without_restrict(type).ends
 
 constexpr std::string_view of_torch = "at::native::";
 
-// Whether PyTorch passes a tensor so, and whether its elements are const.
+// Whether a parameter of this type is a tensor of PyTorch's, and whether its elements are const.
 std::pair<bool, bool> tensor_of_torch(std::string_view type) {
     for (const std::string_view tensor : {"PackedTensorAccessor<", "::TensorInfo<"}) {
         if (const std::size_t place = type.find(tensor); place != type.npos) {
@@ -186,6 +186,22 @@ std::vector<ParameterMode> modes_of_library(std::string_view name) {
     return {};
 }
 
+// Whoever passes a pointer to const means to write to the others.
+template <typename Know>
+void know_tensors(const std::vector<std::string_view>& types, Know&& know) {
+    const auto is_const = [](std::string_view type) { return tensor_of_torch(type).second; };
+    if (std::ranges::none_of(types, is_const)) {
+        return;
+    }
+    for (std::size_t index = 0; index < types.size(); ++index) {
+        const auto [is_tensor, is_read] = tensor_of_torch(types[index]);
+        const AccessMode mode = is_read ? AccessMode::read : AccessMode::read_write;
+        if (is_tensor) {
+            know(index, {mode, mode});
+        }
+    }
+}
+
 class Declarations {
   public:
     void add(const std::string& symbol, std::vector<AccessMode> modes) {
@@ -224,26 +240,6 @@ Declarations& declarations() {
 void declare_modes(const std::string& symbol, std::vector<AccessMode> modes) {
     declarations().add(symbol, std::move(modes));
 }
-
-namespace {
-
-// Whoever passes a pointer to const means to write to the others.
-template <typename Know>
-void know_tensors(const std::vector<std::string_view>& types, Know&& know) {
-    const auto is_const = [](std::string_view type) { return tensor_of_torch(type).second; };
-    if (std::ranges::none_of(types, is_const)) {
-        return;
-    }
-    for (std::size_t index = 0; index < types.size(); ++index) {
-        const auto [is_tensor, is_read] = tensor_of_torch(types[index]);
-        const AccessMode mode = is_read ? AccessMode::read : AccessMode::read_write;
-        if (is_tensor) {
-            know(index, {mode, mode});
-        }
-    }
-}
-
-}  // namespace
 
 std::vector<ParameterMode> parameter_modes(const std::string& symbol, std::size_t parameters) {
     std::vector<ParameterMode> modes(parameters);

@@ -22,10 +22,10 @@ struct ParameterMode {
 // - A C++ kernel's mangled name contains its parameter types: a pointer to const is read.
 // - CuPy's ufuncs are named `cupy_<function>__<types>` and receive the inputs, the outputs and an
 //   indexer: inputs are read, outputs (two for divmod, frexp and modf) written.
-// - Kernels of CUB, cuFFT, cuSPARSE, cuRAND, PyTorch and CuPy's random generators have parameters
-// of
-//   known use. PyTorch's own kernels receive what they only read as pointers to const; if one has
-//   such a parameter, its other pointers are written, and may be read.
+// - Kernels of CUB, cuFFT, cuSPARSE, cuRAND and CuPy's random generators, and some of PyTorch's,
+//   have parameters of known use.
+// - PyTorch's own kernels receive what they only read as pointers to const; if one has such a
+//   parameter, its other pointers are written, and may be read.
 // - Everything else is unknown.
 [[nodiscard]] std::vector<ParameterMode> parameter_modes(const std::string& symbol,
                                                          std::size_t parameters);
