@@ -1,5 +1,6 @@
 """R49: an array that is joined with a small one again and again."""
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from gpuviz.advice.joins import Joins, copies_of_parts, joins, joins_of_torch
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -27,12 +30,14 @@ RULES = (
         "an array that grows by concatenation",
         "at least four times in a row, a line joins its own previous result, which nothing uses "
         "afterwards, with more, or joins the parts of that result and more anew, with CuPy or "
-        "PyTorch; the saving of time is that of the copies of what was joined before, their "
+        "PyTorch, and no convolution uses it meanwhile; the saving of time is that of the copies of what was joined before, their "
         "launches, and the driver's calls that make segments for all results but the last",
         "allocate the final size once, or join a list of parts after the loop",
     ),
 )
 
+# Kernels of convolutions, and those that change the layout of images for them.
+_CONVOLUTION = re.compile(r"conv(?!er)|implicit_gemm|nchw|nhwc|winograd", re.IGNORECASE)
 # Fewer joins are the parts of one result.
 _LEAST_JOINS = 4
 
@@ -46,6 +51,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     which a loop appends: at least four times in a row, its result has the parts of the previous
     one, and more. A line may grow several arrays in turn, such as the caches of a model's layers,
     and anew in each round. What works between the joins may use the results: it then gets slices.
+    A convolution is none of it, as in a DenseNet: it would copy a slice of the channels, which is
+    not contiguous (measured on an H200: 213 ms with slices instead of 197).
 
     Savings: the decrease of the peak if one array of the final size existed from the first join on,
     and the recording's `Schedule`, replayed without the copies of the previous results and their
@@ -56,7 +63,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         links = grown(device, joined)
         for site in np.unique(device.site[links.target]).tolist():
             of_site = links.of(np.flatnonzero(device.site[links.target] == site))
-            if _longest(of_site) >= _LEAST_JOINS:
+            if _longest(of_site) >= _LEAST_JOINS and not _are_convolved(device, of_site):
                 yield _finding(device, of_site)
 
 
@@ -198,10 +205,25 @@ def _finding(device: DeviceBlocks, links: Joins) -> Finding:
 
 def _are_used_meanwhile(device: DeviceBlocks, links: Joins) -> bool:
     """Return whether anything but the joins reads the previous results."""
+    return len(_readers(device, links)) > 0
+
+
+def _are_convolved(device: DeviceBlocks, links: Joins) -> bool:
+    """Return whether convolutions read the previous results."""
+    tables = device.recording.tables
+    readers = _readers(device, links)
+    names = plain(tables["activities"]["name"])[readers[readers >= 0]]
+    return bool(are_named(tables, names, _CONVOLUTION.search).any())
+
+
+def _readers(device: DeviceBlocks, links: Joins) -> "NDArray[Any]":
+    """Return the work beside the joins that reads the previous results, rows of ``activities``."""
     is_part = np.zeros(len(device.used.blocks), bool)
     is_part[device.number[np.intersect1d(links.part, links.target)]] = True
     used = is_part[device.used.block] & (device.used.mode != WRITE)
-    return bool((~np.isin(device.used.activity[used], links.activity)).any())
+    activities = device.used.activity[used]
+    readers: NDArray[Any] = activities[~np.isin(activities, links.activity)]
+    return readers
 
 
 def _without_calls(
