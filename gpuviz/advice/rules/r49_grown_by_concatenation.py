@@ -30,8 +30,9 @@ RULES = (
         "an array that grows by concatenation",
         "at least four times in a row, a line joins its own previous result, which nothing uses "
         "afterwards, with more, or joins the parts of that result and more anew, with CuPy or "
-        "PyTorch, and no convolution uses it meanwhile; the saving of time is that of the copies of what was joined before, their "
-        "launches, and the driver's calls that make segments for all results but the last",
+        "PyTorch, and no convolution uses it meanwhile; the saving of time is that of the copies "
+        "of what was joined before, their launches, and the driver's calls that make segments for "
+        "all results but the last",
         "allocate the final size once, or join a list of parts after the loop",
     ),
 )

@@ -170,7 +170,7 @@ def test_parts_of_results_that_do_not_grow_by_more_parts_are_no_finding(program)
 CAT = "void at::native::(anonymous namespace)::CatArrayBatchedCopy_contig<OpaqueType<2u>, ...>(...)"
 
 
-def of_torch(gpu, *, steps=STEPS, caches=2, uses="at once", by="attend", window=False):
+def of_torch(gpu, *, steps=STEPS, caches=2, uses="at once", window=False):
     """Join each of several caches with a new part in each step, by one kernel of PyTorch."""
     wholes, kept = [None] * caches, []
     for step in range(1, steps + 1):
@@ -181,8 +181,8 @@ def of_torch(gpu, *, steps=STEPS, caches=2, uses="at once", by="attend", window=
             longer = joined(gpu, size * MIB, part, wholes[number])
             kept += [longer] if uses == "at last" else []
             wholes[number] = longer
-            if uses == "at once":
-                gpu.launch(by, duration=1e-5, reads=[longer])
+            if uses not in {"never", "at last"}:
+                gpu.launch(uses, duration=1e-5, reads=[longer])
             del longer, part
     gpu.launch("read", duration=1e-4, reads=[*wholes, *kept])
 
@@ -238,7 +238,7 @@ CONVOLUTION = "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, f
 
 
 @pytest.mark.parametrize(
-    "options", [{"steps": 4}, {"uses": "at last"}, {"window": True}, {"by": CONVOLUTION}]
+    "options", [{"steps": 4}, {"uses": "at last"}, {"window": True}, {"uses": CONVOLUTION}]
 )
 def test_a_few_joins_kept_results_and_windows_of_torch_are_no_finding(options):
     assert growing(lambda gpu: in_rounds(gpu, **options)) == []
