@@ -211,6 +211,18 @@ NB_MODULE(_testing, m) {
     m.def("capture_elsewhere", &capture_elsewhere, "session"_a, "graph"_a, "without_waiting"_a,
           "The stack's id in a thread without Python, which works on a graph; -1 for none.");
     m.def(
+        "call_elsewhere",
+        [](const nb::callable& function) {
+            const nb::gil_scoped_release unlocked;
+            std::thread([&] {
+                const nb::gil_scoped_acquire locked;
+                function();
+            }).join();
+        },
+        "function"_a,
+        "Call a function that does not raise in a thread of its own, during which the caller runs "
+        "no pending calls of the interpreter.");
+    m.def(
         "capture_ns",
         [](gpuviz::record::Session& session, std::int64_t count) {
             return mean_ns(count,

@@ -127,9 +127,7 @@ def test_a_stack_of_a_thread_that_has_left_it_loses_its_frames_unless_captured_w
             capture(with_gil)
 
     for work in (both, lambda: capture(with_gil=False)):
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+        _testing.call_elsewhere(work)
 
     same, unowned = session.new_stacks(1)
     assert ids == [1, 1, 2]
