@@ -91,12 +91,14 @@ def _of_torch(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
 
     They have one output. If the kernel is the first to use one of its arrays, that is the output.
     """
+    elements = _elements_of_torch(device.recording, device.used.activity[rows])
+    if not elements.any():
+        return elements
     used, is_new = device.used, _is_new(device)
     new = np.bincount(used.call, is_new, device.recording.tables["api_calls"].num_rows)
     is_read = (new[used.call[rows]] == 1) & ~is_new[rows]
     is_read |= continues(device, rows) & ~_is_of_same_stack(device)[rows]
     is_read = (used.mode[rows] == READ) | ((used.mode[rows] == UNKNOWN) & is_read)
-    elements = _elements_of_torch(device.recording, used.activity[rows])
     found: NDArray[Any] = np.where(is_read, elements * _WIDEST, 0)
     return found
 

@@ -85,7 +85,10 @@ def used_parts(device: "DeviceBlocks") -> "Iterator[UsedParts]":
     its output exactly. Other work that does not name what it uses may use every array.
     """
     can = _can_shrink(device)
-    can &= np.isin(device.site, device.site[can & device.at_peak])
+    at_peak = can & device.at_peak
+    if not _has_joins(device):
+        at_peak &= _has_reads_of_parts(device, at_peak)
+    can &= np.isin(device.site, device.site[at_peak])
     if not can.any():
         return
     uses = _Uses(device, can)
@@ -128,9 +131,9 @@ class _Uses:
         rows = np.flatnonzero(device.place[used.block] >= 0)
         place, call = device.place[used.block[rows]], used.call[rows]
         bound, is_asked = np.zeros(len(rows), np.int64), can[place]
-        bound[is_asked] = read_bytes(device, rows[is_asked])
-        is_part = (bound > 0) & (bound * LEAST_FACTOR <= device.requested[place])
-        is_join = self._is_by(_JOIN_OF_TORCH)[rows]
+        bound[is_asked] = _bytes_of_parts(device, rows[is_asked])
+        is_part = bound > 0
+        is_join = _is_by(device, _JOIN_OF_TORCH)[rows]
         none = np.full(len(device.size), -1)
         self.whole, self.last, self.target = none, none.copy(), none.copy()
         self.part = np.zeros(len(device.size), np.int64)
@@ -173,13 +176,6 @@ class _Uses:
         total = int(self.part[blocks].sum() + shared.sum())
         return total, np.minimum(size, device.size[blocks])
 
-    def _is_by(self, pattern: "re.Pattern[str]") -> "NDArray[Any]":
-        """Return which touches are by activities with a name that matches."""
-        tables, activity = self._device.recording.tables, self._device.used.activity
-        named = are_named(tables, plain(tables["activities"]["name"]), pattern.search)
-        found: NDArray[Any] = (activity >= 0) & np.append(named, False)[activity]
-        return found
-
     def _time(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return when rows of ``api_calls`` began, in ns; -1 without one."""
         return np.where(calls >= 0, self._times[calls], -1)
@@ -218,7 +214,7 @@ class _Uses:
     def _joins_of_cupy(self) -> list[_Join]:
         """Return the kernels that get the addresses of the arrays in a table."""
         device, used = self._device, self._device.used
-        rows = np.flatnonzero(self._is_by(_JOIN_OF_CUPY) & (device.place[used.block] >= 0))
+        rows = np.flatnonzero(_is_by(device, _JOIN_OF_CUPY) & (device.place[used.block] >= 0))
         joins = list[_Join]()
         for each in np.split(rows, np.flatnonzero(np.diff(used.call[rows])) + 1):
             blocks, mode = device.place[used.block[each]], used.mode[each]
@@ -292,3 +288,32 @@ def _can_shrink(device: "DeviceBlocks") -> "NDArray[Any]":
         can &= ~device.training.is_held
     able: NDArray[Any] = can
     return able
+
+
+def _has_joins(device: "DeviceBlocks") -> bool:
+    """Return whether some kernel joins arrays."""
+    return any(_is_by(device, each).any() for each in (_JOIN_OF_TORCH, _JOIN_OF_CUPY))
+
+
+def _has_reads_of_parts(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return of which of some blocks work that names them reads parts."""
+    place = device.place[device.used.block]
+    rows = np.flatnonzero((place >= 0) & blocks[place])
+    has_reads = np.zeros(len(blocks), bool)
+    has_reads[place[rows[_bytes_of_parts(device, rows) > 0]]] = True
+    return has_reads
+
+
+def _bytes_of_parts(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many bytes touches that read parts of blocks read at most; 0 of others."""
+    bound = read_bytes(device, rows)
+    whole = device.requested[device.place[device.used.block[rows]]]
+    return np.where(bound * LEAST_FACTOR <= whole, bound, 0)
+
+
+def _is_by(device: "DeviceBlocks", pattern: "re.Pattern[str]") -> "NDArray[Any]":
+    """Return which touches are by activities with a name that matches."""
+    tables, activity = device.recording.tables, device.used.activity
+    named = are_named(tables, plain(tables["activities"]["name"]), pattern.search)
+    found: NDArray[Any] = (activity >= 0) & np.append(named, False)[activity]
+    return found
