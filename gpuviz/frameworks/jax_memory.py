@@ -34,8 +34,8 @@ _EXHAUSTED = re.compile(
     r"(\d+(?:\.\d+)?) ?(bytes|KiB|MiB|GiB|TiB|B)"
 )
 _UNITS = {"B": 0, "bytes": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
-# What is in use and in no array.
-NOT_IN_ARRAYS = "temporary results, programs and constants"
+# What is in use and in no array: temporary results, programs and constants.
+NOT_IN_ARRAYS = "JAX's memory outside of arrays"
 # Of an explanation.
 _MOST_LINES = 3
 # A part of an array in the memory of a device: its ordinal, a made up address and its bytes.
@@ -221,7 +221,8 @@ def _explanation(size: int, statistics: dict[str, int], arrays: list[tuple[Part,
         sentences.append(
             f"JAX may use {format_bytes(limit)} of the device, and had {format_bytes(in_use)} in "
             f"use: {format_bytes(of_arrays)} in {format_counted(len(arrays), 'array')} and "
-            f"{format_bytes(max(in_use - of_arrays, 0))} in {NOT_IN_ARRAYS}."
+            f"{format_bytes(max(in_use - of_arrays, 0))} in temporary results, programs and "
+            "constants."
         )
     largest = statistics.get("largest_free_block_bytes")
     if largest:

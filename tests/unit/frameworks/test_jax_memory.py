@@ -14,7 +14,7 @@ from gpuviz.recorder.recorder import Recorder
 from tests.unit.recorder.simulated_source import SimulatedSource
 
 KIB = 1 << 10
-REST = "temporary results, programs and constants"
+REST = "JAX's memory outside of arrays"
 
 
 class Traceback:
@@ -323,7 +323,8 @@ def test_a_failed_request_is_recorded_and_explained(jax):
 
     (note,) = error.__notes__
     assert "16.0 KiB were requested. JAX may use 64.0 KiB of the device" in note
-    assert f"60.0 KiB in use: 40.0 KiB in 1 array and 20.0 KiB in {REST}." in note
+    rest = "temporary results, programs and constants"
+    assert f"60.0 KiB in use: 40.0 KiB in 1 array and 20.0 KiB in {rest}." in note
     assert "The largest free block was 3.00 KiB." in note
     assert f"40.0 KiB at {__file__}:" in note
     assert not hasattr(other, "__notes__")
