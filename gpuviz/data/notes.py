@@ -45,8 +45,11 @@ def deep_stacks(tables: "Mapping[str, pa.Table]") -> str:
     frames, stacks = tables["frames"], tables["stacks"]
     is_left_out = np.array([not name for name in frames["filename"].to_pylist()], bool)
     is_left_out &= (plain(frames["line"]) == 0) & (plain(frames["installed"]) == INSTALLED)
+    if not is_left_out.any():
+        return ""
     lists = stacks["frames"].combine_chunks()
-    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+    # `value_lengths` would import pyarrow.compute.
+    lengths = np.diff(lists.offsets.to_numpy())
     is_inner = np.zeros(int(lengths.sum()), bool)
     is_inner[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
     found = np.isin(

@@ -446,6 +446,21 @@ def test_info_of_what_was_recorded_can_be_read_by_programs(folder):
     assert facts["devices"][0]["allocated_bytes"]["peak"] >= 1234567 + 7654321
 
 
+def test_a_report_of_memory_alone_does_not_import_arrows_functions(folder):
+    """Their import would take a tenth of such a report's time."""
+    run([GPUVIZ, "run", "train.py"], folder)
+    run([GPUVIZ, "convert", "train.gpuviz", "train.pickle"], folder)
+
+    done = run(
+        [GPUVIZ, "report", "train.pickle"], folder, environment={"PYTHONPROFILEIMPORTTIME": "1"}
+    )
+
+    assert (folder / "train.html").exists()
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pyarrow.lib" in imported
+    assert not {"pyarrow.compute", "pyarrow._compute"} & imported
+
+
 def test_recording_imports_neither_pandas_nor_arrows_functions(folder):
     """Their imports would take longer than everything else that recording adds to a program."""
     (folder / "pandas.py").write_text("def isna(value): return value != value\n")
