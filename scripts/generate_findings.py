@@ -126,6 +126,7 @@ RECORDINGS = {
     "R48": TWO_GPUS / "training_late_rank.gpuviz",
     "R56": TWO_GPUS / "relay_staged.gpuviz",
     "R65": NUMBA,
+    "R72": SHIPPED / "one_pool_separate.gpuviz",
 }
 CELLS = (
     "%load_ext gpuviz",
@@ -237,6 +238,7 @@ def kinds() -> dict[str, list[Rule]]:
     of_part = {find.__module__: part for part, found in parts.items() for find in found}
     others = {"r03_longer_than_used": "memory", "r40_unordered_operations": "results"}
     others["r48_late_rank"] = "processes"
+    others["r72_cached_by_another_library"] = "reserved"
     found: dict[str, list[Rule]] = {}
     for name, module in modules().items():
         part = of_part.get(module.__name__) or others[name]

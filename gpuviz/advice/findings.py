@@ -16,6 +16,7 @@ from gpuviz.advice.rules import (
     r15_stranded_on_streams,
     r16_parked_by_record_stream,
     r40_unordered_operations,
+    r72_cached_by_another_library,
 )
 from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, most_first
 from gpuviz.advice.schedule import Schedule
@@ -248,6 +249,7 @@ def _about_reserved_memory(recording: "RecordingData", least_bytes: int) -> "Ite
     for device in reserved_memory(recording, least_bytes):
         for rule in allocator_rules():
             yield from rule(device)
+    yield from r72_cached_by_another_library.find(recording)
 
 
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":

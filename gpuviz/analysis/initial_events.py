@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.analysis.initial_state import PENDING_FREE
+from gpuviz.analysis.initial_state import INACTIVE, PENDING_FREE
 from gpuviz.data.arrays import coded
 from gpuviz.data.memory_columns import NUMBER_COLUMNS
 from gpuviz.data.tables import ACTIONS, DICTIONARIES, schemas
 
 if TYPE_CHECKING:
     from gpuviz._core import MemoryState
-
-INACTIVE = 0
 
 _ACTION = {name: code for code, name in enumerate(ACTIONS)}
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # States of a block in the native core.
+INACTIVE = 0
 ALLOCATED = 1
 PENDING_FREE = 2
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from gpuviz.data.manifest import Manifest
+
 # The owner of the pool of torch's own allocator; those of its private pools follow.
 TORCH_OWNER = _core.torch_pool_owner()
 # The owner of the blocks of memory resources that the program has chosen for RMM.
@@ -55,3 +57,12 @@ def allocator_beside(tables: "Mapping[str, pa.Table]") -> str:
     if (owners == JAX_OWNER).any():
         return "JAX's allocator"
     return "RMM's memory resource" if (owners == RMM_OWNER).any() else ""
+
+
+def cache_of(manifest: "Manifest", *, of_torch: bool) -> tuple[str, str]:
+    """Return the name of torch's own allocator or of the other one, and what releases its cache."""
+    if of_torch:
+        return "PyTorch", "torch.cuda.empty_cache()"
+    if manifest.allocator == "observe":
+        return "CuPy's pool", "cupy.get_default_memory_pool().free_all_blocks()"
+    return "gpuviz's allocator", "gpuviz.empty_cache()"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.initial_state import ALLOCATED, PENDING_FREE
+from gpuviz.analysis.initial_state import ALLOCATED, INACTIVE, PENDING_FREE
 from gpuviz.analysis.pools import TORCH_OWNER, are_of
 
 if TYPE_CHECKING:
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from gpuviz._core import MemoryState
     from gpuviz.out_of_memory.stream_handles import StreamHandles
-
-INACTIVE = 0
 
 
 @dataclass(frozen=True, slots=True)

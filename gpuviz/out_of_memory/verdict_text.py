@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import named
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings, line_to_use
+from gpuviz.analysis.pools import cache_of
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.out_of_memory.request import manifest_of
 from gpuviz.out_of_memory.trials import OWN_SEGMENT, ROUNDING, Trials
@@ -93,7 +94,8 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
             f"After {module}.empty_cache() outside a private pool the request would have succeeded."
         )
     if trials.after_release_beside():
-        yield f"After {_release_beside(failed)} the request would have succeeded."
+        _, release = cache_of(failed.moment.recording.manifest, of_torch=not failed.of_torch)
+        yield f"After {release} the request would have succeeded."
     for name in trials.places():
         yield f"In {name} the request would have succeeded; order streams with events."
     yield from _freeing(failed, trials)
@@ -266,19 +268,7 @@ def _cached_elsewhere(failed: "OutOfMemory") -> str:
 
 def beside(failed: "OutOfMemory") -> str:
     """Return the name of the other recorded allocator of the process."""
-    if not failed.of_torch:
-        return "PyTorch"
-    manifest = failed.moment.recording.manifest
-    return "CuPy's pool" if manifest.allocator == "observe" else "gpuviz's allocator"
-
-
-def _release_beside(failed: "OutOfMemory") -> str:
-    """Return the call that releases what it does not use."""
-    if not failed.of_torch:
-        return "torch.cuda.empty_cache()"
-    if failed.moment.recording.manifest.allocator == "observe":
-        return "cupy.get_default_memory_pool().free_all_blocks()"
-    return "gpuviz.empty_cache()"
+    return cache_of(failed.moment.recording.manifest, of_torch=not failed.of_torch)[0]
 
 
 def _cached_beside(failed: "OutOfMemory") -> str:
