@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import gpuviz
-from gpuviz import _core
+from gpuviz import _core, _testing
 from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.data.columns import plain
 from gpuviz.data.tables import schemas
@@ -26,6 +26,8 @@ class Both:
 
     def __init__(self, recorder, gpu, torch_settings):
         self.gpu = gpu
+        self.stacks = []
+        self._session = recorder._session
         self._torch = _core.CachingAllocator(
             gpu._allocator.device, _core.AllocatorSettings.parse(torch_settings)
         )
@@ -34,6 +36,7 @@ class Both:
 
     def torch(self, size):
         """Allocate with torch, which gives the address that `free` takes."""
+        self.stacks.append(_testing.capture_stack(self._session))
         address = self._torch.allocate(size)
         self._addresses.append(address)
         return address
@@ -61,23 +64,32 @@ def recorded(program, *, torch_fails=False, settings="", torch_settings=""):
             program(both)
             has_failed = False
         both.end()
-    recording = as_recorded(recorder.recording, torch_fails=torch_fails)
+    recording = as_recorded(recorder.recording, both.stacks, torch_fails=torch_fails)
     manifest = replace(recording.manifest, torch_settings=torch_settings)
     return Recording(recording.tables, manifest), has_failed
 
 
-def as_recorded(recording, *, torch_fails):
-    """Return the recording with torch's pools for the events of the other allocator."""
+def as_recorded(recording, stacks, *, torch_fails):
+    """Return the recording with torch's pools for the events of the other allocator.
+
+    The events of its k-th allocation get the k-th of some call stacks.
+    """
     tables = dict(recording.tables)
     events = tables["memory_events"]
-    # CuPy's arrays have lines of the program, which the other allocator's calls have not.
+    # The other allocator's calls have no stacks yet.
     is_torchs = plain(events["stack"]) == 0
-    actions = events["action"].to_pylist()
-    is_oom = np.array([action == "oom" for action in actions])
-    is_torchs = np.where(is_oom, torch_fails, is_torchs)
+    actions = np.array(events["action"].to_pylist())
+    is_torchs = np.where(actions == "oom", torch_fails, is_torchs)
     pools = plain(events["pool"]) + np.where(is_torchs, 2 * TORCH_OWNER, 0).astype(np.uint32)
-    place = events.schema.get_field_index("pool")
-    tables["memory_events"] = events.set_column(place, "pool", pa.array(pools, pa.uint32()))
+    served = is_torchs & (actions == "alloc")
+    made = is_torchs & np.isin(actions, ("alloc", "segment_alloc"))
+    number = np.cumsum(served) - served
+    known = plain(events["stack"]).copy()
+    known[made] = np.array([*stacks, 0], np.uint32)[number[made]]
+    for name, column in (("pool", pools), ("stack", known)):
+        place = events.schema.get_field_index(name)
+        events = events.set_column(place, name, pa.array(column, pa.uint32()))
+    tables["memory_events"] = events
     rows = [
         {"id": number, "owner": number // 2, "segment_type": "large" if number % 2 else "small"}
         | {"framework": "torch" if number >= 2 * TORCH_OWNER else "cupy", "memory": "device"}

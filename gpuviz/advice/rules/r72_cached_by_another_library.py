@@ -74,7 +74,8 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
     """Find memory that one library caches for nothing while another one reserves new memory.
 
     Trigger: on a device with the segments of two allocators, see the rule. Segments of private
-    pools do not count: their graphs may need them.
+    pools do not count: their graphs may need them. Nor does a line that the first allocator's work
+    has followed in an earlier round of a loop: in the next round it may follow again.
 
     Saving: the decrease of the peak of reserved bytes if these segments were released right before
     the other allocator's first reservation after their last use, and what they are used for after
@@ -106,6 +107,7 @@ class _Reserved:
         self._address = plain(events["address"])[self._rows]
         self._size = plain(events["size"])[self._rows].astype(np.int64)
         self._actions = codes(events["action"], ACTIONS)[self._rows]
+        self._stack = plain(events["stack"])[self._rows]
         self._of_torch = is_torchs(plain(events["pool"])[self._rows])
         self._grows = np.isin(self._actions, _GROWING)
         sign = self._grows.astype(np.int64) - np.isin(self._actions, _SHRINKING)
@@ -124,7 +126,8 @@ class _Reserved:
         again = self._used_again(place, size)
         last = np.full(len(size), -1)
         np.maximum.at(last, place[~after & (place >= 0)], np.flatnonzero(~after & (place >= 0)))
-        others = np.flatnonzero(self._grows & (self._of_torch != of_torch) & ~after)
+        is_other = (self._of_torch != of_torch) & ~after & (self._stack != 0)
+        others = np.flatnonzero(self._grows & is_other)
         others = others[self._rows[others] >= self._recording.manifest.initial_events]
         able = again <= _MOST_USED_AGAIN * size
         able &= last < (others[-1] if len(others) else -1)
@@ -138,6 +141,9 @@ class _Reserved:
         chosen = able & (last < before[best])
         used = np.flatnonzero(~after & (self._actions == _ALLOC) & (place >= 0))
         used = used[chosen[place[used]]]
+        is_same_line = is_other & (self._stack == self._stack[before[best]])
+        if is_same_line[: max(int(last[chosen].max()), 0)].any():
+            return None
         return _Release(
             of_torch=of_torch,
             before=int(self._rows[before[best]]),

@@ -104,6 +104,14 @@ def in_turns(both):
         both.free(both.torch(400 * MIB))
 
 
+def in_turns_with_more(both):
+    """The same, but torch needs most in the last round."""
+    for size in (100, 100, 200):
+        array = both.gpu.empty(400 * MIB)
+        del array
+        both.free(both.torch(size * MIB))
+
+
 def still_used(both):
     """CuPy uses its memory while torch does."""
     kept = both.gpu.empty(400 * MIB)
@@ -143,7 +151,15 @@ def little(both):
 
 @pytest.mark.parametrize(
     "program",
-    [in_turns, still_used, freed_afterwards, a_part_is_used, released_by_itself, little],
+    [
+        in_turns,
+        in_turns_with_more,
+        still_used,
+        freed_afterwards,
+        a_part_is_used,
+        released_by_itself,
+        little,
+    ],
 )
 def test_a_cache_that_is_needed_is_not_found(program):
     assert found(program) == []
