@@ -17,6 +17,8 @@ from tests.examples import register_profiles
 from tests.leftovers import collect_simulated_gpus
 from tests.wheels import NOTHING_TO_BUILD, build_wheel, stripped_core
 
+MOST_OBJECTS = "gpuviz.ownership.held_at_end._MOST_OBJECTS"
+
 register_profiles()
 # Modules decide when they are imported; `--hypothesis-profile` is read before that.
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
@@ -52,6 +54,23 @@ def _small_heap() -> None:
     """Exclude what is already loaded from garbage collections, which a failed request starts."""
     collect_simulated_gpus()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_search_of_a_suite() -> Iterator[None]:
+    """Look for holders at the end of a recording only in processes of the size of a program's.
+
+    A worker has half a million objects, which each test with a recording would visit.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MOST_OBJECTS, 100_000)
+        yield
+
+
+@pytest.fixture
+def every_object_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for holders at the end of a recording among the objects of a suite, too."""
+    monkeypatch.setattr(MOST_OBJECTS, 1 << 30)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from gpuviz.ownership.held_at_end import held_at_end
 
 MIB = 1 << 20
 
+pytestmark = pytest.mark.usefixtures("every_object_searched")
+
 
 class Model:
     """An object with arrays."""
