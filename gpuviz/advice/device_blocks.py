@@ -307,14 +307,14 @@ class DeviceBlocks:
 
         The line that assigns a new array to a variable frees the one that the variable had.
         """
-        replaced, by = self._replaced
+        replaced, by = self.replaced
         end = self.end.copy()
         moved = begin[by] > self.begin[by]
         end[replaced[moved]] = np.maximum(end[replaced], begin[by] + 1)[moved]
         return end
 
     @cached_property
-    def _replaced(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def replaced(self) -> "tuple[NDArray[Any], NDArray[Any]]":
         """The blocks that the run of a line frees after it has allocated others, and those."""
         blocks, number = self.used.blocks, self.number
         allocated = self._line_ends
@@ -363,6 +363,16 @@ class DeviceBlocks:
         used = np.append(self.call_times, -1)[self.used.last[self.number]]
         only: NDArray[Any] = used < self._line_ends
         return only
+
+    @cached_property
+    def is_for_later(self) -> "NDArray[Any]":
+        """Whether each block was made for a later use that others of its calls had, and it has not.
+
+        As the best result so far, or a state to go back to: the program cannot know that it will
+        find a better one, or how far it will go back.
+        """
+        is_unused = self.is_used_only_when_made
+        return is_unused & np.isin(self.stack, self.stack[~is_unused])
 
     @cached_property
     def is_returned(self) -> "NDArray[Any]":

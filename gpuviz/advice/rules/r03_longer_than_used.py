@@ -94,7 +94,7 @@ def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[C
     begins &= device.needed.used[device.number]
     begin = np.where(begins & ~device.is_unread, device.first_needed, device.begin)
     last = np.where(device.is_freed & device.is_used, device.last, device.end)
-    ends &= ~device.is_stuck
+    ends &= ~device.is_stuck & ~device.is_for_later
     end = np.where(ends, np.where(device.is_unread, device.begin, last), device.ends_with(begin))
     end = np.maximum(begin, end)
     changed = (begin != device.begin) | (end != device.end)
