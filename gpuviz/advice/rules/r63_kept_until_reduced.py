@@ -9,15 +9,9 @@ from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reductions_at_last import (
-    LEAST_ARRAYS,
-    LEAST_BYTES,
-    LEAST_FACTOR,
-    in_loops_of_one_line,
-    reduced_at_last,
-    times_of_host_reads,
-    written_before,
-)
+from gpuviz.advice.reduction_rounds import LEAST_FACTOR
+from gpuviz.advice.reduction_times import in_loops_of_one_line, times_of_host_reads, written_before
+from gpuviz.advice.reductions_at_last import LEAST_ARRAYS, LEAST_BYTES, reduced_at_last
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.grouping import numbered
