@@ -1,7 +1,6 @@
 """The rounds in which a program uses arrays, one after the other, when it has made all of them."""
 
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,17 +8,15 @@ import numpy as np
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reduction_times import in_loops_of_one_line, times_of_host_reads, written_before
+from gpuviz.advice.reduction_times import in_loops_of_one_line, written_before
+from gpuviz.advice.reduction_uses import Uses
 from gpuviz.data.columns import codes, distinct, plain
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import mixed
-from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
 
 # How many times as large as its result an array has to be.
 LEAST_FACTOR = 8
@@ -30,67 +27,6 @@ _NEVER = 2**62
 # Of the arrays that a loop keeps, those that it uses itself until it ends.
 _MOST_IN_LOOP = 0.1
 _OF_TORCH = re.compile(r"\bat::native::")
-
-
-class Uses:
-    """What is asked of a device about each list of arrays.
-
-    Args:
-        device: All blocks.
-
-    Attributes:
-        device: The same.
-        begin: When each block was allocated, in ns.
-        opaque: When work that may have used anything was launched, in ns, ascending.
-        rows: The rows of ``device.used`` in the order of their times.
-        time: Their times in ns.
-        calls: The rows of ``api_calls`` in the order of their times.
-        called: Their times in ns.
-        made: The blocks in the order of their allocations.
-        born: When these were allocated, in ns.
-    """
-
-    def __init__(self, device: "DeviceBlocks") -> None:
-        self.device, used = device, device.used
-        times = plain(device.recording.tables["api_calls"]["time"])
-        self.begin = used.blocks.begin[device.number]
-        self.opaque = np.sort(times[used.opaque])
-        self.rows = np.argsort(times[used.call], kind="stable")
-        self.time = times[used.call[self.rows]]
-        self.calls = np.argsort(times, kind="stable")
-        self.called = times[self.calls]
-        self.made = np.argsort(self.begin, kind="stable")
-        self.born = self.begin[self.made]
-        self._of_lines: dict[int, NDArray[Any]] = {}
-
-    def makes_others(self, site: int, begin: int, end: int) -> bool:
-        """Return whether a line allocates blocks between two times, in ns."""
-        if site not in self._of_lines:
-            self._of_lines[site] = np.sort(self.begin[self.device.site == site])
-        first, until = np.searchsorted(self._of_lines[site], (begin + 1, end))
-        return bool(first < until)
-
-    @cached_property
-    def reads(self) -> "NDArray[Any]":
-        """When the host calls copies to itself, in ns, ascending."""
-        return times_of_host_reads(self.device)
-
-    @cached_property
-    def is_of_torch(self) -> "NDArray[Any]":
-        """Whether each activity is a kernel of PyTorch, whose arguments have unset bytes."""
-        tables = self.device.recording.tables
-        return are_named(tables, plain(tables["activities"]["name"]), _OF_TORCH.search)
-
-    @cached_property
-    def numbers(self) -> "NDArray[Any]":
-        """What the arguments of each call's launch say besides addresses; 0 if unknown."""
-        tables = self.device.recording.tables
-        content = plain(tables["launch_blocks"]["content"])
-        known = np.flatnonzero(content)
-        correlations = plain(tables["launch_blocks"]["correlation"])[known]
-        rows = first_rows(correlations, plain(tables["api_calls"]["correlation"]))
-        of_calls: NDArray[Any] = np.append(content[known], np.uint64(0))[rows]
-        return of_calls
 
 
 class Rounds:
@@ -238,18 +174,35 @@ class Rounds:
     def change(self) -> Change:
         """Return the lifetimes of the arrays if each round were right after the array was made."""
         device, blocks = self._device, self.blocks
+        begin, end = device.begin[blocks], device.end[blocks]
+        begins = np.sort(device.begin[np.append(blocks, self._newest)])
+        following = begins[np.searchsorted(begins, begin, side="right")]
+        after = np.maximum(self._after_loop(), following)
+        return Change(blocks, begin, np.clip(after, begin, end))
+
+    @property
+    def reduced(self) -> "NDArray[Any]":
+        """The blocks that the rounds reduce."""
+        reduced: NDArray[Any] = self.blocks
+        return reduced
+
+    def _after_loop(self) -> "NDArray[Any]":
+        """Return the place after the last use of each array by the loop that makes them."""
+        device, blocks = self._device, self.blocks
         rows = np.flatnonzero(self._time < self._edges[0])
         rows = rows[self._kept(self._place[rows]) >= 0]
         calls = np.full(len(blocks), -1)
         kept = self._kept(self._place[rows])
         calls[kept] = self._call[rows]
-        begin, end = device.begin[blocks], device.end[blocks]
-        after = np.where(calls >= 0, device.after_lines(calls), begin)
+        after = np.where(calls >= 0, device.after_lines(calls), device.begin[blocks])
         made = np.append(blocks, self._newest)
-        after = np.minimum(after, in_loops_of_one_line(device, made, blocks, calls))
-        begins = np.sort(device.begin[made])
-        following = begins[np.searchsorted(begins, begin, side="right")]
-        return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
+        places: NDArray[Any] = np.minimum(after, in_loops_of_one_line(device, made, blocks, calls))
+        return places
+
+    @property
+    def _state(self) -> "NDArray[Any]":
+        """What rounds leave to the next one."""
+        return np.zeros(0, np.int64)
 
     def _is_host_informed(self) -> bool:
         """Return whether the host reads anything between the first array and the first round."""
@@ -306,7 +259,8 @@ class Rounds:
     def _reads_what_was_there(self) -> bool:
         """Return whether rounds use only what was written before their array, and their own."""
         of_round = self._reducing_round(self._time)
-        rows = np.flatnonzero((of_round >= 0) & (self._of_kept < 0))
+        is_other = (self._of_kept < 0) & ~np.isin(self._place, self._state)
+        rows = np.flatnonzero((of_round >= 0) & is_other)
         place, of_round = self._place[rows], of_round[rows]
         mode = self._device.used.mode[self._rows[rows]]
         if (place < 0).any():
@@ -334,7 +288,9 @@ class Rounds:
         device = self._device
         first, until = np.searchsorted(self._uses.born, self._window)
         of_round = self._round_of(self._starts, self._uses.born[first:until])
-        made, of_round = self._uses.made[first:until][of_round >= 0], of_round[of_round >= 0]
+        made = self._uses.made[first:until]
+        counts = (of_round >= 0) & ~np.isin(made, self._state)
+        made, of_round = made[counts], of_round[counts]
         ends = device.used.blocks.end[device.number[made]]
         remains = (ends < 0) | (ends > self._edges[of_round + 1])
         kept = np.bincount(

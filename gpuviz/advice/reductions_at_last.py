@@ -1,11 +1,15 @@
 """Arrays that a loop keeps and that are reduced one after the other when it has ended."""
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.accumulations import Accumulation
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reduction_rounds import Rounds, Uses
+from gpuviz.advice.reduction_rounds import Rounds
+from gpuviz.advice.reduction_uses import Uses
 from gpuviz.advice.training import BACKWARD
 
 if TYPE_CHECKING:
@@ -20,16 +24,32 @@ LEAST_ARRAYS = 4
 _MOST_LINES = 8
 
 
-def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduced:
+    """Arrays that a loop keeps until they are reduced, and what reducing each in it changes.
+
+    Attributes:
+        blocks: The arrays.
+        change: The lifetimes, also of what the reductions make.
+        is_accumulated: Whether each reduction updates what the one before has left.
+    """
+
+    blocks: "NDArray[Any]"
+    change: Change
+    is_accumulated: bool
+
+
+def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Reduced]":
     """Yield what reducing each array in the loop that made it would change.
 
     All arrays of a line that are there at the peak are used once more after the last of them was
     made, one after the other, by the same kernels with the same numbers. Each such round keeps at
     most an eighth of its array's bytes and reads nothing else that was written since the array was
     made, and the host reads nothing before the first of them: so each could have been done in the
-    loop. What follows in a round with small arrays only, such as the results of earlier rounds,
-    does not count, nor do arrays that a backward pass makes or frees, and the loop itself may use a
-    few of the arrays until it ends. The arguments of PyTorch's kernels have unset bytes, so that
+    loop. Or each updates what the one before has left, such as a sum; see `Accumulation`. What
+    follows in a round with small arrays only, such as the results of earlier rounds, does not
+    count, nor do arrays that a backward pass makes or frees, and the loop itself may use a few of
+    the arrays until it ends. The arguments of PyTorch's kernels have unset bytes, so that
     their numbers are not compared. Where a program repeats all that, the same is asked of the
     arrays that the line makes again.
     """
@@ -45,31 +65,35 @@ def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
         if len(blocks) <= LEAST_ARRAYS:
             continue
         uses = uses or Uses(device)
-        change = _change(uses, blocks)
-        if change is not None:
+        rounds = _rounds(uses, blocks)
+        if rounds is not None:
             repeated = _lists(device, np.flatnonzero(can & (device.site == site)))
             others = [each for each in repeated if not np.isin(each, blocks).any()]
-            yield _joined([change, *(_change(uses, each, is_repeated=True) for each in others)])
+            yield _joined([rounds, *(_rounds(uses, each, is_repeated=True) for each in others)])
 
 
-def _change(uses: Uses, blocks: "NDArray[Any]", *, is_repeated: bool = False) -> Change | None:
-    """Return what reducing each of a line's arrays in its loop changes; None if it is not known."""
+def _rounds(uses: Uses, blocks: "NDArray[Any]", *, is_repeated: bool = False) -> Rounds | None:
+    """Return the rounds that reduce a line's arrays and could be in its loop; None without them."""
     if len(blocks) <= LEAST_ARRAYS:
         return None
-    rounds = Rounds(uses, blocks)
-    if len(rounds.blocks) < LEAST_ARRAYS or not rounds.could_be_sooner(is_repeated=is_repeated):
-        return None
-    return rounds.change()
+    for kind in (Rounds, Accumulation, partial(Accumulation, has_begun=True)):
+        rounds = kind(uses, blocks)
+        if len(rounds.blocks) >= LEAST_ARRAYS and rounds.could_be_sooner(is_repeated=is_repeated):
+            return rounds
+    return None
 
 
-def _joined(changes: "list[Change | None]") -> Change:
-    known = [each for each in changes if each is not None]
-    return Change(
+def _joined(found: "list[Rounds | None]") -> Reduced:
+    rounds = [each for each in found if each is not None]
+    changes = [each.change() for each in rounds]
+    change = Change(
         *(
-            np.concatenate([getattr(each, name) for each in known])
+            np.concatenate([getattr(each, name) for each in changes])
             for name in ("blocks", "begin", "end")
         )
     )
+    blocks = np.concatenate([each.reduced for each in rounds])
+    return Reduced(blocks, change, isinstance(rounds[0], Accumulation))
 
 
 def _lists(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "list[NDArray[Any]]":
