@@ -96,22 +96,24 @@ class CloseStatements:
         least = self.line.indentation
         return tuple(each for each in self.statements if each.indentation >= least)
 
-    def handles(self, line: int) -> bool:
-        """Return whether the line is in an ``except`` block, for another one in its ``try`` block.
-
-        Args:
-            line: The number of the other line.
-        """
+    @cached_property
+    def tried(self) -> tuple[Statement, ...]:
+        """The statements of the ``try`` block whose ``except`` block the line is in, if it is."""
         handler = next(self._blocks_around("except"), None)
         if handler is None:
-            return False
-        for each in reversed(self.statements[: self.statements.index(handler)]):
+            return ()
+        end = self.statements.index(handler)
+        for place in range(end - 1, -1, -1):
+            each = self.statements[place]
             if each.indentation > handler.indentation:
                 continue
-            if each.keyword != "except" or each.indentation < handler.indentation:
-                return each.keyword == "try" and each.number < line < handler.number
-            handler = each
-        return False
+            if each.indentation == handler.indentation and each.keyword == "except":
+                end = place
+            elif each.indentation == handler.indentation and each.keyword == "try":
+                return self.statements[place + (not each.text) : end]
+            else:
+                return ()
+        return ()
 
     def _blocks_around(self, keyword: str) -> "Iterator[Statement]":
         """Yield the heads of certain blocks of the same function around the line, innermost first.

@@ -98,6 +98,67 @@ def goes_on(gpu, size=128 * MIB):
     return result
 
 
+class DivergedError(Exception):
+    """A solver has failed."""
+
+
+def solved(gpu, rate):
+    state, velocity = gpu.empty(32 * MIB), gpu.empty(32 * MIB)
+    gpu.fill(state)
+    gpu.fill(velocity)
+    for step in range(4):
+        gpu.launch("step", duration=1e-4, reads=[state, velocity], writes=[state, velocity])
+        if rate > 0.3 and step == 2:
+            raise DivergedError
+    return state
+
+
+def checked(state, rate):
+    if rate > 0.3:
+        raise DivergedError
+    return state
+
+
+def solves_within(gpu, rate=1.0):
+    try:
+        return solved(gpu, rate)
+    except DivergedError:
+        return solves_within(gpu, rate / 2)
+
+
+def solves_afterwards(gpu, rate=1.0):
+    while True:
+        with suppress(DivergedError):
+            return solved(gpu, rate)
+        rate /= 2
+
+
+def checks_within(gpu, rate=1.0):
+    """What fails is the check, after the function has returned its state."""
+    try:
+        state = solved(gpu, 0.1)
+        return checked(state, rate)
+    except DivergedError:
+        again = checks_within(gpu, rate / 4)
+        del state
+        return again
+
+
+def scores_several(gpu):
+    """What the function got in earlier rounds is in its own list."""
+    results = []
+    try:
+        for size in (8, 16, 128):
+            result = scores(gpu, size * MIB)
+            read(gpu, result)
+            results.append(result)
+    except MemoryError:
+        last = scores(gpu, 16 * MIB)
+        del result
+        results.clear()
+    return last
+
+
 @pytest.mark.parametrize("program", [tries_within, tries_with_a_name])
 def test_arrays_of_a_failed_attempt_are_there_until_the_except_block_ends(program):
     recording, fixed = recorded(program), recorded(tries_afterwards)
@@ -122,7 +183,16 @@ def test_each_of_several_attempts_keeps_its_arrays():
     assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes
 
 
-@pytest.mark.parametrize("program", [has_its_own, goes_on])
+def test_any_exception_keeps_the_arrays_of_what_it_ended():
+    recording, fixed = recorded(solves_within), recorded(solves_afterwards)
+    (finding,) = found(recording)
+
+    assert found(fixed) == []
+    assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes == 128 * MIB
+    assert "An exception ended `solved` in `return solved(gpu, rate)`." in finding.reason
+
+
+@pytest.mark.parametrize("program", [has_its_own, goes_on, checks_within, scores_several])
 def test_what_the_function_itself_has_is_not_kept_by_the_exception(program):
     assert found(recorded(program)) == []
 
