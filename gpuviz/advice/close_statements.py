@@ -38,12 +38,14 @@ class Statement:
         indentation: How far it is indented.
         keyword: The keyword of the block that it begins, such as ``if``; empty without one.
         head: What follows that keyword, such as a condition.
+        number: The number of its first line in the file; 0 if unknown.
     """
 
     text: str
     indentation: int
     keyword: str
     head: str
+    number: int = 0
 
     @property
     def branches(self) -> bool:
@@ -94,6 +96,39 @@ class CloseStatements:
         least = self.line.indentation
         return tuple(each for each in self.statements if each.indentation >= least)
 
+    @cached_property
+    def tried(self) -> tuple[Statement, ...]:
+        """The statements of the ``try`` block whose ``except`` block the line is in, if it is."""
+        handler = next(self._blocks_around("except"), None)
+        if handler is None:
+            return ()
+        end = self.statements.index(handler)
+        for place in range(end - 1, -1, -1):
+            each = self.statements[place]
+            if each.indentation > handler.indentation:
+                continue
+            if each.indentation == handler.indentation and each.keyword == "except":
+                end = place
+            elif each.indentation == handler.indentation and each.keyword == "try":
+                return self.statements[place + (not each.text) : end]
+            else:
+                return ()
+        return ()
+
+    def _blocks_around(self, keyword: str) -> "Iterator[Statement]":
+        """Yield the heads of certain blocks of the same function around the line, innermost first.
+
+        That is the line itself if it is one.
+        """
+        least = self.line.indentation + 1
+        for each in reversed(self.statements[: self.own + 1]):
+            if each.indentation < least:
+                least = each.indentation
+                if each.keyword in ("def", "class"):
+                    return
+                if each.keyword == keyword:
+                    yield each
+
     @property
     def is_yielded(self) -> bool:
         """Whether the line assigns to a name that a statement yields."""
@@ -133,7 +168,7 @@ def close_statements(frame: "dict[str, Any]") -> CloseStatements:
     for begin, text in _joined(lines[first : place + _CLOSE + 1]):
         if first + begin <= place:
             own = len(statements)
-        statements.append(_statement(text))
+        statements.append(_statement(text, frame["context_line"] + first + begin))
     return CloseStatements(tuple(statements), own)
 
 
@@ -157,16 +192,16 @@ def _joined(lines: list[str]) -> "Iterator[tuple[int, str]]":
         yield begin, text
 
 
-def _statement(line: str) -> Statement:
+def _statement(line: str, number: int = 0) -> Statement:
     text = line.strip()
     indentation = len(line) - len(line.lstrip())
     found = _KEYWORD.match(text)
     _, colon = _brackets(text)
     if found is None or colon < 0:
-        return Statement(text, indentation, "", "")
+        return Statement(text, indentation, "", "", number)
     body = text[colon + 1 :].partition("#")[0].strip()
     head = text[found.end() : colon].strip()
-    return Statement(body, indentation, found[1], head)
+    return Statement(body, indentation, found[1], head, number)
 
 
 def _brackets(text: str) -> tuple[int, int]:

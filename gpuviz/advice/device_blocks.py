@@ -10,6 +10,7 @@ from gpuviz.advice.block_lines import BlockLines
 from gpuviz.advice.bounded_collections import may_be_needed, used_in_any_order
 from gpuviz.advice.callers import Callers
 from gpuviz.advice.elementwise import Elementwise
+from gpuviz.advice.handed_over import handed_over
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change, PeakReplay
 from gpuviz.advice.schedule import Schedule
@@ -67,6 +68,8 @@ class DeviceBlocks:
         after_use: The same, whether or not torch keeps it.
         needed: The uses without those that only fill a block: see `needed_touches`.
         first_needed: As ``first``, but for ``needed``.
+        is_handed_over: Whether another thread than the one that makes each block is the first to
+            need it, as of many of its line. ``first_needed`` then leaves one to wait.
         is_unread: Whether the program itself allocates the block, it is freed in the recording, and
             nothing reads it: it is not used, or only filled.
         size: Bytes, rounded by the allocator.
@@ -144,12 +147,12 @@ class DeviceBlocks:
             self.last = np.where(self.training.is_held, self.end, self.last)
         is_needed = self.needed.used[self.number]
         known = ~self.is_initial & is_free & ~unknown[self.needed.first[self.number]]
-        self.first_needed = np.where(is_needed, needed, self.end)
-        self.first_needed = np.where(known, self.first_needed, self.begin)
+        self.first_needed = np.where(known, np.where(is_needed, needed, self.end), self.begin)
         # What another stream fills is there in time, while kernels run.
         self.first_needed = np.where(
             self.is_shared, np.minimum(self.first, self.first_needed), self.first_needed
         )
+        self.is_handed_over, self.first_needed = self._handed_over(is_needed & known)
         self.is_unread = ~is_needed & self.is_freed & ~self.is_initial & ~self.is_shared
         self.is_unread &= is_own(recording, self.stack)
         self.peak: Peak = peak(recording, device)
@@ -170,6 +173,18 @@ class DeviceBlocks:
         left: NDArray[Any] = plain(events["time"])[latest] > used
         left &= latest > blocks.alloc[self.number]
         return left
+
+    def _handed_over(self, is_known: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return which blocks threads hand over, and the place of each block's first need then.
+
+        Args:
+            is_known: Whether it is known what first needs each block.
+        """
+        events, calls = (self.recording.tables[name] for name in ("memory_events", "api_calls"))
+        makers = plain(events["thread"])[self.used.blocks.alloc[self.number]]
+        users = plain(calls["thread"])[self.needed.first[self.number]]
+        is_other = is_known & (makers != users)
+        return handed_over(is_other, self.site, self.begin, self.end, self.first_needed)
 
     def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
         """Return the places before the lines of some calls, rows of ``api_calls``."""
@@ -307,14 +322,14 @@ class DeviceBlocks:
 
         The line that assigns a new array to a variable frees the one that the variable had.
         """
-        replaced, by = self._replaced
+        replaced, by = self.replaced
         end = self.end.copy()
         moved = begin[by] > self.begin[by]
         end[replaced[moved]] = np.maximum(end[replaced], begin[by] + 1)[moved]
         return end
 
     @cached_property
-    def _replaced(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def replaced(self) -> "tuple[NDArray[Any], NDArray[Any]]":
         """The blocks that the run of a line frees after it has allocated others, and those."""
         blocks, number = self.used.blocks, self.number
         allocated = self._line_ends
@@ -363,6 +378,16 @@ class DeviceBlocks:
         used = np.append(self.call_times, -1)[self.used.last[self.number]]
         only: NDArray[Any] = used < self._line_ends
         return only
+
+    @cached_property
+    def is_for_later(self) -> "NDArray[Any]":
+        """Whether each block was made for a later use that others of its calls had, and it has not.
+
+        As the best result so far, or a state to go back to: the program cannot know that it will
+        find a better one, or how far it will go back.
+        """
+        is_unused = self.is_used_only_when_made
+        return is_unused & np.isin(self.stack, self.stack[~is_unused])
 
     @cached_property
     def is_returned(self) -> "NDArray[Any]":

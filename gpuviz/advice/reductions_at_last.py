@@ -1,22 +1,16 @@
 """Arrays that a loop keeps and that are reduced one after the other when it has ended."""
 
-import re
-from functools import cached_property
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.conditions import is_comprehension
-from gpuviz.advice.elementwise import READ, WRITE
-from gpuviz.advice.host_lines import line_numbers
-from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.accumulations import Accumulation
 from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.reduction_rounds import Rounds
+from gpuviz.advice.reduction_uses import Uses
 from gpuviz.advice.training import BACKWARD
-from gpuviz.data.columns import codes, distinct, plain
-from gpuviz.data.first_rows import first_rows
-from gpuviz.data.mixing import mixed
-from gpuviz.data.strings import are_named
-from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,28 +21,35 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 1 << 20
 LEAST_ARRAYS = 4
-# How many times as large as its result an array has to be.
-LEAST_FACTOR = 8
 _MOST_LINES = 8
-_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
-_TO_HOST, _TO_DEVICE = (_COPY_KINDS.index(each) for each in ("device_to_host", "host_to_device"))
-_KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
-_NEVER = 2**62
-# Of the arrays that a loop keeps, those that it uses itself until it ends.
-_MOST_IN_LOOP = 0.1
-_OF_TORCH = re.compile(r"\bat::native::")
 
 
-def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduced:
+    """Arrays that a loop keeps until they are reduced, and what reducing each in it changes.
+
+    Attributes:
+        blocks: The arrays.
+        change: The lifetimes, also of what the reductions make.
+        is_accumulated: Whether each reduction updates what the one before has left.
+    """
+
+    blocks: "NDArray[Any]"
+    change: Change
+    is_accumulated: bool
+
+
+def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Reduced]":
     """Yield what reducing each array in the loop that made it would change.
 
     All arrays of a line that are there at the peak are used once more after the last of them was
     made, one after the other, by the same kernels with the same numbers. Each such round keeps at
     most an eighth of its array's bytes and reads nothing else that was written since the array was
     made, and the host reads nothing before the first of them: so each could have been done in the
-    loop. What follows in a round with small arrays only, such as the results of earlier rounds,
-    does not count, nor do arrays that a backward pass makes or frees, and the loop itself may use a
-    few of the arrays until it ends. The arguments of PyTorch's kernels have unset bytes, so that
+    loop. Or each updates what the one before has left, such as a sum; see `Accumulation`. What
+    follows in a round with small arrays only, such as the results of earlier rounds, does not
+    count, nor do arrays that a backward pass makes or frees, and the loop itself may use a few of
+    the arrays until it ends. The arguments of PyTorch's kernels have unset bytes, so that
     their numbers are not compared. Where a program repeats all that, the same is asked of the
     arrays that the line makes again.
     """
@@ -58,37 +59,41 @@ def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Change]":
         can &= (device.training.phase != BACKWARD) & (device.training.freed_in != BACKWARD)
     at_peak = np.flatnonzero(can & device.at_peak)
     sums = np.bincount(device.site[at_peak], device.size[at_peak])
-    uses: _Uses | None = None
+    uses: Uses | None = None
     for site in np.argsort(-sums, kind="stable")[:_MOST_LINES].tolist():
         blocks = at_peak[device.site[at_peak] == site]
         if len(blocks) <= LEAST_ARRAYS:
             continue
-        uses = uses or _Uses(device)
-        change = _change(uses, blocks)
-        if change is not None:
+        uses = uses or Uses(device)
+        rounds = _rounds(uses, blocks)
+        if rounds is not None:
             repeated = _lists(device, np.flatnonzero(can & (device.site == site)))
             others = [each for each in repeated if not np.isin(each, blocks).any()]
-            yield _joined([change, *(_change(uses, each, is_repeated=True) for each in others)])
+            yield _joined([rounds, *(_rounds(uses, each, is_repeated=True) for each in others)])
 
 
-def _change(uses: "_Uses", blocks: "NDArray[Any]", *, is_repeated: bool = False) -> Change | None:
-    """Return what reducing each of a line's arrays in its loop changes; None if it is not known."""
+def _rounds(uses: Uses, blocks: "NDArray[Any]", *, is_repeated: bool = False) -> Rounds | None:
+    """Return the rounds that reduce a line's arrays and could be in its loop; None without them."""
     if len(blocks) <= LEAST_ARRAYS:
         return None
-    rounds = _Rounds(uses, blocks)
-    if len(rounds.blocks) < LEAST_ARRAYS or not rounds.could_be_sooner(is_repeated=is_repeated):
-        return None
-    return rounds.change()
+    for kind in (Rounds, Accumulation, partial(Accumulation, has_begun=True)):
+        rounds = kind(uses, blocks)
+        if len(rounds.blocks) >= LEAST_ARRAYS and rounds.could_be_sooner(is_repeated=is_repeated):
+            return rounds
+    return None
 
 
-def _joined(changes: "list[Change | None]") -> Change:
-    known = [each for each in changes if each is not None]
-    return Change(
+def _joined(found: "list[Rounds | None]") -> Reduced:
+    rounds = [each for each in found if each is not None]
+    changes = [each.change() for each in rounds]
+    change = Change(
         *(
-            np.concatenate([getattr(each, name) for each in known])
+            np.concatenate([getattr(each, name) for each in changes])
             for name in ("blocks", "begin", "end")
         )
     )
+    blocks = np.concatenate([each.reduced for each in rounds])
+    return Reduced(blocks, change, isinstance(rounds[0], Accumulation))
 
 
 def _lists(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "list[NDArray[Any]]":
@@ -119,377 +124,3 @@ def _lists(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "list[NDArray[Any]
     number -= np.repeat(np.cumsum(counts) - counts, counts)
     by_list = np.argsort(number, kind="stable")
     return np.split(members[by_list], np.searchsorted(number[by_list], np.arange(1, len(found))))
-
-
-def times_of_host_reads(device: "DeviceBlocks") -> "NDArray[Any]":
-    """Return when the host calls copies to itself, in ns, ascending."""
-    tables = device.recording.tables
-    kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
-    reads = plain(tables["activities"]["correlation"])[kinds == _TO_HOST]
-    calls = first_rows(plain(tables["api_calls"]["correlation"]), reads)
-    return np.sort(plain(tables["api_calls"]["time"])[calls[calls >= 0]])
-
-
-def written_before(
-    device: "DeviceBlocks", touches: "NDArray[Any]", blocks: "NDArray[Any]", times: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return when each block may last have been written before a time, in ns; -1 if never.
-
-    Args:
-        device: All blocks.
-        touches: The rows of ``device.used`` that count.
-        blocks: The blocks.
-        times: The time for each of them, in ns; that of a call.
-    """
-    used = device.used
-    called = plain(device.recording.tables["api_calls"]["time"])
-    place = device.place[used.block[touches]]
-    touches = touches[(place >= 0) & (used.mode[touches] != READ)]
-    is_part = len(touches) < len(called)
-    moments = distinct(called[used.call[touches]] if is_part else called)
-    writes = device.place[used.block[touches]] * (len(moments) + 1)
-    writes = np.sort(writes + np.searchsorted(moments, called[used.call[touches]]))
-    wanted = blocks * (len(moments) + 1) + np.searchsorted(moments, times)
-    before = np.append(writes, -1)[np.searchsorted(writes, wanted) - 1]
-    owner, moment = np.divmod(before, len(moments) + 1)
-    found: NDArray[Any] = np.where(owner == blocks, np.append(moments, -1)[moment], -1)
-    return found
-
-
-def in_loops_of_one_line(
-    device: "DeviceBlocks", made: "NDArray[Any]", blocks: "NDArray[Any]", calls: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return the places after some calls, also within a loop that has no other line.
-
-    If the program itself makes some arrays, or a comprehension of it one after the other, it has
-    done with a call when it makes the second array after it. What else a function of a library
-    makes in one line may belong together.
-
-    Args:
-        device: All blocks.
-        made: The blocks that the line makes.
-        blocks: Those whose places are returned.
-        calls: For each of them, a call; -1 if it has none, as when it was made.
-    """
-    times = plain(device.recording.tables["api_calls"]["time"])
-    begins = device.used.blocks.begin
-    order = np.argsort(begins[device.number[made]], kind="stable")
-    done = np.where(calls >= 0, times[calls], begins[device.number[blocks]])
-    later = np.searchsorted(begins[device.number[made]][order], done, side="right") + 1
-    places = np.append(device.begin[made][order], [_NEVER, _NEVER])[later]
-    stacks = np.unique(device.stack[made])
-    is_made_here = bool(is_own(device.recording, stacks).all()) or all(
-        is_comprehension(device.recording, stack) for stack in stacks.tolist()
-    )
-    return np.where(is_made_here, places, _NEVER)
-
-
-class _Uses:
-    """What is asked of a device about each list of arrays.
-
-    Args:
-        device: All blocks.
-
-    Attributes:
-        device: The same.
-        begin: When each block was allocated, in ns.
-        reads: When the host called copies to itself, in ns, ascending.
-        opaque: When work that may have used anything was launched, in ns, ascending.
-        rows: The rows of ``device.used`` in the order of their times.
-        time: Their times in ns.
-        calls: The rows of ``api_calls`` in the order of their times.
-        called: Their times in ns.
-        made: The blocks in the order of their allocations.
-        born: When these were allocated, in ns.
-    """
-
-    def __init__(self, device: "DeviceBlocks") -> None:
-        self.device, used = device, device.used
-        times = plain(device.recording.tables["api_calls"]["time"])
-        self.begin = used.blocks.begin[device.number]
-        self.opaque = np.sort(times[used.opaque])
-        self.rows = np.argsort(times[used.call], kind="stable")
-        self.time = times[used.call[self.rows]]
-        self.calls = np.argsort(times, kind="stable")
-        self.called = times[self.calls]
-        self.made = np.argsort(self.begin, kind="stable")
-        self.born = self.begin[self.made]
-        self._of_lines: dict[int, NDArray[Any]] = {}
-
-    def makes_others(self, site: int, begin: int, end: int) -> bool:
-        """Return whether a line allocates blocks between two times, in ns."""
-        if site not in self._of_lines:
-            self._of_lines[site] = np.sort(self.begin[self.device.site == site])
-        first, until = np.searchsorted(self._of_lines[site], (begin + 1, end))
-        return bool(first < until)
-
-    @cached_property
-    def reads(self) -> "NDArray[Any]":
-        return times_of_host_reads(self.device)
-
-    @cached_property
-    def is_of_torch(self) -> "NDArray[Any]":
-        """Whether each activity is a kernel of PyTorch, whose arguments have unset bytes."""
-        tables = self.device.recording.tables
-        return are_named(tables, plain(tables["activities"]["name"]), _OF_TORCH.search)
-
-    @cached_property
-    def numbers(self) -> "NDArray[Any]":
-        """What the arguments of each call's launch say besides addresses; 0 if unknown."""
-        tables = self.device.recording.tables
-        content = plain(tables["launch_blocks"]["content"])
-        known = np.flatnonzero(content)
-        correlations = plain(tables["launch_blocks"]["correlation"])[known]
-        rows = first_rows(correlations, plain(tables["api_calls"]["correlation"]))
-        of_calls: NDArray[Any] = np.append(content[known], np.uint64(0))[rows]
-        return of_calls
-
-
-class _Rounds:
-    """The uses of some blocks after the last of them was made.
-
-    Args:
-        uses: All uses of blocks.
-        blocks: Those that a line has kept.
-
-    Attributes:
-        blocks: Those of which it is known when the round of the next one begins, in the order of
-            their rounds; none if the rounds overlap.
-    """
-
-    def __init__(self, uses: _Uses, blocks: "NDArray[Any]") -> None:
-        device, self._uses = uses.device, uses
-        self._device = device
-        # The loop itself may still use the last one.
-        blocks = blocks[np.argsort(uses.begin[blocks], kind="stable")]
-        self._window = (uses.begin[blocks[0]], device.used.blocks.end[device.number[blocks]].max())
-        first, until = np.searchsorted(uses.time, self._window)
-        self._time, self._rows = uses.time[first:until], uses.rows[first:until]
-        self._call = device.used.call[self._rows]
-        self._place = device.place[device.used.block[self._rows]]
-        self._newest, blocks = blocks[-1], blocks[:-1]
-        self._made = int(uses.begin[self._newest])
-        self.blocks = blocks[~self._make_the_newest(blocks)]
-        if not len(self.blocks):
-            return
-        self._of_kept = self._kept(self._place)
-        rows = np.flatnonzero((self._of_kept >= 0) & (self._time > self._made))
-        rows = self._without_loop(rows)
-        first, last = np.full(len(self.blocks), _NEVER), np.full(len(self.blocks), -1)
-        np.minimum.at(first, self._of_kept[rows], self._time[rows])
-        np.maximum.at(last, self._of_kept[rows], self._time[rows])
-        order = np.argsort(first, kind="stable")
-        order = order[last[order] >= 0]
-        is_apart = bool((last[order[:-1]] < first[order[1:]]).all())
-        # Otherwise it is a queue.
-        is_apart &= not uses.makes_others(device.site[self._newest], first.min(), last.max())
-        self._edges = first[order]
-        self._starts = self._starts_after(np.append(self._made, last[order[:-1]]))
-        self.blocks = self.blocks[order[:-1]] if is_apart else self.blocks[:0]
-        if len(self.blocks):
-            self._ends = self._ends_of_large()
-
-    def _without_loop(self, rows: "NDArray[Any]") -> "NDArray[Any]":
-        """Return uses of kept blocks without those of a few by the loop's own other lines.
-
-        The loop may use its first array again and again, and kernels of PyTorch have addresses
-        among their arguments that they do not use.
-
-        Args:
-            rows: The uses after the last block was made, in the order of their times.
-        """
-        if not len(rows):
-            return rows
-        stacks = plain(self._device.recording.tables["api_calls"]["stack"])[self._call[rows]]
-        lines = line_numbers(self._device.recording, stacks)
-        last = np.full(len(self.blocks), -1)
-        last[self._of_kept[rows]] = np.arange(len(rows))
-        of_last = lines[last[last >= 0]]
-        usual = np.bincount(of_last.astype(np.int64)).argmax()
-        begin = int(np.argmax(lines == usual))
-        early = distinct(self._of_kept[rows[:begin]])
-        return rows[begin:] if len(early) <= _MOST_IN_LOOP * len(self.blocks) else rows
-
-    def _ends_of_large(self) -> "NDArray[Any]":
-        """Return when each round last uses its array, or a large one that it makes, in ns.
-
-        What the host does with small results afterwards, such as joining those of all arrays, it
-        can do as late as it does.
-        """
-        of_round = self._round_of(self._edges, self._time)
-        rows = np.flatnonzero((of_round >= 0) & (self._place >= 0))
-        place, of_round = self._place[rows], of_round[rows]
-        device = self._device
-        is_large = device.size[place] * LEAST_FACTOR > device.size[self.blocks[of_round]]
-        is_large &= self._uses.begin[place] >= self._starts[of_round]
-        is_large |= place == self.blocks[of_round]
-        ends = self._edges[: len(self.blocks)].copy()
-        np.maximum.at(ends, of_round[is_large], self._time[rows[is_large]])
-        return ends
-
-    def _reducing_round(self, times: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the number of the round that uses large arrays at some times; -1 outside."""
-        found = self._round_of(self._edges, times)
-        return np.where((found >= 0) & (times <= self._ends[found]), found, -1)
-
-    def _kept(self, places: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the position among the kept blocks of each of some blocks; -1 of others."""
-        order = np.argsort(self.blocks)
-        at = np.searchsorted(self.blocks[order], places)
-        at = order[np.minimum(at, len(order) - 1)]
-        return np.where(self.blocks[at] == places, at, -1)
-
-    def _make_the_newest(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
-        """Return which blocks are used with the newest one, as what its function needs for it."""
-        together = np.isin(self._call, self._call[self._place == self._newest])
-        together &= self._time > self._made
-        return np.isin(blocks, self._place[together])
-
-    def _starts_after(self, since: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the time of the last work before each round, and what leads up to it, in ns.
-
-        A function of a library may first fill what it allocates for itself.
-
-        Args:
-            since: For each round, the time of the last use of the array before.
-        """
-        opaque = self._opaque()
-        moments = np.concatenate([self._time, opaque])
-        begins = np.append(self._uses.begin, -1)[np.append(self._place, np.full(len(opaque), -1))]
-        order = np.argsort(moments, kind="stable")
-        times, first = np.unique(moments[order], return_index=True)
-        oldest = np.minimum.reduceat(begins[order], first)
-        found = []
-        for edge, after in zip(self._edges.tolist(), since.tolist(), strict=False):
-            place = int(np.searchsorted(times, edge)) - 1
-            while place >= 0 and times[place] > after and oldest[place] > after:
-                place -= 1
-            found.append(int(times[max(place, 0)]))
-        return np.array(found, np.int64)
-
-    def _opaque(self) -> "NDArray[Any]":
-        """Return when work that may have used anything was launched meanwhile, in ns."""
-        first, until = np.searchsorted(self._uses.opaque, self._window)
-        return self._uses.opaque[first:until]
-
-    def could_be_sooner(self, *, is_repeated: bool) -> bool:
-        """Return whether each round could have been done when its array was made.
-
-        Args:
-            is_repeated: Whether the same lines have done so with equal numbers. Then these may
-                differ: what a structure has unset among its arguments does.
-        """
-        return (
-            not self._is_host_informed()
-            and not self._was_done_before()
-            and self._are_alike(with_numbers=not is_repeated)
-            and self._reads_what_was_there()
-            and self._keeps_little()
-        )
-
-    def change(self) -> Change:
-        """Return the lifetimes of the arrays if each round were right after the array was made."""
-        device, blocks = self._device, self.blocks
-        rows = np.flatnonzero(self._time < self._edges[0])
-        rows = rows[self._kept(self._place[rows]) >= 0]
-        calls = np.full(len(blocks), -1)
-        kept = self._kept(self._place[rows])
-        calls[kept] = self._call[rows]
-        begin, end = device.begin[blocks], device.end[blocks]
-        after = np.where(calls >= 0, device.after_lines(calls), begin)
-        made = np.append(blocks, self._newest)
-        after = np.minimum(after, in_loops_of_one_line(device, made, blocks, calls))
-        begins = np.sort(device.begin[made])
-        following = begins[np.searchsorted(begins, begin, side="right")]
-        return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
-
-    def _is_host_informed(self) -> bool:
-        """Return whether the host reads anything between the first array and the first round."""
-        span = (self._uses.begin[self.blocks].min() + 1, self._edges[0])
-        first, until = np.searchsorted(self._uses.reads, span)
-        return bool(first < until)
-
-    def _was_done_before(self) -> bool:
-        """Return whether the line that begins the rounds did so between arrays, as with a queue."""
-        uses = self._uses
-        first = np.searchsorted(uses.called, uses.begin[self.blocks].min(), side="right")
-        until = np.searchsorted(uses.called, self._edges[0], side="right")
-        stacks = plain(self._device.recording.tables["api_calls"]["stack"])
-        lines = line_numbers(self._device.recording, stacks[uses.calls[first:until]])
-        called = uses.called[first:until]
-        begins = lines[called == self._edges[0]]
-        return bool((np.isin(lines, begins) & (called <= self._made)).any())
-
-    def _round_of(self, edges: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the number of the round at some times; -1 outside of them."""
-        found = np.searchsorted(edges, times, side="right") - 1
-        return np.where(found < len(self.blocks), found, -1)
-
-    def _are_alike(self, *, with_numbers: bool) -> bool:
-        """Return whether all rounds have the same kernels, in order, with the same numbers."""
-        used, tables = self._device.used, self._device.recording.tables
-        if (self._reducing_round(self._opaque()) >= 0).any():
-            return False
-        _, first = np.unique(self._call, return_index=True)
-        first = np.sort(first)
-        of_round = self._reducing_round(self._time[first])
-        first, of_round = first[of_round >= 0], of_round[of_round >= 0]
-        calls, activity = self._call[first], used.activity[self._rows[first]]
-        counts = np.bincount(of_round, minlength=len(self.blocks))
-        if (activity < 0).any() or (counts != counts[0]).any():
-            return False
-        copied = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[activity]
-        # What the host has read may come back in another form.
-        if (copied == _TO_DEVICE).any():
-            return False
-        names = plain(tables["activities"]["name"])[activity].astype(np.uint64)
-        is_kernel = codes(tables["activities"]["kind"], DICTIONARIES["activities", "kind"])
-        is_kernel = is_kernel[activity] == _KERNEL
-        numbers = self._uses.numbers[calls] if with_numbers else np.ones(len(calls), np.uint64)
-        numbers = np.where(self._uses.is_of_torch[activity], np.uint64(1), numbers)
-        # What a copy brings to the host is a result.
-        if (is_kernel & (numbers == 0)).any():
-            return False
-        launch = plain(tables["activities"]["launch"])[activity].astype(np.uint64)
-        keys = mixed(mixed(names, launch), np.where(is_kernel, numbers, np.uint64(0)))
-        keys = keys.reshape(len(self.blocks), -1)
-        return bool((keys == keys[0]).all())
-
-    def _reads_what_was_there(self) -> bool:
-        """Return whether rounds use only what was written before their array, and their own."""
-        of_round = self._reducing_round(self._time)
-        rows = np.flatnonzero((of_round >= 0) & (self._of_kept < 0))
-        place, of_round = self._place[rows], of_round[rows]
-        mode = self._device.used.mode[self._rows[rows]]
-        if (place < 0).any():
-            return False
-        is_own = self._uses.begin[place] >= self._starts[of_round]
-        size = self._device.size
-        is_small = size[place] * LEAST_FACTOR <= size[self.blocks[of_round]]
-        if (~is_own & (mode != READ) & ~((mode == WRITE) & is_small)).any():
-            return False
-        others = np.flatnonzero(~is_own & (mode != WRITE))
-        made = self._uses.begin[self.blocks[of_round[others]]]
-        if len(others) and self._is_opaque_between(int(made.min())):
-            return False
-        called = self._time[rows[others]]
-        written = written_before(self._device, self._rows, place[others], called)
-        return bool((np.maximum(written, self._uses.begin[place[others]]) < made).all())
-
-    def _is_opaque_between(self, begin: int) -> bool:
-        """Return whether work that may have written anything was launched until the last round."""
-        times = self._uses.opaque
-        return bool(((times > begin) & (times < self._edges[-1])).any())
-
-    def _keeps_little(self) -> bool:
-        """Return whether what remains of each round has at most an eighth of its array's bytes."""
-        device = self._device
-        first, until = np.searchsorted(self._uses.born, self._window)
-        of_round = self._round_of(self._starts, self._uses.born[first:until])
-        made, of_round = self._uses.made[first:until][of_round >= 0], of_round[of_round >= 0]
-        ends = device.used.blocks.end[device.number[made]]
-        remains = (ends < 0) | (ends > self._edges[of_round + 1])
-        kept = np.bincount(
-            of_round[remains], device.size[made[remains]], minlength=len(self.blocks)
-        )
-        return bool((kept * LEAST_FACTOR <= device.size[self.blocks]).all())

@@ -51,6 +51,7 @@ from gpuviz.advice.rules import (
     r69_models_no_longer_used,
     r70_anomaly_detection,
     r71_double_precision,
+    r73_retry_within_except,
 )
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r67_views_of_large_arrays.find,
         r68_mostly_unread_result.find,
         r69_models_no_longer_used.find,
+        r73_retry_within_except.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,

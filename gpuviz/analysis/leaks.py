@@ -30,7 +30,7 @@ _RANGES = DICTIONARIES["ranges", "kind"]
 # Ends of iterations that are compared; of more, so many that are equally far from each other.
 _MOST_MARKS = 128
 # A block that was not used for fewer iterations may be used by the next one.
-_LEAST_AGE = 3
+LEAST_AGE = 3
 # Allocations of a line outside of iterations of which one can tell whether they are freed.
 _FEWEST_ALLOCATIONS = 10
 _LEAST_SCORE = 0.9
@@ -382,8 +382,8 @@ class _Search:
         Use after the last mark counts too, as when all parts are joined at the end.
         """
         own = np.searchsorted(marks, self._blocks.begin[live])
-        old = live[own < len(marks) - _LEAST_AGE]
-        own = own[own < len(marks) - _LEAST_AGE]
+        old = live[own < len(marks) - LEAST_AGE]
+        own = own[own < len(marks) - LEAST_AGE]
         if not old.size or not self._knows_uses():
             return "unknown", None, old[:0]
         again = marks[np.minimum(own + 1, len(marks) - 1)]

@@ -41,6 +41,7 @@ RULES = (
 _MOST_LINES = 8
 # Of the saving; what adds less is left as it is.
 _LEAST_PART = 0.02
+_QUEUE = "`queue.Queue(maxsize=1)`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[C
     begins &= device.needed.used[device.number]
     begin = np.where(begins & ~device.is_unread, device.first_needed, device.begin)
     last = np.where(device.is_freed & device.is_used, device.last, device.end)
-    ends &= ~device.is_stuck
+    ends &= ~device.is_stuck & ~device.is_for_later
     end = np.where(ends, np.where(device.is_unread, device.begin, last), device.ends_with(begin))
     end = np.maximum(begin, end)
     changed = (begin != device.begin) | (end != device.end)
@@ -235,7 +236,10 @@ def _advice(
     # Of two arrays of one line, one may be moved, and the other be deleted.
     is_same = are_several or _share(later, earlier)
     one, other = ("it", "it") if is_same else ("one array", "another")
-    if len(later):
+    if len(later) and device.is_handed_over[later].all():
+        first = named(*device.lines.first_need(later))
+        parts.append(f"let at most one wait for {first} in another thread ({_QUEUE})")
+    elif len(later):
         first = named(*device.lines.first_need(later))
         parts.append(f"allocate{' and fill' if fill else ''} {one} right before {first}")
     if len(earlier) and are_several:

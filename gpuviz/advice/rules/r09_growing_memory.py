@@ -9,7 +9,7 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.libraries import by_library
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.analysis.leaks import GrowingLine
+from gpuviz.analysis.leaks import LEAST_AGE, GrowingLine
 from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ _UNITS = {"iteration": "iterations", "cell": "runs of the cell"}
 _TO_HOST = {"torch": "`x.cpu()`", "numba": "`x.copy_to_host()`", "jax": "`jax.device_get(x)`"}
 _OPEN = " They exist until the recording ends: if the program uses them later, keep them."
 _OTHERS = " Others of the line are used later: if these may be, as of a list to go back, keep them."
+_BOUNDED = (
+    " If the program goes back only a few of these arrays, keep no more of them, such as in a "
+    "`collections.deque(maxlen=...)`."
+)
 _LEFT = (
     " A request for memory failed while they existed: if the program needs them later, keep them."
 )
@@ -84,7 +88,7 @@ def _finding(
             f"{unit} after its own."
             f"{until if is_open else ''}"
         ),
-        change=_advice(device, blocks),
+        change=_advice(device, blocks) + (_BOUNDED if are_others_used else ""),
         certainty="possible" if is_open else "likely",
         device=device.device,
         lines=(device.lines.line_of(blocks),),
@@ -94,10 +98,14 @@ def _finding(
 
 
 def _are_others_used(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
-    """Return whether other arrays of a line are used after they were made, and none of these."""
-    others = np.setdiff1d(np.flatnonzero(device.site == device.site[blocks[0]]), blocks)
+    """Return whether other arrays of a line are used after they were made, and none of these.
+
+    The newest of these do not count: the program may not have come to use them.
+    """
     is_unused = device.is_used_only_when_made
-    return bool(is_unused[blocks].all() and not is_unused[others].all())
+    old = blocks[np.argsort(device.begin[blocks], kind="stable")][:-LEAST_AGE]
+    others = np.setdiff1d(np.flatnonzero(device.site == device.site[old[0]]), blocks)
+    return bool(is_unused[old].all() and not is_unused[others].all())
 
 
 def _pace(line: GrowingLine) -> str:

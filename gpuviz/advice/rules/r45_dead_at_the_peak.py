@@ -40,7 +40,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     use ends before it, and they are freed after it. The saving is the decrease of the peak if every
     block of that line were freed right after its last use. Blocks that the recording does not free
     are not counted: a later cell may use them. Neither are those that nothing reads, which R01
-    finds, nor those without a call stack: nobody could tell which variable to delete.
+    finds, nor those without a call stack: nobody could tell which variable to delete. If others of
+    the line are used after it and these are not, as of the best result so far or of states to go
+    back to, only those count that the line itself replaces at the peak.
 
     Also find the arrays of a list that the line of the peak maps to as many others, as in
     ``[f(x) for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them.
@@ -57,8 +59,13 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             and device.are_used_together(blocks)
         ):
             yield _mapped(device, blocks, change, device.after_lines(device.last_known))
-        elif not device.is_stuck[blocks].any() and not _was_replaced(device, blocks):
+        elif not device.is_stuck[blocks].any() and not device.is_for_later[blocks].all():
             yield _finding(device, blocks, change, is_within=is_within)
+        elif not device.is_stuck[blocks].any():
+            replacing = _replaced(device, blocks)
+            early = np.intersect1d(blocks, replacing.blocks[replacing.end <= device.peak_place])
+            if len(early):
+                yield _finding(device, early, replacing, is_within=is_within)
     kept, spent, places = device.mapped_by_peak_line()
     for site in np.unique(device.site[spent]).tolist():
         blocks = np.flatnonzero(spent & (device.site == site))
@@ -67,16 +74,15 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             yield _mapped(device, blocks, change, places)
 
 
-def _was_replaced(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
-    """Return whether blocks were made for a later use that a newer one of their line then had.
+def _replaced(device: DeviceBlocks, blocks: "NDArray[Any]") -> Change:
+    """Return the change that frees what the line of some blocks replaces before it makes another.
 
-    As the best result so far: the program cannot know that it will find a better one.
+    The variable or the bounded list that gets the new array drops the old one anyway.
     """
-    of_line = device.site == device.site[blocks[0]]
-    is_unused = device.is_used_only_when_made
-    return bool(is_unused[blocks].all() and not is_unused[of_line].all()) and not (
-        device.lines.is_at_peak(device.lines.line_of(blocks).site)
-    )
+    old, new = device.replaced
+    is_own = device.site[old] == device.site[blocks[0]]
+    old, new = old[is_own], new[is_own]
+    return _freed(device, old, np.maximum(device.last[old], device.begin[new]))
 
 
 def _is_map(spent: int, made: int) -> bool:

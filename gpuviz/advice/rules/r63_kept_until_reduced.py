@@ -9,15 +9,9 @@ from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reductions_at_last import (
-    LEAST_ARRAYS,
-    LEAST_BYTES,
-    LEAST_FACTOR,
-    in_loops_of_one_line,
-    reduced_at_last,
-    times_of_host_reads,
-    written_before,
-)
+from gpuviz.advice.reduction_rounds import LEAST_FACTOR
+from gpuviz.advice.reduction_times import in_loops_of_one_line, times_of_host_reads, written_before
+from gpuviz.advice.reductions_at_last import LEAST_ARRAYS, LEAST_BYTES, reduced_at_last
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.grouping import numbered
@@ -41,8 +35,9 @@ RULES = (
         "was written meanwhile; no other line uses any of the arrays of their line that this one "
         "has read, and the host reads nothing meanwhile; or all arrays that a line keeps in a loop "
         "are used one after the other when it has ended, by the same kernels with the same "
-        "numbers, as far as those are known, which leave as little; the saving frees each array "
-        "after the line that used it before, when the next one of them is allocated",
+        "numbers, as far as those are known, which leave as little, or which update one result "
+        "with each in their order, as in a sum; the saving frees each array after the line that "
+        "used it before, when the next one of them is allocated",
         "reduce each array when it is made, such as in the loop or the hook, and keep the result",
     ),
 )
@@ -78,9 +73,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         if found:
             known[np.concatenate(found)] = True
             yield _finding(device, np.concatenate(found), _change(device, found))
-    for change in reduced_at_last(device):
-        if not known[change.blocks].any():
-            yield _finding(device, change.blocks, change)
+    for each in reduced_at_last(device):
+        if not known[each.blocks].any():
+            yield _finding(device, each.blocks, each.change, is_accumulated=each.is_accumulated)
 
 
 def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -199,8 +194,11 @@ def _change(device: DeviceBlocks, lists: "list[NDArray[Any]]") -> Change:
     return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
 
 
-def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
-    at_peak = blocks[device.at_peak[blocks] & (change.end <= device.peak_place)]
+def _finding(
+    device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, *, is_accumulated: bool = False
+) -> Finding:
+    early = change.blocks[change.end <= device.peak_place]
+    at_peak = blocks[device.at_peak[blocks] & np.isin(blocks, early)]
     at_peak = at_peak if len(at_peak) else blocks
     size = format_bytes(int(device.size[at_peak].sum()))
     line = named(*device.lines.last_use(at_peak))
@@ -214,7 +212,20 @@ def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Fi
         "Reduce each array where it is made, such as in the loop, the generator or the hook, and "
         "keep the small result (`detach()` it, if autograd recorded it)."
     )
-    if _are_copied(device, at_peak):
+    if is_accumulated:
+        title = (
+            f"{size} of the peak is kept until {line} updates its result with one array after the "
+            "other."
+        )
+        reason = (
+            f"Nothing else uses {these}, nor the result until it has all of them, and whatever "
+            "else that line reads was known when each array was made."
+        )
+        advice = (
+            "Update the result with each array where it is made, such as in the loop, the "
+            "generator or the hook, and keep no list of them."
+        )
+    elif _are_copied(device, at_peak):
         title = f"{size} of the peak is kept until {line} copies each array to the host."
         reason = f"Nothing else uses {these}, and nothing changes them until then."
         advice = (

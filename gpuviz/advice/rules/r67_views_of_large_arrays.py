@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reductions_at_last import times_of_host_reads
+from gpuviz.advice.reduction_times import times_of_host_reads
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.used_parts import UsedParts, used_parts
 from gpuviz.analysis.pools import is_torchs

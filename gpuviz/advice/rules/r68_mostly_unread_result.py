@@ -8,7 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding, as_subject, named
 from gpuviz.advice.part_reads import OF_TORCH, continues, goes_on_writing, read_bytes
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reductions_at_last import times_of_host_reads
+from gpuviz.advice.reduction_times import times_of_host_reads
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of

@@ -2,6 +2,7 @@
 
 import random
 from collections import OrderedDict, deque
+from functools import partial
 
 import pytest
 
@@ -95,3 +96,31 @@ def test_a_reference_does_not_make_a_cache_of_what_it_is_compared_with():
             made.append(sample)
 
     assert sum(each.saved_bytes for each in kept(program)) >= 64 * MI
+
+
+def edits(cp, *, length, count=20, undoes=4, drops_first=False):
+    """Go back two states after every few of them, to others than those that were dropped."""
+    image, history = cp.random(4 * MI), deque(maxlen=length)
+    for edit in range(count):
+        if drops_first and len(history) == length:
+            history.popleft()
+        history.append(cp.elementwise("copy", image))
+        cp.kernel("edit", [image], [image])
+        if edit % undoes == undoes - 1:
+            history.pop()
+            image = history.pop()
+    image.sum()
+
+
+def test_of_states_to_go_back_to_only_the_one_that_is_replaced_is_dead():
+    (finding,) = kept(partial(edits, length=3))
+
+    following = partial(edits, length=3, drops_first=True)
+    saved = of_arrays(partial(edits, length=3)).peak().bytes - of_arrays(following).peak().bytes
+    assert "makes the next one" in finding.change
+    assert (finding.rule, finding.saved_bytes) == ("R45", saved)
+    assert saved == 16 * MI
+
+
+def test_states_to_go_back_to_that_nothing_replaces_are_not_dead():
+    assert kept(partial(edits, length=None, count=7, undoes=6)) == []

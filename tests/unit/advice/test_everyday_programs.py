@@ -246,21 +246,25 @@ def test_what_the_recording_ends_with_may_be_used_later():
     assert finding.reason.endswith("if the program uses them later, keep them.")
 
 
-def test_states_to_go_back_to_may_be_used_later():
+@pytest.mark.parametrize("copies", [True, False])
+def test_states_to_go_back_to_may_be_used_later(copies):
     def program(cp):
         state, undo = cp.random(4 * MI), []
         for move in range(30):
             undo.append(cp.elementwise("copy", state))
             cp.kernel("move", [state], [state])
-            if move % 3 == 2:
+            if move % 3 == 2 and copies:
                 cp.elementwise("copy", undo.pop(), out=state)
                 cp.elementwise("copy", undo.pop(), out=state)
+            elif move % 3 == 2:
+                state = undo.pop()
         state.sum()
 
     (finding,) = (each for each in findings(of_arrays(program)) if each.rule == "R09")
 
     assert finding.certainty == "possible"
     assert "Others of the line are used later" in finding.reason
+    assert "deque(maxlen=...)" in finding.change
 
 
 def test_a_wider_type_is_said_beside_a_kernel_for_the_whole_expression():

@@ -1,0 +1,225 @@
+"""R73: arrays of a failed attempt are kept while the program tries again within ``except``."""
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.close_statements import close_statements
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.rule import Rule
+from gpuviz.data.codes import ACTIONS
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.implied_columns import OWN
+from gpuviz.quantities import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.close_statements import Statement
+    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.data.call_stacks import Frame
+
+RULES = (
+    Rule(
+        "R73",
+        "arrays of a failed attempt, kept by its exception",
+        "the peak is reached by a line of an `except` block, before that ends; arrays that a "
+        "function made which the `try` block had called, and which ended with the exception, are "
+        "still allocated, and nothing uses them any more; what fails is a request for memory, or "
+        "the last line of the `try` block",
+        "leave the `except` block before the next attempt",
+    ),
+)
+
+_ALLOCATED, _OOM = ACTIONS.index("alloc"), ACTIONS.index("oom")
+# Statements that raise nothing.
+_HARMLESS = re.compile(r"(?:break|continue|pass|return)(?:\s+[\w.]+)?$")
+_REPEATS = re.compile(r"\bfor\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What a line of a ``try`` block had called when an exception ended it.
+
+    Attributes:
+        frames: Those of the last thing that it did, outermost first.
+        depth: The place among them of the function with the ``try`` block.
+        end: When that was, in ns.
+        tried: The statements of the ``try`` block.
+    """
+
+    frames: "list[Frame]"
+    depth: int
+    end: int
+    tried: "tuple[Statement, ...]"
+
+    def is_in_function(self, frames: "list[Frame]") -> bool:
+        """Return whether frames are of the function's own call, or of what it calls."""
+        depth = self.depth
+        is_longer = frames[:depth] == self.frames[:depth] and len(frames) > depth
+        return is_longer and _function(frames[depth]) == _function(self.frames[depth])
+
+    def has(self, frames: "list[Frame]") -> bool:
+        """Return whether frames are of the function that the ``try`` block called."""
+        own, called = frames[: self.depth + 1], frames[self.depth + 1 : self.depth + 2]
+        is_called = list(map(_function, called)) == [_function(self.frames[self.depth + 1])]
+        return is_called and own == self.frames[: self.depth + 1]
+
+    def handles(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
+        """Return whether the function is in the ``except`` block."""
+        return self.is_in_function(frames) and _tried(device, frames[self.depth]) == self.tried
+
+
+def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+    """Find arrays of failed attempts that the exception keeps, because it is being handled.
+
+    Trigger: a line in an ``except`` block of a function reaches the peak. Until that block ends,
+    the exception has its traceback, and that the variables of the functions that have ended. What
+    the ``try`` block had done last was within a call of a function, in a statement that no loop
+    repeats. Either a request of it failed, or the statements that follow in the ``try`` block raise
+    nothing: so the exception ended the function. The arrays count that it made, directly or by what
+    it calls, that nothing uses after the failure, and that the ``except`` block frees when it ends.
+    What the function with the ``try`` block has itself is in its own variables.
+
+    Saving: the decrease of the peak if these were freed when the attempt has failed.
+    """
+    found = [(each, _kept(device, each)) for each in _attempts(device)]
+    kept = [(attempt, blocks) for attempt, blocks in found if len(blocks)]
+    if kept:
+        yield _finding(device, kept)
+
+
+def _attempts(device: "DeviceBlocks") -> "Iterator[_Attempt]":
+    """Yield the attempts whose exceptions are being handled at the peak, outermost first."""
+    later = _outermost_first(device, device.lines.peak_stack)
+    handlers = [(depth, _tried(device, frame)) for depth, frame in enumerate(later)]
+    handlers = [(depth, tried) for depth, tried in handlers if tried]
+    if not handlers:
+        return
+    times, stacks, have_failed = _history(device)
+    for depth, tried in handlers:
+        handling = _Attempt(later, depth, 0, tried)
+        within = [
+            each
+            for each in distinct(stacks).tolist()
+            if handling.handles(device, _outermost_first(device, each))
+        ]
+        before = np.flatnonzero(~np.isin(stacks, within))[-1:].tolist()
+        for row in before:
+            frames = _outermost_first(device, int(stacks[row]))
+            if (
+                handling.is_in_function(frames)
+                and len(frames) > depth + 1
+                and _ends_with(tried, frames[depth].line, has_failed=bool(have_failed[row]))
+            ):
+                yield _Attempt(frames, depth, int(times[row]), tried)
+
+
+def _history(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return when the thread of the peak requested memory or called CUDA before it, in order.
+
+    Also the call stacks, and whether the request failed.
+    """
+    tables = device.recording.tables
+    events, calls = tables["memory_events"], tables["api_calls"]
+    peak = int(device.used.blocks.alloc[device.number[device.of_peak[0]]])
+    actions = codes(events["action"], ACTIONS)
+    rows = np.flatnonzero(np.isin(actions[:peak], (_ALLOCATED, _OOM)))
+    of_calls = np.flatnonzero(plain(calls["time"]) < plain(events["time"])[peak])
+    times, stacks, threads = (
+        np.concatenate([plain(events[name])[rows], plain(calls[name])[of_calls]])
+        for name in ("time", "stack", "thread")
+    )
+    have_failed = np.append(actions[rows] == _OOM, np.zeros(len(of_calls), bool))
+    own = np.flatnonzero((threads == plain(events["thread"])[peak]) & (stacks != 0))
+    own = own[np.argsort(times[own], kind="stable")]
+    return times[own], stacks[own], have_failed[own]
+
+
+def _ends_with(tried: "tuple[Statement, ...]", line: int, *, has_failed: bool) -> bool:
+    """Return whether an exception in a line of a ``try`` block ends what it has called.
+
+    Args:
+        tried: The statements of the block.
+        line: The number of the line.
+        has_failed: Whether that is known. Otherwise the next statements must raise nothing.
+    """
+    own = [each for each in tried if each.number <= line][-1:]
+    if not own or own[0].indentation != tried[0].indentation or own[0].keyword not in ("", "try"):
+        return False
+    others = tried[tried.index(own[0]) + 1 :]
+    is_last = has_failed or all(_HARMLESS.match(each.text) for each in others)
+    return is_last and not _REPEATS.search(own[0].text)
+
+
+def _kept(device: "DeviceBlocks", attempt: _Attempt) -> "NDArray[Any]":
+    """Return the blocks at the peak that the exception of an attempt keeps."""
+    events = device.recording.tables["memory_events"]
+    used = np.append(device.call_times, -1)[device.used.last[device.number]]
+    is_kept = device.at_peak & (used <= attempt.end)
+    is_kept &= device.used.blocks.begin[device.number] <= attempt.end
+    is_kept &= ~device.is_used_at_any_time & ~device.is_shared
+    freed = np.append(plain(events["stack"]), 0)[device.used.blocks.free[device.number]]
+    ends = partial(_ends_in_handler, device, attempt)
+    for stacks, counts in ((device.stack, attempt.has), (freed, ends)):
+        known = distinct(stacks[is_kept]).tolist()
+        chosen = [each for each in known if counts(_outermost_first(device, each))]
+        is_kept &= np.isin(stacks, chosen)
+    return np.flatnonzero(is_kept)
+
+
+def _ends_in_handler(device: "DeviceBlocks", attempt: _Attempt, frames: "list[Frame]") -> bool:
+    return len(frames) == attempt.depth + 1 and attempt.handles(device, frames)
+
+
+def _outermost_first(device: "DeviceBlocks", stack: int) -> "list[Frame]":
+    return device.recording.call_stacks.frames(stack)[::-1]
+
+
+def _function(frame: "Frame") -> "tuple[str, str, int]":
+    return frame.name, frame.filename, frame.cell
+
+
+def _tried(device: "DeviceBlocks", line: "Frame") -> "tuple[Statement, ...]":
+    """Return the statements of the ``try`` block whose ``except`` block a line is in, if any."""
+    frames = device.recording.tables["frames"]
+    for row in np.flatnonzero(plain(frames["line"]) == line.line).tolist():
+        frame = {name: frames[name][row].as_py() for name in frames.column_names}
+        found = frame["name"], frame["filename"], frame["cell"]
+        if line.installed == OWN and found == _function(line):
+            return close_statements(frame).tried
+    return ()
+
+
+def _finding(device: "DeviceBlocks", kept: "list[tuple[_Attempt, NDArray[Any]]]") -> Finding:
+    blocks = np.concatenate([each for _, each in kept])
+    times = np.concatenate([np.full(len(each), attempt.end) for attempt, each in kept])
+    begin, end = device.begin[blocks], device.end[blocks]
+    attempt = kept[0][0]
+    handler = _outermost_first(device, device.lines.peak_stack)[attempt.depth]
+    failed, called = attempt.frames[attempt.depth : attempt.depth + 2]
+    function = called.name.rpartition(".")[2]
+    attempts, its = "an attempt that failed", "its"
+    if len(kept) > 1:
+        attempts, its = "attempts that failed", "their"
+    return Finding(
+        rule="R73",
+        title=f"{format_bytes(int(device.size[blocks].sum()))} of {attempts} is still allocated "
+        f"while {its} `except` block runs {named(handler.site, handler.source)}.",
+        reason=f"An exception ended `{function}` in {named(failed.site, failed.source)}. Until the "
+        "`except` block ends, the exception keeps its traceback, and the traceback the variables "
+        f"of what it ended: {format_count(len(blocks))} arrays that nothing uses any more.",
+        change="Leave the `except` block first: only note there that the attempt failed, and try "
+        "again after the block, such as in the next round of a loop.",
+        certainty="likely",
+        device=device.device,
+        lines=device.lines.lines_of(blocks),
+        evidence=device.lines.evidence(blocks),
+        lifetimes=Change(blocks, begin, np.clip(device.after_times(times), begin, end)),
+    )

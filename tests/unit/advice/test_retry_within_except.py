@@ -1,0 +1,204 @@
+"""R73: arrays of a failed attempt are kept while the program tries again within ``except``."""
+
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+import gpuviz
+from gpuviz.advice.findings import findings
+from tests.unit.advice.programs import MIB
+
+
+def recorded(program):
+    """Return the recording of a program on a device with 700 MiB."""
+    gpu = gpuviz.SimulatedGPU(memory=700 * MIB, real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        program(gpu)
+        gpu.synchronize()
+    return recorder.recording
+
+
+def found(recording):
+    return [each for each in findings(recording, small=True) if each.rule == "R73"]
+
+
+def scores(gpu, size, kept=None):
+    batch = gpu.empty(size)
+    gpu.copy_to_device(batch)
+    hidden = gpu.empty(size)
+    if kept is not None:
+        kept.append(hidden)
+    gpu.launch("layer", duration=1e-4, reads=[batch], writes=[hidden])
+    result = gpu.empty(6 * size)
+    gpu.launch("attention", duration=1e-4, reads=[batch, hidden], writes=[result])
+    return result
+
+
+def read(gpu, result):
+    gpu.copy_to_host(result)
+
+
+def tries_within(gpu, sizes=(128, 32)):
+    try:
+        return scores(gpu, sizes[0] * MIB)
+    except MemoryError:
+        return tries_within(gpu, sizes[1:])
+
+
+def tries_with_a_name(gpu, size=128 * MIB):
+    result = None
+    try:
+        result = scores(gpu, size)
+    except (TypeError, ValueError):
+        raise
+    except MemoryError as error:
+        shares = 3 + len(error.args)
+        result = scores(gpu, size // shares)
+    return result
+
+
+def tries_afterwards(gpu, sizes=(128, 32)):
+    for size in sizes:
+        with suppress(MemoryError):
+            return scores(gpu, size * MIB)
+    return None
+
+
+def has_its_own(gpu, size=128 * MIB):
+    """What the function itself has would also be there after the block."""
+    try:
+        batch = gpu.empty(size)
+        gpu.launch("read", duration=1e-4, writes=[batch])
+        return scores(gpu, 6 * size)
+    except MemoryError:
+        return scores(gpu, size // 4)
+
+
+def collects(gpu, size=128 * MIB):
+    """A list keeps what the exception kept as well."""
+    kept = []
+    try:
+        result = scores(gpu, size, kept)
+    except MemoryError:
+        result = scores(gpu, size // 4)
+    read(gpu, result)
+    return result
+
+
+def goes_on(gpu, size=128 * MIB):
+    """The arrays are those of the function that handles the exception, and used afterwards."""
+    batch, hidden = gpu.empty(size), gpu.empty(size)
+    gpu.copy_to_device(batch)
+    try:
+        scores(gpu, 6 * size)
+    except MemoryError:
+        result = gpu.empty(size)
+        gpu.launch("slowly", duration=1e-4, reads=[batch], writes=[hidden, result])
+    return result
+
+
+class DivergedError(Exception):
+    """A solver has failed."""
+
+
+def solved(gpu, rate):
+    state, velocity = gpu.empty(32 * MIB), gpu.empty(32 * MIB)
+    gpu.fill(state)
+    gpu.fill(velocity)
+    for step in range(4):
+        gpu.launch("step", duration=1e-4, reads=[state, velocity], writes=[state, velocity])
+        if rate > 0.3 and step == 2:
+            raise DivergedError
+    return state
+
+
+def checked(state, rate):
+    if rate > 0.3:
+        raise DivergedError
+    return state
+
+
+def solves_within(gpu, rate=1.0):
+    try:
+        return solved(gpu, rate)
+    except DivergedError:
+        return solves_within(gpu, rate / 2)
+
+
+def solves_afterwards(gpu, rate=1.0):
+    while True:
+        with suppress(DivergedError):
+            return solved(gpu, rate)
+        rate /= 2
+
+
+def checks_within(gpu, rate=1.0):
+    """What fails is the check, after the function has returned its state."""
+    try:
+        state = solved(gpu, 0.1)
+        return checked(state, rate)
+    except DivergedError:
+        again = checks_within(gpu, rate / 4)
+        del state
+        return again
+
+
+def scores_several(gpu):
+    """What the function got in earlier rounds is in its own list."""
+    results = []
+    try:
+        for size in (8, 16, 128):
+            result = scores(gpu, size * MIB)
+            read(gpu, result)
+            results.append(result)
+    except MemoryError:
+        last = scores(gpu, 16 * MIB)
+        del result
+        results.clear()
+    return last
+
+
+@pytest.mark.parametrize("program", [tries_within, tries_with_a_name])
+def test_arrays_of_a_failed_attempt_are_there_until_the_except_block_ends(program):
+    recording, fixed = recorded(program), recorded(tries_afterwards)
+    (finding,) = found(recording)
+
+    assert found(fixed) == []
+    assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes == 256 * MIB
+    assert finding.title.startswith("256 MiB of an attempt that failed is still allocated while ")
+    assert "Leave the `except` block first" in finding.change
+    assert {line.source for line in finding.lines} == {
+        "batch = gpu.empty(size)",
+        "hidden = gpu.empty(size)",
+    }
+
+
+def test_each_of_several_attempts_keeps_its_arrays():
+    recording = recorded(partial(tries_within, sizes=(160, 90, 20)))
+    fixed = recorded(partial(tries_afterwards, sizes=(160, 90, 20)))
+    (finding,) = found(recording)
+
+    assert "attempts that failed" in finding.title
+    assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes
+
+
+def test_any_exception_keeps_the_arrays_of_what_it_ended():
+    recording, fixed = recorded(solves_within), recorded(solves_afterwards)
+    (finding,) = found(recording)
+
+    assert found(fixed) == []
+    assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes == 128 * MIB
+    assert "An exception ended `solved` in `return solved(gpu, rate)`." in finding.reason
+
+
+@pytest.mark.parametrize("program", [has_its_own, goes_on, checks_within, scores_several])
+def test_what_the_function_itself_has_is_not_kept_by_the_exception(program):
+    assert found(recorded(program)) == []
+
+
+def test_what_a_list_keeps_too_is_not_counted():
+    (finding,) = found(recorded(collects))
+
+    assert finding.saved_bytes == 128 * MIB
+    assert [line.source for line in finding.lines] == ["batch = gpu.empty(size)"]
