@@ -246,7 +246,8 @@ def hazards(*, file: Path, as_json: bool) -> None:
     "--finding",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    help="Print only if the saving of this finding of BEFORE came true.",
+    help="Print only if the saving of this finding of BEFORE, numbered as gpuviz findings prints "
+    "it, came true.",
 )
 @examples(
     "gpuviz diff before.gpuviz after.gpuviz",
