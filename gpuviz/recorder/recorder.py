@@ -378,6 +378,11 @@ class Recorder:
         return self._duration_ns or self._clock_ns()
 
     @property
+    def path(self) -> Path | None:
+        """The file that is recorded to; None in memory."""
+        return self._path
+
+    @property
     def is_recording(self) -> bool:
         """Whether the recorder is active."""
         return Recorder._active is self

@@ -247,15 +247,20 @@ def test_a_program_that_records_itself_does_so(folder):
     assert said(done)[0] == "the program started its own recording: gpuviz run recorded until then"
 
 
-def test_a_program_that_recorded_itself_is_not_recorded_afterwards(folder):
+def test_a_program_that_does_nothing_before_its_own_recording_is_recorded_only_by_itself(folder):
     (folder / "self.py").write_text(
         f"{SIMULATED}gpuviz.record('own.gpuviz', device=gpu).start()\nstep(2222)\n"
         "gpuviz.Recorder.active().stop()\ngpu = gpuviz.SimulatedGPU()\nstep(3333)\n"
     )
-    run([GPUVIZ, "run", "self.py"], folder)
+    done = run([GPUVIZ, "run", "--report", "run.html", "self.py"], folder)
 
     assert requested(folder / "own.gpuviz") == [2222]
-    assert requested(folder / "self.gpuviz") == []
+    assert names(folder) == ["own.gpuviz"]
+    assert not (folder / "run.html").exists()
+    assert "; ".join(said(done)) == (
+        "nothing was recorded: the program records itself, to own.gpuviz; "
+        "`gpuviz view own.gpuviz` shows it"
+    )
 
 
 def test_ranges_of_the_program_are_in_the_recording(folder):
