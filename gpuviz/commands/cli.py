@@ -197,9 +197,16 @@ def view(*, file: Path, after: Path | None) -> None:
 
 
 @commands.command()
-@click.option("-o", "--output", type=FILE, required=True, help="HTML file to write.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    default="viewer.html",
+    show_default=True,
+    help="HTML file to write.",
+)
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
-@examples("gpuviz viewer --output viewer.html")
+@examples("gpuviz viewer -o page.html")
 def viewer(*, output: Path, force: bool) -> None:
     """Write a page that shows the recordings, reports and PyTorch snapshots dropped on it.
 
