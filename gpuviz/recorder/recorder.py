@@ -147,6 +147,7 @@ class Recorder:
         Raises:
             RecorderError: This recorder has been started before, another one is active, or
                 ``record_stream`` or ``poison`` cannot work because launches are not visible.
+            RecordingError: The path has the suffix of a web page.
             RecordingExistsError: The path already exists, and is not to be overwritten.
             SpoolError: The path's folder does not exist or is not writable.
             DeviceUnavailableError: CuPy, a GPU or a usable driver is missing.

@@ -95,6 +95,23 @@ def test_recordings_are_numbered_where_no_name_is_given(folder):
     ]
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "answer"),
+    [
+        ("--output", "run.html", "record to run.gpuviz, and `gpuviz report run.gpuviz` writes"),
+        ("--report", "run.gpuviz", "run.gpuviz is a name for a recording, not for a report;"),
+    ],
+)
+def test_a_name_for_the_other_kind_of_file_stops_the_run_before_it_begins(
+    folder, option, name, answer
+):
+    done = run([GPUVIZ, "run", option, name, "train.py"], folder)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert answer in said(done)[0]
+    assert not (folder / name).exists()
+
+
 @pytest.mark.parametrize("taken", ["mine.gpuviz", "mine.gpuviz.part", "mine.html"])
 def test_a_name_that_is_taken_stops_the_run_before_it_begins(folder, taken):
     (folder / taken).mkdir() if taken.endswith("part") else (folder / taken).write_text("mine")
