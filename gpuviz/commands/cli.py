@@ -143,9 +143,9 @@ def demo(  # noqa: PLR0913 - a value for each option
 def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **options: Any) -> None:
     """Run a program like `python` and record it.
 
-    Arguments, output, tracebacks and exit code are the program's own. Recording starts at the
-    first allocation of CuPy or Numba, when PyTorch or JAX first uses the GPU, or when Warp, PyCUDA
-    or cuda.core is imported.
+    Options come before the program; what follows it are its own arguments. Output, tracebacks and
+    exit code are the program's own, too. Recording starts at the first allocation of CuPy or Numba,
+    when PyTorch or JAX first uses the GPU, or when Warp, PyCUDA or cuda.core is imported.
     """
     from gpuviz.commands import run as command
     from gpuviz.commands.report import parse_size
