@@ -167,6 +167,7 @@ class Recording(RecordingData):
         memory events and activities. What a recorder writes itself contains at most the hazards.
 
         Raises:
+            RecordingError: ``path`` has the suffix of a web page.
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
@@ -196,6 +197,7 @@ class Recording(RecordingData):
                 then CUDA calls with their stacks, then time far from the peak; the page states it.
 
         Raises:
+            RecordingError: ``path`` has the suffix of a recording.
             RecordingExistsError: ``path`` exists and ``overwrite`` is False.
             ValueError: The window is outside the recording, or ``max_size`` is too small.
         """

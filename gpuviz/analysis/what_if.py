@@ -116,6 +116,7 @@ def what_if(
     if settings is None:
         settings = _sweep(recording, is_other_device=capacity is not None)
     asked = (settings,) if isinstance(settings, str) else tuple(settings)
+    _check_names(asked)
     rows = [_recorded(recording, device)]
     shared: SharedOperations = {}
     for each in asked:
@@ -128,6 +129,16 @@ def what_if(
         row |= {name: min(value, _MOST) for name, value in row.items() if isinstance(value, int)}
     schema = schemas()["what_if"]
     return pa.Table.from_pylist(rows, schema.remove(schema.get_field_index("device")))
+
+
+def _check_names(asked: "Iterable[str]") -> None:
+    """Check that what is no setting names an allocator."""
+    for each in map(str.strip, asked):
+        if each and ":" not in each and each not in {CUPY, ASYNC}:
+            raise ValueError(
+                f"{each!r} is neither {CUPY}, {ASYNC} nor a setting of PyTorch's allocator, such "
+                "as max_split_size_mb:128."
+            )
 
 
 def _of_process(

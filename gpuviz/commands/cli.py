@@ -143,9 +143,9 @@ def demo(  # noqa: PLR0913 - a value for each option
 def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **options: Any) -> None:
     """Run a program like `python` and record it.
 
-    Arguments, output, tracebacks and exit code are the program's own. Recording starts at the
-    first allocation of CuPy or Numba, when PyTorch or JAX first uses the GPU, or when Warp, PyCUDA
-    or cuda.core is imported.
+    Options come before the program; what follows it are its own arguments. Output, tracebacks and
+    exit code are the program's own, too. Recording starts at the first allocation of CuPy or Numba,
+    when PyTorch or JAX first uses the GPU, or when Warp, PyCUDA or cuda.core is imported.
     """
     from gpuviz.commands import run as command
     from gpuviz.commands.report import parse_size
@@ -197,9 +197,16 @@ def view(*, file: Path, after: Path | None) -> None:
 
 
 @commands.command()
-@click.option("-o", "--output", type=FILE, required=True, help="HTML file to write.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    default="viewer.html",
+    show_default=True,
+    help="HTML file to write.",
+)
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
-@examples("gpuviz viewer --output viewer.html")
+@examples("gpuviz viewer -o page.html")
 def viewer(*, output: Path, force: bool) -> None:
     """Write a page that shows the recordings, reports and PyTorch snapshots dropped on it.
 
@@ -246,7 +253,8 @@ def hazards(*, file: Path, as_json: bool) -> None:
     "--finding",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    help="Print only if the saving of this finding of BEFORE came true.",
+    help="Print only if the saving of this finding of BEFORE, numbered as gpuviz findings prints "
+    "it, came true.",
 )
 @examples(
     "gpuviz diff before.gpuviz after.gpuviz",

@@ -9,6 +9,7 @@ from gpuviz.commands.progress import reading, writing
 from gpuviz.comparison.followed import followed_text
 from gpuviz.comparison.limits import exceeded, parse_limits
 from gpuviz.comparison.text import diff_text
+from gpuviz.conclusions.ranking import conclusions
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.quantities import format_counted
@@ -62,10 +63,13 @@ def run(  # noqa: PLR0913 - the options of the command
 
 
 def _followed(before: Recording, after: Recording, file: Path, number: int) -> str:
-    known = before.findings()
-    if number > len(known):
-        _fail(f"{file} has {format_counted(len(known), 'finding')}, so none is number {number}")
-    return followed_text(before, after, known[number - 1], after.findings(small=True))
+    listed = conclusions(before)
+    if number > len(listed):
+        _fail(f"{file} has {format_counted(len(listed), 'finding')}, so none is number {number}")
+    finding = listed[number - 1]
+    if finding.kind not in {"hazard", "finding"}:
+        _fail(f"finding {number} of {file} asks for no change, so it predicts no saving")
+    return followed_text(before, after, finding, after.findings(small=True))
 
 
 def _fail(sentence: str) -> NoReturn:

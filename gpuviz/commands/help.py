@@ -1,5 +1,6 @@
 """Commands whose help and usage rich_click renders; it is imported only when needed."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -51,6 +52,16 @@ class Group(Command, click.Group):
     """A group of such commands."""
 
     command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first argument names."""
+        first = args[0]
+        if first not in self.commands and Path(first).exists():
+            verb = "run" if Path(first).suffix == ".py" else "view"
+            ctx.fail(f"No such command '{first}'. Did you mean 'gpuviz {verb} {first}'?")
+        return super().resolve_command(ctx, args)
 
 
 def _drawing(ctx: click.Context) -> "RichContext":

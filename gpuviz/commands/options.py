@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 from gpuviz.commands.help import Command
 from gpuviz.exports import writers
+from gpuviz.formats.output_path import PAGE_SUFFIXES, RECORDING_SUFFIX
 
 # Readers and writers check files; their errors are more precise than click's.
 FILE = click.Path(path_type=Path)
@@ -27,7 +28,7 @@ _RECORDING: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 DEFAULT_MAX_EVENTS = 10_000_000
 # Formats to convert to, with their suffixes.
-FORMATS = {"gpuviz": (".gpuviz",), "html": (".html", ".htm")} | {
+FORMATS = {"gpuviz": (RECORDING_SUFFIX,), "html": PAGE_SUFFIXES} | {
     name: endings for name, (_, _, endings) in writers.FORMATS.items()
 }
 

@@ -262,11 +262,26 @@ class RecordedRun:
         self._is_over = True
         if self._awaited is not None:
             self._awaited.cancel()
+        if self._own is not None and self._own.is_recording:
+            self._own.stop()
+            status = self._own.status()
+            if status.events or status.activities:
+                _say("the program started its own recording: gpuviz run recorded until then")
+            else:
+                self._discard()
         if self._own is None:
             self._reason = "the program records itself"
-        elif self._own.is_recording:
-            _say("the program started its own recording: gpuviz run recorded until then")
-            self._own.stop()
+            if starting.path is not None:
+                shown = _shown(starting.path)
+                self._reason += f", to {shown}; `gpuviz view {shlex.quote(str(shown))}` shows it"
+
+    def _discard(self) -> None:
+        """Remove the recording of a program that did nothing before its own."""
+        self._own = None
+        self._path.unlink(missing_ok=True)
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     def finish(self) -> None:
         """Print the path of the recording, and write its report."""

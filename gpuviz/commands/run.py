@@ -12,14 +12,19 @@ from gpuviz.commands.run_options import RunOptions
 from gpuviz.commands.startup import each_process
 from gpuviz.commands.startup import sitecustomize as startup
 from gpuviz.errors import GpuvizError
-from gpuviz.formats.output_path import check_output, check_part_free
+from gpuviz.formats.output_path import (
+    RECORDING_SUFFIX,
+    check_output,
+    check_part_free,
+    check_recording_name,
+    check_report_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpuviz.recorder.prevention import RecordStream
 
-SUFFIX = ".gpuviz"
 FOLDER_SUFFIX = ".recordings"
 _ELF = b"\x7fELF"
 
@@ -38,7 +43,7 @@ def default_output(program: tuple[str, ...], *, children: bool = False) -> Path:
         name = "command"
     else:
         name = "stdin" if first == "-" else Path(first).resolve().stem
-    return Path(f"{name}{FOLDER_SUFFIX if children else SUFFIX}")
+    return Path(f"{name}{FOLDER_SUFFIX if children else RECORDING_SUFFIX}")
 
 
 def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) -> NoReturn:
@@ -60,6 +65,7 @@ def run(program: tuple[str, ...], options: RunOptions, *, fail: bool = False) ->
         )
     _check_output(options)
     if options.report:
+        check_report_name(Path(options.report))
         check_output(Path(options.report), force=options.force)
     environment = dict(os.environ)
     if "PYTHONPATH" in environment:
@@ -100,6 +106,7 @@ def _run_each_process(command: tuple[str, ...], options: RunOptions) -> NoReturn
 
 def _check_output(options: RunOptions) -> None:
     path = Path(options.output)
+    check_recording_name(path)
     check_output(path, force=options.force or options.numbered)
     if not options.numbered and not options.force:
         check_part_free(path, remedy="choose another name, or use --force to remove it.")

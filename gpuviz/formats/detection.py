@@ -78,6 +78,9 @@ def detect(path: "Path") -> str:
     for name, (is_one, _) in _FILES.items():
         if is_one(start):
             return name
+    if path.suffix == ".py":
+        command = f"gpuviz run {quote(str(path))}"
+        raise FormatError(str(path), "", f"a Python program; this records it: {command}")
     raise FormatError(str(path), "", f"not a gpuviz recording; {_EXPECTED}")
 
 

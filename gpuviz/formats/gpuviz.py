@@ -29,6 +29,7 @@ from gpuviz.formats.arrow_stream import TABLE_SUFFIX, known_schema, read_table
 from gpuviz.formats.compressed_member import CompressedMember
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
+from gpuviz.formats.output_path import check_recording_name
 from gpuviz.formats.parallel_deflate import LEVEL, Members
 from gpuviz.formats.seal import is_sealed, seal
 from gpuviz.formats.whole_file import write_whole
@@ -91,9 +92,11 @@ def write(
         overwrite: Whether to replace an existing file.
 
     Raises:
+        RecordingError: ``path`` has the suffix of a web page.
         RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The file cannot be written.
     """
+    check_recording_name(path)
 
     def archive(file: BinaryIO) -> None:
         write_archive(file, recording, derived)

@@ -31,7 +31,9 @@ def read(path: Path, *, limit: LoadLimit | None = None) -> RecordingData:
     page = path.read_bytes()
     text = _script(page, SCRIPT_ID, path)
     if text is None:
-        raise FormatError(str(path), "", f'the page has no script with id "{SCRIPT_ID}"')
+        raise FormatError(
+            str(path), "", "the page has no recording: it is truncated, or not a gpuviz report"
+        )
     text += _script(page, END_ID, path) or b""
     try:
         content = base64.b64decode(text, validate=True)

@@ -3,10 +3,13 @@
 import os
 from typing import TYPE_CHECKING
 
-from gpuviz.errors import GpuvizError, RecordingExistsError
+from gpuviz.errors import GpuvizError, RecordingError, RecordingExistsError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+RECORDING_SUFFIX = ".gpuviz"
+PAGE_SUFFIXES = (".html", ".htm")
 
 
 def part_of(path: "Path") -> "Path":
@@ -42,6 +45,33 @@ def check_part_free(path: "Path", *, remedy: str) -> None:
     if os.path.lexists(part):
         raise RecordingExistsError(
             f"{part} exists: a recording to {path.name} is in progress or was interrupted; {remedy}"
+        )
+
+
+def check_recording_name(path: "Path") -> None:
+    """Check that a recording to ``path`` would not be taken for its report.
+
+    Raises:
+        RecordingError: The suffix is that of a web page.
+    """
+    if path.suffix.lower() in PAGE_SUFFIXES:
+        recording = path.with_suffix(RECORDING_SUFFIX).name
+        raise RecordingError(
+            f"{path.name} is a name for a report, not for a recording; record to {recording}, and "
+            f"`gpuviz report {recording}` writes the report"
+        )
+
+
+def check_report_name(path: "Path") -> None:
+    """Check that a report to ``path`` would not be taken for a recording.
+
+    Raises:
+        RecordingError: The suffix is that of a recording.
+    """
+    if path.suffix.lower() == RECORDING_SUFFIX:
+        page = path.with_suffix(PAGE_SUFFIXES[0]).name
+        raise RecordingError(
+            f"{path.name} is a name for a recording, not for a report; choose {page}"
         )
 
 

@@ -20,7 +20,13 @@ from gpuviz.formats.gpuviz import MANIFEST
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
 from gpuviz.formats.load_limit import LoadLimit
-from gpuviz.formats.output_path import check_free, check_part_free, created_meanwhile, part_of
+from gpuviz.formats.output_path import (
+    check_free,
+    check_part_free,
+    check_recording_name,
+    created_meanwhile,
+    part_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -46,6 +52,7 @@ class PartWriter:
         overwrite: Whether ``finish`` replaces a file that exists.
 
     Raises:
+        RecordingError: ``path`` has the suffix of a web page.
         RecordingExistsError: ``path`` exists and is not to be replaced, or ``<path>.part`` exists.
         SpoolError: The directory cannot be written.
     """
@@ -56,6 +63,7 @@ class PartWriter:
         self.path = Path(path)
         self.directory = part_of(self.path)
         self._streams: dict[str, AppendStream] = {}
+        check_recording_name(self.path)
         self._overwrite = overwrite and not self.path.is_dir()
         check_free(
             self.path,

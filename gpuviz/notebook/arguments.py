@@ -181,7 +181,7 @@ def _add_recording_options(parser: _Parser) -> None:
     parser.add_argument(
         "--budget",
         metavar="PERCENT",
-        help="share of the time that recording streams may cost, as in 2%%%%",
+        help="share of the time that recording streams may cost, as in 2%%",
     )
     parser.add_argument(
         "--poison",

@@ -120,7 +120,8 @@ def _peak(device: "DeviceResult", subject: str) -> Fact:
 def _held(device: "DeviceResult", subject: str) -> Fact:
     held = device.held
     if not held:
-        return Fact(numbers.still_allocated(0, f"all allocations of the {subject} were freed"))
+        freed = f"all allocations of the {subject} were freed" if device.summary.allocations else ""
+        return Fact(numbers.still_allocated(0, freed))
     blocks = format_counted(sum(each.count for each in held), "block")
     number = numbers.still_allocated(sum(each.bytes for each in held), blocks)
     lines = [_held_line(each) for each in held[:_MOST_LINES]]
@@ -150,8 +151,9 @@ def _allocations(device: "DeviceResult") -> Fact:
         for name in calls
         if calls[name]
     ]
-    driver = ", ".join(parts) or "all from reserved memory"
-    return Fact(numbers.allocations(device.summary.allocations, driver))
+    count = device.summary.allocations
+    driver = ", ".join(parts) or ("all from reserved memory" if count else "")
+    return Fact(numbers.allocations(count, driver))
 
 
 def _busy(steady: "SteadyState") -> Fact:

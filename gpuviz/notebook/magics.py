@@ -178,12 +178,11 @@ class GpuvizMagics(Magics):
         value = self._shell.user_ns.get(name)
         if not isinstance(value, SimulatedGPU):
             found = (
-                f"is a {type(value).__name__}" if name in self._shell.user_ns else "is not defined"
+                f"has the type {type(value).__name__}."
+                if name in self._shell.user_ns
+                else f"is not defined. Run `{name} = gpuviz.SimulatedGPU()` first."
             )
-            raise UsageError(
-                f"--simulated takes the name of a gpuviz.SimulatedGPU; {name} {found}. Run "
-                f"`{name} = gpuviz.SimulatedGPU()` first.",
-            )
+            raise UsageError(f"--simulated takes the name of a gpuviz.SimulatedGPU; {name} {found}")
         return value
 
 
@@ -229,7 +228,7 @@ def unload_ipython_extension(shell: Any) -> None:
 def _sentence(error: Exception) -> str:
     text = str(error).rstrip(".")
     if isinstance(error, DeviceUnavailableError):
-        text += ". Without a GPU, run `gpu = gpuviz.SimulatedGPU()` and add `--simulated gpu`"
+        text += ". To simulate one, run `gpu = gpuviz.SimulatedGPU()` and add `--simulated gpu`"
     return f"{text}."
 
 

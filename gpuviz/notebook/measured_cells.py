@@ -49,6 +49,9 @@ class MeasuredCells:
         """Call ``at_end`` when the running cell has ended, in whatever way."""
         running = self._running.get(threading.get_ident())
         self._open.append((running[-1] if running else "", at_end))
+        # IPython calls in the order of registration: a recorder ends the range of the cell first.
+        self._shell.events.unregister("post_run_cell", self._end_cell)
+        self._shell.events.register("post_run_cell", self._end_cell)
 
     def _begin_cell(self, *arguments: Any) -> None:
         info = arguments[0] if arguments else None

@@ -219,7 +219,9 @@ def _covered(first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> "NDArray[
 
 
 def _lane(name: str, columns_of: "dict[str, NDArray[Any]]", top: int) -> "Iterator[str]":
-    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    # Names of streams differ at their ends, as in `workers #2`.
+    half = _LONGEST_NAME // 2
+    short = name if len(name) <= _LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
     yield _text(_GUTTER - 8, top + 10, short, anchor="end")
     yield (
         f'<line stroke="{_LINE}" x1="{_GUTTER}" '

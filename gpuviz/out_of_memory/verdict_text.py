@@ -152,11 +152,12 @@ def _freeing(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
     unused = trials.without_unused()
     if unused is not None:
         site, source = failed.moment.recording.call_stacks.call_site(unused.stacks[0][0])
-        most = f", most of it from {named(site, source)}" if len(unused.stacks) > 1 else ""
-        of = f" from {named(site, source)}" if len(unused.stacks) == 1 else ""
-        them = "it" if unused.blocks == 1 else "them"
+        of = f" from {named(site, source)}"
+        if len(unused.stacks) > 1:
+            of = f", most of it{of},"
+        was, them = ("was", "it") if unused.blocks == 1 else ("were", "them")
         yield (
-            f"Nothing has used {_live(unused)}{of} for longest{most}: without {them} the request "
+            f"{_live(unused)}{of} {was} unused for the longest time: without {them} the request "
             "would have succeeded."
         )
 

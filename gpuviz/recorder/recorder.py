@@ -147,6 +147,7 @@ class Recorder:
         Raises:
             RecorderError: This recorder has been started before, another one is active, or
                 ``record_stream`` or ``poison`` cannot work because launches are not visible.
+            RecordingError: The path has the suffix of a web page.
             RecordingExistsError: The path already exists, and is not to be overwritten.
             SpoolError: The path's folder does not exist or is not writable.
             DeviceUnavailableError: CuPy, a GPU or a usable driver is missing.
@@ -376,6 +377,11 @@ class Recorder:
         if self._store is None:
             return 0
         return self._duration_ns or self._clock_ns()
+
+    @property
+    def path(self) -> Path | None:
+        """The file that is recorded to; None in memory."""
+        return self._path
 
     @property
     def is_recording(self) -> bool:

@@ -170,11 +170,12 @@ class Transfer:
         """Store new devices, and samples of their memory when they are due, and at the end."""
         self._resume()
         self._append_new("devices", self._source.devices(self.active_devices))
-        now = time.monotonic_ns() - self._session.start_ns
+        now = time.monotonic_ns()
         if is_last or now - self._sampled_ns >= SAMPLE_NS:
             self._sampled_ns = now
+            time_ns = (self._source.now_ns() or now) - self._session.start_ns
             samples = self._source.sample()
-            rows = [{"time": now, "device": device, "used": used} for device, used in samples]
+            rows = [{"time": time_ns, "device": device, "used": used} for device, used in samples]
             self._append("device_memory", rows)
             self._statistics.take_used(dict(samples))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from gpuviz.comparison.anchors import anchors
 from gpuviz.comparison.limits import amount
 from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signed
-from gpuviz.formats.output_path import check_free
+from gpuviz.formats.output_path import check_free, check_report_name
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.present.markup import html, page, parts_html, section_html, trusted
 from gpuviz.present.section import (
@@ -67,10 +67,12 @@ def write_diff(
     """Write the page of a comparison, completely or not at all; return its path.
 
     Raises:
+        RecordingError: ``path`` has the suffix of a recording.
         RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The page cannot be written.
     """
     path = Path(path)
+    check_report_name(path)
     check_free(path, overwrite=overwrite)
     text = build_page(found).encode()
 

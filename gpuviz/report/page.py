@@ -16,7 +16,7 @@ from gpuviz.conclusions.store import for_report
 from gpuviz.data.conclusions import marked
 from gpuviz.formats.arrow_stream import TABLE_SUFFIX
 from gpuviz.formats.gpuviz import append_conclusions, write_archive
-from gpuviz.formats.output_path import check_free
+from gpuviz.formats.output_path import check_free, check_report_name
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.present.markup import page, section_html, trusted
@@ -61,11 +61,13 @@ def write_report(  # noqa: PLR0913 - the options are independent
         max_size: Maximum size of the page in bytes; the page states what was left out.
 
     Raises:
+        RecordingError: ``path`` has the suffix of a recording.
         RecordingExistsError: ``path`` exists and ``overwrite`` is False.
         OSError: The page cannot be written.
         ValueError: The window is not in the recording, or ``max_size`` is too small for it.
     """
     path = Path(path)
+    check_report_name(path)
     check_free(path, overwrite=overwrite)
     if redact:
         recording = redacted(recording)

@@ -241,6 +241,9 @@ class SimulatedGPU(NonCopyable):
         Raises:
             ValueError: A number is out of range.
         """
+        for each, given in (("reads", reads), ("writes", writes)):
+            if isinstance(given, SimulatedArray):
+                raise TypeError(f"{each} must be a list of arrays, got an array")
         reads, writes = tuple(reads), tuple(writes)
         self._check_own(*reads, *writes)
         if not 0 < share <= 1:

@@ -157,7 +157,7 @@ def test_iterations_are_shown_below_the_time_axis_and_in_a_table(page):
 
 def test_what_is_wrong_with_a_file_is_said_in_its_tab(page):
     wrong = {
-        "cut.gpuviz": "end-of-directory record is missing",
+        "cut.gpuviz": "the end of its ZIP archive is missing",
         "text.gpuviz": "neither a .gpuviz file, a gpuviz report nor",
         "damaged.gpuviz": ".arrow: damaged",
     }

@@ -4,6 +4,7 @@ import random
 import re
 from base64 import b64encode
 from pathlib import Path
+from zipfile import ZipFile, sizeFileHeader
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -106,6 +107,25 @@ def test_a_dropped_recording_and_then_a_report_are_shown(page, recording, tmp_pa
     assert f"peak allocated\n{format_bytes(recording.peak(0).bytes)}" in sums
 
 
+def test_a_recording_with_a_damaged_table_is_refused_and_not_shown_in_part(
+    page, recording, tmp_path
+):
+    content = bytearray(recording.save(tmp_path / "run.gpuviz").read_bytes())
+    with ZipFile(tmp_path / "run.gpuviz") as archive:
+        member = archive.getinfo("memory_events.arrow")
+    extra = content[member.header_offset + 28]
+    begin = member.header_offset + sizeFileHeader + len(member.filename) + extra
+    content[begin : begin + 8] = bytes(8)
+    open_viewer(page, tmp_path)
+
+    drop(page, bytes(content), "run.gpuviz")
+    page.wait_for_selector("html[data-gpuviz=failed]", state="attached")
+
+    assert "memory_events.arrow" in notice_of(page, "run.gpuviz")
+    expect(page.locator(".gpuviz-reading")).to_have_count(0)
+    expect(page.locator("main canvas")).to_have_count(0)
+
+
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_a_dropped_snapshot_of_pytorch_has_the_numbers_that_load_gives(name, page, tmp_path):
     recording = gpuviz.load(DATA / f"{name}.pickle")
@@ -135,7 +155,7 @@ def test_a_dropped_snapshot_of_pytorch_has_the_numbers_that_load_gives(name, pag
     assert all(note in notice for note in recording.notes)
     assert (
         "This page has no findings, no iterations, no what-if and no summary of a snapshot: "
-        "gpuviz view snapshot.pickle shows them, and gpuviz report snapshot.pickle writes a report"
+        f"gpuviz view {name}.pickle shows them, and gpuviz report {name}.pickle writes a report"
     ) in notice
     assert "lacks" not in notice
 

@@ -30,13 +30,16 @@ async function readAll(
 ): Promise<void> {
   const reading = new Scope();
   const showShare = showProgress(reading);
-  await readShowing(file, recording, (share) => {
-    report.follow(false);
-    showShare(share);
-    document.documentElement.dataset["gpuviz"] = "reading";
-  });
-  report.follow(true);
-  reading.dispose();
+  try {
+    await readShowing(file, recording, (share) => {
+      report.follow(false);
+      showShare(share);
+      document.documentElement.dataset["gpuviz"] = "reading";
+    });
+    report.follow(true);
+  } finally {
+    reading.dispose();
+  }
 }
 
 /** The devices of a recording, and their titles. */

@@ -16,14 +16,10 @@ const OLDER =
   "convert OLD.gpuviz NEW.gpuviz` adds it.";
 /** What only Python concludes; the tabs of a report that are missing here. */
 const ABSENT = "This page has no findings, no iterations, no what-if and no summary";
-const WITHOUT = {
-  recording:
-    `${ABSENT}: \`gpuviz view run.gpuviz\` shows them, and \`gpuviz report run.gpuviz\` writes a ` +
-    "report, which has them.",
-  snapshot:
-    `${ABSENT} of a snapshot: \`gpuviz view snapshot.pickle\` shows them, and ` +
-    "`gpuviz report snapshot.pickle` writes a report, which has them.",
-};
+
+const without = (kind: Opened["kind"], name: string): string =>
+  `${ABSENT}${kind === "snapshot" ? " of a snapshot" : ""}: \`gpuviz view ${name}\` shows them, and ` +
+  `\`gpuviz report ${name}\` writes a report, which has them.`;
 
 type Show = (scope: Scope, file: RecordingFile, conclusions: Conclusions) => Promise<void>;
 
@@ -33,6 +29,10 @@ export function openViewer(show: Show): void {
   const choice = document.querySelector<HTMLInputElement>("#gpuviz-file");
   let shown = new Scope();
   let newest: File | undefined;
+  const clear = (): void => {
+    shown.dispose();
+    shown = new Scope();
+  };
   const open = async (chosen: File): Promise<void> => {
     const { name } = chosen;
     newest = chosen;
@@ -44,18 +44,22 @@ export function openViewer(show: Show): void {
       if (newest !== chosen) {
         return;
       }
-      shown.dispose();
-      shown = new Scope();
+      clear();
       history.replaceState(null, "", location.pathname + location.search);
       addHead(file, name, devices.filter((device) => device !== "").join(", "));
       // The choice stays for the next file.
       document.querySelector("header")?.append(...(choice?.labels ?? []));
       drop?.remove();
-      await show(shown, file, conclusions);
+      await show(shown, file, conclusions).catch((error: unknown) => {
+        if (newest === chosen) {
+          clear();
+        }
+        throw error;
+      });
       const notes = [
         ...own,
         ...(file.isClassified ? [] : [OLDER]),
-        ...(conclusions.isEmpty ? [WITHOUT[kind]] : []),
+        ...(conclusions.isEmpty ? [without(kind, name)] : []),
       ];
       if (newest === chosen) {
         notify(notes.join(" "));
@@ -89,7 +93,7 @@ export function openViewer(show: Show): void {
 
 interface Opened {
   readonly file: RecordingFile;
-  readonly kind: keyof typeof WITHOUT;
+  readonly kind: "recording" | "snapshot";
   readonly notes: readonly string[];
 }
 

@@ -29,7 +29,7 @@ test("the end of an archive may come before the rest of it", async () => {
 test("what is wrong with another file is said", async () => {
   await assert.rejects(readAs("hello"), /neither a .gpuviz file, a gpuviz report nor/);
   await assert.rejects(readAs(""), /neither a .gpuviz file, a gpuviz report nor/);
-  await assert.rejects(readAs("<html></html>"), /embeds no recording/);
+  await assert.rejects(readAs("<html></html>"), /truncated, or not a gpuviz report/);
   await assert.rejects(readAs('<script id="gpuviz-recording">AA'), /truncated/);
   await assert.rejects(
     readAs('<script id="gpuviz-recording">%%</script>'),

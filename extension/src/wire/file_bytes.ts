@@ -36,7 +36,7 @@ async function textOf(file: ByteSource, bytes: number): Promise<string> {
 function archiveInPage(page: string): ByteSource {
   const main = scriptOf(page, RECORDING);
   if (main === undefined) {
-    throw new Error(`The page embeds no recording: no script has the id "${RECORDING}".`);
+    throw new Error("The page has no recording: it is truncated, or not a gpuviz report.");
   }
   const text = main + (scriptOf(page, `${RECORDING}-end`) ?? "");
   if (text.length % 4 !== 0 || /[^A-Za-z0-9+/=]/.test(text)) {

@@ -65,7 +65,7 @@ async function tailOf(source: ByteSource): Promise<[tail: DataView, end: number,
       }
     }
   }
-  throw new Error("The recording is not a ZIP archive: its end-of-directory record is missing.");
+  throw new Error("The recording is damaged or truncated: the end of its ZIP archive is missing.");
 }
 
 /** The inflated bytes of one member. */
@@ -83,15 +83,22 @@ export async function readZipMember(source: ByteSource, member: ZipMember): Prom
 export async function* readZipPieces(source: ByteSource, member: ZipMember): AsyncGenerator<Bytes> {
   const stream = unpacked(await packedPieces(source, member), member);
   let length = 0;
-  for await (const piece of piecesOf(stream)) {
-    length += piece.byteLength;
-    if (length > member.bytes) {
-      break;
+  try {
+    for await (const piece of piecesOf(stream)) {
+      length += piece.byteLength;
+      if (length > member.bytes) {
+        break;
+      }
+      yield piece;
     }
-    yield piece;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`${member.name} cannot be read: ${reason}`, { cause: error });
   }
   if (length !== member.bytes) {
-    throw new Error(`The member ${member.name} has ${length} bytes, not ${member.bytes}.`);
+    throw new Error(
+      `The recording is damaged: ${member.name} has ${length} bytes, not ${member.bytes}.`,
+    );
   }
 }
 

@@ -225,6 +225,17 @@ constexpr std::array kOthers{"max_split_size_mb"sv,
                              "expandable_segments_reserve"sv,
                              "expandable_segments_reserve_by_class"sv};
 
+std::string known_keys() {
+    std::string keys;
+    for (const std::string_view key : kOthers) {
+        keys.append(keys.empty() ? "" : ", ").append(key);
+    }
+    for (const std::string_view key : kBooleans) {
+        keys.append(", ").append(key);
+    }
+    return keys;
+}
+
 template <std::size_t count>
 bool has(const std::array<std::string_view, count>& keys, std::string_view key) {
     return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -302,7 +313,8 @@ Settings Settings::parse(const std::string& parsed) const {
     while (!tokens.at_end()) {
         const std::string key = tokens.take("a key");
         if (!has(kBooleans, key) && !has(kOthers, key)) {
-            fail("Unrecognized key '" + key + "' in CUDA allocator config.");
+            fail("Unrecognized key '" + key + "' in CUDA allocator config. The keys are " +
+                 known_keys() + ".");
         }
         tokens.expect(":");
         take_option(key, tokens, settings);

@@ -142,6 +142,33 @@ def test_a_foreign_file_is_one_sentence_that_names_it(gpuviz_command, tmp_path):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("verb", ["info", "report"])
+def test_a_program_in_place_of_a_recording_is_answered_with_how_to_record_it(
+    gpuviz_command, tmp_path, monkeypatch, verb
+):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("print(1)")
+    Path("train.html").write_text("mine")
+    answer = "train.py: a Python program; this records it: gpuviz run train.py"
+
+    assert gpuviz_command(verb, "train.py") == (1, "", f"gpuviz: {answer}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("train.py", "gpuviz run train.py"), ("saved.gpuviz", "gpuviz view saved.gpuviz")],
+)
+def test_a_file_in_place_of_a_command_is_answered_with_a_command(
+    gpuviz_command, saved, monkeypatch, name, meant
+):
+    monkeypatch.chdir(saved.parent)
+    Path("train.py").write_text("print(1)")
+    code, _, err = gpuviz_command(name)
+
+    assert code == 2
+    assert f"No such command '{name}'. Did you mean '{meant}'?" in err
+
+
 def test_a_wrong_option_is_a_usage_error(gpuviz_command):
     code, _, err = gpuviz_command("info", "--nonsense")
 

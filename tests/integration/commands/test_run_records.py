@@ -95,6 +95,23 @@ def test_recordings_are_numbered_where_no_name_is_given(folder):
     ]
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "answer"),
+    [
+        ("--output", "run.html", "record to run.gpuviz, and `gpuviz report run.gpuviz` writes"),
+        ("--report", "run.gpuviz", "run.gpuviz is a name for a recording, not for a report;"),
+    ],
+)
+def test_a_name_for_the_other_kind_of_file_stops_the_run_before_it_begins(
+    folder, option, name, answer
+):
+    done = run([GPUVIZ, "run", option, name, "train.py"], folder)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert answer in said(done)[0]
+    assert not (folder / name).exists()
+
+
 @pytest.mark.parametrize("taken", ["mine.gpuviz", "mine.gpuviz.part", "mine.html"])
 def test_a_name_that_is_taken_stops_the_run_before_it_begins(folder, taken):
     (folder / taken).mkdir() if taken.endswith("part") else (folder / taken).write_text("mine")
@@ -247,15 +264,20 @@ def test_a_program_that_records_itself_does_so(folder):
     assert said(done)[0] == "the program started its own recording: gpuviz run recorded until then"
 
 
-def test_a_program_that_recorded_itself_is_not_recorded_afterwards(folder):
+def test_a_program_that_does_nothing_before_its_own_recording_is_recorded_only_by_itself(folder):
     (folder / "self.py").write_text(
         f"{SIMULATED}gpuviz.record('own.gpuviz', device=gpu).start()\nstep(2222)\n"
         "gpuviz.Recorder.active().stop()\ngpu = gpuviz.SimulatedGPU()\nstep(3333)\n"
     )
-    run([GPUVIZ, "run", "self.py"], folder)
+    done = run([GPUVIZ, "run", "--report", "run.html", "self.py"], folder)
 
     assert requested(folder / "own.gpuviz") == [2222]
-    assert requested(folder / "self.gpuviz") == []
+    assert names(folder) == ["own.gpuviz"]
+    assert not (folder / "run.html").exists()
+    assert "; ".join(said(done)) == (
+        "nothing was recorded: the program records itself, to own.gpuviz; "
+        "`gpuviz view own.gpuviz` shows it"
+    )
 
 
 def test_ranges_of_the_program_are_in_the_recording(folder):

@@ -260,3 +260,11 @@ def test_an_array_or_stream_of_another_simulated_gpu_is_refused():
         gpu.record_stream(own, other.null_stream)
     with pytest.raises(TypeError, match="array must be a SimulatedArray, got NoneType"):
         gpu.fill(None)
+
+
+@pytest.mark.parametrize("name", ["reads", "writes"])
+def test_one_array_in_place_of_a_list_is_named(name):
+    gpu = gpuviz.SimulatedGPU()
+
+    with pytest.raises(TypeError, match=f"{name} must be a list of arrays, got an array"):
+        gpu.launch("scale", duration=1e-3, **{name: gpu.empty(1000)})

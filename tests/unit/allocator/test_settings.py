@@ -13,6 +13,7 @@ parse = _core.AllocatorSettings.parse
     [
         ("foo:1", "Unrecognized key 'foo' in CUDA allocator config."),
         ("foo", "Unrecognized key 'foo' in CUDA allocator config."),
+        ("max_splitsize_mb:64", "The keys are max_split_size_mb, max_non_split_rounding_mb, "),
         ("expandable_segments:True,bar:2", "Unrecognized key 'bar' in CUDA allocator config."),
         ("max_split_size_mb:2", "max_split_size_mb too small, must be >= 20, got 2"),
         ("max_split_size_mb:x", "max_split_size_mb expects a whole number, got 'x'"),

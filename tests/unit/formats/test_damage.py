@@ -243,7 +243,7 @@ def test_a_report_with_a_damaged_recording_is_refused(whole, tmp_path, data):
 @pytest.mark.parametrize(
     ("page", "problem"),
     [
-        (b"<!doctype html><p>hello", "no script with id"),
+        (b"<!doctype html><p>hello", "the page has no recording: it is truncated"),
         (b'<html><script id="gpuviz-recording">UEs', "truncated; the script does not end"),
         (b'<html><script id="gpuviz-recording">U*s=</script>', "not base64"),
         (b'<html><script id="gpuviz-recording">eHh4</script>', "not a gpuviz recording"),

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import gpuviz
 from gpuviz.data.manifest import Manifest
-from gpuviz.errors import RecordingExistsError
+from gpuviz.errors import RecordingError, RecordingExistsError
 from gpuviz.recording import Recording, load
 from tests.unit.recording.from_events import rows_table
 
@@ -142,3 +143,24 @@ def test_a_link_that_leads_nowhere_counts_as_something(tmp_path):
         recording().save(path)
 
     assert not Path(tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["run.html", "run.HTM"])
+def test_a_recording_is_not_written_to_a_name_for_a_report(tmp_path, name):
+    with pytest.raises(RecordingError, match=rf"{name} is a name for a report"):
+        recording().save(tmp_path / name)
+    with (
+        pytest.raises(RecordingError, match=r"record to run\.gpuviz"),
+        gpuviz.record(tmp_path / name, device=gpuviz.SimulatedGPU()),
+    ):
+        pass
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_is_not_written_to_a_name_for_a_recording(tmp_path):
+    for page in (recording(), gpuviz.diff(recording(), recording())):
+        with pytest.raises(RecordingError, match=r"choose run\.html"):
+            page.report(tmp_path / "run.gpuviz")
+
+    assert list(tmp_path.iterdir()) == []

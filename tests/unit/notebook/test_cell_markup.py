@@ -160,3 +160,18 @@ def test_covered_columns_are_those_that_some_interval_touches(intervals):
 
     assert {c for begin, length in runs for c in range(begin, begin + length)} == expected
     assert all(a + n < b for (a, n), (b, _) in pairwise(runs))
+
+
+def test_long_names_of_streams_keep_the_ends_by_which_they_differ():
+    timeline = busy_timeline(streams=2, name="stream made at In [12]:3 #")
+    names = [each.text for each in svg_of(timeline, 10_000).iter() if "…" in (each.text or "")]
+
+    assert names == ["stream mad… [12]:3 # 1", "stream mad… [12]:3 # 2"]
+
+
+def test_a_cell_that_allocates_nothing_claims_nothing_about_its_allocations():
+    text = as_text(result_of(busy_timeline()))
+
+    assert "Allocations" in text
+    assert "reserved memory" not in text
+    assert "were freed" not in text

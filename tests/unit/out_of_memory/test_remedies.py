@@ -151,7 +151,7 @@ def followed(program, text, failed, found):
         "process smaller pieces": lambda: replace(program, size=trials.largest()),
         "between free blocks": lambda: freed(failed.obstacle),
         "empties segments": lambda: freed(failed.pins),
-        "Nothing has used": lambda: freed(trials.without_unused()),
+        "unused for the longest time": lambda: freed(trials.without_unused()),
         "empty_cache": lambda: replace(program, before=lambda gpu, _: gpu.empty_cache()),
         "order streams with events": elsewhere,
     }
@@ -195,8 +195,8 @@ def test_arrays_that_are_used_after_the_failure_are_not_offered(uses_old):
     (failed,) = recorder.recording.out_of_memory()
 
     assert (
-        f"Nothing has used 1 live block (40.0 MiB) from `{'new' if uses_old else 'old'} = "
-        "gpu.empty(40 * MIB)` for longest: without it the request would have succeeded."
+        f"1 live block (40.0 MiB) from `{'new' if uses_old else 'old'} = gpu.empty(40 * MIB)` was "
+        "unused for the longest time: without it the request would have succeeded."
     ) in remedies(failed)
 
 

@@ -278,3 +278,14 @@ def test_names_that_are_no_unicode_are_escaped(tmp_path, monkeypatch):
     assert recording.manifest.program == ("run.py", "\\udcff")
     assert "w\\udc80" in recording.table("threads")["name"].to_pylist()
     assert recording.sites()["site"].to_pylist() == ["<module> (caf\\udce9.py:1)"]
+
+
+def test_samples_of_device_memory_are_on_the_simulated_clock():
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        kept = gpu.empty(20 << 20)
+        gpu.work_on_host(3.0)
+    recording = recorder.recording
+    last = recording.table("device_memory").to_pylist()[-1]
+
+    assert last == {"time": recording.duration_ns, "device": 0, "used": kept.nbytes}

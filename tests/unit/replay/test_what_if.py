@@ -365,6 +365,7 @@ def test_each_device_has_its_own_table():
     ("arguments", "message"),
     [
         ({"settings": "foo:1"}, "foo"),
+        ({"settings": "cuppy"}, "'cuppy' is neither cupy, cudaMallocAsync nor a setting"),
         ({"settings": ["", "max_split_size_mb:1"]}, "max_split_size"),
         ({"capacity": 0}, "capacity must be at least 1 byte, got 0"),
         ({"device": 3}, "the recording has no device 3"),

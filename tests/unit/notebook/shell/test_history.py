@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+import gpuviz
 from gpuviz.analysis.cell_runs import CellRun, cell_runs
 from gpuviz.notebook import history as module
 from gpuviz.notebook.history import NOTHING_RECORDED, worse
+from gpuviz.notebook.measurement import Measurement
 
 MIB = 1 << 20
 CELL = "x = gpu.empty({0} << 20)\ngpu.launch('work', duration=1e-2, writes=[x])\ngpu.synchronize()"
@@ -148,3 +150,18 @@ def test_worse_is_more_than_noise(costs, said):
     *earlier, run = runs(*costs)
 
     assert worse(run, earlier) == said
+
+
+def test_the_time_of_a_measured_cell_ends_before_its_result_is_made(shell, monkeypatch):
+    ends = []
+
+    def end(measurement, end=Measurement.end):
+        ends.extend(gpuviz.Recorder.active().recording.table("ranges")["end"].to_pylist())
+        return end(measurement)
+
+    monkeypatch.setattr(Measurement, "end", end)
+    shell.run("%gpuviz start --simulated gpu")
+    shell.run("%%gpuviz\nx = gpu.empty(1 << 20)")
+
+    assert len(ends) == 2
+    assert min(ends) >= 0
