@@ -137,6 +137,31 @@ def test_everything_is_on_one_screen_and_nothing_overlaps(page, tmp_path, name):
         assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
 
 
+@pytest.mark.parametrize("width", [1280, 1440])
+@pytest.mark.parametrize(
+    "path", [*sorted(RECORDINGS.glob("*.gpuviz")), TRAINING], ids=lambda path: path.stem
+)
+def test_the_first_findings_are_read_without_hovering(page, tmp_path, path, width):
+    page.set_viewport_size({"width": width, "height": 720})
+    open_report(page, load(path), tmp_path)
+
+    lines = page.locator(".gpuviz-first__line")
+    titles = lines.locator(".gpuviz-first__title")
+    cut = titles.evaluate_all("all => all.filter((each) => each.scrollWidth > each.clientWidth)")
+    texts = titles.evaluate_all(
+        """all => all.map((each) => {
+            const range = document.createRange();
+            range.selectNodeContents(each);
+            const { right, bottom } = range.getBoundingClientRect();
+            const line = each.parentElement.getBoundingClientRect();
+            return [right <= line.right + 1, bottom <= line.bottom + 1];
+        })"""
+    )
+
+    assert cut == []
+    assert texts == [[True, True]] * lines.count()
+
+
 @pytest.mark.parametrize("width", [1280, 1440, 1920])
 def test_the_headline_of_a_training_program_is_one_line(page, tmp_path, width):
     page.set_viewport_size({"width": width, "height": 900})
