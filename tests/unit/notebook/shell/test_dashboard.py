@@ -222,6 +222,20 @@ def test_findings_follow_each_cell(shell, dashboard):
     assert "Delete it" in dashboard.findings
 
 
+def test_a_dashboard_of_a_recorder_shows_findings_once_it_has_started(shell):
+    shell.run("gpu = gpuviz.SimulatedGPU(real_time=False)\nrecorder = gpuviz.record(device=gpu)")
+    dashboard = gpuviz.dashboard(shell.names["recorder"])
+    wait_until(lambda: not dashboard._findings._is_due)
+    before = dashboard.findings
+    shell.run("recorder.start()")
+    shell.run(KEEPS)
+    shell.run("recorder.stop()")
+    wait_until(lambda: "is still allocated at the peak" in dashboard.findings)
+    dashboard.close()
+
+    assert before == ""
+
+
 def test_findings_of_a_finished_recording_are_shown(shell):
     shell.run("%gpuviz start --simulated gpu")
     shell.run(KEEPS)
