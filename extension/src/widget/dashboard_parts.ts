@@ -9,6 +9,7 @@ type Section = readonly [device: number, name: string, title: string, html: stri
 
 /** What the kernel writes beside the charts, in this order; its HTML has no text unescaped. */
 const TEXTS = ["numbers", "held", "findings"] as const;
+const NO_FINDINGS = "Findings appear here after each cell.";
 
 /**
  * The buttons of a dashboard in its header, and what the kernel says below; nothing of a timeline.
@@ -49,12 +50,15 @@ export function dashboardParts(
     message.textContent = String(model.get("message"));
   });
   const texts = TEXTS.map((name) => {
-    const place = element("div", "gpuviz-live__text");
+    const place = element("div", `gpuviz-live__text gpuviz-live__text--${name}`);
     const text = element("div", "");
     place.append(text);
     leadToTimes(scope, text, show);
     follow(name, () => {
       text.innerHTML = String(model.get(name));
+      if (name === "findings" && text.childElementCount === 0) {
+        text.append(element("p", "gpuviz-live__hint", NO_FINDINGS));
+      }
     });
     if (name === "held") {
       const offers = element("div", "gpuviz-controls");
