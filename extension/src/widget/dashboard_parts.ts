@@ -9,7 +9,6 @@ type Section = readonly [device: number, name: string, title: string, html: stri
 
 /** What the kernel writes beside the charts, in this order; its HTML has no text unescaped. */
 const TEXTS = ["numbers", "held", "findings"] as const;
-const NO_FINDINGS = "Findings appear here after each cell.";
 
 /**
  * The buttons of a dashboard in its header, and what the kernel says below; nothing of a timeline.
@@ -56,9 +55,6 @@ export function dashboardParts(
     leadToTimes(scope, text, show);
     follow(name, () => {
       text.innerHTML = String(model.get(name));
-      if (name === "findings" && text.childElementCount === 0) {
-        text.append(element("p", "gpuviz-live__hint", NO_FINDINGS));
-      }
     });
     if (name === "held") {
       const offers = element("div", "gpuviz-controls");

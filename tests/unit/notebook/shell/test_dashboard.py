@@ -12,7 +12,7 @@ import gpuviz
 from gpuviz.conclusions.numbers import figures
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.drawer_sections import drawer_sections
-from gpuviz.notebook.findings import Findings
+from gpuviz.notebook.findings import NONE_YET, Findings
 from gpuviz.notebook.panel import Panel
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.quantities import format_duration
@@ -207,7 +207,7 @@ def test_findings_follow_each_cell(shell, dashboard):
     shell.run("%gpuviz start --simulated gpu\nboard")
     shell.run("x = 1")
     wait_until(lambda: not due._is_due)
-    assert dashboard.findings == ""
+    assert dashboard.findings == NONE_YET
     shell.run("x = gpu.empty(1 << 20)\ndel x")
     wait_until(lambda: "Nothing was found" in dashboard.findings)
     shell.run(KEEPS)
@@ -233,7 +233,7 @@ def test_a_dashboard_of_a_recorder_shows_findings_once_it_has_started(shell):
     wait_until(lambda: "is still allocated at the peak" in dashboard.findings)
     dashboard.close()
 
-    assert before == ""
+    assert before == NONE_YET
 
 
 def test_findings_of_a_finished_recording_are_shown(shell):
