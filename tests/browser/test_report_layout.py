@@ -306,6 +306,23 @@ def test_a_stream_of_the_gpu_is_on_the_first_screen(page, tmp_path, path):
     assert plot["y"] + float(middle or 0) + 5 <= frame["y"] + frame["height"] <= 720
 
 
+@pytest.mark.parametrize("name", ["kmeans", "image_pipeline", "conjugate_gradient"])
+@pytest.mark.parametrize("size", [(1280, 720), (1440, 900)], ids=str)
+def test_every_column_about_a_selection_is_seen(page, tmp_path, name, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    open_report(page, load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+
+    open_tab(page, "kernels").locator("tbody .gpuviz-link").first.click()
+    selected = page.locator(".gpuviz-selected")
+    selected.locator("th", has_text="Source").wait_for()
+    wider = selected.locator(".gpuviz-selected__around, .gpuviz-selected__frame").evaluate_all(
+        "all => all.map((each) => each.scrollWidth - each.clientWidth)"
+    )
+
+    assert wider == [0, 0]
+    assert selected.locator("th", has_text="lived").is_visible()
+
+
 @pytest.mark.parametrize("width", [1280, 1440])
 def test_names_of_kernels_that_begin_alike_are_told_apart(page, tmp_path, width):
     page.set_viewport_size({"width": width, "height": 900})
