@@ -323,6 +323,28 @@ def test_every_column_about_a_selection_is_seen(page, tmp_path, name, size):
     assert selected.locator("th", has_text="lived").is_visible()
 
 
+@pytest.mark.parametrize("name", ["kmeans", "one_pool_shared"])
+@pytest.mark.parametrize("size", [(1280, 720), (1440, 900)], ids=str)
+def test_a_legend_shows_whole_lines_and_says_that_more_follow(page, tmp_path, name, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    open_report(page, load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+    side = page.locator("[data-pane=memory] .gpuviz-track__side")
+    more = "side => parseFloat(getComputedStyle(side, '::after').height)"
+
+    where = side.locator(".gpuviz-readout__where").bounding_box()["height"]
+    frame = side.evaluate("side => [side.getBoundingClientRect().bottom, side.clientHeight]")
+    tops = [entry.bounding_box()["y"] for entry in side.locator(".gpuviz-legend__entry").all()]
+    cut = [top for top in tops if top + 1 < frame[0] < top + 17]
+    before = side.evaluate(more)
+    side.evaluate("side => side.scrollTo(0, side.scrollHeight)")
+    page.evaluate(TWO_FRAMES)
+
+    assert where < 20
+    assert cut == []
+    assert sum(top + 18 <= frame[0] - 17 for top in tops) >= 2
+    assert (before, side.evaluate(more)) == (18, 0)
+
+
 @pytest.mark.parametrize("width", [1280, 1440])
 def test_names_of_kernels_that_begin_alike_are_told_apart(page, tmp_path, width):
     page.set_viewport_size({"width": width, "height": 900})
