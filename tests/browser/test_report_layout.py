@@ -19,6 +19,7 @@ from tests.unit.report.recordings import make_recording
 pytestmark = pytest.mark.browser
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
+TWO_GPUS = Path(__file__).parents[1] / "unit" / "two_gpus" / "data"
 SHIPPED = sorted(path.stem for path in RECORDINGS.glob("*.gpuviz"))
 RIGHT_TO_LEFT_OVERRIDE = "\N{RIGHT-TO-LEFT OVERRIDE}"
 TURNED = f"{RIGHT_TO_LEFT_OVERRIDE}gnp.exe"
@@ -218,6 +219,13 @@ def test_on_a_phone_and_on_paper_the_parts_follow_one_another(page, tmp_path):
     assert min(box["height"] for box in tracks) > 100
     assert overflow(page) == 0
     assert tabs == 0
+
+
+def test_findings_with_long_words_do_not_widen_the_page_of_a_phone(page, tmp_path):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_report(page, load(TWO_GPUS / "training_sharded.gpuviz"), tmp_path)
+
+    assert overflow(page) == 0
 
 
 def test_a_track_is_closed_and_resized_and_a_link_keeps_that(page, tmp_path):
