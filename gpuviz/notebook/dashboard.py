@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from gpuviz.conclusions.numbers import live_headline
-from gpuviz.errors import GpuvizError
+from gpuviz.errors import GpuvizError, RecorderError
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.drawer_sections import drawer_sections
@@ -196,7 +196,11 @@ class Dashboard(Timeline):
         self._static_output.display(self)
 
     def _recording(self) -> "Recording | None":
-        return None if self.recorder is None else self.recorder.recording
+        try:
+            return None if self.recorder is None else self.recorder.recording
+        except RecorderError:
+            # It has not been started.
+            return None
 
     def _tick(self) -> bool:
         if self.comm is None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpuviz.recording import Recording
 
+NONE_YET = "Findings appear here after each cell."
 # Findings that take no longer are computed after each cell, others at most 1 % of the time.
 SHORT_S = 0.1
 MOST_OF_TIME = 0.01
@@ -80,7 +81,7 @@ class Findings:
             self._explained = None
             self._explain(None)
         if recording is None or _is_empty(recording):
-            self._show("")
+            self._show(NONE_YET)
             return
         # A running cell adds to the recording, so the heading says how much was read. The notes
         # are left out if the drawer shows them.

@@ -62,8 +62,12 @@ def shown_ms(page):
     return found
 
 
-def times(window, factor):
-    return pytest.approx([factor * each for each in window], rel=0.02)
+def length(window):
+    return pytest.approx(window[1] - window[0], abs=0.02)
+
+
+def middle(window):
+    return sum(window) / 2
 
 
 def plot(page, name):
@@ -77,20 +81,22 @@ def row(page, tab, text):
     return [cell.get_attribute("data-sort") for cell in cells.all()]
 
 
-def test_both_show_the_same_steps_while_they_are_linked(page, opened):
+def test_both_have_one_scale_and_show_the_same_steps_while_they_are_linked(page, opened):
     opened(recorded(steps, BEFORE_S), recorded(steps, AFTER_S))
     linked = page.get_by_label("Show the same part of both")
     assert shown_ms(page) == [None, None]
 
-    plot(page, "memory").click()
-    page.keyboard.type("wwww")
+    plot(page, "memory").focus()
+    page.keyboard.type("w" * 6 + "a" * 12)
     before, after = shown_ms(page)
-    assert after == times(before, FACTOR)
+    assert after[1] - after[0] == length(before)
+    assert middle(after) == pytest.approx(FACTOR * middle(before), rel=0.02)
 
-    plot(page, "memoryafter").click()
-    page.keyboard.type("d")
+    plot(page, "memoryafter").focus()
+    page.keyboard.type("a")
     before, after = shown_ms(page)
-    assert before == times(after, 1 / FACTOR)
+    assert after[1] - after[0] == length(before)
+    assert middle(after) == pytest.approx(FACTOR * middle(before), rel=0.02)
 
     linked.uncheck()
     plot(page, "memoryafter").focus()
@@ -101,8 +107,52 @@ def test_both_show_the_same_steps_while_they_are_linked(page, opened):
 
     # The one that moved last leads.
     linked.check()
-    assert shown_ms(page)[1] == alone_after
-    assert shown_ms(page)[0] == times(alone_after, 1 / FACTOR)
+    before, after = shown_ms(page)
+    assert after == alone_after
+    assert middle(after) == pytest.approx(FACTOR * middle(before), rel=0.02)
+
+
+def test_what_is_below_the_pointer_stays_the_same_step_in_both(page, opened):
+    opened(recorded(steps, BEFORE_S), recorded(steps, AFTER_S))
+    chart = plot(page, "memoryafter")
+    chart.focus()
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + 112 + 0.3 * (box["width"] - 128), box["y"] + 30)
+
+    page.keyboard.down("Control")
+    for _ in range(12):
+        page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.gpuviz-controls__text')]"
+        ".every(each => !each.textContent.startsWith('all'))"
+    )
+    at_ms = [start + 0.3 * (end - start) for start, end in shown_ms(page)]
+
+    assert at_ms[1] == pytest.approx(FACTOR * at_ms[0], rel=0.02)
+
+
+def test_the_axis_of_the_shorter_recording_goes_on_after_its_end(page, opened):
+    before, after = recorded(steps, BEFORE_S), recorded(steps, AFTER_S)
+    opened(before, after)
+    # The share of the columns of an overview in which something is drawn.
+    drawn = page.locator(".gpuviz-overview canvas:first-of-type").evaluate_all(
+        """all => all.map(canvas => {
+            const { width, height } = canvas;
+            const scale = devicePixelRatio;
+            const [left, right] = [112 * scale, width - 16 * scale];
+            const y = height - 8 * scale;
+            const { data } = canvas.getContext("2d").getImageData(left, y, right - left, 1);
+            let busy = 0;
+            for (let at = 0; at < data.length; at += 4) {
+                busy += data[at + 2] > data[at + 1] + 40 ? 1 : 0;
+            }
+            return busy / (right - left);
+        })"""
+    )
+
+    assert drawn[1] > 0.9
+    assert drawn[0] == pytest.approx(drawn[1] * before.duration_ns / after.duration_ns, abs=0.03)
 
 
 def test_the_largest_change_comes_first_whether_more_or_less(page, opened):

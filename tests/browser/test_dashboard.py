@@ -153,3 +153,34 @@ def test_the_headline_is_at_most_two_lines(page, monkeypatch, width):
 
     assert len(lines) <= 2
     assert "outside the largest free block" in fragmentation.get_attribute("title")
+
+
+@pytest.mark.parametrize("width", [780, 1100, 1440])
+def test_charts_stay_where_they_are_when_numbers_and_findings_come(page, monkeypatch, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    gpu = gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)
+    recorder = gpuviz.record(device=gpu)
+    with kernel(monkeypatch):
+        dashboard = gpuviz.dashboard(recorder)
+    show_widget(page, dashboard)
+    found = page.locator(".gpuviz-live__text--findings")
+    found.get_by_text("Findings appear here after each cell.").wait_for()
+    screen, widget = page.locator(".gpuviz-screen"), page.locator(".gpuviz-widget")
+
+    empty = [screen.bounding_box(), widget.bounding_box()["height"]]
+    with recorder:
+        kept = [gpu.empty(8 << 20) for _ in range(20)]
+        gpu.copy_to_device(kept[0], pinned=False)
+        gpu.launch("scale", reads=kept[:1], writes=kept[1:2], duration=3e-3)
+        gpu.synchronize()
+        found.get_by_text("Findings in the first").wait_for()
+        wait_for_state(page, "Recording")
+        recording = [screen.bounding_box(), widget.bounding_box()["height"]]
+    wait_for_state(page, "Recording stopped")
+    wait_until(lambda: dashboard.sections)
+    stopped = [screen.bounding_box(), widget.bounding_box()["height"]]
+    dashboard.close()
+
+    assert recording == empty
+    assert stopped == empty
+    assert empty[0]["height"] == 640

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from zipfile import ZipFile
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Route
 
 import gpuviz
 from gpuviz.data.derived import DERIVED_VERSION
@@ -24,6 +24,7 @@ from tests.browser.lab import (
     patient_page,
     running_lab,
     saved_on_server,
+    until,
 )
 
 pytestmark = pytest.mark.browser
@@ -140,6 +141,31 @@ def test_findings_are_shown_above_the_charts_and_lead_to_their_time(page):
 
     assert first.title.split("`")[1] in listed.first.inner_text()
     assert listed.first.bounding_box()["y"] < tab(page).locator("canvas").first.bounding_box()["y"]
+
+
+def test_findings_that_take_long_are_announced_and_move_nothing_when_they_come(page):
+    held: list[Route] = []
+    released: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if released:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/gpuviz/api/findings?**", hold)
+    listed_file(page, "kmeans.gpuviz").dblclick()
+    memory(page).wait_for()
+    tab(page).get_by_text("Looking for findings").wait_for()
+    until(page, lambda: len(held) == 1)
+    before = tab(page).locator(".gpuviz-overview").bounding_box()
+    released.extend(held)
+    held[0].continue_()
+    tab(page).locator(".gpuviz-first__line").first.wait_for()
+    page.unroute("**/gpuviz/api/findings?**")
+
+    assert tab(page).get_by_text("Looking for findings").count() == 0
+    assert tab(page).locator(".gpuviz-overview").bounding_box() == pytest.approx(before, abs=0.5)
 
 
 def test_iterations_are_shown_below_the_time_axis_and_in_a_table(page):

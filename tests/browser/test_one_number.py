@@ -55,7 +55,8 @@ class Shown:
     @property
     def event(self) -> int:
         """The event after which the right column shows the memory, counted from 1; 0 before all."""
-        where = self.page.locator(".gpuviz-readout__where").inner_text()
+        # In the right column there is no room for it.
+        where = self.page.locator(".gpuviz-readout__where").text_content()
         found = AFTER.search(where)
         return 0 if found is None else int(found[1].replace(",", ""))
 

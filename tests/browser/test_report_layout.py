@@ -19,6 +19,7 @@ from tests.unit.report.recordings import make_recording
 pytestmark = pytest.mark.browser
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
+TWO_GPUS = Path(__file__).parents[1] / "unit" / "two_gpus" / "data"
 SHIPPED = sorted(path.stem for path in RECORDINGS.glob("*.gpuviz"))
 RIGHT_TO_LEFT_OVERRIDE = "\N{RIGHT-TO-LEFT OVERRIDE}"
 TURNED = f"{RIGHT_TO_LEFT_OVERRIDE}gnp.exe"
@@ -137,6 +138,31 @@ def test_everything_is_on_one_screen_and_nothing_overlaps(page, tmp_path, name):
         assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
 
 
+@pytest.mark.parametrize("width", [1280, 1440])
+@pytest.mark.parametrize(
+    "path", [*sorted(RECORDINGS.glob("*.gpuviz")), TRAINING], ids=lambda path: path.stem
+)
+def test_the_first_findings_are_read_without_hovering(page, tmp_path, path, width):
+    page.set_viewport_size({"width": width, "height": 720})
+    open_report(page, load(path), tmp_path)
+
+    lines = page.locator(".gpuviz-first__line")
+    titles = lines.locator(".gpuviz-first__title")
+    cut = titles.evaluate_all("all => all.filter((each) => each.scrollWidth > each.clientWidth)")
+    texts = titles.evaluate_all(
+        """all => all.map((each) => {
+            const range = document.createRange();
+            range.selectNodeContents(each);
+            const { right, bottom } = range.getBoundingClientRect();
+            const line = each.parentElement.getBoundingClientRect();
+            return [right <= line.right + 1, bottom <= line.bottom + 1];
+        })"""
+    )
+
+    assert cut == []
+    assert texts == [[True, True]] * lines.count()
+
+
 @pytest.mark.parametrize("width", [1280, 1440, 1920])
 def test_the_headline_of_a_training_program_is_one_line(page, tmp_path, width):
     page.set_viewport_size({"width": width, "height": 900})
@@ -193,6 +219,13 @@ def test_on_a_phone_and_on_paper_the_parts_follow_one_another(page, tmp_path):
     assert min(box["height"] for box in tracks) > 100
     assert overflow(page) == 0
     assert tabs == 0
+
+
+def test_findings_with_long_words_do_not_widen_the_page_of_a_phone(page, tmp_path):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_report(page, load(TWO_GPUS / "training_sharded.gpuviz"), tmp_path)
+
+    assert overflow(page) == 0
 
 
 def test_a_track_is_closed_and_resized_and_a_link_keeps_that(page, tmp_path):
@@ -279,6 +312,45 @@ def test_a_stream_of_the_gpu_is_on_the_first_screen(page, tmp_path, path):
 
     assert names[first] not in {"MainThread", "CUDA memory"}
     assert plot["y"] + float(middle or 0) + 5 <= frame["y"] + frame["height"] <= 720
+
+
+@pytest.mark.parametrize("name", ["kmeans", "image_pipeline", "conjugate_gradient"])
+@pytest.mark.parametrize("size", [(1280, 720), (1440, 900)], ids=str)
+def test_every_column_about_a_selection_is_seen(page, tmp_path, name, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    open_report(page, load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+
+    open_tab(page, "kernels").locator("tbody .gpuviz-link").first.click()
+    selected = page.locator(".gpuviz-selected")
+    selected.locator("th", has_text="Source").wait_for()
+    wider = selected.locator(".gpuviz-selected__around, .gpuviz-selected__frame").evaluate_all(
+        "all => all.map((each) => each.scrollWidth - each.clientWidth)"
+    )
+
+    assert wider == [0, 0]
+    assert selected.locator("th", has_text="lived").is_visible()
+
+
+@pytest.mark.parametrize("name", ["kmeans", "one_pool_shared"])
+@pytest.mark.parametrize("size", [(1280, 720), (1440, 900)], ids=str)
+def test_a_legend_shows_whole_lines_and_says_that_more_follow(page, tmp_path, name, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    open_report(page, load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+    side = page.locator("[data-pane=memory] .gpuviz-track__side")
+    more = "side => parseFloat(getComputedStyle(side, '::after').height)"
+
+    where = side.locator(".gpuviz-readout__where").bounding_box()["height"]
+    frame = side.evaluate("side => [side.getBoundingClientRect().bottom, side.clientHeight]")
+    tops = [entry.bounding_box()["y"] for entry in side.locator(".gpuviz-legend__entry").all()]
+    cut = [top for top in tops if top + 1 < frame[0] < top + 17]
+    before = side.evaluate(more)
+    side.evaluate("side => side.scrollTo(0, side.scrollHeight)")
+    page.evaluate(TWO_FRAMES)
+
+    assert where < 20
+    assert cut == []
+    assert sum(top + 18 <= frame[0] - 17 for top in tops) >= 2
+    assert (before, side.evaluate(more)) == (18, 0)
 
 
 @pytest.mark.parametrize("width", [1280, 1440])

@@ -104,13 +104,12 @@ class RecordingPanel extends Widget {
       this.#shown.use(view.scope);
       await view.read(source, convert, waiting.reading.bind(waiting));
       waiting.end();
-      const findings = async (): Promise<void> => {
+      const findings = async (): Promise<RecordingFile> => {
         const url = await made("findings");
-        const archive = await openRemote(url, server, signal, () => undefined);
-        await view.readConclusions(await RecordingFile.open(archive));
+        return RecordingFile.open(await openRemote(url, server, signal, () => undefined));
       };
       // Nothing of a file that is not on this server.
-      await findings().catch(() => undefined);
+      await view.readConclusions(findings()).catch(() => undefined);
     } catch (error) {
       this.#shown.dispose();
       if (!this.isDisposed) {

@@ -35,6 +35,8 @@ export class RecordingView {
   readonly #tooltips = element("div", "gpuviz-theme gpuviz-widget__tooltips");
   readonly #head = element("header", "gpuviz-recording__head");
   readonly #conclusions = element("div", "gpuviz-recording__conclusions");
+  /** Has the place of the conclusions until they come. */
+  readonly #awaited = element("p", "gpuviz-recording__awaited");
   readonly #devices = element("select", "gpuviz-select");
   readonly #charts = element("div", "gpuviz-screen__charts");
   #recording = new GrowingRecording();
@@ -53,6 +55,8 @@ export class RecordingView {
     this.#screen.append(this.#head, this.#conclusions, this.#charts);
     this.#root.append(this.#screen);
     parent.append(this.#root);
+    this.#awaited.setAttribute("role", "status");
+    this.#awaited.textContent = words.__("Looking for findings …");
     document.body.append(this.#tooltips);
     this.scope.defer(() => {
       this.#shown.dispose();
@@ -85,9 +89,13 @@ export class RecordingView {
     this.#head.append(element("p", "gpuviz-recording__counts", counts), this.#devices);
   }
 
-  /** Shows the conclusions in an archive. */
-  async readConclusions(archive: RecordingFile): Promise<void> {
-    this.#said = await Conclusions.of(archive);
+  /** Shows the conclusions in the archive that is made meanwhile. */
+  async readConclusions(made: Promise<RecordingFile>): Promise<void> {
+    try {
+      this.#said = await Conclusions.of(await made);
+    } finally {
+      this.#awaited.remove();
+    }
     this.#adopt();
   }
 
@@ -146,6 +154,9 @@ export class RecordingView {
     this.#shown.use(view.scope);
     view.chart.grouping.choose(this.#colourBy, contents);
     const isSwitched = this.#view !== undefined;
+    if (!isSwitched && canConvert) {
+      this.#conclusions.append(this.#awaited);
+    }
     this.#view = view;
     if (this.#isWhole && isSwitched) {
       this.#showTables(view);

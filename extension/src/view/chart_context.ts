@@ -1,3 +1,4 @@
+import type { Scale } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Conclusion } from "../model/conclusions.ts";
 import { Signal } from "../base/signal.ts";
@@ -26,6 +27,7 @@ import { Bands } from "./bands.ts";
 import { Grouping } from "./grouping.ts";
 import { element } from "./dom.ts";
 import type { Frames } from "./frames.ts";
+import type { Drawing } from "./plot.ts";
 import { Selection } from "./selection.ts";
 import type { ShownLevel } from "./step_lines.ts";
 import type { TimeRange } from "./time_window.ts";
@@ -87,6 +89,8 @@ export class ChartContext implements RelatedContents {
   readonly title: string;
   /** The charts of the other recording, with the same scales. */
   beside: ChartContext | undefined;
+  /** Draws where the axis goes on after the end of the recording. */
+  drawEnd: ((drawing: Drawing, time: Scale) => void) | undefined;
 
   constructor(
     scope: Scope,

@@ -6,7 +6,7 @@ import { element, withCode } from "./dom.ts";
 
 export type Lead = (place: Place) => void;
 
-/** The first few conclusions, each in one line, and how many there are. */
+/** The first few conclusions, each in as many lines as it takes, and how many there are. */
 export function firstConclusions(
   scope: Scope,
   said: readonly Conclusion[],
@@ -18,7 +18,7 @@ export function firstConclusions(
   for (const each of first) {
     const kind = each.isAlarm ? "alarm" : "note";
     const line = element("li", `gpuviz-first__line gpuviz-first__line--${kind}`);
-    const title = element("span", "gpuviz-first__title", { title: each.title });
+    const title = element("span", "gpuviz-first__title");
     title.append(...withCode(each.title));
     const why = { tab: "findings", number: each.number };
     line.append(

@@ -54,7 +54,7 @@ export interface Places {
 /** Heights of the tracks, as shares of what there is. */
 const MEMORY_SIZE = 176;
 /** The streams may have more rows than room, and would leave none. */
-const LEAST_MEMORY = { px: 96, most: "15%" };
+const LEAST_MEMORY = { px: 96, most: "15.25%" };
 const PINNED_SIZE = 80;
 const BLOCKS_SIZE = 143;
 const STREAMS_SIZES = { least: 70, most: 230 };

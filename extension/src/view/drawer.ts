@@ -4,9 +4,9 @@ import { actionButton, element } from "./dom.ts";
 import type { Pane, Panes } from "./panes.ts";
 
 /** Half of what is below the overview is 38 to 40 % of a window. */
-const HEIGHT = "max(50%, 264px)";
+const HEIGHT = "max(50%, 255px)";
 /** Nine rows of a table, where the tracks above keep a least height. */
-const LEAST = { px: 264, most: "100% - 246px" };
+const LEAST = { px: 255, most: "100% - 246px" };
 const ORDER = [
   "selection",
   "moment",

@@ -36,8 +36,10 @@ export function levelsLegend(scope: Scope, parent: HTMLElement, chart: ChartCont
     const { timeline, used } = chart;
     const { row, timeNs, withinNs } = selection.shownState(timeline);
     const place = selection.cursorNs.value === undefined ? "At the moment shown" : "At the cursor";
-    const within = withinNs === 0 ? "" : `the most within ${formatDuration(withinNs)}, `;
-    where.textContent = `${place}: ${formatTime(timeNs, selection.resolutionNs)}, ${within}${timeline.placeOf(row)}`;
+    const within = withinNs === 0 ? "" : `, the most within ${formatDuration(withinNs)}`;
+    const event = element("span", "", `, ${timeline.placeOf(row)}`);
+    const time = formatTime(timeNs, selection.resolutionNs);
+    where.replaceChildren(`${place}: ${time}${within}`, event);
     values.used.parentElement?.toggleAttribute("hidden", used === undefined);
     if (used !== undefined) {
       const sampledNs = used.timeNs[sampleAt(used, timeNs)] ?? 0;

@@ -1,11 +1,17 @@
+import { toPixel } from "../base/scale.ts";
 import type { Scope } from "../base/scope.ts";
 import type { Signal } from "../base/signal.ts";
 import { otherTime, type Anchor } from "../model/linked_times.ts";
+import { line } from "./axes.ts";
 import type { ChartContext } from "./chart_context.ts";
+import type { Drawing } from "./plot.ts";
 
 /**
  * Lets the charts of two recordings show the same part of the program, the same moment and the same
  * span while they are linked; only one of them has something selected.
+ *
+ * Both have one scale: what takes as long is as wide. The windows are as long as each other, and what
+ * is below the pointer, else in the middle, corresponds.
  */
 export function linkCharts(
   scope: Scope,
@@ -13,6 +19,7 @@ export function linkCharts(
   anchors: readonly Anchor[],
   isLinked: Signal<boolean>,
 ): void {
+  shareScale(charts);
   let isLed = false;
   let leader: 0 | 1 = 0;
   const windows = [0, 1].map((place) => {
@@ -20,7 +27,7 @@ export function linkCharts(
     const { selection: own, timeline } = charts[side];
     const { selection: other, timeline: otherTimeline } = charts[side === 0 ? 1 : 0];
     const there = (timeNs: number): number =>
-      Math.min(Math.max(otherTime(anchors, side, timeNs), 0), other.window.full.toNs);
+      Math.min(Math.max(otherTime(anchors, side, timeNs), 0), otherTimeline.endNs);
     const lead = (show: () => void, ...signals: readonly Signal<unknown>[]): void =>
       scope.watch(
         () => {
@@ -37,7 +44,11 @@ export function linkCharts(
       if (own.window.isFull) {
         other.window.reset();
       } else {
-        other.window.show(otherTime(anchors, side, fromNs), otherTime(anchors, side, toNs));
+        const { value: pointedNs = -1 } = own.cursorNs;
+        const isPointed = pointedNs >= fromNs && pointedNs <= toNs;
+        const alignedNs = isPointed ? pointedNs : (fromNs + toNs) / 2;
+        const shiftNs = otherTime(anchors, side, alignedNs) - alignedNs;
+        other.window.show(fromNs + shiftNs, toNs + shiftNs);
       }
     };
     scope.watch(() => {
@@ -76,4 +87,28 @@ export function linkCharts(
       isLed = false;
     }
   }, isLinked);
+}
+
+/** Lets the axis of the shorter recording go on after its end, from where it is empty. */
+function shareScale(charts: readonly ChartContext[]): void {
+  const windows = charts.map(({ selection }) => selection.window);
+  const longestNs = Math.max(...windows.map(({ full }) => full.toNs - full.fromNs));
+  for (const chart of charts) {
+    const { fromNs } = chart.selection.window.full;
+    chart.selection.window.extend({ fromNs, toNs: fromNs + longestNs });
+    chart.drawEnd = (drawing, time) => drawEnd(drawing, toPixel(time, chart.timeline.endNs));
+  }
+}
+
+function drawEnd({ context, area, theme }: Drawing, x: number): void {
+  const left = Math.max(Math.ceil(x), area.left);
+  const right = area.left + area.width;
+  if (left < right) {
+    const bottom = area.top + area.height;
+    context.fillStyle = theme.background;
+    context.fillRect(left, 0, right - left + 1, bottom);
+    context.strokeStyle = theme.muted;
+    context.lineWidth = 1;
+    line(context, left + 0.5, area.top, left + 0.5, bottom);
+  }
 }

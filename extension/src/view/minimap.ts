@@ -33,6 +33,7 @@ export function minimap(scope: Scope, parent: HTMLElement, chart: ChartContext):
       if (selection.window.full.fromNs > 0) {
         drawCut(drawing);
       }
+      chart.drawEnd?.(drawing, time());
     },
     (drawing) => drawWindow(drawing, chart, time()),
   );

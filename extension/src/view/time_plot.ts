@@ -71,6 +71,7 @@ export function timePlot(
       draw(drawing, time());
       chart.bands.drawEdges(drawing, time());
       drawLabels?.(drawing, time());
+      chart.drawEnd?.(drawing, time());
     },
     (drawing) => {
       drawHighlighted?.(drawing, time());

@@ -38,20 +38,21 @@ export function shownWindow(scope: Scope, parent: HTMLElement, chart: ChartConte
   parent.append(shown);
   scope.follow(
     () => {
-      shown.textContent = describeWindow(time);
+      shown.textContent = describeWindow(time, chart.timeline.endNs);
     },
     time.range,
     chart.revision,
   );
 }
 
-function describeWindow(time: TimeWindow): string {
+function describeWindow(time: TimeWindow, endNs: number): string {
   const { fromNs, toNs } = time.range.value;
   const digits = (toNs - fromNs) / 1000;
-  const whole = formatDuration(time.full.toNs);
+  const whole = formatDuration(endNs);
   const first = time.full.fromNs;
   if (!time.isFull) {
-    return `${formatTime(fromNs, digits)} to ${formatTime(toNs, digits)} of ${whole} shown`;
+    const to = formatTime(Math.min(toNs, endNs), digits);
+    return `${formatTime(fromNs, digits)} to ${to} of ${whole} shown`;
   }
   return first === 0
     ? `all ${whole} shown`

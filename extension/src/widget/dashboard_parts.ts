@@ -49,7 +49,7 @@ export function dashboardParts(
     message.textContent = String(model.get("message"));
   });
   const texts = TEXTS.map((name) => {
-    const place = element("div", "gpuviz-live__text");
+    const place = element("div", `gpuviz-live__text gpuviz-live__text--${name}`);
     const text = element("div", "");
     place.append(text);
     leadToTimes(scope, text, show);

@@ -12,7 +12,7 @@ import gpuviz
 from gpuviz.conclusions.numbers import figures
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.drawer_sections import drawer_sections
-from gpuviz.notebook.findings import Findings
+from gpuviz.notebook.findings import NONE_YET, Findings
 from gpuviz.notebook.panel import Panel
 from gpuviz.notebook.refresher import Refresher
 from gpuviz.quantities import format_duration
@@ -207,7 +207,7 @@ def test_findings_follow_each_cell(shell, dashboard):
     shell.run("%gpuviz start --simulated gpu\nboard")
     shell.run("x = 1")
     wait_until(lambda: not due._is_due)
-    assert dashboard.findings == ""
+    assert dashboard.findings == NONE_YET
     shell.run("x = gpu.empty(1 << 20)\ndel x")
     wait_until(lambda: "Nothing was found" in dashboard.findings)
     shell.run(KEEPS)
@@ -220,6 +220,20 @@ def test_findings_follow_each_cell(shell, dashboard):
         "allocated at the peak, where nothing uses it any more."
     )
     assert "Delete it" in dashboard.findings
+
+
+def test_a_dashboard_of_a_recorder_shows_findings_once_it_has_started(shell):
+    shell.run("gpu = gpuviz.SimulatedGPU(real_time=False)\nrecorder = gpuviz.record(device=gpu)")
+    dashboard = gpuviz.dashboard(shell.names["recorder"])
+    wait_until(lambda: not dashboard._findings._is_due)
+    before = dashboard.findings
+    shell.run("recorder.start()")
+    shell.run(KEEPS)
+    shell.run("recorder.stop()")
+    wait_until(lambda: "is still allocated at the peak" in dashboard.findings)
+    dashboard.close()
+
+    assert before == NONE_YET
 
 
 def test_findings_of_a_finished_recording_are_shown(shell):
