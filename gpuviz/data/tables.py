@@ -248,7 +248,8 @@ def schemas() -> "dict[str, pa.Schema]":
       below the other from ``context_line``; empty if unknown, and for other files than the
       program's own.
     - ``launch_configurations``: launch parameters of kernels; shared memory in bytes.
-    - ``threads``: ``id`` is the operating system's thread id.
+    - ``threads``: ``id`` is the operating system's thread id, ``name`` the thread's name in Python,
+      or the one that a library has given it; empty without one.
     - ``strings``: names; those of kernels are demangled, and untrusted.
     - ``processes``: the processes of a merged recording; no rows in a recording of one process.
       ``name`` is what it is called: its rank, else host and process id. ``rank`` is -1 if unknown.

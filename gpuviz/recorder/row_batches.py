@@ -1,7 +1,9 @@
 """Rows of a session as Arrow record batches."""
 
+import os
 import threading
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -53,5 +55,23 @@ def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dic
 
 def thread_rows(ids: list[int]) -> list[dict[str, Any]]:
     """Return a row of ``threads`` for each id; threads that have ended are unnamed."""
-    names = {thread.native_id: as_unicode(thread.name) for thread in threading.enumerate()}
-    return [{"id": thread, "name": names.get(thread, "")} for thread in ids]
+    names = {
+        thread.native_id: as_unicode(thread.name)
+        for thread in threading.enumerate()
+        if not isinstance(thread, threading._DummyThread)  # noqa: SLF001 - a library made it
+    }
+    return [{"id": thread, "name": names.get(thread) or _name_of_system(thread)} for thread in ids]
+
+
+def _name_of_system(thread: int) -> str:
+    """Return the name that a library gave its own thread, as PyTorch's ``pt_autograd_0``.
+
+    Empty without one: such a thread has the name of the program, of which it may be a part.
+    """
+    try:
+        name, others = (
+            Path(f"/proc/self/task/{each}/comm").read_bytes() for each in (thread, os.getpid())
+        )
+    except OSError:
+        return ""
+    return "" if name == others else as_unicode(os.fsdecode(name.rstrip(b"\n")))

@@ -1,7 +1,10 @@
 """The content of a recording: all events in order, and the initial state."""
 
+import _thread
+import ctypes
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -263,6 +266,30 @@ def test_devices_that_only_work_are_described(monkeypatch):
 
     assert idle.recording.table("devices").num_rows == 0
     assert working.recording.table("devices")["name"].to_pylist() == ["simulated GPU"]
+
+
+def test_threads_of_libraries_have_the_names_that_the_system_has(new_recorder):
+    source = SimulatedSource()
+    set_name = partial(ctypes.CDLL(None).prctl, 15)
+
+    def program(name):
+        ids[name] = threading.get_native_id()
+        if name:
+            set_name(name.encode())
+        source.free(source.allocate(1234))
+        recorded.wait()
+
+    with new_recorder(source) as recorder:
+        ids, recorded = {}, threading.Barrier(3)
+        for name in ("pt_autograd_0", ""):
+            _thread.start_new_thread(program, (name,))
+        while recorded.n_waiting < 2:
+            time.sleep(0.001)
+        assert recorder.recording.table("threads").num_rows == 2
+        recorded.wait()
+
+    rows = recorder.recording.table("threads").to_pylist()
+    assert {row["name"]: row["id"] for row in rows} == ids
 
 
 def test_names_that_are_no_unicode_are_escaped(tmp_path, monkeypatch):
