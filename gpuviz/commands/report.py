@@ -7,7 +7,6 @@ from gpuviz.commands.browser import open_page
 from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
 from gpuviz.errors import GpuvizError
-from gpuviz.formats.detection import detect
 from gpuviz.formats.output_path import check_output
 from gpuviz.quantities import parse_bytes, parse_quantity
 
@@ -29,6 +28,9 @@ def run(  # noqa: PLR0913 - a value for each option
     Raises:
         GpuvizError: The file cannot be read as a recording, or the output cannot be written.
     """
+    # At import, `gpuviz run` would load pyarrow for a function about sizes of this module.
+    from gpuviz.formats.detection import detect
+
     # A file that is no recording must not be reported as one whose report exists.
     detect(file)
     output = output or Path(f"{file.stem}.html")

@@ -19,7 +19,7 @@ import type { CallSite } from "../model/stacks.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { dataTable, type TableColumn } from "./data_table.ts";
 import { actionButton, element } from "./dom.ts";
-import { copyName } from "./gpu_tables.ts";
+import { copyName, TOTAL_HINT } from "./gpu_tables.ts";
 import { reveal } from "./selected_panel.ts";
 import { figuresOf, usedFigures } from "./source_view.ts";
 import { appendCallSite, colourKey } from "./table_columns.ts";
@@ -56,7 +56,6 @@ interface Compared<Row> {
 }
 
 const LINE_FIGURES = ["liveBytes", "kernelNs", "copyNs", "waitNs", "idleNs"];
-const TOTAL_HINT = "Time on the GPU, summed over concurrent work";
 
 /** Tables of what two recordings have in common, and of what only one has, with the changes. */
 export function comparedParts(charts: Both<ChartContext>, found: Corresponding): readonly Part[] {

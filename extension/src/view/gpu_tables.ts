@@ -32,12 +32,14 @@ import type { ShowWindow } from "./time_window.ts";
 /** Shown for a file without derived tables. */
 export const OLDER_FILE =
   "This file lacks the tables that this version derives: `gpuviz convert OLD NEW` adds them.";
+/** Of a total time of kernels or copies. */
+export const TOTAL_HINT = "Time on the GPU, summed over concurrent work";
 const TOTAL_TIME = 1;
 
 /** The kernels of the device by name. */
 export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
   const columns: TableColumn<KernelRow>[] = [
-    timeColumn("Total", "Time on the GPU, summed over concurrent kernels", (row) => row.totalNs),
+    timeColumn("Total", TOTAL_HINT, (row) => row.totalNs),
     shareColumn("Share of kernels", "Of the summed time of all kernels here", (row) => row.share),
     countColumn("Launches", "Number of launches", (row) => row.count),
     timeColumn("Median", "Median duration of a launch", (row) => row.medianNs),
@@ -64,7 +66,7 @@ export function kernelsTable(scope: Scope, parent: HTMLElement, chart: ChartCont
 /** The copies of the device by kind. */
 export function copiesTable(scope: Scope, parent: HTMLElement, chart: ChartContext): ShowWindow {
   const columns: TableColumn<CopyRow>[] = [
-    timeColumn("Total", "Time on the GPU, summed over concurrent copies", (row) => row.totalNs),
+    timeColumn("Total", TOTAL_HINT, (row) => row.totalNs),
     bytesColumn("Bytes", "Total bytes copied", (row) => row.bytes),
     countColumn("Copies", "Number of copies", (row) => row.count),
     timeColumn("Median", "Median duration of a copy", (row) => row.medianNs),

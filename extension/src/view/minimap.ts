@@ -8,7 +8,7 @@ import { Plot, type Drawing } from "./plot.ts";
 import { TIME_MARGINS_PX } from "./time_plot.ts";
 
 const OPTIONS = {
-  label: "Overview of the whole recording. Arrow keys move the part that is shown.",
+  label: "Overview of the recording. Arrow keys move the part that is shown.",
   heightPx: 34,
   marginsPx: { ...TIME_MARGINS_PX, top: 3, bottom: 3 },
 };

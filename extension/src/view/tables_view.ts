@@ -24,9 +24,7 @@ const OF_MEMORY: readonly Part[] = [
   {
     name: "lines",
     title: "Lines",
-    hint:
-      "What each line of the program costs: the innermost line of its own files. A click " +
-      "shows its source.",
+    hint: "What each of the program's own lines costs. A click shows its source.",
     create: linesView,
   },
   {

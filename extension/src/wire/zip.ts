@@ -92,13 +92,10 @@ export async function* readZipPieces(source: ByteSource, member: ZipMember): Asy
       yield piece;
     }
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`${member.name} cannot be read: ${reason}`, { cause: error });
+    throw new Error(`${member.name} cannot be read: ${String(error)}`, { cause: error });
   }
   if (length !== member.bytes) {
-    throw new Error(
-      `The recording is damaged: ${member.name} has ${length} bytes, not ${member.bytes}.`,
-    );
+    throw new Error(`${member.name} is damaged: it has ${length} bytes, not ${member.bytes}.`);
   }
 }
 

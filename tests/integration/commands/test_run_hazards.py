@@ -163,7 +163,7 @@ def test_the_program_s_own_failure_comes_first(folder, end, code):
         ),
         (
             PROGRAM.replace("\nmain()", "\nwith gpuviz.record(device=gpu): pass"),
-            "no verdict: ",
+            "nothing was recorded: the program records itself",
         ),
     ],
 )
