@@ -246,7 +246,8 @@ void HostSampler::end_run(Thread& thread, std::int64_t end_ns) noexcept {
     if (thread.gap_began_ns.load(std::memory_order_acquire) == thread.gap_ns) {
         // Also before the last sample, if the system stopped the thread while it entered a call.
         end_ns = std::min(end_ns, thread.gap_ended_ns.load(std::memory_order_relaxed));
-    } else if (thread.exit_ns.load(std::memory_order_relaxed) != thread.gap_ns) {
+    } else if (thread.depth.load(std::memory_order_relaxed) != 0 ||
+               thread.exit_ns.load(std::memory_order_relaxed) != thread.gap_ns) {
         end_ns = row.end;  // it left the gap while its first sample was taken
     }
     row.time = log_.since_start(std::min(row.time, end_ns));
