@@ -57,7 +57,7 @@ def _small_heap() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_search_of_a_suite() -> Iterator[None]:
+def _no_search_for_holders() -> Iterator[None]:
     """Look for holders at the end of a recording only in programs, and in tests about that.
 
     A worker has half a million objects, which each test with a recording would visit.
@@ -68,7 +68,7 @@ def _no_search_of_a_suite() -> Iterator[None]:
 
 
 @pytest.fixture
-def every_object_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+def search_for_holders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for holders at the end of a recording among the objects of a suite, too."""
     monkeypatch.setattr(MOST_OBJECTS, 1 << 30)
 

@@ -1,6 +1,5 @@
 """The rounds in which a program uses arrays, one after the other, when it has made all of them."""
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,6 @@ _KERNEL = DICTIONARIES["activities", "kind"].index("kernel")
 _NEVER = 2**62
 # Of the arrays that a loop keeps, those that it uses itself until it ends.
 _MOST_IN_LOOP = 0.1
-_OF_TORCH = re.compile(r"\bat::native::")
 
 
 class Rounds:

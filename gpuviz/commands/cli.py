@@ -18,6 +18,7 @@ from gpuviz.commands.options import (
     recording_options,
 )
 from gpuviz.commands.output import say, show_error
+from gpuviz.commands.quantities import parse_range, parse_size
 
 # A shell's exit code for a program ended by a signal: 128 plus the number.
 _BY_SIGNAL = 128
@@ -143,12 +144,11 @@ def demo(  # noqa: PLR0913 - a value for each option
 def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **options: Any) -> None:
     """Run a program like `python` and record it.
 
-    Options come before the program; what follows it are its own arguments. Output, tracebacks and
-    exit code are the program's own, too. Recording starts at the first allocation of CuPy or Numba,
+    Options come before the program, and its own arguments after it. Output, tracebacks and exit
+    code are the program's own, too. Recording starts at the first allocation of CuPy or Numba,
     when PyTorch or JAX first uses the GPU, or when Warp, PyCUDA or cuda.core is imported.
     """
     from gpuviz.commands import run as command
-    from gpuviz.commands.report import parse_size
 
     if fail and not (options["hazards"] or options["forbid_default_stream"]):
         raise click.UsageError("--fail needs --hazards or --forbid-default-stream.")
@@ -179,8 +179,8 @@ def report(*, window: str | None, max_size: str | None, **options: Any) -> None:
     from gpuviz.commands import report as command
 
     command.run(
-        window=None if window is None else command.parse_range(window),
-        max_size=None if max_size is None else command.parse_size(max_size),
+        window=None if window is None else parse_range(window),
+        max_size=None if max_size is None else parse_size(max_size),
         **options,
     )
 
@@ -253,8 +253,8 @@ def hazards(*, file: Path, as_json: bool) -> None:
     "--finding",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    help="Print only if the saving of this finding of BEFORE, numbered as gpuviz findings prints "
-    "it, came true.",
+    help="Print only whether the saving of this finding of BEFORE came true; `gpuviz findings` "
+    "numbers them.",
 )
 @examples(
     "gpuviz diff before.gpuviz after.gpuviz",
@@ -338,7 +338,6 @@ def what_if(*, file: Path, capacity: str | None, **options: Any) -> None:
     pool, or cudaMallocAsync; by default, those that matter.
     """
     from gpuviz.commands import what_if as command
-    from gpuviz.commands.report import parse_size
 
     room = None if capacity is None else parse_size(capacity, "--capacity")
     command.run(file, capacity=room, **options)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gpuviz.commands.options import FORMATS
 from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
-from gpuviz.commands.report import parse_range
+from gpuviz.commands.quantities import parse_range
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
 

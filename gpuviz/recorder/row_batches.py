@@ -66,7 +66,7 @@ def thread_rows(ids: list[int]) -> list[dict[str, Any]]:
 def _name_of_system(thread: int) -> str:
     """Return the name that a library gave its own thread, as PyTorch's ``pt_autograd_0``.
 
-    Empty without one: such a thread has the name of the program, of which it may be a part.
+    Empty if it gave none: the thread then has the name of its process.
     """
     try:
         name, others = (

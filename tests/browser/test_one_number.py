@@ -183,7 +183,7 @@ def test_commands_give_the_numbers_of_the_page(page, tmp_path, seed):
     assert sum(each["allocated_size"] for each in snapshot) == levels["end"]
 
 
-@pytest.mark.usefixtures("every_object_searched")
+@pytest.mark.usefixtures("search_for_holders")
 def test_the_legend_names_what_holds_memory_at_the_end(page, tmp_path):
     recording = random_program(0)
     open_report(page, recording, tmp_path)

@@ -38,7 +38,7 @@ RULES = (
 _LEAST_SAVED = 0.1
 # Of a segment, in bytes that are used again.
 _MOST_USED_AGAIN = 0.5
-# What is reserved again is a multiple of it.
+# In bytes; what is reserved again is a multiple of it.
 _SMALLEST_SEGMENT = 2 << 20
 _GROWING, _SHRINKING = (
     [ACTIONS.index(f"segment_{name}") for name in names]
@@ -234,8 +234,8 @@ def _finding(
         rule="R72",
         title=f"{format_bytes(release.bytes)} stays cached by {own} while {other} reserves new "
         f"memory for {named(line.site, line.source)}.",
-        reason=f"Each library reuses only memory of its own. {segments.capitalize()} of {own} had "
-        f"{last} last, and {later}. Both have reserved {format_bytes(reserved.peak)} at the peak.",
+        reason=f"Each library reuses only memory of its own. {segments} of {own} last held "
+        f"{last}, and {later}. Both have reserved {format_bytes(reserved.peak)} at the peak.",
         change=f"Call `{call}` before that line. Or let one pool serve both libraries, as "
         "`gpuviz.allocators.torch.install()` does.",
         certainty="likely",

@@ -10,7 +10,7 @@ import pytest
 import gpuviz
 from gpuviz import commands
 from gpuviz.allocator.summary import memory_summary_table
-from gpuviz.commands.report import parse_range, parse_size
+from gpuviz.commands.quantities import parse_range, parse_size
 from gpuviz.errors import GpuvizError
 from tests.integration.commands.programs import GPUVIZ, PYTHON, run, said
 from tests.unit.advice.programs import recorded

@@ -93,7 +93,7 @@ def test_the_line_that_needs_memory_and_what_is_used_again_are_named():
     assert "`return both.gpu.empty(350 * MIB)`" in finding.title
     assert "nothing uses them again" in finding.reason
     assert "after the peak, only 20.0 MiB of it is used again" in less.reason
-    assert "arrays of `raw = both.gpu.empty(400 * MIB)` last" in less.reason
+    assert "last held arrays of `raw = both.gpu.empty(400 * MIB)`" in less.reason
 
 
 def in_turns(both):

@@ -33,7 +33,7 @@ def test_every_release_has_left_a_recording():
     assert "0.1.0" in {path.stem for path in FILES}
 
 
-@pytest.mark.usefixtures("every_object_searched")
+@pytest.mark.usefixtures("search_for_holders")
 def test_the_recording_of_this_version_has_rows_in_the_tables_of_one_process():
     recording = record()
     empty = {name for name in tables.schemas() if not recording.tables[name].num_rows}

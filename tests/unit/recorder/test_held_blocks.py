@@ -11,7 +11,7 @@ from gpuviz.ownership.held_at_end import held_at_end
 
 MIB = 1 << 20
 
-pytestmark = pytest.mark.usefixtures("every_object_searched")
+pytestmark = pytest.mark.usefixtures("search_for_holders")
 
 
 class Model:
