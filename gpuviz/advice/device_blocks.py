@@ -89,7 +89,6 @@ class DeviceBlocks:
         peak: The recorded peak of the device.
         peak_place: The place of the event that reached it.
         replay: The peak after changes.
-        lines: The lines of the program.
     """
 
     def __init__(
@@ -158,7 +157,6 @@ class DeviceBlocks:
         self.peak: Peak = peak(recording, device)
         self.replay = PeakReplay(self._places.count, self.begin, self.end, self.size)
         self.peak_place = self.replay.peak_place
-        self.lines = BlockLines(self)
 
     def _is_left_by_failure(self, rows: "NDArray[Any]") -> "NDArray[Any]":
         """Return which blocks a failed request finds allocated that nothing uses after it.
@@ -432,6 +430,11 @@ class DeviceBlocks:
         used = np.where(is_called, self.line_runs(calls), -1)
         found[returned] |= may_be_needed(site, begin, self.end[returned], made, used)
         return found
+
+    @property
+    def lines(self) -> BlockLines:
+        """The lines of the program; not kept, since they refer to the blocks."""
+        return BlockLines(self)
 
     @cached_property
     def callers(self) -> Callers:

@@ -116,9 +116,10 @@ def iterations(recording: "RecordingData", device: int) -> "pa.Table":
         device: Ordinal.
     """
     schema = pa.schema([field for field in schemas()["iterations"] if field.name != "device"])
-    launches, found = _found(recording)
+    found = _found(recording)
     if found is None or not len(found.start):
         return schema.empty_table()
+    launches = _Launches(seen_part(recording))
     columns = {
         "number": range(1, len(found.start) + 1),
         "name": [found.name] * len(found.start),
@@ -138,7 +139,7 @@ def host_spans(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]
     Of ranges, they are the begins and ends. Both are in ns and ascending; none if no iterations are
     found.
     """
-    _, found = _found(recording)
+    found = _found(recording)
     none = np.zeros(0, np.int64)
     return (none, none) if found is None else (found.host_start, found.host_end)
 
@@ -149,7 +150,7 @@ def regular_from(recording: "RecordingData") -> int | None:
     Most of the few that follow take about as long as well: a short one may precede long ones. None
     if no iterations are found, or if the longer ones are not only at the beginning.
     """
-    _, found = _found(recording)
+    found = _found(recording)
     if found is None or not len(found.start):
         return None
     length = found.end - found.start
@@ -184,7 +185,7 @@ def busy_before(recording: "RecordingData", device: int, end_ns: int) -> int:
 
 
 @Once
-def _found(recording: "RecordingData") -> "tuple[_Launches, _Found | None]":
+def _found(recording: "RecordingData") -> _Found | None:
     part = seen_part(recording)
     if part is not recording:
         return _found(part)
@@ -197,7 +198,7 @@ def _found(recording: "RecordingData") -> "tuple[_Launches, _Found | None]":
     )
     if found is not None and recording.bounds is not None:
         found = found.within(*recording.bounds)
-    return launches, found
+    return found
 
 
 @Once

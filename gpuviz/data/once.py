@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 
 class Keeper(Protocol):
@@ -13,6 +13,9 @@ class Keeper(Protocol):
         """The values."""
         ...
 
+
+# Kept instead of the source itself, whose memory would otherwise wait for a garbage collection.
+_SOURCE: Any = object()
 
 S = TypeVar("S", bound=Keeper)
 T = TypeVar("T")
@@ -32,9 +35,9 @@ class Once(Generic[S, T]):
     def __call__(self, source: S) -> T:
         """Return the value for a recording or other `Keeper`."""
         if self not in source.computed:
-            source.computed[self] = self._compute(source)
+            self.keep(source, self._compute(source))
         value: T = source.computed[self]
-        return value
+        return cast("T", source) if value is _SOURCE else value
 
     def is_known(self, source: S) -> bool:
         """Return whether the value has been computed, or kept."""
@@ -42,4 +45,4 @@ class Once(Generic[S, T]):
 
     def keep(self, source: S, value: T) -> None:
         """Take a value that is known already."""
-        source.computed[self] = value
+        source.computed[self] = _SOURCE if value is source else value
