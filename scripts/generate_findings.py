@@ -37,12 +37,14 @@ from tests.unit.advice import (
     test_emptied_caches,
     test_graphs_alive_at_once,
     test_grown_by_concatenation,
+    test_images_in_nchw,
     test_inference_with_gradients,
     test_kept_until_reduced,
     test_loaded_again,
     test_longer_than_used,
     test_loss_kept_with_its_graph,
     test_materialized_broadcast,
+    test_matrix_products,
     test_missed_in_place,
     test_models_no_longer_used,
     test_mostly_unread_result,
@@ -177,6 +179,7 @@ TRAINING: dict[str, Program] = {
     "R69": test_models_no_longer_used.folds(keep=test_models_no_longer_used.all_of),
     "R70": test_anomaly_detection.trains(),
     "R71": test_double_precision.trains(),
+    "R79": test_images_in_nchw.network(beside=test_images_in_nchw.NORMALIZATION),
 }
 OTHERS = {
     "R04": notebook,
@@ -189,6 +192,8 @@ OTHERS = {
     "R64": making_plans,
     "R60": partial(test_attention_scores.recorded, test_attention_scores.stored),
     "R57": partial(of_arrays, test_same_result_again.in_each_round),
+    "R77": partial(test_matrix_products.recorded_on, test_matrix_products.FLOAT32),
+    "R78": partial(test_matrix_products.recorded_on, test_matrix_products.UNALIGNED),
     **{name: partial(training.recorded, program) for name, program in TRAINING.items()},
 }
 

@@ -52,6 +52,9 @@ from gpuviz.advice.rules import (
     r70_anomaly_detection,
     r71_double_precision,
     r73_retry_within_except,
+    r77_float32_products,
+    r78_unaligned_products,
+    r79_images_in_nchw,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +100,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r30_dead_write.find,
         r33_wider_type.find,
         r71_double_precision.find,
+        r77_float32_products.find,
+        r78_unaligned_products.find,
         r05_temporary_idleness.find,
         r53_optimizer_memory.find,
         r52_checkpointed_activations.find,
@@ -129,5 +134,6 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r47_compiled_kernels.find,
         r54_hidden_synchronization.find,
         r56_staged_copies.find,
+        r79_images_in_nchw.find,
         r64_loaded_again.find,
     )

@@ -153,3 +153,63 @@ def test_distances_that_wait_until_the_nearest_are_taken():
         return len(found)
 
     check("R63", kept, of_each)
+
+
+def rules_of(program):
+    """Return the rules of what is found in the second run of a program."""
+    recording, _ = recorded(program)
+    return {each.rule for each in recording.findings()}
+
+
+@pytest.fixture
+def any_precision():
+    """Set the precision of matrix products as it was."""
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.usefixtures("any_precision")
+def test_products_in_float32_without_tensor_cores():
+    def train(precision):
+        torch.set_float32_matmul_precision(precision)
+        model = layers()
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(torch.randn(8192, WIDTH, device="cuda")).square().mean().backward()
+            optimizer.step()
+
+    assert "R77" in rules_of(lambda: train("highest"))
+    assert "R77" not in rules_of(lambda: train("high"))
+
+
+def test_products_of_unaligned_rows():
+    def train(classes):
+        head = torch.nn.Linear(WIDTH, classes).cuda()
+        for _ in range(5):
+            with torch.autocast("cuda", torch.bfloat16):
+                scores = head(torch.randn(4096, WIDTH, device="cuda"))
+            scores.float().logsumexp(dim=1).sum().backward()
+
+    assert "R78" in rules_of(lambda: train(30001))
+    assert "R78" not in rules_of(lambda: train(30016))
+    assert "R78" not in rules_of(lambda: train(1))
+
+
+def test_images_in_nchw():
+    def train(layout):
+        convolutions = [
+            each
+            for _ in range(3)
+            for each in (torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.BatchNorm2d(64))
+        ]
+        model = torch.nn.Sequential(*convolutions).cuda().to(memory_format=layout)
+        x = torch.randn(64, 64, 56, 56, device="cuda").contiguous(memory_format=layout)
+        for _ in range(5):
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = model(x).square().mean()
+            loss.backward()
+
+    assert "R79" in rules_of(lambda: train(torch.contiguous_format))
+    assert "R79" not in rules_of(lambda: train(torch.channels_last))

@@ -8,13 +8,11 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.optimizers import optimizer_step
 from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.precision import decomposes, is_complex, is_of_first_order, optimizers_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.advice.trace import KERNEL
-from gpuviz.advice.training import BACKWARD, OPTIMIZER
-from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
@@ -47,10 +45,6 @@ _SINGLE = re.compile(r"\bfloat\b|f32|[sh]gemm|\bHalf\b|BFloat16|bf16|fp16|f16")
 _PRODUCT = re.compile(r"gem[mv]|conv(?!er)|[dw]grad", re.IGNORECASE)
 # Of arrays that have another type than float64, such as indices and masks.
 _WITH_OTHERS = re.compile(r"\b(float|Half|BFloat16|long|bool|unsigned char)\b")
-# What needs precision: the factors and solutions of linear systems, and complex numbers.
-_PRECISE = re.compile(
-    r"potr[fis]|getr[fis]|geqr|gesv|tr[st]m|trsv|syev|heev|cusolver|larf[bt]|complex<double>|fft|zgemm"
-)
 _LEAST_DOUBLE = 0.9
 _LEAST_PRODUCTS = 0.3
 _TWICE = 2
@@ -58,8 +52,6 @@ _TWICE = 2
 _SHORTEST_NS = 5_000
 _PARAMETER, _WORKSPACE = map(CATEGORIES.index, ("parameter", "workspace"))
 _OF_TYPE_OF_PARAMETERS = tuple(map(CATEGORIES.index, ("gradient", "optimizer_state")))
-# Their steps need more precise gradients than those of the others.
-_SECOND_ORDER = frozenset({"LBFGS"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -96,7 +88,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     if training is None:
         return
     kernels = _kernels(device.schedule, device.device)
-    if kernels is None or not _is_first_order(device):
+    if kernels is None or _may_need_it(device.schedule):
         return
     used, schedule = device.used, device.schedule
     place, seen = device.place[used.block], used.activity >= 0
@@ -117,13 +109,12 @@ def _kernels(schedule: "Schedule", device: int) -> _Kernels | None:
     work = np.flatnonzero((schedule.kind == KERNEL) & (schedule.device == device))
     tables, spent = schedule.recording.tables, schedule.duration[work]
     names = plain(tables["activities"]["name"])[schedule.rows[work]]
-    double, single, product, other, precise = (
-        are_named(tables, names, each.search)
-        for each in (_DOUBLE, _SINGLE, _PRODUCT, _WITH_OTHERS, _PRECISE)
+    double, single, product, other = (
+        are_named(tables, names, each.search) for each in (_DOUBLE, _SINGLE, _PRODUCT, _WITH_OTHERS)
     )
     products, of_double = double & product & ~single, int(spent[double & ~single].sum())
     of_single = int(spent[single & ~double].sum())
-    if not products.any() or precise.any() or (single & ~double & product).any():
+    if not products.any() or (single & ~double & product).any():
         return None
     share = int(spent[products].sum()) / max(int(spent.sum()), 1)
     if share < _LEAST_PRODUCTS or of_double < _LEAST_DOUBLE * (of_double + of_single):
@@ -131,18 +122,11 @@ def _kernels(schedule: "Schedule", device: int) -> _Kernels | None:
     return _Kernels(work[double & (products | ~other)], work[products], share)
 
 
-def _is_first_order(device: "DeviceBlocks") -> bool:
-    """Return whether optimizers of PyTorch train by gradients that are not differentiated."""
-    recording = device.recording
-    calls = device.schedule.call[device.schedule.call >= 0]
-    stacks = distinct(stacks_of(recording.tables, calls))
-    phases = phases_of(recording.tables, stacks)
-    again = values_of_stacks(recording.tables, "differentiable", stacks) == 1
-    if (again & (phases == BACKWARD)).any():
-        return False
-    steps = {optimizer_step(recording, each).name for each in stacks[phases == OPTIMIZER].tolist()}
-    steps.discard("")
-    return bool(steps) and not steps & _SECOND_ORDER
+def _may_need_it(schedule: "Schedule") -> bool:
+    """Return whether a program may need double precision, or trains nothing."""
+    if not optimizers_of(schedule) or not is_of_first_order(schedule):
+        return True
+    return decomposes(schedule) or is_complex(schedule)
 
 
 def _finding(

@@ -153,8 +153,9 @@ def test_the_images_wait_for_two_kernels_of_one_line():
     assert kernels[0]["share"] == pytest.approx(0.898, abs=0.001)
 
 
+@pytest.mark.usefixtures("without_collections")
 @pytest.mark.parametrize("path", sorted(RECORDINGS.iterdir()), ids=lambda path: path.stem)
-def test_a_recording_is_freed_with_the_last_reference_after_its_findings(path, without_collections):
+def test_a_recording_is_freed_with_the_last_reference_after_its_findings(path):
     recording = gpuviz.load(path)
     recording.findings()
     recording.iterations()

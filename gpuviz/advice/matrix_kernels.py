@@ -1,0 +1,115 @@
+"""Kernels of matrix products, by their names, and the arrays that they use."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.trace import KERNEL
+from gpuviz.analysis.categories import block_categories
+from gpuviz.data.codes import CATEGORIES
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.schedule import Schedule
+
+# Products of float32 that use no Tensor Cores: with fused multiply-adds, as cuBLAS names them.
+IN_FLOAT32 = re.compile(r"gemm\w*f32f32_f32f32_f32\w*ffma|simt_sgemm|(ampere|volta|maxwell)_sgemm")
+# Products on Tensor Cores that load one element at a time, since rows begin at any address.
+UNALIGNED = re.compile(r"tensorop\w*gemm\w*_align1\b")
+# GPUs that multiply about eight times as fast with TF32 as in float32, by NVIDIA's data sheets.
+_WITH_TF32 = re.compile(r"\b(GH200|GB?[23]00|H[1-8]00|H200|A[18]00|B[23]00)\b")
+# GPUs on which kernels for aligned rows were measured to be several times as fast as others.
+_HOPPER = re.compile(r"\b(GH200|H[128]00)\b")
+_PARAMETER, _WORKSPACE = map(CATEGORIES.index, ("parameter", "workspace"))
+# The two factors and the result.
+_OPERANDS = 3
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Products:
+    """Matrix products of a device.
+
+    Attributes:
+        work: Their numbers in the schedule, ascending.
+        bytes: The bytes of the arrays that each uses.
+        smallest: The bytes of the smallest of the three largest arrays, which are the two factors
+            and the result; 0 if fewer are known.
+        uses_parameter: Whether each uses a parameter of a model.
+    """
+
+    work: "NDArray[Any]"
+    bytes: "NDArray[Any]"
+    smallest: "NDArray[Any]"
+    uses_parameter: "NDArray[Any]"
+
+
+def kernels_named(schedule: "Schedule", device: int, pattern: re.Pattern[str]) -> "NDArray[Any]":
+    """Return the numbers of the kernels of a device whose names have a pattern, ascending."""
+    work = np.flatnonzero((schedule.kind == KERNEL) & (schedule.device == device))
+    tables = schedule.recording.tables
+    names = plain(tables["activities"]["name"])[schedule.rows[work]]
+    named: NDArray[Any] = work[are_named(tables, names, pattern.search)]
+    return named
+
+
+def products(device: "DeviceBlocks", pattern: re.Pattern[str]) -> Products:
+    """Return the products of a device whose kernels' names have a pattern."""
+    schedule, used = device.schedule, device.used
+    work = kernels_named(schedule, device.device, pattern)
+    seen = np.flatnonzero(used.activity >= 0)
+    number = schedule.number[used.activity[seen]]
+    is_of_work = np.isin(number, work)
+    number, block = number[is_of_work], used.block[seen[is_of_work]]
+    place, block = np.unique(np.stack([np.searchsorted(work, number), block]), axis=1)
+    category = block_categories(device.recording)[1][block]
+    is_operand = category != _WORKSPACE
+    place, block, category = place[is_operand], block[is_operand], category[is_operand]
+    size = used.blocks.requested[block]
+    return Products(
+        work=work,
+        bytes=np.bincount(place, size, len(work)),
+        smallest=_in_order(place, size, len(work), _OPERANDS),
+        uses_parameter=np.bincount(place[category == _PARAMETER], minlength=len(work)) > 0,
+    )
+
+
+def has_fast_tf32(device: "DeviceBlocks") -> bool:
+    """Return whether TF32 makes matrix products of a GPU several times as fast."""
+    return bool(_WITH_TF32.search(_name_of(device)))
+
+
+def is_hopper(device: "DeviceBlocks") -> bool:
+    """Return whether a GPU is of the architecture that this was measured on."""
+    return bool(_HOPPER.search(_name_of(device)))
+
+
+def bandwidth_of(device: "DeviceBlocks") -> int:
+    """Return the most bytes per second of a GPU's memory; 0 if unknown."""
+    return int(_row_of(device)["memory_bandwidth"] or 0)
+
+
+def _name_of(device: "DeviceBlocks") -> str:
+    return str(_row_of(device)["name"])
+
+
+def _row_of(device: "DeviceBlocks") -> dict[str, Any]:
+    rows = device.recording.tables["devices"].to_pylist()
+    found: dict[str, Any] = next(row for row in rows if row["id"] == device.device)
+    return found
+
+
+def _in_order(place: "NDArray[Any]", size: "NDArray[Any]", count: int, rank: int) -> "NDArray[Any]":
+    """Return the size of this rank, from 1, of each place, largest first; 0 if it has fewer."""
+    order = np.lexsort((-size, place))
+    place, size = place[order], size[order]
+    first = np.searchsorted(place, np.arange(count))
+    found = np.zeros(count, np.int64)
+    has = np.bincount(place, minlength=count) >= rank
+    found[has] = size[first[has] + rank - 1]
+    return found

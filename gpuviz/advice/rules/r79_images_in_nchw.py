@@ -1,0 +1,157 @@
+"""R79: a network whose images have the layout that convolutions on Tensor Cores convert."""
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.matrix_kernels import kernels_named
+from gpuviz.advice.precision import differentiates_gradients
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.advice.trace import KERNEL
+from gpuviz.advice.training import BACKWARD
+from gpuviz.analysis.launches import phases_of, stacks_of
+from gpuviz.data.columns import distinct
+from gpuviz.quantities import format_duration, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.schedule import Schedule
+
+RULES = (
+    Rule(
+        "R79",
+        "images in NCHW",
+        "layers `Conv2d` of PyTorch compute on Tensor Cores for at least half of the time of "
+        "convolutions; conversions between NCHW and NHWC, and depthwise convolutions and batch "
+        "normalizations of NCHW, take so long that NHWC saves at least 3 % of the time of all "
+        "kernels; no gradient is differentiated; of their time, the saving is all, three quarters, "
+        "and 40 % to 60 %, as measured on an H200",
+        "`memory_format=torch.channels_last` for the model and its inputs",
+    ),
+)
+
+_CONVOLUTION = re.compile(r"fprop|dgrad|wgrad|implicit_\w*gemm|convolve|conv2d|conv_depthwise2d")
+_ON_TENSOR_CORES = re.compile(r"tf32|bf16|f16|fp16|tensorop|s1688|s16816|hmma|884|nvjet")
+_CONVERSION = re.compile(r"nchwToNhwc|nhwcToNchw")
+_DEPTHWISE = re.compile(r"conv_depthwise2d_\w+<")
+# Of their time, what kernels for NHWC take instead of them: measured for steps of a ResNet-50 and a
+# MobileNet on an H200. PyTorch's own batch normalization is that of bfloat16, cuDNN's of float32.
+_SHARES = (
+    (_CONVERSION, 0.0),
+    (_DEPTHWISE, 0.25),
+    (re.compile(r"batch_norm_(backward|collect_statistics|transform_input)_kernel<"), 0.4),
+    (re.compile(r"bn_(bw|fw_tr)_1C11"), 0.6),
+)
+_LEAST_SHARE = 0.03
+_LEAST_OF_CONVOLUTIONS = 0.5
+_LAYER = "Conv2d."
+
+
+def find(schedule: "Schedule") -> "Iterator[Finding]":
+    """Find networks that convolutions on Tensor Cores get images from in NCHW.
+
+    Trigger: at least half of the time of a device's convolutions is on Tensor Cores, by the names
+    of their kernels: others prefer NCHW. Most of it in the forward pass is of layers ``Conv2d``:
+    those of one and three dimensions have no such layout. Without conversions, and with other
+    kernels for depthwise convolutions and batch normalizations, all kernels would take 3 % less
+    time. A gradient that is differentiated has other kernels, which were not measured.
+
+    Saving: the recording's `Schedule`, replayed with less time for these kernels: none for
+    conversions, a quarter for depthwise convolutions, and 40 % of PyTorch's, 60 % of cuDNN's batch
+    normalizations, as they take on an H200. An operation of the program that needs NCHW would
+    convert it again: ``possible``.
+    """
+    for device in distinct(schedule.device).tolist():
+        shorter = _in_nhwc(schedule, device)
+        work = np.flatnonzero(shorter < schedule.duration)
+        of_device = (schedule.device == device) & (schedule.kind == KERNEL)
+        less = int((schedule.duration - shorter).sum())
+        if less < max(_LEAST_SHARE * int(schedule.duration[of_device].sum()), 1):
+            continue
+        if _uses_layers(schedule, device) and not differentiates_gradients(schedule):
+            yield _finding(schedule, device, work, shorter)
+
+
+def _in_nhwc(schedule: "Schedule", device: int) -> "NDArray[Any]":
+    """Return the durations of all work if the images of a device were in NHWC, in ns."""
+    shorter = schedule.duration.copy()
+    for pattern, share in _SHARES:
+        work = kernels_named(schedule, device, pattern)
+        # PyTorch has no other kernels for depthwise convolutions of one dimension.
+        if pattern is not _DEPTHWISE or _are_of_layers(schedule, work):
+            shorter[work] = (schedule.duration[work] * share).astype(np.int64)
+    return shorter
+
+
+def _uses_layers(schedule: "Schedule", device: int) -> bool:
+    """Return whether a device's convolutions are on Tensor Cores, and of layers ``Conv2d``."""
+    convolutions = kernels_named(schedule, device, _CONVOLUTION)
+    fast = np.union1d(
+        np.intersect1d(convolutions, kernels_named(schedule, device, _ON_TENSOR_CORES)),
+        kernels_named(schedule, device, _DEPTHWISE),
+    )
+    return _are_most(schedule, fast, convolutions) and _are_of_layers(schedule, convolutions)
+
+
+def _are_of_layers(schedule: "Schedule", work: "NDArray[Any]") -> bool:
+    """Return whether layers ``Conv2d`` launch most of the forward passes' part of some work."""
+    recording = schedule.recording
+    stacks = stacks_of(recording.tables, schedule.call[work])
+    is_forward = phases_of(recording.tables, stacks) != BACKWARD
+    work, stacks = work[is_forward], stacks[is_forward]
+    of_layers = [
+        stack
+        for stack in distinct(stacks).tolist()
+        if any(frame.name.startswith(_LAYER) for frame in recording.call_stacks.frames(stack))
+    ]
+    return _are_most(schedule, work[np.isin(stacks, of_layers)], work)
+
+
+def _are_most(schedule: "Schedule", some: "NDArray[Any]", work: "NDArray[Any]") -> bool:
+    """Return whether some of some work take at least half of its time."""
+    spent, whole = (int(schedule.duration[each].sum()) for each in (some, work))
+    return spent >= max(_LEAST_OF_CONVOLUTIONS * whole, 1)
+
+
+def _finding(
+    schedule: "Schedule", device: int, work: "NDArray[Any]", shorter: "NDArray[Any]"
+) -> Finding:
+    conversions = kernels_named(schedule, device, _CONVERSION)
+    spent, converting = (int(schedule.duration[each].sum()) for each in (work, conversions))
+    of_kernels = (schedule.device == device) & (schedule.kind == KERNEL)
+    share = spent / int(schedule.duration[of_kernels].sum())
+    change = ScheduleChange(duration=shorter)
+    stacks = stacks_of(schedule.recording.tables, schedule.call[work])
+    return Finding(
+        rule="R79",
+        title=(
+            "Images are in NCHW, while convolutions on Tensor Cores need NHWC: kernels that NHWC "
+            f"saves or shortens take {format_duration(spent)}, {format_share(share)} of the time "
+            "of kernels."
+        ),
+        reason=(
+            f"Conversions before and after convolutions take {format_duration(converting)}. The "
+            "others are batch normalizations and depthwise convolutions, whose kernels for NHWC "
+            "take 60 % and 25 % of the time on an H200, or less."
+        ),
+        change=(
+            "Keep the model and its inputs in that layout: "
+            "`model.to(memory_format=torch.channels_last)` and "
+            "`x.to(memory_format=torch.channels_last)`. Shapes stay the same; `.view()` of such "
+            "arrays may have to become `.reshape()`."
+        ),
+        certainty="possible",
+        device=device,
+        lines=longest_lines(schedule.recording, stacks, schedule.duration[work]),
+        evidence=schedule.evidence(work),
+        saved_ns=schedule.saved_alone(change),
+        schedule=change,
+    )
