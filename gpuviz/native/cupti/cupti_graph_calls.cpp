@@ -23,6 +23,7 @@ void CuptiTracer::on_graph_call(const CuptiCall& call, const CUpti_CallbackData&
             return captures_.destroyed(
                 static_cast<const cuGraphDestroy_params*>(parameters)->hGraph);
         case CuptiCall::Kind::graph_change:
+            builds_graphs_.store(true, std::memory_order_relaxed);
             for (const std::uint64_t event : captures_.changed()) {
                 waits_.events().recorded_elsewhere(event);
             }

@@ -174,7 +174,14 @@ void CuptiTracer::synchronize_contexts() noexcept {
     }
 }
 
-void CuptiTracer::flush() noexcept { library_->flush_all(0); }
+// While a program launches graphs that it builds node by node, as XLA does, a flush makes the
+// driver crash in a later launch (seen with CUPTI 13.0 and the driver 580). Their activities arrive
+// when a buffer of CUPTI is full, and when the recording ends.
+void CuptiTracer::flush() noexcept {
+    if (!builds_graphs_.load(std::memory_order_relaxed)) {
+        library_->flush_all(0);
+    }
+}
 
 void CuptiTracer::abandon_after_fork() noexcept {
     subscriber_ = nullptr;

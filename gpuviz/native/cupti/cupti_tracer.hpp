@@ -156,6 +156,7 @@ class CuptiTracer {
     CUpti_SubscriberHandle subscriber_ = nullptr;
     std::atomic<std::int64_t> attach_ns_{0};
     std::atomic<int> inside_{0};  // running callbacks
+    std::atomic<bool> builds_graphs_{false};
     // Of the rows of `api_calls`; see count().
     std::atomic<std::uint64_t> launches_{0};
     std::atomic<std::uint64_t> recorded_calls_{0};

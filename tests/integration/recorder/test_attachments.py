@@ -61,3 +61,22 @@ def test_work_that_does_not_end_delays_a_pause_but_not_for_long(cupti):
     assert (calls, work) == ([1, 2, 3], [1, 3])
     assert session.start_ns < paused_ns
     assert taken["api_calls"][0]["time"].tolist()[1] < paused_ns - session.start_ns
+
+
+def test_nothing_is_flushed_meanwhile_once_a_program_builds_graphs_itself(cupti):
+    library = ctypes.CDLL(str(cupti))
+    session = _core.Session(stack_depth=0)
+    session.start()
+    tracer = _core.CuptiTracer(str(cupti), session, stacks=False)
+    tracer.start()
+    library.fake_launch(0)
+    tracer.flush()
+    before = tracer.records
+    library.fake_graph_add_node()
+    library.fake_launch(0)
+    tracer.flush()
+    meanwhile = tracer.records
+    tracer.stop()
+    session.stop()
+
+    assert (before, meanwhile, tracer.records) == (1, 1, 2)
