@@ -10,7 +10,6 @@ from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.categories import block_categories
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
-from gpuviz.data.strings import are_named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,11 +50,14 @@ class Products:
 
 def kernels_named(schedule: "Schedule", device: int, pattern: re.Pattern[str]) -> "NDArray[Any]":
     """Return the numbers of the kernels of a device whose names have a pattern, ascending."""
-    work = np.flatnonzero((schedule.kind == KERNEL) & (schedule.device == device))
-    tables = schedule.recording.tables
-    names = plain(tables["activities"]["name"])[schedule.rows[work]]
-    named: NDArray[Any] = work[are_named(tables, names, pattern.search)]
-    return named
+    strings = schedule.recording.tables["strings"]
+    is_named = [bool(pattern.search(text)) for text in strings["text"].to_pylist()]
+    ids = plain(strings["id"])[is_named]
+    if not len(ids):
+        return np.zeros(0, np.int64)
+    names = plain(schedule.recording.tables["activities"]["name"])[schedule.rows]
+    is_chosen = (schedule.kind == KERNEL) & (schedule.device == device) & np.isin(names, ids)
+    return np.flatnonzero(is_chosen)
 
 
 def products(device: "DeviceBlocks", pattern: re.Pattern[str]) -> Products:

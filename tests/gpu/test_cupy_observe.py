@@ -8,10 +8,10 @@ pytestmark = pytest.mark.gpu
 
 
 def rows(recorder):
-    return [
-        (row["action"], row["size"], row["requested_size"])
-        for row in recorder.recording.table("memory_events").to_pylist()
-    ]
+    """Return what happened during a recording."""
+    recording = recorder.recording
+    events = recording.table("memory_events").slice(recording.manifest.initial_events)
+    return [(row["action"], row["size"], row["requested_size"]) for row in events.to_pylist()]
 
 
 @pytest.fixture(params=["MemoryPool", "MemoryAsyncPool", "malloc", "python"])
