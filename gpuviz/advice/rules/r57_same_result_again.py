@@ -205,10 +205,10 @@ def _equal(device: "DeviceBlocks", repeated: RepeatedWork, equal: EqualArrays) -
     names = function_names(recording, repeated.activity[again])
     launches = format_counted(len(work), "launch", "launches")
     spent = format_duration(int(schedule.duration[work].sum()))
-    of = "one array" if values == 1 else f"{format_count(values)} arrays"
+    same = "the same values" if values == 1 else f"the values of {format_count(values)} arrays"
     return Finding(
         rule="R57",
-        title=f"{text_of(line)} has the values of {of} in {format_count(len(held))} at the peak, "
+        title=f"{format_counted(len(held), 'array')} of {text_of(line)} hold {same} at the peak, "
         f"{size}.",
         reason=f"{_IN_EACH_REGION if equal.is_autocast else _FROM_THE_SAME.format(names)} "
         f"{launches} of {names} after the first of each take {spent}.",

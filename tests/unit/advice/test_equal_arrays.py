@@ -60,7 +60,8 @@ def test_parameters_that_autocast_converts_in_each_round_are_one_array():
     def followed(gpu):
         unrolls(gpu, once=True)
 
-    assert finding.title.endswith("has the values of one array in 12 at the peak, 192 MiB.")
+    assert finding.title.startswith("12 arrays of `")
+    assert finding.title.endswith("` hold the same values at the peak, 192 MiB.")
     assert finding.change.startswith("Enter `torch.autocast` once, around the loop")
     assert finding.saved_bytes == saved(unrolls, followed)
     measured = recorded(unrolls).duration_ns - recorded(followed).duration_ns
@@ -90,7 +91,8 @@ def test_arrays_that_the_program_computes_again_from_the_same_are_one_array():
     def followed(gpu):
         scales(gpu, once=True)
 
-    assert finding.title.endswith("has the values of one array in 12 at the peak, 192 MiB.")
+    assert finding.title.startswith("12 arrays of `")
+    assert finding.title.endswith("` hold the same values at the peak, 192 MiB.")
     assert finding.saved_bytes == saved(scales, followed)
     measured = recorded(scales).duration_ns - recorded(followed).duration_ns
     assert finding.saved_ns == pytest.approx(measured, rel=0.1)
