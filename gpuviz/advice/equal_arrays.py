@@ -68,6 +68,10 @@ def equal_arrays(device: "DeviceBlocks", values: "WorkValues") -> "Iterator[Equa
     Each is an array that only one kernel writes, from inputs with the same values. The program
     makes them itself, or autocast does by converting a parameter of a model.
     """
+    at_peak = np.zeros(len(device.used.blocks), bool)
+    at_peak[device.number] = device.at_peak
+    if not values.are_filled_alike(at_peak, _LEAST_ARRAYS):
+        return
     work, block = values.new_arrays()
     place = device.place[block]
     known = place >= 0

@@ -83,6 +83,17 @@ class WorkValues:
         self._is_new = self._is_first & ~is_initial[self._block]
         self.value = self._values(order)
 
+    def are_filled_alike(self, blocks: "NDArray[Any]", least: int) -> bool:
+        """Return whether works write as many as `least` of some blocks with the same values.
+
+        Args:
+            blocks: A mask of the recording's blocks.
+            least: The number.
+        """
+        writes = np.flatnonzero(blocks[self._block] & (self._mode == WRITE))
+        _, counts = np.unique(self.value[self._work[writes]], return_counts=True)
+        return bool(counts.max(initial=0) >= least)
+
     def new_arrays(self) -> "tuple[NDArray[Any], NDArray[Any]]":
         """Return the kernels with inputs that alone write a new array, and these arrays.
 
@@ -109,8 +120,12 @@ class WorkValues:
     def _cast_bytes(self) -> "NDArray[Any]":
         """Return the bytes of the new array that each work converts another to; 0 of other work."""
         tables = self._device.recording.tables
+        ids = plain(tables["strings"]["id"])
+        casts = ids[are_named(tables, ids, _CASTS.search)]
+        if not len(casts):
+            return np.zeros(len(self.call), np.int64)
         names = plain(tables["activities"]["name"])[np.maximum(self.activity, 0)]
-        is_cast = (self._kind == KERNEL) & are_named(tables, names, _CASTS.search)
+        is_cast = (self._kind == KERNEL) & np.isin(names, casts)
         size = np.zeros(len(self.call), np.int64)
         new = np.flatnonzero(self._is_new & self._at_begin & (self._mode == WRITE))
         size[self._work[new]] = self._used.blocks.requested[self._block[new]]
@@ -210,7 +225,7 @@ class WorkValues:
         found = first_rows(plain(touched["correlation"])[rows], correlation)
         arguments = np.append(content[rows], np.uint64(0))[found]
         cast = self._cast_bytes().astype(np.uint64)
-        arguments = np.where(cast, mixed(cast, np.uint64(GOLDEN)), arguments)
+        arguments = np.where(cast, mixed(cast, GOLDEN), arguments) if cast.any() else arguments
         is_kernel, is_copy = self._kind == KERNEL, self._kind == COPY
         name = plain(activities["name"])[known]
         launch = plain(activities["launch"])[known]

@@ -52,8 +52,8 @@ def left_by_joins(
 
 def of_strided_functions(  # noqa: PLR0913, PLR0917 - the columns of the touches
     recording: "RecordingData",
-    is_new: "NDArray[Any]",
-    first: "NDArray[Any]",
+    blocks: "Lifetimes",
+    block: "NDArray[Any]",
     call: "NDArray[Any]",
     activity: "NDArray[Any]",
     mode: "NDArray[Any]",
@@ -69,9 +69,8 @@ def of_strided_functions(  # noqa: PLR0913, PLR0917 - the columns of the touches
 
     Args:
         recording: The recording.
-        is_new: Whether each touch is by the first call that uses a block which the recording
-            allocated.
-        first: For each touch, the first call that uses the block.
+        blocks: Its blocks.
+        block: For each touch, an index of the blocks.
         call: For each touch, the row of ``api_calls``.
         activity: For each touch, the row of ``activities``; -1 if unknown.
         mode: For each touch, ``mode`` of ``launch_blocks`` as a code.
@@ -80,23 +79,28 @@ def of_strided_functions(  # noqa: PLR0913, PLR0917 - the columns of the touches
     rows = _of_kernels(recording, _STRIDED, activity)
     if not len(rows):
         return mode, left
+    first = np.full(len(blocks), -1)
+    first[block[::-1]] = call[::-1]
+    first = first[block[rows]]
+    is_new = first == call[rows]
+    is_new &= blocks.alloc[block[rows]] >= recording.manifest.initial_events
     begins = np.flatnonzero(np.diff(call[rows], prepend=-1))
     ends = np.append(begins[1:], len(rows))
     place, none, start = np.arange(len(rows)), len(rows), rows[begins]
-    new = np.minimum.reduceat(np.where(is_new[rows], place, none), begins)
+    new = np.minimum.reduceat(np.where(is_new, place, none), begins)
     is_any_new = new < none
     stacks = plain(recording.tables["api_calls"]["stack"])
     in_parts = (mode[start] == _WRITE) & (stacks[call[start]] != 0)
-    in_parts &= stacks[first[start]] == stacks[call[start]]
+    in_parts &= stacks[first[begins]] == stacks[call[start]]
     output = np.where(is_any_new, new, begins)
     is_known = is_any_new | in_parts
     of_arrays = ends - _array_counts(recording, activity[start])
     has_arrays = (of_arrays < ends) & (of_arrays >= begins)
     output = np.where(has_arrays, of_arrays, output)
-    is_known = np.where(has_arrays, is_new[rows[output]] | ~is_any_new, is_known)
+    is_known = np.where(has_arrays, is_new[output] | ~is_any_new, is_known)
     launch = np.repeat(np.arange(len(begins)), ends - begins)
     as_recorded = (mode[rows] == _UNKNOWN) | (
-        is_new[rows] & (mode[rows] == _WRITE) & (place != begins[launch])
+        is_new & (mode[rows] == _WRITE) & (place != begins[launch])
     )
     changes = ~np.logical_or.reduceat(as_recorded, begins)[launch]
     known = np.where(place == output[launch], _WRITE, _READ)
@@ -120,6 +124,9 @@ def _of_kernels(
     recording: "RecordingData", pattern: "re.Pattern[str]", activity: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return the touches by kernels with some names."""
-    names = plain(recording.tables["activities"]["name"])
-    is_named = are_named(recording.tables, names, pattern.search)
+    ids = plain(recording.tables["strings"]["id"])
+    named = ids[are_named(recording.tables, ids, pattern.search)]
+    if not len(named):
+        return np.zeros(0, np.int64)
+    is_named = np.isin(plain(recording.tables["activities"]["name"]), named)
     return np.flatnonzero((activity >= 0) & np.append(is_named, False)[activity])

@@ -123,10 +123,7 @@ def touches(recording: "RecordingData") -> Touches | None:
     left = left_by_joins(recording, blocks, block, call, activity)
     columns = (block, call, address, mode, size, activity)
     block, call, address, mode, size, activity = _without(left, columns)
-    first = np.full(len(blocks), -1, np.int64)
-    first[block[::-1]] = call[::-1]
-    is_new = (first[block] == call) & (blocks.alloc[block] >= recording.manifest.initial_events)
-    mode, left = of_strided_functions(recording, is_new, first[block], call, activity, mode)
+    mode, left = of_strided_functions(recording, blocks, block, call, activity, mode)
     columns = (block, call, address, mode, size, activity)
     block, call, address, mode, size, activity = _without(left, columns)
 
