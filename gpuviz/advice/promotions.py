@@ -65,8 +65,8 @@ def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promo
     None of them is made from data in double precision, such as an array that the host filled, or
     that the program converted from single precision; nothing else uses them, as a solver or a
     product of matrices does; and single precision is not added up in them. The program itself
-    converts integers of at most 16 bits to the first of them, or combines one with as many elements
-    in single precision.
+    converts integers of at most 16 bits to the first of them, or combines a large one with as many
+    elements in single precision.
 
     Args:
         device: The device's blocks.
@@ -205,7 +205,9 @@ class _Search:
         samples = np.isin(launches.kind, _SAMPLES) & is_copy[launch]
         lower = whole & (samples | (np.isin(launches.kind, _NARROW) & ~is_copy[launch]))
         narrow[launch[lower]] = source[lower]
-        is_wide = self._is_wide[source] & (self._requested[source] > _VALUE_BYTES)
+        # A small operand is cheap to convert, and R33 says so.
+        least = _SMALL * self._requested[launches.target[launch]]
+        is_wide = self._is_wide[source] & (self._requested[source] > least)
         wide[launch[is_wide]] = source[is_wide]
         found = own & is_new & np.isin(launches.output, _WIDE) & (narrow >= 0) & ~launches.is_update
         found &= (wide >= 0) | is_copy

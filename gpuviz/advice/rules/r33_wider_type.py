@@ -10,12 +10,11 @@ from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import READ, WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.kernel_times import with_fewer_bytes
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.promotions import Promotion, promotions
+from gpuviz.advice.promotion_finding import narrower_schedule, promotion_finding
+from gpuviz.advice.promotions import promotions
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted
@@ -46,7 +45,6 @@ RULES = (
 
 # Types, and the types of their results with a wider operand.
 _WIDER = {"float16": "float32", "float32": "float64", "complex64": "complex128"}
-_NARROWER = {"float64": "float32", "complex128": "complex64"}
 _TWICE = 2
 # An operand of at most this share of the result's bytes is cheap to convert.
 _SMALL = 1 / 16
@@ -99,9 +97,6 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     for rows in _by_line(device, by_default):
         shown[by_default.blocks[rows]] = True
         yield _of_default(device, by_default, rows)
-    for promotion in promotions(device, shown):
-        shown[promotion.blocks] = True
-        yield _of_promotion(device, promotion)
     launches = device.elementwise
     meets, source = _meets(device)
     sites = device.site[device.place[launches.target]]
@@ -113,7 +108,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     for each in widened[always][np.argsort(-made[always], kind="stable")[:_MOST_LINES]].tolist():
         chosen = np.flatnonzero(key == each)
         change = _change(device, chosen)
-        schedule = _schedule_change(device, change)
+        schedule = narrower_schedule(device, change)
         saved_ns = device.schedule.saved_alone(schedule)
         at_peak = device.at_peak[device.place[launches.target[chosen]]]
         some, place = chosen[at_peak] if at_peak.any() else chosen[:1], device.place
@@ -122,6 +117,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         if saved_ns >= device.schedule.relevant_ns:
             finding = replace(finding, saved_ns=saved_ns, schedule=schedule)
         yield finding
+        shown[device.number[change.blocks]] = True
+    for promotion in promotions(device, shown):
+        yield promotion_finding(device, promotion)
 
 
 def _by_line(device: DeviceBlocks, found: Doubles) -> "list[NDArray[Any]]":
@@ -147,7 +145,7 @@ def _of_default(device: DeviceBlocks, found: Doubles, rows: "NDArray[Any]") -> F
     blocks, mixed = device.place[found.blocks[rows]], int(found.mixed[rows[0]])
     origins, others = blocks[found.is_created[rows]], blocks[~found.is_created[rows]]
     change = Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
-    schedule = _schedule_change(device, change)
+    schedule = narrower_schedule(device, change)
     saved_ns = device.schedule.saved_alone(schedule)
     is_relevant = saved_ns >= device.schedule.relevant_ns
     created = device.lines.lines_of(origins)
@@ -178,66 +176,6 @@ def _of_default(device: DeviceBlocks, found: Doubles, rows: "NDArray[Any]") -> F
         saved_ns=saved_ns if is_relevant else 0,
         schedule=schedule if is_relevant else None,
     )
-
-
-def _of_promotion(device: DeviceBlocks, found: Promotion) -> Finding:
-    """Return the finding about arrays that are in double precision by a conversion or operand."""
-    launches, blocks = device.elementwise, device.place[found.blocks]
-    function = launches.functions[int(launches.function[found.launch])]
-    change = Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
-    duration = _durations(device, change)
-    duration[device.schedule.number[found.transforms]] //= _TWICE
-    schedule = ScheduleChange(duration=duration)
-    saved_ns = device.schedule.saved_alone(schedule)
-    is_relevant = saved_ns >= device.schedule.relevant_ns
-    at_peak = blocks[device.at_peak[blocks]]
-    call = int(launches.call[found.launch])
-    size = format_bytes(device.replay.most_at_once(blocks))
-    line = line_of(device.recording, _stack_of(device, call), size)
-    peak = f", of which {format_bytes(int(device.size[at_peak].sum()))} is allocated at the peak"
-    computed = (
-        f"{format_counted(len(blocks), 'array')} of at most {size} at a time follow from this in "
-        f"double precision{peak if len(at_peak) else ''}; no other data is more precise."
-    )
-    origins = (*(each for each in (found.wide, found.narrow) if device.place[each] >= 0),)
-    others = [device.lines.line_of(device.place[[each]]) for each in origins]
-    return Finding(
-        rule="R33",
-        title=f"{text_of(line)} makes up to {size} of arrays {function.output}.",
-        reason=f"{_entry(device, found)} {computed}",
-        change=f"{_to_single(function, converts=found.wide < 0)}, if that is precise enough.",
-        certainty="possible",
-        device=device.device,
-        lines=(line, *(each for each in others if each.site != line.site)),
-        evidence=device.lines.evidence(at_peak if len(at_peak) else blocks),
-        lifetimes=change,
-        saved_ns=saved_ns if is_relevant else 0,
-        schedule=schedule if is_relevant else None,
-    )
-
-
-def _stack_of(device: DeviceBlocks, call: int) -> int:
-    return int(plain(device.recording.tables["api_calls"]["stack"])[call])
-
-
-def _entry(device: DeviceBlocks, found: Promotion) -> str:
-    """Return how the first array in double precision is made of lower precision."""
-    launches = device.elementwise
-    function = launches.functions[int(launches.function[found.launch])]
-    if found.wide < 0:
-        return f"It converts {function.arrays[0]} to {function.output}, as `astype(float)` does."
-    narrow = next(each for each in function.arrays if each in _WIDER)
-    wide = next(each for each in function.arrays if each in _NARROWER)
-    origin = device.lines.line_of(device.place[[found.wide]])
-    return f"`{function.name}` combines {narrow} with the {wide} array from {text_of(origin)}."
-
-
-def _to_single(function: "Function", *, converts: bool) -> str:
-    """Return how to use single precision where a function makes double precision."""
-    if converts:
-        return f"Convert to single precision (`astype(cupy.{_NARROWER[function.output]})`)"
-    wide = next(each for each in function.arrays if each in _NARROWER)
-    return f"Convert this operand to {_NARROWER[wide]} where it is made (`astype`)"
 
 
 def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -311,17 +249,6 @@ def _change(device: DeviceBlocks, chosen: "NDArray[Any]") -> Change:
         narrow[found] = True
     blocks = np.flatnonzero(narrow[device.number])
     return Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
-
-
-def _schedule_change(device: DeviceBlocks, change: Change) -> ScheduleChange:
-    """Return the schedule if elementwise kernels and reductions move half of some blocks' bytes."""
-    return ScheduleChange(duration=_durations(device, change))
-
-
-def _durations(device: DeviceBlocks, change: Change) -> "NDArray[Any]":
-    left_out = np.zeros(len(device.used.blocks))
-    left_out[device.number[change.blocks]] = 1 / _TWICE
-    return with_fewer_bytes(device, left_out)
 
 
 def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:

@@ -60,6 +60,10 @@ def test_samples_that_are_converted_to_double_precision_could_be_in_single_preci
     assert finding.title == (
         "`video = cp.astype(frames, kind)` makes up to 512 MiB of arrays float64."
     )
+    assert [line.source for line in finding.lines] == [
+        "video = cp.astype(frames, kind)",
+        "frames = cp.uploaded(SIZE, data)",
+    ]
     assert finding.change == (
         "Convert to single precision (`astype(cupy.float32)`), if that is precise enough."
     )
