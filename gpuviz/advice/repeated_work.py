@@ -7,57 +7,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz import _core
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.fusion import components
-from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.library_calls import unchanged_calls
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.work_values import COPY, KERNEL, MEMSET, TO_DEVICE, TO_HOST, WorkValues
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.analysis.touches import PRODUCT
-from gpuviz.data.columns import codes, plain
-from gpuviz.data.first_rows import first_rows
-from gpuviz.data.mixing import GOLDEN, mixed
+from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
-from gpuviz.data.tables import DICTIONARIES
-from gpuviz.hazards.workspaces import is_of_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.library_calls import LibraryCall
     from gpuviz.data.call_stacks import Frame
 
-_KINDS = DICTIONARIES["activities", "kind"]
-_KERNEL, _COPY, _MEMSET = (_KINDS.index(each) for each in ("kernel", "memcpy", "memset"))
-_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
-_TO_DEVICE, _TO_HOST = (_COPY_KINDS.index(each) for each in ("host_to_device", "device_to_host"))
-# Kernels without an input that still compute the same each time: `arange`, `full`.
-_CONSTANT = re.compile(r"cupy_\w+__\w+$")
 # Kernels that fill or copy an array: an update of a copy is a result of the original.
 _FILLS = re.compile(r"cupy_(copy__(\w+)_\2|arange__\w+|\w*fill\w*)$")
 # Fewer may be parts of a program that know nothing of each other.
 _LEAST_ROUNDS = 4
 # A line's share of calls of which it is not known that they are repeated, as in the first rounds.
 _MOST_OTHERS = 0.05
-_READS, _WRITES, _WRITES_ALL = 1, 2, 4  # as `value_numbers` takes them
 
 
-class RepeatedWork:
+class RepeatedWork(WorkValues):
     """The work of a device that computes the same values several times.
-
-    Two works compute the same if they have the same function, launch configuration and arguments
-    other than arrays, and read arrays with the same values: those that nothing has written since,
-    or that such works wrote.
 
     Args:
         device: The device's blocks.
 
     Attributes:
-        call: For each work, its row of ``api_calls``, ascending.
-        activity: For each, its row of ``activities``; -1 if unknown.
-        value: For each, a number that is equal for the same values.
-        is_again: Whether the program can leave each out, because it computes what has been
+        is_again: Whether the program can leave each work out, because it computes what has been
             computed before, at least four times in all. Nothing changes these results but
             elementwise functions that can write another array instead, and work that does
             something else each time reads them.
@@ -65,149 +49,19 @@ class RepeatedWork:
     """
 
     def __init__(self, device: "DeviceBlocks") -> None:
-        self._device, self._used = device, device.used
-        used, tables = self._used, device.recording.tables
-        self._times = plain(tables["api_calls"]["time"])
-        order = np.lexsort((used.call, self._times[used.call]))
-        self._block, self._mode = used.block[order], used.mode[order]
-        self.call, first, self._work = np.unique(
-            used.call[order], return_index=True, return_inverse=True
-        )
-        self.activity = used.activity[order][first]
-        known = np.maximum(self.activity, 0)
-        self._kind = np.where(
-            self.activity >= 0, codes(tables["activities"]["kind"], _KINDS)[known], -1
-        )
-        self._copy_kind = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[known]
-        self._stacks = stacks_of(tables, self.call)
-        self._lines = line_numbers(device.recording, self._stacks)
-        self._is_scratch, self._begins, self._transform = self._transforms()
+        super().__init__(device)
         self._is_update = self._updates()
-        self.value = self._values(order)
         self.is_again = np.zeros(len(self.call), bool)
         self.kept = self._block[:0]
         self._busy: set[str] = set()
+        self._library_calls: Mapping[int, LibraryCall] = {}
         self._find()
-
-    def _values(self, order: "NDArray[Any]") -> "NDArray[Any]":
-        used, blocks = self._used, self._used.blocks
-        offset = used.address[order] - blocks.address[self._block]
-        is_all = used.at_begin[order] & (used.bytes[order] >= blocks.requested[self._block])
-        access = np.full(len(order), _READS | _WRITES, np.uint8)
-        access[self._mode == READ] = _READS
-        access[self._mode == WRITE] = np.where(
-            is_all[self._mode == WRITE], _WRITES | _WRITES_ALL, _WRITES
-        )
-        access[self._begins] = _WRITES | _WRITES_ALL
-        unseen = np.sort(self._times[self._unseen()])
-        is_initial = blocks.alloc < self._device.recording.manifest.initial_events
-        number = np.arange(1, len(blocks) + 1, dtype=np.uint64)
-        contents = {
-            "value": np.where(is_initial, mixed(number, GOLDEN), blocks.requested).astype(
-                np.uint64
-            ),
-            "unseen": np.searchsorted(unseen, blocks.begin).astype(np.uint32),
-        }
-        accesses = {
-            "work": self._work.astype(np.uint32),
-            "block": self._block.astype(np.uint32),
-            "place": mixed(offset.astype(np.uint64), used.bytes[order].astype(np.uint64)),
-            "access": access,
-            "unseen": np.searchsorted(unseen, self._times[used.call[order]]).astype(np.uint32),
-        }
-        values: NDArray[Any] = np.asarray(
-            _core.value_numbers(self._functions(), contents, accesses)
-        )
-        return values
-
-    def _transforms(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
-        """Return what belongs to FFTs, none of which reads what another left in the work area.
-
-        A transform begins with work that uses an array that was used before it, by other work.
-
-        Returns:
-            Which touches are of the work area of a plan, which of those are the first of a
-            transform, and the number of the transform of each work; -1 without one.
-        """
-        used, stacks = self._used, self._device.recording.call_stacks
-        plans = [each for each in np.unique(used.blocks.stack) if is_of_plan(stacks, int(each))]
-        is_scratch = np.isin(used.blocks.stack, plans)[self._block]
-        begins, transform = np.zeros(len(is_scratch), bool), np.full(len(self.call), -1)
-        if not plans:
-            return is_scratch, begins, transform
-        first = np.searchsorted(self._work, np.arange(len(self.call) + 1))
-        used_before = used.first[self._block] != self.call[self._work]
-        known: dict[int, set[int]] = {}
-        latest: dict[int, tuple[int, int]] = {}
-        for number, touch in enumerate(np.flatnonzero(is_scratch).tolist()):
-            block, work = int(self._block[touch]), int(self._work[touch])
-            rows = np.arange(first[work], first[work + 1])
-            rows = rows[~is_scratch[rows]]
-            own = known.setdefault(block, set())
-            if not own or set(self._block[rows[used_before[rows]]].tolist()) - own:
-                latest[block] = number, work
-                own.clear()
-            own.update(self._block[rows].tolist(), [block])
-            transform[work], begun_by = latest[block]
-            begins[touch] = begun_by == work
-        return is_scratch, begins, transform
-
-    def _unseen(self) -> "NDArray[Any]":
-        """Return the calls that may have written anything, rows of ``api_calls``.
-
-        Such as what kernels read without an argument. Memory that a product of matrices clears
-        before it is a work area of its library.
-        """
-        tables = self._device.recording.tables
-        activities = tables["activities"]
-        kind = codes(activities["kind"], _KINDS)
-        to_host = codes(activities["copy_kind"], _COPY_KINDS) == _TO_HOST
-        writes = np.flatnonzero((kind == _MEMSET) | ((kind == _COPY) & ~to_host))
-        call = first_rows(
-            plain(tables["api_calls"]["correlation"]), plain(activities["correlation"])[writes]
-        )
-        is_hidden = (call >= 0) & ~np.isin(call, self.call)
-        names = plain(activities["name"])[np.maximum(self.activity, 0)]
-        of_products = np.setdiff1d(self._stacks[are_named(tables, names, PRODUCT.search)], [0])
-        is_cleared = (kind[writes] == _MEMSET) & np.isin(stacks_of(tables, call), of_products)
-        return np.union1d(self._used.opaque, call[is_hidden & ~is_cleared])
-
-    def _functions(self) -> "NDArray[Any]":
-        """Return a number for each work, equal for equal functions and arguments; 0 if unknown."""
-        tables = self._device.recording.tables
-        activities, touched = tables["activities"], tables["launch_blocks"]
-        known = np.maximum(self.activity, 0)
-        content = plain(touched["content"])
-        rows = np.flatnonzero(content)
-        correlation = plain(tables["api_calls"]["correlation"])[self.call]
-        found = first_rows(plain(touched["correlation"])[rows], correlation)
-        arguments = np.append(content[rows], np.uint64(0))[found]
-        is_kernel, is_copy = self._kind == _KERNEL, self._kind == _COPY
-        name = plain(activities["name"])[known]
-        launch = plain(activities["launch"])[known]
-        number = mixed(name.astype(np.uint64), launch.astype(np.uint64) + GOLDEN)
-        number = mixed(number, arguments)
-        # A memset's value is that of its line.
-        what = np.where(self._kind == _MEMSET, self._lines, self._copy_kind).astype(np.uint64)
-        moved = mixed(plain(activities["bytes"])[known].astype(np.uint64), what + GOLDEN)
-        number = np.where(is_kernel, number, moved)
-        # A block that nothing has used before has no contents to read.
-        is_read = (self._mode != WRITE) & (self._used.first[self._block] != self.call[self._work])
-        reads = np.bincount(self._work[is_read], minlength=len(self.call)) > 0
-        is_constant = are_named(tables, name, _CONSTANT.match)
-        is_known = is_kernel & (arguments != 0) & (reads | is_constant)
-        # What is known of the host's memory are samples, which can be equal where the rest differs.
-        is_known |= is_copy & (self._copy_kind != _TO_DEVICE)
-        is_known |= self._kind == _MEMSET
-        is_known &= (self.activity >= 0) & ~np.isin(self.call, self._used.opaque)
-        functions: NDArray[Any] = np.where(is_known, np.maximum(number, 1), 0).astype(np.uint64)
-        return functions
 
     def _find(self) -> None:
         repeats = self._unchanged_repeats()
         is_written = (self._mode != READ) & ~self._is_scratch
         readers = (self._mode != WRITE) & ~self._is_scratch
-        to_host = (self._kind == _COPY) & (self._copy_kind == _TO_HOST)
+        to_host = (self._kind == COPY) & (self._copy_kind == TO_HOST)
         # What only the host reads, or nothing, is not said: a benchmark repeats its work.
         others = readers & ~repeats[self._work] & ~to_host[self._work]
         useful = self._of_blocks(others)
@@ -223,8 +77,12 @@ class RepeatedWork:
             useful |= self._of_blocks(readers & is_useful[self._work])
         if not is_useful.any():
             return
-        is_useful &= self._can_leave_out(repeats)
-        works = np.flatnonzero(repeats)
+        can_leave_out = self._can_leave_out(repeats)
+        same = repeats | self._fetched_again(repeats)
+        is_useful = (is_useful & can_leave_out) | self._in_library_calls(
+            same, is_useful & ~can_leave_out
+        )
+        works = np.flatnonzero(same)
         _, first = np.unique(self.value[works], return_index=True)
         self.is_again = is_useful.copy()
         self.is_again[works[first]] = False
@@ -235,9 +93,9 @@ class RepeatedWork:
         """Return which work is repeated at least four times and nothing else writes its results."""
         activities = self._device.recording.tables["activities"]
         of_device = plain(activities["device"])[np.maximum(self.activity, 0)] == self._device.device
-        able = (self._kind == _KERNEL) | (self._kind == _MEMSET)
-        able |= (self._kind == _COPY) & ~np.isin(self._copy_kind, (_TO_DEVICE, _TO_HOST))
-        repeats: NDArray[Any] = able & of_device & (self._stacks != 0)
+        able = (self._kind == KERNEL) | (self._kind == MEMSET)
+        able |= (self._kind == COPY) & ~np.isin(self._copy_kind, (TO_DEVICE, TO_HOST))
+        repeats: NDArray[Any] = able & of_device & (self.stacks != 0)
         group, _ = numbered(self.value >> 32, self.value & 0xFFFFFFFF)
         is_written = (self._mode != READ) & ~self._is_scratch
         place = self._device.place[self._block]
@@ -276,7 +134,7 @@ class RepeatedWork:
             self._device.recording.tables, names[np.maximum(self.activity, 0)], _FILLS.match
         )
         reads = np.bincount(self._work[self._mode != WRITE], minlength=len(self.call)) > 0
-        is_computed = (self._kind == _KERNEL) & reads & ~is_fill
+        is_computed = (self._kind == KERNEL) & reads & ~is_fill
         writes = np.flatnonzero((self._mode != READ) & ~self._is_scratch)
         own = writes[repeats[self._work[writes]]]
         others = writes[~repeats[self._work[writes]]]
@@ -307,10 +165,69 @@ class RepeatedWork:
         self._busy = {
             site for site, count in others.items() if count > _MOST_OTHERS * repeated[site]
         }
-        distinct, place = np.unique(self._stacks, return_inverse=True)
+        distinct, place = np.unique(self.stacks, return_inverse=True)
         alone = np.array([bool(self._lines_alone(stack)) for stack in distinct.tolist()], bool)
-        left: NDArray[Any] = is_own(recording, self._stacks) | alone[place]
+        left: NDArray[Any] = is_own(recording, self.stacks) | alone[place]
         return left
+
+    def _fetched_again(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which copies to the host have the same values at least four times.
+
+        Args:
+            repeats: Which work is repeated.
+        """
+        fetched: NDArray[Any] = (self._kind == COPY) & (self._copy_kind == TO_HOST)
+        written = self._of_blocks((self._mode != READ) & repeats[self._work])
+        fetched &= self._of_works((self._mode == READ) & written[self._block])
+        values, place = np.unique(self.value, return_inverse=True)
+        counts = np.bincount(place.ravel()[fetched], minlength=len(values))
+        return fetched & (counts[place.ravel()] >= _LEAST_ROUNDS)
+
+    def _in_library_calls(self, same: "NDArray[Any]", is_useful: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the work of library calls that compute the same each time, with useful results.
+
+        Args:
+            same: Which work is repeated.
+            is_useful: Which of it has useful results and is not on a line that can be left out.
+        """
+        if not is_useful.any():
+            return np.zeros(len(self.call), bool)
+        schedule = self._device.schedule
+        calls = np.setdiff1d(schedule.call[schedule.call >= 0], self.call[same])
+        found = unchanged_calls(self._device.recording, self.call[same], calls, _MOST_OTHERS)
+        useful = {
+            found[each] for each in np.unique(self.stacks[is_useful]).tolist() if each in found
+        }
+        self._library_calls = {stack: each for stack, each in found.items() if each in useful}
+        left: NDArray[Any] = same & np.isin(self.stacks, list(self._library_calls))
+        return left
+
+    def library_call(self, stack: int) -> "LibraryCall | None":
+        """Return the call of a library function to leave out, by the call stack of its work."""
+        return self._library_calls.get(stack)
+
+    def further_calls(self, again: "NDArray[Any]") -> "NDArray[Any]":
+        """Return what else library calls call whose work is left out, rows of ``api_calls``.
+
+        As waits for the results.
+
+        Args:
+            again: The work to leave out.
+        """
+        tables, known = self._device.recording.tables, list(self._library_calls)
+        if not known:
+            return self.call[:0]
+        made = np.zeros(len(self.call), bool)
+        made[again] = True
+        inside = np.flatnonzero(np.isin(self.stacks, known))
+        calls = np.setdiff1d(
+            np.flatnonzero(np.isin(plain(tables["api_calls"]["stack"]), known)), self.call
+        )
+        before = (
+            np.searchsorted(self._times[self.call[inside]], self._times[calls], side="right") - 1
+        )
+        further: NDArray[Any] = calls[(before >= 0) & made[inside[np.maximum(before, 0)]]]
+        return further
 
     def _calls_by_site(self, calls: "NDArray[Any]") -> Counter[str]:
         """Return how many calls each line of the program makes, or causes."""
@@ -340,14 +257,15 @@ class RepeatedWork:
         frame = self.line(stack)
         return frame is not None and frame.site in self._busy
 
-    def groups(self, line: "NDArray[Any]") -> "NDArray[Any]":
-        """Return a number for each line of the work to leave out, equal if results connect them.
+    def groups(self, again: "NDArray[Any]", line: "NDArray[Any]") -> "NDArray[Any]":
+        """Return a number for each line of some work to leave out, equal if results connect them.
 
         Args:
+            again: The work.
             line: The number of the line of each such work.
         """
         number = np.full(len(self.call), -1)
-        number[self.is_again] = line
+        number[again] = line
         touches = np.flatnonzero(number[self._work] >= 0)
         touches = touches[np.argsort(self._block[touches], kind="stable")]
         block, of_touch = self._block[touches], number[self._work[touches]]
@@ -385,16 +303,4 @@ class RepeatedWork:
         found: NDArray[Any] = (self._transform >= 0) & np.isin(
             self._transform, self._transform[works]
         )
-        return found
-
-    def _of_blocks(self, touches: "NDArray[Any]") -> "NDArray[Any]":
-        """Return which blocks some touches are of."""
-        found = np.zeros(len(self._used.blocks), bool)
-        found[self._block[touches]] = True
-        return found
-
-    def _of_works(self, touches: "NDArray[Any]") -> "NDArray[Any]":
-        """Return which works some touches are of."""
-        found = np.zeros(len(self.call), bool)
-        found[self._work[touches]] = True
         return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz import _core
+from gpuviz.analysis.left_arguments import left_by_joins, of_strided_functions
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.codes import TENSOR_CATEGORIES
@@ -40,7 +41,6 @@ _OF_CUPY = re.compile(r"cupyx?_")
 # PyTorch's own kernels receive all pointers as arguments: those of `cat` and of optimizers in
 # structures (`CatArrInputTensorMetadata`, `TensorListMetadata`), which gpuviz reads.
 _OF_TORCH = re.compile(r"\bat::native::")
-_CAT_OF_TORCH = re.compile(r"\bat::native::.*CatArray")
 # Kernels that multiply matrices, whose only output is a matrix.
 PRODUCT = re.compile(r"gem[mv]|nvjet", re.IGNORECASE)
 _MOST_OPERANDS = 3
@@ -48,7 +48,7 @@ _MODES = DICTIONARIES["launch_blocks", "mode"]
 _UNKNOWN, _READ, _WRITE = (_MODES.index(each) for each in ("unknown", "read", "write"))
 _LAUNCH = re.compile(r"cu(da)?(Graph)?Launch")
 _POINTER = 8
-_PARAMETER = TENSOR_CATEGORIES.index("parameter")
+_PARAMETER, _WORKSPACE = (TENSOR_CATEGORIES.index(each) for each in ("parameter", "workspace"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,17 +120,26 @@ def touches(recording: "RecordingData") -> Touches | None:
     mode = codes(launched["mode"], _MODES)[known]
     size = plain(launched["bytes"])[known].astype(np.int64)
     activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
-    left = _left_in_structures(recording, blocks, block, call, activity)
-    if left.any():
-        block, call, address, mode, size, activity = (
-            each[~left] for each in (block, call, address, mode, size, activity)
-        )
+    left = left_by_joins(recording, blocks, block, call, activity)
+    columns = (block, call, address, mode, size, activity)
+    block, call, address, mode, size, activity = _without(left, columns)
+    mode, left = of_strided_functions(recording, blocks, block, call, activity, mode)
+    columns = (block, call, address, mode, size, activity)
+    block, call, address, mode, size, activity = _without(left, columns)
 
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
     first, last = _ends(blocks, times, block, call, opaque)
-    mode = _with_products(recording, first, block, call, activity, mode)
+    is_area = np.isin(block, _named(recording, blocks, _WORKSPACE))
+    mode = _with_products(recording, first, block, call, np.where(is_area, -1, activity), mode)
     return Touches(blocks, block, call, address, mode, size, activity, opaque, first, last)
+
+
+def _without(
+    left: "NDArray[Any]", columns: "tuple[NDArray[Any], ...]"
+) -> "tuple[NDArray[Any], ...]":
+    """Return columns of touches without those of a mask."""
+    return tuple(each[~left] for each in columns) if left.any() else columns
 
 
 def without_touches(recording: "RecordingData", used: Touches, removed: "NDArray[Any]") -> Touches:
@@ -198,31 +207,6 @@ def _opaque_calls(
     return np.union1d(found[found >= 0], _unfinished_launches(tables))
 
 
-def _left_in_structures(
-    recording: "RecordingData",
-    blocks: Lifetimes,
-    block: "NDArray[Any]",
-    call: "NDArray[Any]",
-    activity: "NDArray[Any]",
-) -> "NDArray[Any]":
-    """Return a mask of the touches by addresses that an earlier call left among the arguments.
-
-    PyTorch's kernel for ``cat`` has room for 128 inputs. If the blocks that are not larger than the
-    newest one fill that exactly, they are its inputs, and no larger one is.
-    """
-    left = np.zeros(len(block), bool)
-    names = plain(recording.tables["activities"]["name"])
-    is_joined = are_named(recording.tables, names, _CAT_OF_TORCH.search)
-    rows = np.flatnonzero((activity >= 0) & np.append(is_joined, False)[activity])
-    for launch in np.split(rows, np.flatnonzero(np.diff(call[rows])) + 1) if len(rows) else ():
-        used = np.unique(block[launch])
-        result = used[np.argmax(blocks.begin[used])]
-        sizes, whole = blocks.requested[used], blocks.requested[result]
-        if sizes[(sizes <= whole) & (used != result)].sum() == whole:
-            left[launch] = blocks.requested[block[launch]] > whole
-    return left
-
-
 def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
     recording: "RecordingData",
     first: "NDArray[Any]",
@@ -235,7 +219,8 @@ def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
 
     A block that nothing has used before has nothing to read, so it is the output. Large products
     are made in parts, with a launch for each: for the later ones it is the block that the same
-    call stack used first. With more operands, one may be a work area.
+    call stack used first. With more operands, one may be a work area; those that PyTorch names have
+    no activity here.
     """
     tables = recording.tables
     name = plain(tables["activities"]["name"])
@@ -290,16 +275,16 @@ def _reads_of_tables(
     is_table &= (size % _POINTER == 0) & (size >= 2 * _POINTER)
     is_table &= size <= 2 * _POINTER * max(len(np.unique(blocks.address)), 1)
     fills = (activity >= 0) & is_table[activity]
-    tables = np.setdiff1d(block[fills], _parameters(recording, blocks))
+    tables = np.setdiff1d(block[fills], _named(recording, blocks, _PARAMETER))
     reads: NDArray[Any] = np.isin(block, tables) & ~fills & (activity >= 0)
     return reads
 
 
-def _parameters(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
-    """Return the blocks that parameters of a model were in."""
+def _named(recording: "RecordingData", blocks: Lifetimes, category: int) -> "NDArray[Any]":
+    """Return the blocks that tensors of a category were in, as their owners name them."""
     tensors = recording.tables["tensors"]
     # Without `Table.take`, which imports `pyarrow.compute`, also while a program exits.
-    chosen = codes(tensors["category"], TENSOR_CATEGORIES) == _PARAMETER
+    chosen = codes(tensors["category"], TENSOR_CATEGORIES) == category
     block = alive(blocks, plain(tensors["address"])[chosen], plain(tensors["time"])[chosen])
     return block[block >= 0]
 

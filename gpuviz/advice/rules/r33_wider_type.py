@@ -10,11 +10,11 @@ from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import READ, WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.kernel_times import with_fewer_bytes
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.promotion_finding import narrower_schedule, promotion_finding
+from gpuviz.advice.promotions import promotions
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted
@@ -33,9 +33,11 @@ RULES = (
         "an elementwise function combines an array of float16, float32 or complex64 with a small "
         "array of a wider type, or with an array that CuPy creates in float64 by default, as "
         "`linspace`, `ones` and `random` do, or a table made so is looked up with integers of at "
-        "most 16 bits, or such an array is only converted; the saving is half of the bytes of the "
-        "array and of what is computed from it, and the time in which elementwise kernels and "
-        "reductions move that half",
+        "most 16 bits, or such an array is only converted; or integers of at most 16 bits are "
+        "converted to double precision, or single precision meets it, and elementwise functions, "
+        "reductions, FFTs and filters alone use what follows, without data that is more precise; "
+        "the saving is half of the bytes of the array and of what is computed from it, the time in "
+        "which elementwise kernels and reductions move that half, and half of the time of FFTs",
         "convert the operand, or create the array with `dtype=cupy.float32`, if that is precise "
         "enough",
     ),
@@ -84,6 +86,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     highest rate of any, by the recording's `Schedule`. An elementwise kernel takes no less than any
     other for each element.
 
+    Arrays that follow in double precision from a conversion or an operand are found too: see
+    `gpuviz.advice.promotions.promotions`. An FFT takes half of its time then, as of complex64 on an
+    H200, where it took a half to a third.
+
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """
     by_default = doubles(device)
@@ -102,7 +108,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     for each in widened[always][np.argsort(-made[always], kind="stable")[:_MOST_LINES]].tolist():
         chosen = np.flatnonzero(key == each)
         change = _change(device, chosen)
-        schedule = _schedule_change(device, change)
+        schedule = narrower_schedule(device, change)
         saved_ns = device.schedule.saved_alone(schedule)
         at_peak = device.at_peak[device.place[launches.target[chosen]]]
         some, place = chosen[at_peak] if at_peak.any() else chosen[:1], device.place
@@ -111,6 +117,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         if saved_ns >= device.schedule.relevant_ns:
             finding = replace(finding, saved_ns=saved_ns, schedule=schedule)
         yield finding
+        shown[device.number[change.blocks]] = True
+    for promotion in promotions(device, shown):
+        yield promotion_finding(device, promotion)
 
 
 def _by_line(device: DeviceBlocks, found: Doubles) -> "list[NDArray[Any]]":
@@ -136,7 +145,7 @@ def _of_default(device: DeviceBlocks, found: Doubles, rows: "NDArray[Any]") -> F
     blocks, mixed = device.place[found.blocks[rows]], int(found.mixed[rows[0]])
     origins, others = blocks[found.is_created[rows]], blocks[~found.is_created[rows]]
     change = Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
-    schedule = _schedule_change(device, change)
+    schedule = narrower_schedule(device, change)
     saved_ns = device.schedule.saved_alone(schedule)
     is_relevant = saved_ns >= device.schedule.relevant_ns
     created = device.lines.lines_of(origins)
@@ -240,13 +249,6 @@ def _change(device: DeviceBlocks, chosen: "NDArray[Any]") -> Change:
         narrow[found] = True
     blocks = np.flatnonzero(narrow[device.number])
     return Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
-
-
-def _schedule_change(device: DeviceBlocks, change: Change) -> ScheduleChange:
-    """Return the schedule if elementwise kernels and reductions move half of some blocks' bytes."""
-    left_out = np.zeros(len(device.used.blocks))
-    left_out[device.number[change.blocks]] = 1 / _TWICE
-    return ScheduleChange(duration=with_fewer_bytes(device, left_out))
 
 
 def _finding(device: DeviceBlocks, found: _Widened, change: Change) -> Finding:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.elementwise import function_names
+from gpuviz.advice.equal_arrays import EqualArrays, equal_arrays
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.host_gaps import host_gaps
-from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.repeated_work import RepeatedWork
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.library_calls import LibraryCall
     from gpuviz.data.recording_data import RecordingData
 
 RULES = (
@@ -34,8 +36,11 @@ RULES = (
         "at least four times, kernels get the same arguments and read arrays that have not changed,"
         " nothing changes their results but elementwise functions, which can write other arrays "
         "instead, and work that is different each time reads these; the GPU has room for them "
-        "beside its peak; the saving leaves out all of this work but the first",
-        "compute them once, before the loop, and keep the array",
+        "beside its peak; or at least four arrays of a line, or that autocast makes of a parameter,"
+        " hold the same values at the peak; the saving leaves out all of this work and of these "
+        "arrays but the first",
+        "compute them once, before the loop, and keep the array; convert a sparse matrix before the"
+        " operation that needs another format; enter `torch.autocast` around the loop",
     ),
 )
 
@@ -44,6 +49,16 @@ _IF_A_VIEW = (
     " A function that copies an array because it is not contiguous, such as a transposed one, does "
     "not copy `cupy.ascontiguousarray(x)`."
 )
+_IN_EACH_REGION = (
+    "Autocast converts a parameter once and keeps the copy until the outermost `torch.autocast` "
+    "ends. Here it converts the same parameter again and again, and all copies are kept."
+)
+_ONE_REGION = (
+    "Enter `torch.autocast` once, around the loop that runs this line, instead of in each round "
+    "(and without `cache_enabled=False`)."
+)
+_FROM_THE_SAME = "The arguments of {} are the same, and nothing changes what they read or write."
+_ONE_ARRAY = "Compute this once, before the loop, and use that array each time."
 # Each group of lines costs a replay of the schedule.
 _MOST_GROUPS = 8
 
@@ -58,9 +73,16 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     Saving: the recording's `Schedule`, replayed without this work but the first of each value, and
     without its calls. The work could read what gpuviz does not see, such as a constant in the
     device's memory: ``likely``.
+
+    Arrays of a line that hold the same values at the same time are found too: see
+    `gpuviz.advice.equal_arrays.equal_arrays`. They save all bytes but those of one, which lives
+    from the first of them to the last.
     """
     repeated = RepeatedWork(device)
     again = np.flatnonzero(repeated.is_again)
+    for equal in equal_arrays(device, repeated):
+        yield _equal(device, repeated, equal)
+        again = np.setdiff1d(again, equal.work)
     if not len(again):
         return
     total = total_memory(device.recording, device.device)
@@ -69,7 +91,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     schedule = device.schedule
     work = schedule.number[repeated.activity[again]]
     known, line = _lines(device, repeated, again)
-    group = repeated.groups(line)[line]
+    group = repeated.groups(again, line)[line]
     spent = np.bincount(group, schedule.duration[work])
     for each in np.argsort(-spent, kind="stable")[:_MOST_GROUPS].tolist():
         chosen = group == each
@@ -93,10 +115,12 @@ def _lines(
     lines: dict[str, Line] = {}
     found = []
     for stack in distinct.tolist():
-        frame = repeated.line(stack)
+        called = repeated.library_call(stack)
+        frame = called.line if called else repeated.line(stack)
         site, source = (frame.site, frame.source) if frame else ("", "")
-        lines.setdefault(site, Line(site, source, "", stack))
-        found.append(list(lines).index(site))
+        part = f"{called.name} {site}" if called else site
+        lines.setdefault(part, Line(site, source, "", stack))
+        found.append(list(lines).index(part))
     return list(lines.values()), np.array(found, np.int64)[place.ravel()]
 
 
@@ -108,17 +132,13 @@ def _finding(
     kept: tuple[int, int],
 ) -> Finding:
     recording, schedule = device.recording, device.schedule
-    calls = repeated.call[again]
     work = schedule.number[repeated.activity[again]]
-    duration = schedule.duration.copy()
-    duration[work] = 0
-    is_gone = np.zeros(len(schedule.called), bool)
-    is_gone[calls] = True
-    gaps = is_gone & host_gaps(recording, device.device).is_short
-    change = ScheduleChange(
-        duration=duration, without_wait=is_gone, without_gap=gaps, instant=is_gone
-    )
-    times = 1 + int(np.unique(repeated.value[again], return_counts=True)[1].max())
+    calls = np.union1d(repeated.call[again], repeated.further_calls(again))
+    change = _left_out(device, work, calls)
+    called = repeated.library_call(lines[0].stack)
+    counts = np.unique(repeated.value[again], return_counts=True)[1]
+    # A function may compute a value twice itself.
+    times = 1 + int(np.median(counts) if called else counts.max())
     updates, results, otherwise = repeated.updates_of(again), " or their results", ""
     if updates.size:
         results = ""
@@ -129,9 +149,11 @@ def _finding(
     more = len(lines) - 1
     names = function_names(recording, repeated.activity[again])
     what, this, result = text_of(lines[0]), "these" if more else "this", "the result"
+    if called:
+        what, this, result = f"`{called.function}` in {what}", "this call", "its result"
     if more:
         what += f" and {format_counted(more, 'more line')}"
-    elif repeated.is_part_of_line(lines[0].stack):
+    elif not called and repeated.is_part_of_line(lines[0].stack):
         what, this, result = f"A part of {what} ({names})", "this part", "its result"
     launches = format_counted(len(work), "launch", "launches")
     does, if_a_view = "compute" if more else "computes", ""
@@ -145,13 +167,75 @@ def _finding(
         reason=f"The arguments of {names} are the same each time, and nothing changes what they "
         f"read{results}. {launches} after the first of each take "
         f"{format_duration(int(schedule.duration[work].sum()))}.",
-        change=f"Compute {this} {_once(*kept, result)}.{if_a_view}{otherwise}",
+        change=f"{_change(called, this, _once(*kept, result))}{if_a_view}{otherwise}",
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_alone(change),
         lines=lines,
         evidence=schedule.evidence(work),
         schedule=change,
+    )
+
+
+def _left_out(
+    device: "DeviceBlocks", work: "NDArray[Any]", calls: "NDArray[Any]"
+) -> ScheduleChange:
+    """Return the schedule without some activities and calls, rows of ``api_calls``."""
+    schedule = device.schedule
+    duration = schedule.duration.copy()
+    duration[work] = 0
+    is_gone = np.zeros(len(schedule.called), bool)
+    is_gone[calls] = True
+    gaps = is_gone & host_gaps(device.recording, device.device).is_short
+    return ScheduleChange(
+        duration=duration, without_wait=is_gone, without_gap=gaps, instant=is_gone
+    )
+
+
+def _equal(device: "DeviceBlocks", repeated: RepeatedWork, equal: EqualArrays) -> Finding:
+    """Return the finding about arrays that hold the same values at the same time."""
+    recording, schedule = device.recording, device.schedule
+    again = equal.work[~equal.is_first]
+    work = schedule.number[repeated.activity[again]]
+    change = _left_out(device, work, repeated.call[again])
+    at_peak = device.at_peak[equal.blocks]
+    held, values = equal.blocks[at_peak], len(np.unique(equal.value[at_peak]))
+    size = format_bytes(int(device.size[held].sum()))
+    line = line_of(recording, int(repeated.stacks[again[0]]), size)
+    names = function_names(recording, repeated.activity[again])
+    launches = format_counted(len(work), "launch", "launches")
+    spent = format_duration(int(schedule.duration[work].sum()))
+    same = "the same values" if values == 1 else f"the values of {format_count(values)} arrays"
+    return Finding(
+        rule="R57",
+        title=f"{format_counted(len(held), 'array')} of {text_of(line)} hold {same} at the peak, "
+        f"{size}.",
+        reason=f"{_IN_EACH_REGION if equal.is_autocast else _FROM_THE_SAME.format(names)} "
+        f"{launches} of {names} after the first of each take {spent}.",
+        change=_ONE_REGION if equal.is_autocast else _ONE_ARRAY,
+        certainty="likely",
+        device=device.device,
+        saved_ns=schedule.saved_alone(change),
+        lines=(line,),
+        evidence=device.lines.evidence(held),
+        lifetimes=equal.change(device),
+        schedule=change,
+    )
+
+
+def _change(called: "LibraryCall | None", this: str, once: str) -> str:
+    """Return what to change so that work is done once.
+
+    Args:
+        called: The call of a library function that does it; None if none alone does.
+        this: What does it.
+        once: Where to compute it.
+    """
+    if called is None or not called.is_conversion:
+        return f"{'Make' if called else 'Compute'} {this} {once}."
+    return (
+        f"The operation needs another format and converts the matrix each time: convert it {once}, "
+        f"as by `matrix = matrix.{called.function}()`."
     )
 
 

@@ -9,7 +9,7 @@ from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 
 MI = 1 << 20
-_BYTES = {"bool": 1, "float32": 4, "float64": 8}
+_BYTES = {"bool": 1, "float32": 4, "int64": 8, "float64": 8}
 _RATE, _LAUNCH_S, _EMPTY_S = 2.5e12, 8e-6, 2e-6
 
 
@@ -28,6 +28,9 @@ class Array:
 
     def __mul__(self, other):
         return self.library.elementwise("multiply", self, other)
+
+    def __sub__(self, other):
+        return self.library.elementwise("subtract", self, other)
 
     def __iadd__(self, other):
         return self.library.elementwise("add", self, other, out=self)
@@ -84,6 +87,20 @@ class Arrays:
         called = f"cupy_{name}__{'_'.join([*kinds, result.kind])}"
         scalars = [each for each in inputs if not isinstance(each, Array)]
         self.kernel(called, arrays, [result], _EMPTY_S + moved / _RATE, scalars)
+        return result
+
+    def astype(self, array, kind):
+        """Convert an array, as `astype` does, or make float64 of integers, as a division does."""
+        name = f"true_divide__int64_float_{kind}" if array.kind == "int64" else ""
+        result = self.empty(array.size, kind)
+        moved = array.memory.nbytes + result.memory.nbytes
+        called = f"cupy_{name or f'copy__{array.kind}_{kind}'}"
+        self.kernel(called, [array], [result], _EMPTY_S + moved / _RATE)
+        return result
+
+    def arange(self, size):
+        result = self.empty(size, "int64")
+        self.kernel("cupy_arange__int_int_int64", [], [result])
         return result
 
     def mean(self, array):

@@ -1,0 +1,240 @@
+"""Arrays in double precision whose program computes from data of lower precision."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.elementwise import TYPES, WRITES
+from gpuviz.advice.fusion import are_reductions, components
+from gpuviz.advice.own_lines import is_own
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.strings import are_named
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.device_blocks import DeviceBlocks
+
+_KINDS = DICTIONARIES["activities", "kind"]
+_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
+_WIDE = tuple(map(TYPES.index, ("float64", "complex128")))
+_NARROW = tuple(map(TYPES.index, ("float16", "float32", "complex64")))
+# Integers of so few bits are samples of a device, or classes.
+_SAMPLES = tuple(map(TYPES.index, ("bool", "int8", "uint8", "int16", "uint16")))
+# Kernels that compute in the type of what they read: those that transform, and CuPy's own.
+_FFT = re.compile(r"(regular|vector|multi_bluestein)_\w*fft|.*\b(vector|regular)_fft")
+_OF_CUPY = re.compile(r"cupyx?_(?!random|scipy_linalg|cusolver)")
+_FILLS = re.compile(r"cupy_fill$|memset")
+# What has at most this share of the bytes of the largest array is a parameter, not data.
+_SMALL = 1 / 16
+_VALUE_BYTES = 16
+# Of blocks that only transforms use: the plan's work area, and arrays between transforms.
+_MOST_STEPS = 4
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Promotion:
+    """Arrays that are in double precision because of a conversion or an operand.
+
+    Attributes:
+        blocks: Indices of ``used.blocks``: those that would have half of their size.
+        launch: The elementwise launch that first makes one of them from lower precision, an index
+            of ``device.elementwise``.
+        narrow: A block of lower precision that it reads.
+        wide: A block of double precision that it reads; -1 if it converts.
+        transforms: The activities of FFTs of them.
+    """
+
+    blocks: "NDArray[Any]"
+    launch: int
+    narrow: int
+    wide: int
+    transforms: "NDArray[Any]"
+
+
+def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promotion]":
+    """Yield the arrays that elementwise functions, reductions and FFTs compute in double precision.
+
+    None of them is made from data in double precision, such as an array that the host filled, or
+    that the program converted from single precision; nothing else uses them, as a solver or a
+    product of matrices does; and single precision is not added up in them. The program itself
+    converts integers of at most 16 bits to the first of them, or combines a large one with as many
+    elements in single precision.
+
+    Args:
+        device: The device's blocks.
+        shown: Which of ``used.blocks`` have a finding about their type.
+    """
+    launches = device.elementwise
+    if np.isin(launches.output, _WIDE).any():
+        yield from _Search(device, shown).found()
+
+
+class _Search:
+    """The search for arrays in double precision that connected work computes."""
+
+    def __init__(self, device: "DeviceBlocks", shown: "NDArray[Any]") -> None:
+        self._device, self._used = device, device.used
+        self._launches, self._shown = device.elementwise, shown
+        used, tables = device.used, device.recording.tables
+        self._count, self._requested = len(used.blocks), used.blocks.requested
+        seen, rows = used.activity >= 0, np.maximum(used.activity, 0)
+        names = plain(tables["activities"]["name"])[rows]
+        self._is_fft, of_cupy, self._is_fill = (
+            seen & are_named(tables, names, each.match) for each in (_FFT, _OF_CUPY, _FILLS)
+        )
+        kinds = codes(tables["activities"]["kind"], _KINDS)[rows]
+        copied = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[rows]
+        self._is_fill |= seen & (kinds == _KINDS.index("memset"))
+        self._writes = np.isin(used.mode, WRITES)
+        is_copy = seen & (kinds == _KINDS.index("memcpy"))
+        self._is_upload = is_copy & (copied == _COPY_KINDS.index("host_to_device"))
+        self._is_elementwise = np.isin(used.call, self._launches.call)
+        self._reduces = seen & are_reductions(device.recording, rows)
+        self._is_other = (self._is_fft | of_cupy) & ~self._is_elementwise & ~self._reduces
+        self._is_known = self._is_other | self._is_elementwise | self._reduces | is_copy
+        self._is_known |= self._is_fill
+
+    @cached_property
+    def _is_wide(self) -> "NDArray[Any]":
+        """Which blocks are in double precision: by elementwise functions, or as what is read."""
+        launches, used = self._launches, self._used
+        block = np.concatenate([launches.target, launches.source])
+        kind = np.concatenate([launches.output, launches.kind])
+        uses, wide = (
+            np.bincount(block[chosen], minlength=self._count)
+            for chosen in (kind >= 0, np.isin(kind, _WIDE))
+        )
+        found: NDArray[Any] = (wide > 0) & (wide == uses)
+        rows = np.flatnonzero(self._is_other)
+        _, call = np.unique(used.call[rows], return_inverse=True)
+        call, size = call.ravel(), self._requested[used.block[rows]]
+        for _ in range(_MOST_STEPS):
+            largest = np.zeros(int(call.max(initial=-1)) + 1, np.int64)
+            np.maximum.at(largest, call, np.where(found[used.block[rows]], size, 0))
+            follows = (uses[used.block[rows]] == 0) & (size == largest[call]) & (size > 0)
+            if found[used.block[rows[follows]]].all():
+                break
+            found[used.block[rows[follows]]] = True
+        return found
+
+    def found(self) -> "Iterator[Promotion]":
+        """Yield what is found, a line that makes the first of some arrays after the other."""
+        launches, used = self._launches, self._used
+        label = self._labels()
+        bad = np.zeros(self._count, bool)
+        bad[label[self._is_unsuitable(label)]] = True
+        entry, narrow, wide = self._entries()
+        group = label[launches.target[entry]]
+        groups, first = np.unique(group, return_index=True)
+        site = self._device.site[self._device.place[launches.target[entry[first]]]]
+        for line in distinct(site).tolist():
+            of_line = groups[site == line]
+            if bad[of_line].any():
+                continue
+            rows = np.flatnonzero(np.isin(group, of_line))
+            blocks = np.flatnonzero(np.isin(label, of_line) & self._is_wide)
+            narrowed = self._from(blocks, launches.target[entry[rows]])
+            rows_of_fft = np.flatnonzero(self._is_fft & np.isin(used.block, narrowed))
+            at = int(rows[0])
+            yield Promotion(
+                narrowed,
+                int(entry[at]),
+                int(narrow[at]),
+                int(wide[at]),
+                distinct(used.activity[rows_of_fft]),
+            )
+
+    def _labels(self) -> "NDArray[Any]":
+        """Return a number for each block, equal for those of double precision with common work."""
+        used = self._used
+        rows = np.flatnonzero(self._is_known & self._is_wide[used.block])
+        rows = rows[self._requested[used.block[rows]] > _VALUE_BYTES]
+        _, first, call = np.unique(used.call[rows], return_index=True, return_inverse=True)
+        return components(self._count, used.block[rows], used.block[rows[first[call.ravel()]]])
+
+    def _is_unsuitable(self, label: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which blocks may need double precision, or are data that has it."""
+        used, launches, wide = self._used, self._launches, self._is_wide
+        place = self._device.place
+        needs = np.zeros(self._count, bool)
+        needs[used.block[~self._is_known]] = True
+        needs |= (place < 0) | np.append(self._device.is_initial, True)[place] | self._shown
+        needs[used.block[self._is_upload]] = True
+        from_narrow = np.isin(launches.kind, _NARROW)
+        source, target = launches.source, launches.target[launches.launch]
+        is_copy = launches.where(lambda each: each.name == "copy")[launches.launch]
+        sums = launches.is_update[launches.launch] & (self._requested[source] > _VALUE_BYTES)
+        needs[target[from_narrow & (is_copy | sums)]] = True
+        needs |= ~self._is_made()
+        largest = np.zeros(self._count, np.int64)
+        np.maximum.at(largest, label, np.where(wide, self._requested, 0))
+        needs &= wide & (self._requested > _SMALL * largest[label])
+        return needs
+
+    def _is_made(self) -> "NDArray[Any]":
+        """Return which blocks known work, other than copies from the host, writes first."""
+        used = self._used
+        first = used.first[used.block] == used.call
+        made = np.zeros(self._count, bool)
+        made[used.block[first & self._is_known & ~self._is_upload]] = True
+        return made
+
+    def _entries(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+        """Return the launches that make double precision of less, and what they read.
+
+        Returns:
+            Indices of the launches, a block of lower precision of each, and a block of double
+            precision; -1 without one.
+        """
+        launches, device = self._launches, self._device
+        launch, source = launches.launch, launches.source
+        count = len(launches)
+        own = is_own(device.recording, stacks_of(device.recording.tables, launches.call))
+        is_new = device.used.first[launches.target] == launches.call
+        whole = launches.source_elements == launches.elements[launch]
+        narrow, wide = np.full(count, -1), np.full(count, -1)
+        is_copy = launches.where(lambda each: each.name == "copy")
+        samples = np.isin(launches.kind, _SAMPLES) & is_copy[launch]
+        lower = whole & (samples | (np.isin(launches.kind, _NARROW) & ~is_copy[launch]))
+        narrow[launch[lower]] = source[lower]
+        # A small operand is cheap to convert, and R33 says so.
+        least = _SMALL * self._requested[launches.target[launch]]
+        is_wide = self._is_wide[source] & (self._requested[source] > least)
+        wide[launch[is_wide]] = source[is_wide]
+        found = own & is_new & np.isin(launches.output, _WIDE) & (narrow >= 0) & ~launches.is_update
+        found &= (wide >= 0) | is_copy
+        entry = np.flatnonzero(found)
+        return entry, narrow[entry], wide[entry]
+
+    def _from(self, blocks: "NDArray[Any]", start: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which of some blocks follow from others, by the lines that make and read them.
+
+        Also those that are read to make them.
+        """
+        used, site = self._used, self._device.site[self._device.place[blocks]]
+        line = np.full(self._count, -1)
+        line[blocks] = site
+        rows = np.flatnonzero(self._is_known & (line[used.block] >= 0))
+        first = used.first[used.block[rows]] == used.call[rows]
+        calls, place = np.unique(used.call[rows], return_inverse=True)
+        made = np.full(len(calls), -1)
+        made[place.ravel()[first]] = line[used.block[rows[first]]]
+        made = made[place.ravel()]
+        pairs = np.unique(np.stack([line[used.block[rows]], made]), axis=1)
+        reached = np.zeros(int(line.max(initial=0)) + 2, bool)  # the last for no line
+        reached[line[start]] = True
+        while True:
+            more = pairs[1, reached[pairs[0]] & (pairs[1] >= 0)]
+            if reached[more].all():
+                break
+            reached[more] = True
+        operands = used.block[rows[reached[made]]]
+        return np.union1d(blocks[reached[site]], operands)

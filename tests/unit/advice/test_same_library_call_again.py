@@ -1,0 +1,116 @@
+"""R57: calls of library functions that compute the same values in each round of a loop."""
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from tests.unit.advice.arrays import MI, of_arrays
+from tests.unit.advice.training import installed
+
+SIZE, ROUNDS = 16 * MI, 20
+SPARSE = "cupyx/scipy/sparse/_coo.py"
+SEQUENCE = (
+    "void cub::detail::for_each::static_kernel<long, thrust::cuda_cub::__tabulate::functor<"
+    "thrust::device_ptr<unsigned long>, thrust::generic::compute_sequence_value<unsigned long> > >"
+)
+
+
+def _sorted(cp, matrix):
+    """Sort a copy of the entries, and read whether any of them are of the same place."""
+    copied = cp.elementwise("copy", matrix)
+    order, result = cp.empty(SIZE), cp.empty(SIZE)
+    cp.kernel(SEQUENCE, [], [order])
+    cp.kernel("DeviceMergeSort", [copied, order], [order])
+    cp.kernel("cupy_take", [copied, order], [result])
+    float(result.sum())
+    return result
+
+
+def _multiplied(cp, convert, matrix, state):
+    rows = convert(cp, matrix) if convert else matrix
+    product = cp.empty(SIZE)
+    cp.kernel("csrmv", [rows, state], [product])
+    return product
+
+
+def _prepared(cp, x):
+    return cp.elementwise("exp", x)
+
+
+convert = installed(_sorted, SPARSE, "_coo_base.tocsr")
+prepare = installed(_sorted, SPARSE, "_coo_base._prepare")
+multiply = installed(_multiplied, SPARSE, "_coo_base.__matmul__")
+weights = installed(_prepared, "filters/windows.py", "weights")
+
+
+def multiplies(cp, *, function=convert, changes=False, once=False):
+    matrix, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    if once:
+        matrix, function = function(cp, matrix), None
+    for _ in range(ROUNDS):
+        state = multiply(cp, function, matrix, state)
+        if changes:
+            matrix += state
+
+
+def scales(cp, *, changes=False, twice=False, once=False):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    if once:
+        kept = weights(cp, x)
+    for _ in range(ROUNDS):
+        if once:
+            state += kept
+        elif twice:
+            state += weights(cp, x) * weights(cp, state)
+        else:
+            state += weights(cp, x)
+        if changes:
+            x += state
+
+
+def again(recording):
+    return [each for each in findings(recording, small=True) if each.rule == "R57"]
+
+
+def test_a_matrix_that_each_product_converts_is_converted_once():
+    before, after = (of_arrays(lambda cp, once=once: multiplies(cp, once=once)) for once in (0, 1))
+    (finding,) = again(before)
+
+    assert finding.title == (
+        "`tocsr` in `state = multiply(cp, function, matrix, state)` computes the same values 20 "
+        "times."
+    )
+    assert finding.change == (
+        "The operation needs another format and converts the matrix each time: convert it once, "
+        "before the loop, and keep its result (64.0 MiB), as by `matrix = matrix.tocsr()`."
+    )
+    assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.05)
+    assert again(after) == []
+
+
+def test_a_function_that_a_line_calls_is_called_once():
+    before, after = (of_arrays(lambda cp, once=once: scales(cp, once=once)) for once in (0, 1))
+    (finding,) = again(before)
+
+    assert finding.title == (
+        "`weights` in `state += weights(cp, x)` computes the same values 20 times."
+    )
+    assert finding.change == (
+        "Make this call once, before the loop, and keep its result (64.0 MiB)."
+    )
+    assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.05)
+    assert again(after) == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(lambda cp: multiplies(cp, changes=True), id="a matrix that changes"),
+        pytest.param(
+            lambda cp: multiplies(cp, function=prepare), id="what the program cannot call itself"
+        ),
+        pytest.param(lambda cp: scales(cp, changes=True), id="an argument that changes"),
+        pytest.param(lambda cp: scales(cp, twice=True), id="one call of two on the line"),
+    ],
+)
+def test_calls_that_differ_or_are_not_the_programs_are_no_finding(program):
+    assert again(of_arrays(program)) == []
