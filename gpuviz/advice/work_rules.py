@@ -52,6 +52,7 @@ from gpuviz.advice.rules import (
     r70_anomaly_detection,
     r71_double_precision,
     r73_retry_within_except,
+    r74_freed_by_collections,
 )
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r68_mostly_unread_result.find,
         r69_models_no_longer_used.find,
         r73_retry_within_except.find,
+        r74_freed_by_collections.find,
         r09_growing_memory.find,
         r04_kept_by_the_notebook.find,
         r45_dead_at_the_peak.find,
