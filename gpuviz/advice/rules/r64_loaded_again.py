@@ -29,8 +29,8 @@ RULES = (
         "before at least eight launches of a line the driver loads code, and before at least twice "
         "as many as the line launches different kernels, after the warm-up; the saving leaves out "
         "what the line does before these launches, but before the first of each kernel",
-        "make FFT plans, modules and kernels once, before the loop; keep more plans than CuPy's 16; "
-        "no `cudnn.benchmark` for shapes that do not repeat",
+        "make FFT plans, modules and kernels once, before the loop; keep more plans than CuPy's 16;"
+        " no `cudnn.benchmark` for shapes that do not repeat",
     ),
 )
 
