@@ -9,6 +9,7 @@ from gpuviz._core import EventPlaces
 from gpuviz.advice.block_lines import BlockLines
 from gpuviz.advice.bounded_collections import may_be_needed, used_in_any_order
 from gpuviz.advice.callers import Callers
+from gpuviz.advice.collected import collected_blocks
 from gpuviz.advice.elementwise import Elementwise
 from gpuviz.advice.handed_over import handed_over
 from gpuviz.advice.own_lines import is_own
@@ -247,6 +248,13 @@ class DeviceBlocks:
             blocks = np.flatnonzero(dead & (self.site == site))
             stuck[blocks] |= self.lines.are_in_statement_of_peak(blocks)
         return stuck
+
+    @cached_property
+    def is_collected(self) -> "NDArray[Any]":
+        """Whether only the garbage collector frees each block, as others of its line."""
+        collected = np.zeros(len(self.size), bool)
+        collected[collected_blocks(self)] = True
+        return collected
 
     @cached_property
     def is_seen(self) -> "NDArray[Any]":

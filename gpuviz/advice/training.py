@@ -88,7 +88,7 @@ class TrainingBlocks:
         """
         device = self._device
         is_graph = (self.category == ACTIVATION) & self.is_differentiable
-        is_graph &= (self.freed_in != BACKWARD) & ~device.is_shared
+        is_graph &= (self.freed_in != BACKWARD) & ~device.is_shared & ~device.is_collected
         found = [np.zeros(0, np.int64)]
         for line in device.growing:
             blocks = device.place[line.blocks]

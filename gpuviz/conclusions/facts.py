@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from gpuviz.out_of_memory.failures import first_failure
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpuviz.data.recording_data import RecordingData
 
@@ -36,6 +37,12 @@ _CATEGORIES = {
 _WORKSPACE = CATEGORIES.index("workspace")
 _MUCH_UNUSED = 0.25
 _MOST_LINES = 3
+# The rule about arrays of failed attempts, which later attempts find allocated.
+_OF_ATTEMPTS = "R73"
+_FREE_ATTEMPTS = (
+    "Free the arrays of each attempt that fails before the next one: later requests failed while "
+    "those were still allocated; see R73."
+)
 _INDEX = re.compile(r"\[[^\[\]]*\](?= in |$)")
 # Of the recording's length, on each side of a moment.
 _AROUND = 0.02
@@ -43,11 +50,22 @@ _AROUND = 0.02
 _said = partial(Finding, rule="", change="", certainty="certain")
 
 
-def failures(recording: "RecordingData", device: int) -> "Iterator[Finding]":
-    """Yield what failed or nearly did on a device."""
+def failures(
+    recording: "RecordingData", device: int, found: "Sequence[Finding]" = ()
+) -> "Iterator[Finding]":
+    """Yield what failed or nearly did on a device.
+
+    Args:
+        recording: The recording.
+        device: Ordinal.
+        found: The findings of the recording, one of which may be the cause.
+    """
     summary = summarize(recording, device)
     if summary.out_of_memory:
-        yield _out_of_memory(recording, device, summary.out_of_memory)
+        failed = _out_of_memory(recording, device, summary.out_of_memory)
+        kept = any(each.rule == _OF_ATTEMPTS and each.device == device for each in found)
+        is_cause = kept and summary.out_of_memory > 1
+        yield replace(failed, change=_FREE_ATTEMPTS) if is_cause else failed
     if summary.retries:
         yield _said(
             kind="failure",

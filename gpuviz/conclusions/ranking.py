@@ -25,7 +25,7 @@ def ranked(recording: "RecordingData", found: "Sequence[Finding]") -> tuple[Find
     devices = recording.devices
     return (
         *(each for each in found if each.kind == "hazard"),
-        *(each for device in devices for each in failures(recording, device)),
+        *(each for device in devices for each in failures(recording, device, found)),
         *varied([each for each in found if each.kind == "finding"]),
         *other_facts(recording),
     )

@@ -350,6 +350,7 @@ class CachingSource(ProcessMemory):
         self, session: _core.Session, device: int, allocator: _core.CachingAllocator
     ) -> None:
         self._prevented.begin(device, allocator, partial(allocator.track_uses, session))
+        self._default_pool.limit(device)
 
     def _install(self, session: _core.Session) -> None:
         _record_pinned_memory(session, stacks=self._stacks)

@@ -13,7 +13,8 @@ class DefaultPool:
     """What `cupy.get_default_memory_pool` returns from `begin` to `end`.
 
     Programs release what the pool caches, ask how much it uses, and limit it: that concerns their
-    arrays, wherever these come from. A program that has asked for the pool before has CuPy's own.
+    arrays, wherever these come from. A limit may be older, since `gpuviz run` records from the
+    first allocation on. A program that has asked for the pool before has CuPy's own.
     """
 
     def __init__(self) -> None:
@@ -26,6 +27,18 @@ class DefaultPool:
         if type(self._own) is self._cupy.cuda.MemoryPool:
             self._pool = _kind()(self._own)
             self._cupy._default_memory_pool = self._pool  # noqa: SLF001
+            for device in caching_allocators():
+                self.limit(device)
+
+    def limit(self, device: int) -> None:
+        """Give gpuviz's allocator of a device the limit that the program has set so far."""
+        if self._pool is None or self._pool.is_over:
+            return
+        if device == current_device():
+            self._pool.apply_limit(device)
+            return
+        with self._cupy.cuda.Device(device):
+            self._pool.apply_limit(device)
 
     def end(self) -> None:
         """Let CuPy's pool be as before; one that the program has kept passes all on to it."""
@@ -84,11 +97,18 @@ class _BothPools:
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         self.own.set_limit(size, fraction)
         if not self.is_over:
-            device = current_device()
-            allocator = caching_allocator(device)
-            self.fractions.setdefault(device, allocator.memory_fraction)
-            limit, (_, most) = self.own.get_limit(), allocator.device.memory_info()
-            allocator.set_memory_fraction(min(limit / most, 1.0) if limit else 1.0)
+            self._set_limit_of(current_device())
+
+    def apply_limit(self, device: int) -> None:
+        """Limit gpuviz's allocator of the current device as CuPy's pool is, if that is."""
+        if self.own.get_limit():
+            self._set_limit_of(device)
+
+    def _set_limit_of(self, device: int) -> None:
+        allocator = caching_allocator(device)
+        self.fractions.setdefault(device, allocator.memory_fraction)
+        limit, (_, most) = self.own.get_limit(), allocator.device.memory_info()
+        allocator.set_memory_fraction(min(limit / most, 1.0) if limit else 1.0)
 
     def get_limit(self) -> int:
         return int(self.own.get_limit())

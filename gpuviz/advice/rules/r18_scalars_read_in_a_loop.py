@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.checked_results import is_check, unchecked
 from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides, indexes
 from gpuviz.advice.fetches import fetches
@@ -40,6 +41,11 @@ _OF_TORCH = (
     "Add up `loss.detach()` on the GPU, or keep it in a list, and call `.item()` after the loop, "
     "or every few iterations."
 )
+_OF_CHECKS = (
+    "Call `{function}(..., check_errors=False)` instead, which does not wait. It also returns "
+    "`info`, which is not 0 where it has failed: keep that on the GPU, and check it after the "
+    "loop, or every few iterations."
+)
 _MEANWHILE = "Until then the host can launch the next work."
 
 
@@ -50,7 +56,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     host, at least three times, and the program does not branch on the value, as far as the text
     around the line shows. A value that decides about the next step is needed at once, see
     `gpuviz.advice.conditions.decides`, and so is one by which the next work chooses an array or a
-    part of it; see `gpuviz.advice.chosen_places.chooses_places`.
+    part of it; see `gpuviz.advice.chosen_places.chooses_places`. What a function of torch.linalg
+    reads to check its result counts if another function leaves that check to the program.
 
     Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
     Python before them, so that the host launches the next work meanwhile. It counts also where the
@@ -63,14 +70,19 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         calls = schedule.call[found.copies]
         if indexes(schedule.recording, found.stack) and chooses_places(schedule, calls):
             continue
-        line = found.line(schedule)
+        line, is_torch = found.line(schedule), is_of(schedule.recording, "torch")
+        is_checked = is_torch and is_check(line.source)
+        function = unchecked(line.source)
+        if is_checked and not function:
+            continue
+        advice = _OF_TORCH if is_torch else _CHANGE
         yield found.finding(
             schedule,
             "R18",
             title=(
-                f"{text_of(line)} reads a scalar {format_count(found.count(schedule))} times and "
-                f"waits {line.amount} for the GPU."
+                f"{text_of(line)} {'checks its result' if is_checked else 'reads a scalar'} "
+                f"{format_count(found.count(schedule))} times and waits {line.amount} for the GPU."
             ),
             reason="",
-            change=f"{_OF_TORCH if is_of(schedule.recording, 'torch') else _CHANGE} {_MEANWHILE}",
+            change=f"{_OF_CHECKS.format(function=function) if is_checked else advice} {_MEANWHILE}",
         )

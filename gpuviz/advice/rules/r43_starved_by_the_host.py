@@ -530,15 +530,16 @@ def _finding(
     shorter[place.calls] = place.host_ns
     host_ns = int(place.host_ns.sum())
     change = ScheduleChange(shorter_gap=shorter, at_most_ns=host_ns)
-    steady = steady_of(recording, device)
     times = plain(recording.tables["api_calls"]["time"])[place.calls]
+    is_of_warm_up = int(times.max()) <= steady_of(recording, device).from_ns
+    whole = schedule.covered_ns if is_of_warm_up else schedule.working_ns
     idle = format_duration(place.idle_ns)
     rows = _idle_rows(recording, device, times - gaps.length[place.calls], times)
     return Finding(
         rule="R43",
         title=(
             f"The GPU is idle for {idle}, "
-            f"{format_share(place.idle_ns / max(steady.duration_ns, 1))} of the time, while the "
+            f"{format_share(min(place.idle_ns / max(whole, 1), 1))} of the time, while the "
             f"host {place.text}."
         ),
         reason=(

@@ -40,9 +40,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     use ends before it, and they are freed after it. The saving is the decrease of the peak if every
     block of that line were freed right after its last use. Blocks that the recording does not free
     are not counted: a later cell may use them. Neither are those that nothing reads, which R01
-    finds, nor those without a call stack: nobody could tell which variable to delete. If others of
-    the line are used after it and these are not, as of the best result so far or of states to go
-    back to, only those count that the line itself replaces at the peak.
+    finds, nor those that only the garbage collector frees, nor those without a call stack: nobody
+    could tell which variable to delete. If others of the line are used after it and these are not,
+    as of the best result so far or of states to go back to, only those count that the line itself
+    replaces at the peak.
 
     Also find the arrays of a list that the line of the peak maps to as many others, as in
     ``[f(x) for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them.
@@ -51,6 +52,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)
+    dead &= ~device.is_collected
     for blocks, change in changes_by_line(device, dead, device.begin, end):
         is_within = device.lines.are_held_at_peak(blocks)
         if (

@@ -1,7 +1,7 @@
 """R64: a line loads code again and again, as for an FFT plan that is made in each round."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from gpuviz.quantities import format_count, format_counted, format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from gpuviz.analysis.repeated_loads import RepeatedLoads
     from gpuviz.data.recording_data import RecordingData
 
@@ -31,13 +29,18 @@ RULES = (
         "before at least eight launches of a line the driver loads code, and before at least twice "
         "as many as the line launches different kernels, after the warm-up; the saving leaves out "
         "what the line does before these launches, but before the first of each kernel",
-        "make FFT plans, modules and kernels once, before the loop; keep more plans than CuPy's 16",
+        "make FFT plans, modules and kernels once, before the loop; keep more plans than CuPy's 16;"
+        " no `cudnn.benchmark` for shapes that do not repeat",
     ),
 )
 
 _LOAD = re.compile(r"cu(Module|Library)Load")
 _FFT = re.compile(r"fft", re.IGNORECASE)
 _CUDNN = re.compile(r"cudnn", re.IGNORECASE)
+_CONVOLUTION = re.compile(r"conv|[fd]prop|[dw]grad|nchw|nhwc", re.IGNORECASE)
+_ATTENTION = re.compile(r"attention|flash|fmha|sdpa", re.IGNORECASE)
+# How cuDNN measures the kernels that it tries.
+_MEASURING = re.compile(r"cu(?:da)?EventSynchronize")
 _MOST_ROWS = 1000
 _PLANS = (
     "cuFFT loads code for each plan, and removes it with the plan. {cache} If the sizes repeat, "
@@ -59,6 +62,16 @@ _OF_CUDNN = (
     "cache of keys and values, allocate the whole cache at once and mask what is not filled yet; "
     "or let PyTorch choose other kernels: `torch.backends.cuda.enable_cudnn_sdp(False)` for "
     "attention, `torch.backends.cudnn.enabled = False` for all."
+)
+_OF_SHAPES = (
+    "pad the inputs to a few sizes, or sort them by size, so that shapes repeat. "
+    "`torch.backends.cudnn.enabled = False` makes PyTorch use its own, slower kernels."
+)
+_OF_CONVOLUTIONS = f"cuDNN loads code for each new shape of a convolution: {_OF_SHAPES}"
+_OF_TRIALS = (
+    "cuDNN tries and measures several kernels for each new shape of a convolution, as with "
+    "`torch.backends.cudnn.benchmark = True`. That pays where shapes repeat. Set it to False, or "
+    "pad the inputs to a few sizes."
 )
 _OTHERS = (
     "Create the module, the kernel or the object of the library that needs it once, before the "
@@ -99,7 +112,7 @@ def _finding(schedule: Schedule, again: "RepeatedLoads") -> "Iterator[Finding]":
         return
     device = int(plain(activities["device"])[work[0]])
     names = plain(activities["name"])[work]
-    what, advice = _what(recording, launches)
+    what, advice = _what(recording, again)
     stack = int(stacks_of(recording.tables, launches[:1])[0])
     line = line_of(recording, stack, format_duration(saved_ns))
     times = format_count(len(launches))
@@ -127,19 +140,34 @@ def _finding(schedule: Schedule, again: "RepeatedLoads") -> "Iterator[Finding]":
     )
 
 
-def _what(recording: "RecordingData", launches: "NDArray[Any]") -> tuple[str, str]:
+def _what(recording: "RecordingData", again: "RepeatedLoads") -> tuple[str, str]:
     """Return what a line does before it launches kernels, and what to change.
 
     The first of them may be a copy of the argument.
     """
     tables = recording.tables
     activities = tables["activities"]
-    calls = np.append(launches[:1], calls_of(tables, plain(activities["correlation"])))
+    calls = np.append(again.launches[:1], calls_of(tables, plain(activities["correlation"])))
     lines = line_numbers(recording, stacks_of(tables, calls))
     of_line = lines[1:] == lines[0]
     names = np.unique(plain(activities["name"])[of_line])
     if are_named(tables, names, _FFT.search).any():
         plans = _PLANS_OF_TORCH if is_of(recording, "torch") else _PLANS_OF_CUPY
         return "makes an FFT plan", plans
-    of_cudnn = are_named(tables, names, _CUDNN.search).any()
-    return "loads code", _OF_CUDNN if of_cudnn else _OTHERS
+    if not are_named(tables, names, _CUDNN.search).any():
+        return "loads code", _OTHERS
+    return "loads code", _advice_for_cudnn(recording, again)
+
+
+def _advice_for_cudnn(recording: "RecordingData", again: "RepeatedLoads") -> str:
+    """Return what to change about a line for which cuDNN loads code."""
+    tables = recording.tables
+    loaded = np.unique(plain(tables["activities"]["name"])[again.work])
+    of_convolution = are_named(tables, loaded, _CONVOLUTION.search)
+    if not of_convolution.any() or are_named(tables, loaded, _ATTENTION.search).any():
+        return _OF_CUDNN
+    calls, own = tables["api_calls"], stacks_of(tables, again.launches[:1])
+    lines = line_numbers(recording, np.append(own, plain(calls["stack"])))
+    of_line = plain(calls["name"])[lines[1:] == lines[0]]
+    waits = are_named(tables, of_line, _MEASURING.match)
+    return _OF_TRIALS if np.count_nonzero(waits) >= len(again.launches) else _OF_CONVOLUTIONS

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +31,8 @@ RULES = (
         "the peak is reached by a line of an `except` block, before that ends; arrays that a "
         "function made which the `try` block had called, and which ended with the exception, are "
         "still allocated, and nothing uses them any more; what fails is a request for memory, or "
-        "the last line of the `try` block",
+        "the last line of the `try` block; also arrays of the function itself, if it calls itself "
+        "in the `except` block and returns the result",
         "leave the `except` block before the next attempt",
     ),
 )
@@ -52,12 +52,16 @@ class _Attempt:
         depth: The place among them of the function with the ``try`` block.
         end: When that was, in ns.
         tried: The statements of the ``try`` block.
+        is_called: Whether the exception ended a function that the ``try`` block had called.
+        is_again: Whether the function calls itself in the ``except`` block, to return the result.
     """
 
     frames: "list[Frame]"
     depth: int
     end: int
     tried: "tuple[Statement, ...]"
+    is_called: bool
+    is_again: bool
 
     def is_in_function(self, frames: "list[Frame]") -> bool:
         """Return whether frames are of the function's own call, or of what it calls."""
@@ -65,11 +69,32 @@ class _Attempt:
         is_longer = frames[:depth] == self.frames[:depth] and len(frames) > depth
         return is_longer and _function(frames[depth]) == _function(self.frames[depth])
 
-    def has(self, frames: "list[Frame]") -> bool:
-        """Return whether frames are of the function that the ``try`` block called."""
+    def has(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
+        """Return whether frames are of the function that the exception has ended.
+
+        Or of the ``try`` block, if its function calls itself.
+        """
+        is_own = self.is_again and self._is_in_try(frames) and not self.handles(device, frames)
+        return is_own or self.is_of_called(frames)
+
+    def is_of_called(self, frames: "list[Frame]") -> bool:
+        """Return whether frames are of a function that the ``try`` block called."""
         own, called = frames[: self.depth + 1], frames[self.depth + 1 : self.depth + 2]
-        is_called = list(map(_function, called)) == [_function(self.frames[self.depth + 1])]
-        return is_called and own == self.frames[: self.depth + 1]
+        ended = self.frames[self.depth + 1 : self.depth + 2]
+        is_same = list(map(_function, called)) == list(map(_function, ended))
+        return self.is_called and is_same and own == self.frames[: self.depth + 1]
+
+    def _is_in_try(self, frames: "list[Frame]") -> bool:
+        return self.is_in_function(frames) and frames[self.depth].line >= self.tried[0].number
+
+    def ends(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
+        """Return whether what is freed in some frames is freed when the ``except`` block ends.
+
+        What a function has that returns is freed in the line that has called it. The recording may
+        end before.
+        """
+        is_end = len(frames) == self.depth + 1 and self.handles(device, frames)
+        return is_end or (self.is_again and frames in (self.frames[: self.depth], []))
 
     def handles(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
         """Return whether the function is in the ``except`` block."""
@@ -85,7 +110,9 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     repeats. Either a request of it failed, or the statements that follow in the ``try`` block raise
     nothing: so the exception ended the function. The arrays count that it made, directly or by what
     it calls, that nothing uses after the failure, and that the ``except`` block frees when it ends.
-    What the function with the ``try`` block has itself is in its own variables.
+    What the function with the ``try`` block has itself is in its own variables. It counts, too, if
+    that function calls itself in the ``except`` block to return what this returns: then nothing can
+    use the variables of the failed attempt any more, and they stay until all others have returned.
 
     Saving: the decrease of the peak if these were freed when the attempt has failed.
     """
@@ -104,21 +131,28 @@ def _attempts(device: "DeviceBlocks") -> "Iterator[_Attempt]":
         return
     times, stacks, have_failed = _history(device)
     for depth, tried in handlers:
-        handling = _Attempt(later, depth, 0, tried)
+        handling = _Attempt(later, depth, 0, tried, is_called=False, is_again=False)
         within = [
             each
             for each in distinct(stacks).tolist()
             if handling.handles(device, _outermost_first(device, each))
         ]
-        before = np.flatnonzero(~np.isin(stacks, within))[-1:].tolist()
-        for row in before:
+        for row in np.flatnonzero(~np.isin(stacks, within))[-1:].tolist():
             frames = _outermost_first(device, int(stacks[row]))
-            if (
-                handling.is_in_function(frames)
-                and len(frames) > depth + 1
-                and _ends_with(tried, frames[depth].line, has_failed=bool(have_failed[row]))
-            ):
-                yield _Attempt(frames, depth, int(times[row]), tried)
+            if not handling.is_in_function(frames):
+                continue
+            has_failed = bool(have_failed[row])
+            is_called = len(frames) > depth + 1
+            is_called &= _ends_with(tried, frames[depth].line, has_failed=has_failed)
+            is_again = _returns_itself(later, depth)
+            if is_called or is_again:
+                yield _Attempt(frames, depth, int(times[row]), tried, is_called, is_again)
+
+
+def _returns_itself(frames: "list[Frame]", depth: int) -> bool:
+    """Return whether a function returns what it calls, and that is the function itself."""
+    own, called = frames[depth], map(_function, frames[depth + 1 :])
+    return own.source.startswith("return ") and _function(own) in called
 
 
 def _history(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
@@ -166,16 +200,21 @@ def _kept(device: "DeviceBlocks", attempt: _Attempt) -> "NDArray[Any]":
     is_kept &= device.used.blocks.begin[device.number] <= attempt.end
     is_kept &= ~device.is_used_at_any_time & ~device.is_shared
     freed = np.append(plain(events["stack"]), 0)[device.used.blocks.free[device.number]]
-    ends = partial(_ends_in_handler, device, attempt)
-    for stacks, counts in ((device.stack, attempt.has), (freed, ends)):
+    for stacks, counts in ((device.stack, attempt.has), (freed, attempt.ends)):
         known = distinct(stacks[is_kept]).tolist()
-        chosen = [each for each in known if counts(_outermost_first(device, each))]
+        chosen = [each for each in known if counts(device, _outermost_first(device, each))]
         is_kept &= np.isin(stacks, chosen)
-    return np.flatnonzero(is_kept)
+    return np.setdiff1d(np.flatnonzero(is_kept), _held_elsewhere(device, attempt))
 
 
-def _ends_in_handler(device: "DeviceBlocks", attempt: _Attempt, frames: "list[Frame]") -> bool:
-    return len(frames) == attempt.depth + 1 and attempt.handles(device, frames)
+def _held_elsewhere(device: "DeviceBlocks", attempt: _Attempt) -> "NDArray[Any]":
+    """Return the blocks at the end that are known to be held by other variables."""
+    held = device.recording.tables["held_blocks"].to_pylist()
+    variables = f"{attempt.frames[attempt.depth].name.rpartition('.')[2]}()"
+    others = [row["address"] for row in held if variables not in row["holder"]]
+    blocks = device.used.blocks
+    is_other = np.isin(blocks.address[device.number], np.array(others, np.uint64))
+    return np.flatnonzero(is_other & (blocks.end[device.number] < 0))
 
 
 def _outermost_first(device: "DeviceBlocks", stack: int) -> "list[Frame]":
@@ -203,23 +242,52 @@ def _finding(device: "DeviceBlocks", kept: "list[tuple[_Attempt, NDArray[Any]]]"
     begin, end = device.begin[blocks], device.end[blocks]
     attempt = kept[0][0]
     handler = _outermost_first(device, device.lines.peak_stack)[attempt.depth]
-    failed, called = attempt.frames[attempt.depth : attempt.depth + 2]
-    function = called.name.rpartition(".")[2]
     attempts, its = "an attempt that failed", "its"
     if len(kept) > 1:
         attempts, its = "attempts that failed", "their"
+    stacks = distinct(device.stack[kept[0][1]]).tolist()
+    is_of_called = all(attempt.is_of_called(_outermost_first(device, each)) for each in stacks)
+    why, change = _of_called(attempt) if is_of_called else _of_itself(attempt)
     return Finding(
         rule="R73",
         title=f"{format_bytes(int(device.size[blocks].sum()))} of {attempts} is still allocated "
         f"while {its} `except` block runs {named(handler.site, handler.source)}.",
-        reason=f"An exception ended `{function}` in {named(failed.site, failed.source)}. Until the "
-        "`except` block ends, the exception keeps its traceback, and the traceback the variables "
-        f"of what it ended: {format_count(len(blocks))} arrays that nothing uses any more.",
-        change="Leave the `except` block first: only note there that the attempt failed, and try "
-        "again after the block, such as in the next round of a loop.",
+        reason=f"{why}: {format_count(len(blocks))} arrays that nothing uses any more.",
+        change=change,
         certainty="likely",
         device=device.device,
         lines=device.lines.lines_of(blocks),
         evidence=device.lines.evidence(blocks),
         lifetimes=Change(blocks, begin, np.clip(device.after_times(times), begin, end)),
     )
+
+
+def _of_called(attempt: _Attempt) -> tuple[str, str]:
+    """Return why the arrays of a function that has ended are there, and what to change."""
+    failed, called = attempt.frames[attempt.depth : attempt.depth + 2]
+    function = called.name.rpartition(".")[2]
+    why = (
+        f"An exception ended `{function}` in {named(failed.site, failed.source)}. Until the "
+        "`except` block ends, the exception keeps its traceback, and the traceback the variables "
+        "of what it ended"
+    )
+    change = (
+        "Leave the `except` block first: only note there that the attempt failed, and try again "
+        "after the block, such as in the next round of a loop."
+    )
+    return why, change
+
+
+def _of_itself(attempt: _Attempt) -> tuple[str, str]:
+    """Return why the arrays of a function that calls itself are there, and what to change."""
+    function = attempt.frames[attempt.depth].name.rpartition(".")[2]
+    why = (
+        f"`{function}` calls itself in its `except` block to try again. Until all of these calls "
+        "return, the variables of each failed attempt stay"
+    )
+    change = (
+        "Move the `try` block's work to a function of its own, so that its variables go when it "
+        f"fails. Let `{function}` call that in a loop: only note in the `except` block that the "
+        "attempt failed, and try again after the block, in the next round."
+    )
+    return why, change

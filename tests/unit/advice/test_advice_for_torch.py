@@ -9,6 +9,7 @@ from tests.unit.advice import (
     test_dead_write,
     test_launch_bound,
     test_pageable_copies,
+    test_scalars_read_in_a_loop,
     test_tiny_transfers,
     test_unhidden_transfer,
     test_waits_for_earlier_work,
@@ -65,3 +66,31 @@ def test_copies_of_modules_that_the_host_initializes_are_left_out_by_making_them
     (change,) = [each.change for each in findings(recording, small=True) if each.rule == "R17"]
 
     assert change.startswith("Create the modules on the GPU")
+
+
+def with_source(recording, before, after):
+    """Return a recording in which a line has another text."""
+    frames = recording.tables["frames"].to_pylist()
+    rows = [row | {"source": after} if row["source"] == before else row for row in frames]
+    changed = pa.Table.from_pylist(rows, recording.tables["frames"].schema)
+    return Recording({**recording.tables, "frames": changed}, recording.manifest)
+
+
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("factor = torch.linalg.cholesky(k)", "`torch.linalg.cholesky_ex(..., check_errors"),
+        ("return torch.inverse(a) @ b", "`torch.linalg.inv_ex(..., check_errors"),
+        ("x = linalg.solve(a, b)", "`torch.linalg.solve_ex(..., check_errors"),
+        ("norms.append(torch.linalg.inv(a).norm().item())", "Add up `loss.detach()`"),
+        ("factor, info = torch.linalg.cholesky_ex(k)", "Add up `loss.detach()`"),
+        ("values = torch.linalg.eigh(a)", None),
+    ],
+)
+def test_a_function_that_checks_its_result_is_left_out_by_one_that_does_not(source, advice):
+    line = "_ = gpu.copy_to_host(x, pinned=True), gpu.synchronize()"
+    recording = of_torch(timed(test_scalars_read_in_a_loop.reads_through_pinned_memory))
+    found = findings(with_source(recording, line, source), small=True)
+    changes = [each.change for each in found if each.rule == "R18"]
+
+    assert [advice in each for each in changes] == ([] if advice is None else [True])

@@ -13,7 +13,7 @@ from tests.unit.advice.timed_programs import timed
 ROUNDS = 20
 # A library's function, whose calls are all on the line of the program that calls it.
 SOURCE = """
-def transform(gpu, x, *, name, plan, copies=False):
+def transform(gpu, x, *, name, plan, copies=False, measures=False):
     if plan:
         gpu.work_on_host(1e-3)
         gpu.synchronize()  # stands for a call that loads code
@@ -21,17 +21,21 @@ def transform(gpu, x, *, name, plan, copies=False):
     if copies:
         gpu.launch("cupy_copy__complex64_complex64", duration=1e-6, writes=[x])
     gpu.launch(name, duration=100e-6, writes=[x])
+    if measures:
+        event = gpu.Event()
+        event.record()
+        event.synchronize()
 """
 LIBRARY = {}
 exec(compile(SOURCE, "/env/lib/python3/site-packages/fft.py", "exec"), LIBRARY)  # noqa: S102
 transform = LIBRARY["transform"]
 
 
-def makes_plans(gpu, *, name="regular_fft", plan=True, other=False, copies=False):
+def makes_plans(gpu, *, name="regular_fft", plan=True, other=False, **kind):
     x = gpu.empty(1 << 20)
     for _ in range(ROUNDS):
         gpu.launch("prepare", duration=100e-6, writes=[x])
-        transform(gpu, x, name=name, plan=plan, copies=copies)
+        transform(gpu, x, name=name, plan=plan, **kind)
         if other:
             gpu.synchronize()
 
@@ -61,7 +65,7 @@ def with_loads(recording):
     strings = tables["strings"].to_pylist()
     name = max(each["id"] for each in strings) + 1
     strings.append({"id": name, "text": "cuModuleLoadData"})
-    synchronizes = {each["id"] for each in strings if "Synchronize" in each["text"]}
+    synchronizes = {each["id"] for each in strings if each["text"] == "cuCtxSynchronize"}
     calls = tables["api_calls"].to_pylist()
     stacks = recording.call_stacks
     for call in calls:
@@ -98,6 +102,25 @@ def test_other_code_that_is_loaded_in_each_round_can_be_loaded_once():
 
     assert "loads code 19 times" in finding.title
     assert finding.change.startswith("Create the module, the kernel or the object")
+
+
+ATTENTION = "cudnn_generated_fort_native_sdpa_sm80_flash_fprop"
+CONVOLUTION = "void cudnn::engines_precompiled::nchwToNhwcKernel<float>"
+
+
+@pytest.mark.parametrize(
+    ("name", "measures", "advice"),
+    [
+        (ATTENTION, False, "enable_cudnn_sdp(False)"),
+        (CONVOLUTION, False, "pad the inputs to a few sizes, or sort them"),
+        (CONVOLUTION, True, "`torch.backends.cudnn.benchmark = True`"),
+    ],
+)
+def test_what_cudnn_loads_for_new_shapes_depends_on_what_they_are_of(name, measures, advice):
+    (finding,) = found(lambda gpu: makes_plans(gpu, name=name, measures=measures))
+
+    assert advice in finding.change
+    assert ("keys and values" in finding.change) == (name == ATTENTION)
 
 
 def test_what_is_loaded_in_each_round_is_no_warm_up():

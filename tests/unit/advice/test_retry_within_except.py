@@ -7,6 +7,7 @@ import pytest
 
 import gpuviz
 from gpuviz.advice.findings import findings
+from gpuviz.conclusions.ranking import all_conclusions
 from tests.unit.advice.programs import MIB
 
 
@@ -159,6 +160,86 @@ def scores_several(gpu):
     return last
 
 
+def widened(gpu, size):
+    hidden = gpu.empty(size)
+    gpu.launch("layer", duration=1e-4, writes=[hidden])
+    wide = gpu.empty(6 * size)
+    gpu.launch("repeat", duration=1e-4, reads=[hidden], writes=[wide])
+    return wide
+
+
+def widens_itself(gpu, size=128 * MIB):
+    """The arrays are variables of the function that calls itself."""
+    try:
+        for _ in range(2):
+            hidden = gpu.empty(size)
+            gpu.launch("layer", duration=1e-4, writes=[hidden])
+            wide = gpu.empty(6 * size)
+            gpu.launch("repeat", duration=1e-4, reads=[hidden], writes=[wide])
+            del hidden, wide
+    except MemoryError:
+        return widens_itself(gpu, size // 4)
+    return None
+
+
+def widens_until_none_is_left(gpu, sizes):
+    try:
+        hidden = gpu.empty(sizes[0])
+        gpu.launch("layer", duration=1e-4, writes=[hidden])
+        wide = gpu.empty(6 * sizes[0])
+        gpu.launch("repeat", duration=1e-4, reads=[hidden], writes=[wide])
+    except MemoryError:
+        return widens_until_none_is_left(gpu, sizes[1:])
+    return wide
+
+
+def gives_up(kept, gpu):
+    try:
+        widens_until_none_is_left(gpu, [128 * MIB, 96 * MIB])
+    except IndexError as error:
+        kept.append(error)
+
+
+def widens_afterwards(gpu, size=128 * MIB):
+    while True:
+        with suppress(MemoryError):
+            return widened(gpu, size)
+        size //= 4
+
+
+def collects_itself(gpu, results, size=128 * MIB):
+    try:
+        part = gpu.empty(size)
+        gpu.launch("layer", duration=1e-4, writes=[part])
+        results.append(part)
+        gpu.launch("repeat", duration=1e-4, reads=[part], writes=[gpu.empty(6 * size)])
+    except MemoryError:
+        return collects_itself(gpu, results, size // 4)
+    return results
+
+
+def collects_results(gpu):
+    """The list of the caller keeps what failed attempts have added to it."""
+    results = []
+    collects_itself(gpu, results)
+    gpu.synchronize()
+    results.clear()
+
+
+def compares_itself(gpu, size=128 * MIB):
+    """The array is used after the next attempt."""
+    try:
+        hidden = gpu.empty(size)
+        gpu.launch("layer", duration=1e-4, writes=[hidden])
+        wide = gpu.empty(6 * size)
+        gpu.launch("repeat", duration=1e-4, reads=[hidden], writes=[wide])
+    except MemoryError:
+        smaller = compares_itself(gpu, size // 4)
+        gpu.launch("compare", duration=1e-4, reads=[hidden, smaller], writes=[smaller])
+        return smaller
+    return wide
+
+
 @pytest.mark.parametrize("program", [tries_within, tries_with_a_name])
 def test_arrays_of_a_failed_attempt_are_there_until_the_except_block_ends(program):
     recording, fixed = recorded(program), recorded(tries_afterwards)
@@ -192,7 +273,41 @@ def test_any_exception_keeps_the_arrays_of_what_it_ended():
     assert "An exception ended `solved` in `return solved(gpu, rate)`." in finding.reason
 
 
-@pytest.mark.parametrize("program", [has_its_own, goes_on, checks_within, scores_several])
+def test_the_variables_of_a_function_that_calls_itself_stay_until_all_calls_return():
+    recording, fixed = recorded(widens_itself), recorded(widens_afterwards)
+    (finding,) = found(recording)
+
+    assert found(fixed) == []
+    assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes == 128 * MIB
+    assert finding.reason.startswith("`widens_itself` calls itself in its `except` block")
+    assert "in a loop" in finding.change
+
+
+def test_the_last_error_keeps_the_arrays_of_all_attempts():
+    kept = []
+    (finding,) = found(recorded(partial(gives_up, kept)))
+
+    assert len(kept) == 1
+    assert finding.saved_bytes == 96 * MIB
+    assert [line.source for line in finding.lines] == ["hidden = gpu.empty(sizes[0])"]
+
+
+def test_failed_requests_name_the_arrays_of_failed_attempts_as_the_cause():
+    recording = recorded(partial(tries_within, sizes=(160, 90, 20)))
+    failed = next(each for each in all_conclusions(recording) if each.kind == "failure")
+    once = next(each for each in all_conclusions(recorded(has_its_own)) if each.kind == "failure")
+
+    assert failed.change.endswith("see R73.")
+    assert once.change == ""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(has_its_own, goes_on, checks_within, scores_several),
+        *(collects_results, compares_itself),
+    ],
+)
 def test_what_the_function_itself_has_is_not_kept_by_the_exception(program):
     assert found(recorded(program)) == []
 

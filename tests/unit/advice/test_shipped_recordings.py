@@ -118,7 +118,7 @@ def test_fft_filter_waits_for_numpy_and_its_pageable_streams_never_overlap():
 
     assert rules("fft_filter") == ["R17", "R43", "R44"]
     assert starved.title == (
-        "The GPU is idle for 227 ms, 77 % of the time, while the host works between "
+        "The GPU is idle for 227 ms, 76 % of the time, while the host works between "
         "`lane.stream.synchronize()` and `lane.start()`."
     )
     assert copies.title == (

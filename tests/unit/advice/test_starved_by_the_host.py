@@ -1,12 +1,14 @@
 """R43: the GPU is idle while the host computes."""
 
 import itertools
+import re
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.conclusions.wording import saving
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import within
@@ -70,7 +72,7 @@ def test_work_between_chunks_is_found_and_without_it_the_program_is_as_much_fast
         saved_ns(computes_between_chunks, computes_nothing), rel=0.2
     )
     assert finding.title == (
-        "The GPU is idle for 19.0 ms, 82 % of the time, while the host works between "
+        "The GPU is idle for 19.0 ms, 79 % of the time, while the host works between "
         '`gpu.synchronize()` and the next `gpu.launch("filter", duration=kernel, writes=[x])`.'
     )
     assert finding.reason == (
@@ -98,6 +100,26 @@ def starts_a_library(gpu):
             gpu.synchronize()
         gpu.launch(f"gemm {number}", duration=1e-3, writes=[workspace])
         gpu.synchronize()
+
+
+def prepares_and_steps(gpu):
+    x = gpu.empty(1 << 20)
+    for _ in range(STEPS):
+        gpu.work_on_host(10e-3)
+        gpu.launch("prepare", duration=200e-6, writes=[x])
+        gpu.synchronize()
+    for _ in range(5 * STEPS):
+        gpu.launch("forward", duration=2e-3, reads=[x], writes=[x])
+        gpu.launch("step", duration=1e-3, reads=[x], writes=[x])
+
+
+@pytest.mark.parametrize("program", [computes_between_chunks, prepares_and_steps])
+def test_the_idle_time_and_the_saving_are_shares_of_the_same_time(program):
+    (finding,) = found(program, "R43")
+    idle = re.search(r"is idle for (\S+ \S+), (\S+ %) of the time", finding.title)
+
+    assert finding.is_of_warm_up == (program is prepares_and_steps)
+    assert saving(finding).startswith(f"about {idle[1]}, {idle[2]} of the time")
 
 
 @pytest.mark.parametrize(
@@ -284,7 +306,7 @@ def test_the_line_that_was_sampled_is_blamed(state, what, advice):
     recording = with_samples(timed(computes_between_chunks), state=state)
     (finding,) = [each for each in findings(recording) if each.rule == "R43"]
 
-    assert finding.title == f"The GPU is idle for 19.0 ms, 82 % of the time, while the host {what}."
+    assert finding.title == f"The GPU is idle for 19.0 ms, 79 % of the time, while the host {what}."
     assert finding.change.startswith(advice)
     assert [line.source for line in finding.lines] == ["numpy.sort(values)"]
 
@@ -418,7 +440,7 @@ def test_gaps_that_were_not_sampled_blame_no_line():
     recording = with_samples(timed(computes_between_chunks), of_every=2)
     (finding,) = [each for each in findings(recording) if each.rule == "R43"]
 
-    assert finding.title.startswith("The GPU is idle for 9.00 ms, 39 % of the time")
+    assert finding.title.startswith("The GPU is idle for 9.00 ms, 37 % of the time")
 
 
 def test_waiting_for_a_thread_of_gpuviz_is_no_finding():
@@ -616,7 +638,7 @@ def test_lines_of_one_function_in_the_same_gaps_are_one_finding_about_its_call()
     (finding,) = sampled.idle()
 
     assert finding.title == (
-        "The GPU is idle for 19.0 ms, 82 % of the time, while the host runs "
+        "The GPU is idle for 19.0 ms, 79 % of the time, while the host runs "
         "`for batch in batches():`."
     )
     assert finding.saved_ns == pytest.approx(19e6, rel=0.02)

@@ -96,6 +96,43 @@ def test_a_limit_holds_until_the_recording_ends(own, ours):
     assert (own.limit, ours.memory_fraction) == (most // 4, 1.0)
 
 
+def test_a_limit_from_before_the_recording_holds_too(own, ours):
+    _, most = ours.device.memory_info()
+    cupy.get_default_memory_pool().set_limit(size=most // 8)
+    stand_in = DefaultPool()
+
+    stand_in.begin()
+    assert ours.memory_fraction == 0.125
+    with pytest.raises(MemoryError):
+        ours.allocate(most // 4)
+    stand_in.end()
+    assert (own.limit, ours.memory_fraction) == (most // 8, 1.0)
+
+
+def test_a_limit_from_before_holds_for_a_device_that_is_used_later(own, ours, monkeypatch):
+    _, most = ours.device.memory_info()
+    own.set_limit(size=most // 8)
+    monkeypatch.delitem(allocator._process.allocators, 0)
+    stand_in = DefaultPool()
+    stand_in.begin()
+    monkeypatch.setitem(allocator._process.allocators, 0, ours)
+
+    stand_in.limit(0)
+    assert ours.memory_fraction == 0.125
+    stand_in.end()
+    stand_in.limit(0)
+    assert ours.memory_fraction == 1.0
+
+
+@pytest.mark.usefixtures("own")
+def test_without_a_limit_from_before_nothing_is_limited(ours):
+    ours.set_memory_fraction(0.5)
+
+    DefaultPool().begin()
+
+    assert ours.memory_fraction == 0.5
+
+
 @pytest.mark.usefixtures("own")
 def test_a_pool_that_was_kept_is_cupys_afterwards(ours):
     stand_in = DefaultPool()

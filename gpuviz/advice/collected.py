@@ -1,0 +1,148 @@
+"""Arrays that nothing but the garbage collector frees, because reference cycles keep them."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.data.codes import HOST_STATES, OWN_THREADS
+from gpuviz.data.columns import codes, distinct, plain
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.data.recording_data import RecordingData
+
+# What `gpuviz.ownership.holders` calls objects that only refer to one another.
+CYCLE = "a reference cycle"
+_COLLECTION = HOST_STATES.index("collection")
+# Fewer collections may have come just when the program dropped an object that it had used.
+_LEAST_COLLECTIONS = 3
+# With fewer, they are rather a variable than arrays that wait.
+_LEAST_ARRAYS = 2
+# The longest time without a new array, compared with those before, for the same round to go on.
+_MOST_PAUSE = 2
+
+
+class Collections:
+    """The garbage collections of a recording that took a tenth of a millisecond or longer.
+
+    Attributes:
+        begin: When each began, in ns since the recording's start, in order of time.
+        end: When it ended.
+        thread: The thread that it ran in.
+        is_requested: Whether the program called the collector itself.
+    """
+
+    def __init__(self, recording: "RecordingData") -> None:
+        samples = recording.tables["host_samples"]
+        rows = np.flatnonzero(codes(samples["state"], HOST_STATES) == _COLLECTION)
+        begin = plain(samples["time"])[rows]
+        rows = rows[np.argsort(begin, kind="stable")]
+        self.begin, self.end, self.thread, stack = (
+            plain(samples[name])[rows] for name in ("time", "end", "thread", "stack")
+        )
+        frames = recording.call_stacks.frames
+        requesting = [
+            each
+            for each in distinct(stack).tolist()
+            if any("collect(" in frame.source for frame in frames(each)[:1])
+        ]
+        self.is_requested = np.isin(stack, requesting)
+
+    def of_events(self, times: "NDArray[Any]", threads: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the number of the collection that each event was a part of; -1 without one."""
+        found = np.full(len(times), -1)
+        for thread in np.unique(self.thread).tolist():
+            own = np.flatnonzero(self.thread == thread)
+            before = np.searchsorted(self.begin[own], times, side="right") - 1
+            number = own[before]
+            is_within = (before >= 0) & (threads == thread) & (times <= self.end[number])
+            found[is_within] = number[is_within]
+        return found
+
+
+def collected_blocks(device: "DeviceBlocks") -> "NDArray[Any]":
+    """Return the blocks of lines whose arrays only the garbage collector frees.
+
+    Such a line makes arrays that are garbage after their last use: collections free them time and
+    again, in the midst of the rounds that make them, up to the newest that is no longer used. A
+    collection may free only the last of a chain of arrays, such as the layers of a model, each of
+    which keeps the one before it. What an object in a cycle keeps until the program drops it waits
+    for a collection as well, but that comes between two rounds, or after newer arrays.
+
+    Of what the recording does not free, the blocks of such a line count if all that is known of
+    their holders is that they are reference cycles.
+    """
+    collections = Collections(device.recording)
+    if len(collections.begin) < _LEAST_COLLECTIONS:
+        return np.zeros(0, np.int64)
+    events, rows = device.recording.tables["memory_events"], device.used.blocks.free[device.number]
+    times, threads = (np.append(plain(events[name]), 0)[rows] for name in ("time", "thread"))
+    number = np.where(rows < events.num_rows, collections.of_events(times, threads), -1)
+    is_collected = (number >= 0) | np.isin(threads, _own_threads(device.recording))
+    is_known = ~device.is_initial & ~device.is_shared & ~device.is_used_at_any_time
+    is_known &= device.is_used & (device.stack != 0)
+    found = [np.zeros(0, np.int64)]
+    for site in distinct(device.site[is_known & (number >= 0)]).tolist():
+        own = np.flatnonzero(is_known & (device.site == site))
+        if _collects_garbage(device, collections, own, number[own]):
+            found += [own[is_collected[own]], _held_by_cycles(device, own)]
+    return np.sort(np.concatenate(found))
+
+
+def _own_threads(recording: "RecordingData") -> "NDArray[Any]":
+    """Return gpuviz's own threads, which free arrays of the program only in collections."""
+    threads = recording.tables["threads"].to_pylist()
+    return np.array([row["id"] for row in threads if row["name"].startswith(OWN_THREADS)])
+
+
+def _collects_garbage(
+    device: "DeviceBlocks",
+    collections: Collections,
+    blocks: "NDArray[Any]",
+    number: "NDArray[Any]",
+) -> bool:
+    """Return whether collections free the arrays of a line while it goes on making them.
+
+    Args:
+        device: All blocks.
+        collections: The collections.
+        blocks: The blocks of the line.
+        number: The collection that freed each; -1 without one.
+    """
+    made, end = (
+        getattr(device.used.blocks, name)[device.number[blocks]] for name in ("begin", "end")
+    )
+    order = np.argsort(made, kind="stable")
+    made, end, number = made[order], end[order], number[order]
+    used = device.call_times[device.used.last[device.number[blocks[order]]]]
+    end = np.where(end < 0, np.iinfo(np.int64).max, end)
+    passed = failed = 0
+    for each in np.flatnonzero(~collections.is_requested).tolist():
+        since = int(collections.begin[each - 1]) if each else 0
+        first, last = np.searchsorted(made, (since, collections.begin[each])).tolist()
+        new = slice(first, last)
+        is_unused = (used[new] < collections.begin[each]) & (end[new] >= collections.begin[each])
+        is_freed = number[new] == each
+        waited = np.flatnonzero(is_freed[is_unused])
+        if len(waited) >= _LEAST_ARRAYS and last < len(made):
+            newer = np.count_nonzero(is_unused) - 1 - waited[-1]
+            pause = made[last] - made[last - 1] - (collections.end[each] - collections.begin[each])
+            is_amid = pause <= _MOST_PAUSE * np.diff(made[new]).max()
+            is_amid &= newer <= np.diff(waited).max()
+            passed += int(is_amid)
+        elif np.count_nonzero(is_unused) >= _LEAST_ARRAYS:
+            failed += int(not len(waited))
+    return passed >= _LEAST_COLLECTIONS and failed <= passed
+
+
+def _held_by_cycles(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return those of some blocks that the recording does not free, if only cycles hold them."""
+    left: NDArray[Any] = blocks[device.used.blocks.end[device.number[blocks]] < 0]
+    held = device.recording.tables["held_blocks"]
+    rows = np.flatnonzero(plain(held["device"]) == device.device)
+    addresses = device.used.blocks.address[device.number[left]]
+    rows = rows[np.isin(plain(held["address"])[rows], addresses)]
+    holders = {held["holder"][row].as_py() for row in rows.tolist()}
+    return left if holders == {CYCLE} else left[:0]
