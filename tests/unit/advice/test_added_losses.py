@@ -149,7 +149,9 @@ def test_a_backward_pass_in_each_round_saves_what_was_predicted(before):
         "128 MiB of the peak are activations of 4 rounds of a loop, whose losses wait for one "
         "backward pass."
     )
-    assert finding.reason.startswith("4 rounds of a loop add up their losses before `backward(")
+    assert finding.reason.startswith(
+        "4 rounds of a loop add up their losses before `model.backward("
+    )
     assert found(trained(one_by_one), "R58") == []
 
 
