@@ -38,6 +38,7 @@ from tests.unit.advice import (
     test_graphs_alive_at_once,
     test_grown_by_concatenation,
     test_inference_with_gradients,
+    test_inverse_only_multiplied,
     test_kept_until_reduced,
     test_loaded_again,
     test_longer_than_used,
@@ -185,6 +186,7 @@ OTHERS = {
     "R61": partial(test_unused_gradients.trained, test_unused_gradients.trains("rate")),
     "R62": test_round_trips.through_the_host,
     "R73": partial(test_retry_within_except.recorded, test_retry_within_except.tries_within),
+    "R75": partial(test_inverse_only_multiplied.recorded, test_inverse_only_multiplied.multiplies),
     "R63": partial(timed, test_kept_until_reduced.means_at_last),
     "R64": making_plans,
     "R60": partial(test_attention_scores.recorded, test_attention_scores.stored),
@@ -245,8 +247,8 @@ def kinds() -> dict[str, list[Rule]]:
     for name, module in modules().items():
         part = of_part.get(module.__name__) or others[name]
         for rule in module.RULES:
-            # Fills and dead writes are about time, and found with the arrays.
-            is_time = rule.name in ("R30", "R31")
+            # Fills, dead writes and inverses are about time, and found with the arrays.
+            is_time = rule.name in ("R30", "R31", "R75")
             found.setdefault("time" if is_time else part, []).append(rule)
     return {part: sorted(each, key=lambda rule: rule.name) for part, each in found.items()}
 

@@ -52,6 +52,7 @@ from gpuviz.advice.rules import (
     r70_anomaly_detection,
     r71_double_precision,
     r73_retry_within_except,
+    r75_inverse_only_multiplied,
 )
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r46_same_bytes_twice.find,
         r34_materialized_broadcast.find,
         r57_same_result_again.find,
+        r75_inverse_only_multiplied.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,
