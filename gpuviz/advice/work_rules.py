@@ -53,6 +53,7 @@ from gpuviz.advice.rules import (
     r71_double_precision,
     r73_retry_within_except,
     r75_inverse_only_multiplied,
+    r76_einsum_intermediates,
 )
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r34_materialized_broadcast.find,
         r57_same_result_again.find,
         r75_inverse_only_multiplied.find,
+        r76_einsum_intermediates.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,
