@@ -86,7 +86,7 @@ def test_the_order_that_contracts_first_saves_what_was_predicted():
     # The result is made when the first of the two products is freed.
     assert finding.saved_bytes == before.peak().bytes - after.peak().bytes - RESULT
     faster = before.duration_ns - after.duration_ns
-    assert finding.saved_ns == pytest.approx(faster, rel=0.1)
+    assert finding.saved_ns == pytest.approx(faster, rel=0.15)
     assert finding.saved_ns <= faster
     assert finding.title == (
         '`return einsum("ij,ni,nj->n", gpu, [matrix, rows])` makes a product of 64.0 MiB 3 times, '
