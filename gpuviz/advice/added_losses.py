@@ -88,8 +88,9 @@ def added_losses(device: "DeviceBlocks", training: "TrainingBlocks") -> list[Add
         place = _Place(device, path[:depth])
         graphs = place.graphs(made, training.freed_by, is_freed)
         if graphs:
-            checked = graphs[:: max(len(graphs) // _MOST_CHECKED, 1)]
-            is_sum = all(_is_sum(device, each) for each in checked)
+            checked = graphs[:: -(-len(graphs) // _MOST_CHECKED)]
+            times = device.call_times[device.used.call]
+            is_sum = all(_is_sum(device, each, times) for each in checked)
             return [_losses(device, each) for each in graphs] if is_sum else []
     return []
 
@@ -184,17 +185,17 @@ def _parts(lines: "NDArray[Any]") -> "tuple[NDArray[Any], int]":
     return part, len(begins)
 
 
-def _is_sum(device: "DeviceBlocks", graph: _Graph) -> bool:
+def _is_sum(device: "DeviceBlocks", graph: _Graph, times: "NDArray[Any]") -> bool:
     """Return whether only a sum of numbers connects the rounds, and what follows scales it."""
     is_after = graph.part == graph.rounds
     if (device.size[graph.made[is_after]] > SCALAR_BYTES).any():
         return False
-    uses = _uses(device, graph)
+    uses = _uses(device, graph, times)
     if uses is None:
         return False
-    touches, used_in, made_in = uses
+    every, used_in, made_in = uses
     is_late = (used_in > made_in) | (made_in == graph.rounds)
-    touches, used_in, made_in = touches[is_late], used_in[is_late], made_in[is_late]
+    touches, used_in, made_in = every[is_late], used_in[is_late], made_in[is_late]
     blocks = device.place[device.used.block[touches]]
     is_add = _are_named(device, touches, _ADD)
     is_allowed = is_add | (_are_named(device, touches, _SCALE) & (used_in == graph.rounds))
@@ -204,32 +205,32 @@ def _is_sum(device: "DeviceBlocks", graph: _Graph) -> bool:
         return False
     # What a round makes of an earlier sum is the next sum, and not another function of it.
     sums = distinct(blocks[np.isin(made_in, used_in) & (made_in < graph.rounds)])
-    first = np.isin(device.used.call, device.used.first[device.number[sums]])
-    writing = np.flatnonzero(first & np.isin(device.place[device.used.block], sums))
+    every = every[np.isin(device.place[device.used.block[every]], sums)]
+    writing = every[device.used.call[every] == device.used.first[device.used.block[every]]]
     return bool(_are_named(device, writing, _ADD).all())
 
 
 def _uses(
-    device: "DeviceBlocks", graph: _Graph
+    device: "DeviceBlocks", graph: _Graph, times: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None":
     """Return the touches of a graph before its backward pass; None if some may be hidden.
 
     Also the parts that each is in, and that its block was made in.
     """
-    used, times = device.used, device.call_times
+    used = device.used
     begin = used.blocks.begin[device.number[graph.made]]
     until = int(used.blocks.end[device.number[graph.made[graph.is_freed]]].min())
     second = int(begin[graph.part > 0][0])
-    if _forward(device, used.opaque[_between(times[used.opaque], second, until)]).any():
+    if _forward(device, used.opaque[_between(device.call_times[used.opaque], second, until)]).any():
         return None
-    touches = np.arange(len(used.call))[_between(times[used.call], int(begin[0]), until)]
+    touches = np.arange(len(used.call))[_between(times, int(begin[0]), until)]
     touches = touches[_forward(device, used.call[touches])]
     place = device.place[used.block[touches]]
     is_ours = (place >= 0) & np.isin(place, graph.made)
     touches, place = touches[is_ours], place[is_ours]
     order = np.argsort(graph.made)
     made_in = graph.part[order[np.searchsorted(graph.made[order], place)]]
-    before = np.searchsorted(begin, times[used.call[touches]], side="right") - 1
+    before = np.searchsorted(begin, times[touches], side="right") - 1
     return touches, graph.part[before], made_in
 
 

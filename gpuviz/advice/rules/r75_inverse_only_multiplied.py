@@ -47,6 +47,8 @@ _FILE = re.compile(r"cupyx?[/\\](scipy[/\\])?linalg[/\\]\w+\.py$")
 # All kernels but those of CuPy itself, which copy the matrix and make the identity.
 _SOLVING = re.compile(r"^(?!cupy_|memset|memcpy)")
 _FACTOR = "_lu_factor"
+# Kernels of one solve, of which most read the factors.
+_MOST_SOLVES = 16
 _CHANGE = (
     "Solve the linear system, such as `cupy.linalg.solve(a, b)` for `inv(a) @ b`. Where the matrix "
     "is used again, or for its determinant, factor it once: `cupyx.scipy.linalg.lu_factor` and "
@@ -148,7 +150,8 @@ def _factored_again(
     """
     nothing = np.zeros(0, np.int64)
     within = uses.of_block(inverse)
-    copied = _same_size(device, uses, within[is_inverting[within]], inverse)
+    within = within[is_inverting[within]][:_MOST_SOLVES]
+    copied = _same_size(device, uses, within, inverse)
     if copied < 0:
         return nothing
     copying = uses.of_block(copied)[:1]
