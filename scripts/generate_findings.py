@@ -34,12 +34,14 @@ from tests.unit.advice import (
     test_dense_embedding_gradients,
     test_double_precision,
     test_early_allocation,
+    test_einsum_intermediates,
     test_emptied_caches,
     test_freed_by_collections,
     test_graphs_alive_at_once,
     test_grown_by_concatenation,
     test_images_in_nchw,
     test_inference_with_gradients,
+    test_inverse_only_multiplied,
     test_kept_until_reduced,
     test_loaded_again,
     test_longer_than_used,
@@ -190,6 +192,8 @@ OTHERS = {
     "R62": test_round_trips.through_the_host,
     "R73": partial(test_retry_within_except.recorded, test_retry_within_except.tries_within),
     "R74": partial(test_freed_by_collections.recorded, test_freed_by_collections.with_cycles),
+    "R75": partial(test_inverse_only_multiplied.recorded, test_inverse_only_multiplied.multiplies),
+    "R76": partial(test_einsum_intermediates.recorded, test_einsum_intermediates.multiplies_first),
     "R63": partial(timed, test_kept_until_reduced.means_at_last),
     "R64": making_plans,
     "R60": partial(test_attention_scores.recorded, test_attention_scores.stored),
@@ -252,8 +256,8 @@ def kinds() -> dict[str, list[Rule]]:
     for name, module in modules().items():
         part = of_part.get(module.__name__) or others[name]
         for rule in module.RULES:
-            # Fills and dead writes are about time, and found with the arrays.
-            is_time = rule.name in ("R30", "R31")
+            # Fills, dead writes and inverses are about time, and found with the arrays.
+            is_time = rule.name in ("R30", "R31", "R75")
             found.setdefault("time" if is_time else part, []).append(rule)
     return {part: sorted(each, key=lambda rule: rule.name) for part, each in found.items()}
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Line
 from gpuviz.advice.host_lines import line_of
+from gpuviz.analysis.abandoned_streams import abandoned_streams
 from gpuviz.analysis.allocator_settings import CUPY, known_settings
 from gpuviz.analysis.device_replay import (
     Change,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Events by which an allocator reserves memory.
-_GROWING = ("segment_alloc", "segment_map")
+GROWING = ("segment_alloc", "segment_map")
 _SHRINKING = ("segment_free", "segment_unmap")
 _CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 # What saves a smaller share of the reserved bytes is not worth another allocator or structure.
@@ -41,6 +42,8 @@ LEAST_SHARE = 0.05
 _CROWDED = 0.5
 # Unless that much of the device is reserved for nothing: of all of it, and for each byte in use.
 _WASTED, _TIMES_USED = 0.1, 8
+# Or that much of it, if further work reserves more.
+_GROWN = 0.05
 # Half of the window that shows a moment, as a share of the recording, and the least ns.
 _AROUND, _LEAST_NS = 0.02, 1000
 
@@ -138,6 +141,26 @@ class ReservedMemory:
         is_much = self.room > 0 and self.peak - requested >= _WASTED * self.room
         return is_much and self.peak >= _TIMES_USED * requested
 
+    @cached_property
+    def abandoned_streams(self) -> "NDArray[Any]":
+        """The streams that serve one piece of work each, in their order; see there."""
+        return abandoned_streams(self.recording, self.device)
+
+    @property
+    def grows_with_streams(self) -> bool:
+        """Whether a twentieth of a known device is reserved for nothing, and streams are abandoned.
+
+        Each new stream reserves more, as long as there is work.
+        """
+        requested = statistics(self.recording, self.device)["requested_bytes.all.peak"]
+        is_much = self.room > 0 and self.peak - requested >= _GROWN * self.room
+        return is_much and len(self.abandoned_streams) > 0
+
+    @property
+    def matters(self) -> bool:
+        """Whether it matters how much is reserved."""
+        return self.peak > 0 and (self.is_crowded or self.is_wasted or self.grows_with_streams)
+
     def can_be_lower(self, least_bytes: int) -> bool:
         """Return whether another allocator may reserve enough less, or let fewer requests fail.
 
@@ -209,7 +232,7 @@ class ReservedMemory:
         if self.failures:
             return self.failure
         peak = self.replayed(self.own or "").row
-        grown = np.isin(self._actions, [ACTIONS.index(name) for name in _GROWING])
+        grown = np.isin(self._actions, [ACTIONS.index(name) for name in GROWING])
         first = self.recording.manifest.initial_events
         rows = np.flatnonzero(self._of_device & grown)
         rows = rows[(rows >= first) & (rows <= peak)]
@@ -291,7 +314,7 @@ class ReservedMemory:
         """Return the bytes that were reserved but not in use before each event."""
         size = plain(self.recording.tables["memory_events"]["size"])
         change = np.zeros(len(size), np.int64)
-        for names, sign in ((_GROWING, 1), (_SHRINKING, -1), (("free_completed",), 1)):
+        for names, sign in ((GROWING, 1), (_SHRINKING, -1), (("free_completed",), 1)):
             chosen = np.isin(self._actions, [ACTIONS.index(name) for name in names])
             change[chosen] = sign * size[chosen]
         allocated = self._actions == ACTIONS.index("alloc")
@@ -333,7 +356,7 @@ def reserved_memory(recording: "RecordingData", least_bytes: int = 0) -> "list[R
         return []
     devices = [ReservedMemory(recording, device) for device in recording.devices]
     first = recording.manifest.initial_events
-    worth = [each for each in devices if each.peak and (each.is_crowded or each.is_wasted)]
+    worth = [each for each in devices if each.matters]
     found = [each for each in worth if each.can_be_lower(least_bytes) and each.is_reproduced]
     # What led to a peak before the recording is unknown.
     return [each for each in found if each.moment >= first]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gpuviz import _core
+from gpuviz.analysis.abandoned_streams import in_turn
 from gpuviz.analysis.allocator_settings import CUPY, allocator_settings
 from gpuviz.analysis.described import check_described
 from gpuviz.data.columns import codes, plain
@@ -15,9 +16,12 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
-Change = Literal["", "one_stream", "no_stream_uses", "no_empty_cache", "largest_first"]
-"""What a replay does otherwise: all blocks on one stream, frees that wait for no other stream, no
-calls of ``empty_cache``, or first the blocks of the peak, largest first, all freed again."""
+Change = Literal[
+    "", "one_stream", "streams_in_turn", "no_stream_uses", "no_empty_cache", "largest_first"
+]
+"""What a replay does otherwise: all blocks on one stream, a few streams in turn instead of those
+that serve one piece of work each, frees that wait for no other stream, no calls of
+``empty_cache``, or first the blocks of the peak, largest first, all freed again."""
 SharedOperations = dict[tuple[Any, ...], _core.RecordedOperations]
 # More than any GPU has; for recordings that do not contain the size of their device.
 UNLIMITED = 1 << 44
@@ -221,9 +225,13 @@ def _recorded_events(
     columns["action"] = actions
     known = recording.tables["streams"]
     handles = plain(known["handle"])
+    if change == "one_stream":
+        handles = np.zeros_like(handles)
+    elif change == "streams_in_turn":
+        handles = in_turn(recording, device)
     return _core.RecordedEvents(
         {name: np.ascontiguousarray(values) for name, values in columns.items()},
         device,
         np.ascontiguousarray(plain(known["id"])),
-        np.ascontiguousarray(np.zeros_like(handles) if change == "one_stream" else handles),
+        np.ascontiguousarray(handles),
     )

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.host_lines import line_numbers, line_of
+from gpuviz.advice.reserved_memory import GROWING
 from gpuviz.advice.rule import Rule
+from gpuviz.analysis.abandoned_streams import IN_TURN
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import durations
 from gpuviz.analysis.stream_names import stream_names
@@ -17,7 +21,9 @@ from gpuviz.quantities import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.reserved_memory import ReservedMemory
+    from gpuviz.advice.finding import Line
+    from gpuviz.advice.reserved_memory import Outcome, ReservedMemory
+    from gpuviz.analysis.device_replay import Change
 
 RULES = (
     Rule(
@@ -25,8 +31,9 @@ RULES = (
         "memory cached for another stream",
         "when the peak is reached or a request fails, 10 % of the reserved bytes are free on "
         "streams that do not work at the same time as the request's; on one stream, the peak is at"
-        " least 10 % lower; of a device that is mostly empty, a tenth must be reserved, and eight "
-        "times what the program ever uses",
+        " least 10 % lower; or the program makes a stream for each of at least eight pieces of "
+        "work, one after another; of a device that is mostly empty, a tenth must be reserved, and "
+        "eight times what the program ever uses, or a twentieth for such streams",
         "allocate on one stream, order others with events, or use a few streams in turn",
     ),
 )
@@ -43,6 +50,11 @@ _IN_TURN = (
     " Or use a few streams in turn, such as `streams[i % 2]`, instead of one for each piece of "
     "work: each keeps the memory that its arrays have freed."
 )
+_ONLY_IN_TURN = (
+    f"Make {IN_TURN} streams once and use them in turn, such as `streams[i % {IN_TURN}]`, instead "
+    "of one for each piece of work: each keeps the memory that its arrays have freed."
+)
+_ABANDONED = "After its piece of work, nothing is allocated on a stream. "
 # Of the shorter busy time of two streams. What works at the same time longer is meant to.
 _MOST_SHARED = 0.01
 
@@ -57,39 +69,73 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
     counted; nor, without recorded work, those that make further requests. Of a device that is
     mostly empty, a tenth must be reserved and at most an eighth of that ever in use; see
     `ReservedMemory.is_wasted`.
+
+    Streams that serve one piece of work each, one after another, need no memory of their own: each
+    new one reserves more, and a few in turn keep as much work apart. Then the recorded requests are
+    repeated on these few, and a twentieth of a mostly empty device is enough; see
+    `ReservedMemory.grows_with_streams`.
     """
-    then = memory.at_moment
-    cached = [
-        (row["stream"], row["free"])
-        for row in then.pools.to_pylist()
-        if row["free"] and _is_done(memory, row["stream"])
-    ]
+    if memory.own is None:
+        return
+    change: Change = "streams_in_turn" if len(memory.abandoned_streams) else "one_stream"
+    cached = _cached(memory, change)
     stranded = sum(free for _, free in cached)
-    if stranded < _LEAST_CACHED * then.reserved or memory.own is None:
+    if stranded < _LEAST_CACHED * memory.at_moment.reserved:
         return
-    on_one = memory.replayed(memory.own, "one_stream")
-    if not memory.is_relevant(on_one, _LEAST_SAVED):
-        return
-    line = memory.line
-    names = _names(memory, [stream for stream, _ in cached])
-    yield Finding(
+    outcome = memory.replayed(memory.own, change)
+    if memory.is_relevant(outcome, _LEAST_SAVED):
+        yield _finding(memory, cached, outcome, change)
+
+
+def _cached(memory: "ReservedMemory", change: "Change") -> list[tuple[int, int]]:
+    """Return the streams that have free memory which another one could use, and how much."""
+    rows = memory.at_moment.pools.to_pylist()
+    cached = [(row["stream"], row["free"]) for row in rows if row["free"]]
+    if change == "streams_in_turn":
+        abandoned = set(memory.abandoned_streams.tolist()) - {memory.stream}
+        return [(stream, free) for stream, free in cached if stream in abandoned]
+    return [(stream, free) for stream, free in cached if _is_done(memory, stream)]
+
+
+def _finding(
+    memory: "ReservedMemory", cached: list[tuple[int, int]], outcome: "Outcome", change: "Change"
+) -> Finding:
+    is_in_turn = change == "streams_in_turn"
+    how = f"with {IN_TURN} streams in turn" if is_in_turn else "on one stream"
+    by, names = memory.line, _names(memory, [stream for stream, _ in cached])
+    advice = _CHANGE + (_IN_TURN if len(cached) > _MOST_NAMES else "")
+    return Finding(
         rule="R15",
-        title=f"{format_bytes(stranded)} is cached for {names} while "
-        f"{named(line.site, line.source)} needs new memory: on one stream, "
-        f"{memory.effect(on_one)}.",
+        title=f"{format_bytes(sum(free for _, free in cached))} is cached for {names} while "
+        f"{named(by.site, by.source)} needs new memory: {how}, {memory.effect(outcome)}.",
         reason=(
-            f"{format_bytes(then.reserved)} were reserved when "
+            f"{format_bytes(memory.at_moment.reserved)} were reserved when "
             f"{format_bytes(memory.requested)} were requested on another stream. The allocator "
-            "reuses memory only on the stream that allocated it. The recorded allocations and "
-            "frees were repeated on one stream."
+            "reuses memory only on the stream that allocated it. "
+            + (_ABANDONED if is_in_turn else "")
+            + f"The recorded allocations and frees were repeated {how}."
         ),
-        change=_CHANGE + (_IN_TURN if len(cached) > _MOST_NAMES else ""),
+        change=_ONLY_IN_TURN if is_in_turn else advice,
         certainty="possible",
         device=memory.device,
-        saved_reserved_bytes=memory.saved(on_one),
-        lines=(line,),
+        saved_reserved_bytes=memory.saved(outcome),
+        lines=(*_allocating(memory, is_in_turn=is_in_turn), by),
         evidence=memory.evidence,
     )
+
+
+def _allocating(memory: "ReservedMemory", *, is_in_turn: bool) -> "tuple[Line, ...]":
+    """Return the line for which abandoned streams reserve most memory."""
+    if not is_in_turn:
+        return ()
+    events = memory.recording.tables["memory_events"]
+    is_growing = np.isin(codes(events["action"], ACTIONS), list(map(ACTIONS.index, GROWING)))
+    rows = np.flatnonzero(is_growing & np.isin(plain(events["stream"]), memory.abandoned_streams))
+    stacks, sizes = plain(events["stack"])[rows], plain(events["size"])[rows]
+    numbers, first = numbered(line_numbers(memory.recording, stacks))
+    sums = np.bincount(numbers, sizes)
+    most = int(np.argmax(sums))
+    return (line_of(memory.recording, int(stacks[first[most]]), format_bytes(int(sums[most]))),)
 
 
 def _is_done(memory: "ReservedMemory", stream: int) -> bool:

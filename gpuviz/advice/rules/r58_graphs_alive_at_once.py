@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.added_losses import SCALAR_BYTES, added_losses
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
@@ -38,7 +39,8 @@ RULES = (
         "a model is called at least twice before a backward pass, which frees the activations of "
         "all these calls; after the next call has begun, only the backward pass uses those of the "
         "one before, but for scalars such as its loss, and no work of a loss gets arrays that it "
-        "does not name, as of `torch.cat`; the saving frees the activations of each "
+        "does not name, as of `torch.cat`; or, without modules, the rounds of a loop only add up "
+        "their losses; the saving frees the activations of each "
         "call but the largest before the next one begins, and allocates the gradients there",
         "`backward()` after each forward pass: the gradients add up",
     ),
@@ -48,8 +50,6 @@ _LEAST_CALLS = 2
 _MANY_ROUNDS = 4
 # A call with as large a share of the most activations counts as the largest, if it comes later.
 _ABOUT_LARGEST = 0.9
-# Of a loss, as the allocator rounds it.
-_SCALAR_BYTES = 512
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -67,6 +67,32 @@ class _Together:
     made: "list[NDArray[Any]]"
 
 
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The sentences of a finding, with fields for what it is about."""
+
+    what: str
+    reason: str
+    change: str
+
+
+_OF_MODULES = _Words(
+    "{} forward passes, which all wait for",
+    "{model} calls the model {count} times before {backward}. Once the next call has begun, only "
+    "the backward pass uses the activations of the one before.",
+    "Call `backward()` for the loss of each forward pass before the next one: gradients add up. "
+    "Run passes that need no gradients under `torch.no_grad()`. Only a loss that compares several "
+    "passes, as in contrastive learning, needs them together.",
+)
+_OF_ROUNDS = _Words(
+    "{} rounds of a loop, whose losses wait for",
+    "{count} rounds of a loop add up their losses before {backward}. Once the next round has "
+    "begun, only the backward pass uses the activations of the one before.",
+    "Call `backward()` for the loss of each round, scaled as the sum is, within the loop: "
+    "gradients add up. Add `loss.detach()` to the sum that is only reported.",
+)
+
+
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find forward passes whose graphs wait for the same backward pass.
 
@@ -78,6 +104,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     does so in only one of many rounds. Neither may
     forward work outside of models use arrays that it does not name.
 
+    Without modules, the rounds of a loop count that adds up losses; see `added_losses`.
+
     Saving: the decrease of the peak if the activations of each call but the largest were freed
     before the next one begins, and the gradients allocated there, by the first backward pass. A
     loss may need several passes together in a way that is not seen: ``possible``.
@@ -86,6 +114,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     if training is None:
         return
     calls = model_calls(device.recording)
+    if not len(calls.begin):
+        yield from _without_modules(device, training)
+        return
     together = list(_together(device, training, calls))
     is_needed = _is_used_again(device, calls, together)
     hidden = _hidden_uses(device)
@@ -98,10 +129,33 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     if not found:
         return
     change = _one_by_one(device, training, calls, found)
+    largest = _largest_at_peak(device, found)
+    if largest is not None:
+        yield _finding(device, largest, change, _OF_MODULES)
+
+
+def _without_modules(device: DeviceBlocks, training: TrainingBlocks) -> "Iterator[Finding]":
+    """Yield the finding about the rounds of a loop that adds up losses."""
+    losses = added_losses(device, training)
+    counts = np.cumsum([0, *(len(each.begin) for each in losses)]).tolist()
+    found = [
+        _Together([*range(*calls)], each.blocks, each.made)
+        for each, calls in zip(losses, pairwise(counts), strict=True)
+    ]
+    largest = _largest_at_peak(device, found)
+    if largest is None:
+        return
+    begin = np.array([begin for each in losses for begin in each.begin])
+    stack = np.array([device.stack[made[0]] for each in losses for made in each.made])
+    calls = ModelCalls(begin, stack, np.zeros_like(begin))
+    change = _one_by_one(device, training, calls, found)
+    yield _finding(device, largest, change, _OF_ROUNDS)
+
+
+def _largest_at_peak(device: DeviceBlocks, found: "list[_Together]") -> _Together | None:
     at_peak = [each for each in found if _count_at_peak(device, each) >= _LEAST_CALLS]
-    if at_peak:
-        largest = max(at_peak, key=lambda each: sum(device.size[np.concatenate(each.blocks)]))
-        yield _finding(device, largest, change)
+    sizes = [int(device.size[np.concatenate(each.blocks)].sum()) for each in at_peak]
+    return at_peak[int(np.argmax(sizes))] if at_peak else None
 
 
 def _count_at_peak(device: DeviceBlocks, together: _Together) -> int:
@@ -144,7 +198,7 @@ def _is_used_again(
     for number, each in enumerate(together):
         of_round[np.concatenate(each.made)] = number
         for made, following in zip(each.made[:-1], each.calls[1:], strict=True):
-            next_begin[made[device.size[made] > _SCALAR_BYTES]] = calls.begin[following]
+            next_begin[made[device.size[made] > SCALAR_BYTES]] = calls.begin[following]
     place = device.place[used.block]
     late = np.flatnonzero(place >= 0)
     late = late[plain(tables["api_calls"]["time"])[used.call[late]] >= next_begin[place[late]]]
@@ -205,7 +259,7 @@ def _one_by_one(
     return Change(changed, begin[changed], end[changed])
 
 
-def _finding(device: DeviceBlocks, together: _Together, change: Change) -> Finding:
+def _finding(device: DeviceBlocks, together: _Together, change: Change, words: _Words) -> Finding:
     blocks = np.concatenate(together.blocks)
     at_peak = blocks[device.at_peak[blocks]]
     stacks, training = device.recording.call_stacks, device.training
@@ -218,17 +272,10 @@ def _finding(device: DeviceBlocks, together: _Together, change: Change) -> Findi
     backward = named(freeing.site, freeing.source) if freeing is not None else "a backward pass"
     return Finding(
         rule="R58",
-        title=f"{size} of the peak are activations of {count} forward passes, which all wait for "
-        "one backward pass.",
-        reason=(
-            f"{model} calls the model {count} times before {backward}. Once the next call has "
-            "begun, only the backward pass uses the activations of the one before."
-        ),
-        change=(
-            "Call `backward()` for the loss of each forward pass before the next one: gradients "
-            "add up. Run passes that need no gradients under `torch.no_grad()`. Only a loss that "
-            "compares several passes, as in contrastive learning, needs them together."
-        ),
+        title=f"{size} of the peak are activations of {words.what.format(count)} one backward "
+        "pass.",
+        reason=words.reason.format(model=model, count=count, backward=backward),
+        change=words.change,
         certainty="possible",
         device=device.device,
         lines=device.lines.lines_of(at_peak),

@@ -1,0 +1,82 @@
+"""Streams that serve one piece of work each, one after another."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.analysis.launches import durations
+from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.tables import ACTIONS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.data.recording_data import RecordingData
+
+IN_TURN = 4
+"""So many streams in turn keep as much work apart as streams made for one piece of work each."""
+# Fewer streams may be a fixed set.
+_LEAST = 2 * IN_TURN
+_NONE = np.zeros(0, np.int64)
+
+
+def abandoned_streams(recording: "RecordingData", device: int) -> "NDArray[Any]":
+    """Return the ids of streams on which nothing is allocated once the next one has begun.
+
+    In the order of their first allocations. Empty if they are fewer than twice `IN_TURN`, or if
+    more of them than `IN_TURN` have work at the same time, or if no work was recorded.
+    """
+    if recording.tables["streams"].num_rows < _LEAST:
+        return _NONE
+    found = _one_after_another(recording, device)
+    if len(found) < _LEAST or _most_at_once(recording, found) > IN_TURN:
+        return _NONE
+    return found
+
+
+def in_turn(recording: "RecordingData", device: int) -> "NDArray[Any]":
+    """Return the handles of all streams if `IN_TURN` of the abandoned ones did the work of all."""
+    known = recording.tables["streams"]
+    handles = plain(known["handle"]).copy()
+    rows = {stream: row for row, stream in enumerate(known["id"].to_pylist())}
+    replaced = [rows[stream] for stream in abandoned_streams(recording, device).tolist()]
+    for number, row in enumerate(replaced):
+        handles[row] = handles[replaced[number % IN_TURN]]
+    return handles
+
+
+def _one_after_another(recording: "RecordingData", device: int) -> "NDArray[Any]":
+    events = recording.tables["memory_events"]
+    is_alloc = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
+    streams = plain(events["stream"])[is_alloc & (plain(events["device"]) == device)]
+    ids = distinct(streams)
+    if len(ids) < _LEAST:
+        return _NONE
+    number = np.searchsorted(ids, streams)
+    places = np.arange(len(streams))
+    first, last = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
+    first[number[::-1]], last[number] = places[::-1], places
+    ids, last = ids[np.argsort(first)], last[np.argsort(first)]
+    first = np.sort(first)
+    begun = np.searchsorted(first, last, side="right")
+    alone: NDArray[Any] = ids[begun == np.arange(len(ids)) + 1]
+    return alone
+
+
+def _most_at_once(recording: "RecordingData", streams: "NDArray[Any]") -> int:
+    """Return how many of some streams have work at the same time; more than all if unknown."""
+    activities = recording.tables["activities"]
+    number = np.searchsorted(np.sort(streams), plain(activities["stream"]))
+    known = np.append(np.sort(streams), -1)[number] == plain(activities["stream"])
+    rows = np.flatnonzero(known)
+    if len(distinct(number[rows])) < len(streams):
+        return len(streams) + 1
+    begin = plain(activities["time"])[rows]
+    end = begin + durations(activities)[rows]
+    starts = np.full(len(streams), np.iinfo(np.int64).max)
+    ends = np.zeros(len(streams), np.int64)
+    np.minimum.at(starts, number[rows], begin)
+    np.maximum.at(ends, number[rows], end)
+    starts = np.sort(starts)
+    ended = np.searchsorted(np.sort(ends), starts, side="right")
+    return int((np.arange(1, len(starts) + 1) - ended).max())
