@@ -20,6 +20,8 @@ _COLLECTION = HOST_STATES.index("collection")
 _LEAST_COLLECTIONS = 3
 # With fewer, they are rather a variable than arrays that wait.
 _LEAST_ARRAYS = 2
+# Of which each is looked at, the latest; a long program has thousands.
+_MOST_SITES, _MOST_COLLECTIONS = 10, 100
 # The longest time without a new array, compared with those before, for the same round to go on.
 _MOST_PAUSE = 2
 
@@ -84,11 +86,19 @@ def collected_blocks(device: "DeviceBlocks") -> "NDArray[Any]":
     is_known = ~device.is_initial & ~device.is_shared & ~device.is_used_at_any_time
     is_known &= device.is_used & (device.stack != 0)
     found = [np.zeros(0, np.int64)]
-    for site in distinct(device.site[is_known & (number >= 0)]).tolist():
+    for site in _largest_sites(device, is_known & (number >= 0)):
         own = np.flatnonzero(is_known & (device.site == site))
         if _collects_garbage(device, collections, own, number[own]):
             found += [own[is_collected[own]], _held_by_cycles(device, own)]
     return np.sort(np.concatenate(found))
+
+
+def _largest_sites(device: "DeviceBlocks", is_chosen: "NDArray[Any]") -> list[int]:
+    """Return the lines with the most bytes in some blocks."""
+    sizes = np.bincount(device.site[is_chosen], device.size[is_chosen])
+    largest = np.argsort(-sizes, kind="stable")[:_MOST_SITES]
+    found: list[int] = largest[sizes[largest] > 0].tolist()
+    return found
 
 
 def _own_threads(recording: "RecordingData") -> "NDArray[Any]":
@@ -119,10 +129,11 @@ def _collects_garbage(
     used = device.call_times[device.used.last[device.number[blocks[order]]]]
     end = np.where(end < 0, np.iinfo(np.int64).max, end)
     passed = failed = 0
-    for each in np.flatnonzero(~collections.is_requested).tolist():
-        since = int(collections.begin[each - 1]) if each else 0
-        first, last = np.searchsorted(made, (since, collections.begin[each])).tolist()
-        new = slice(first, last)
+    bounds = np.append(0, np.searchsorted(made, collections.begin))
+    is_after_new = (np.diff(bounds) >= _LEAST_ARRAYS) & ~collections.is_requested
+    for each in np.flatnonzero(is_after_new)[-_MOST_COLLECTIONS:].tolist():
+        last = int(bounds[each + 1])
+        new = slice(int(bounds[each]), last)
         is_unused = (used[new] < collections.begin[each]) & (end[new] >= collections.begin[each])
         is_freed = number[new] == each
         waited = np.flatnonzero(is_freed[is_unused])
