@@ -200,6 +200,14 @@ def of_what_is_not_seen(cp):
         state += result
 
 
+def of_what_nothing_seems_to_write(cp):
+    """Something that is not seen has written the array before the kernel reads it."""
+    state = cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        result = cp.empty(SIZE)
+        state += cp.elementwise("exp", result)
+
+
 def scaled_in_place(cp):
     x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
     for _ in range(ROUNDS):
@@ -318,6 +326,7 @@ def test_one_line_before_the_loop_is_said_beside_a_kernel_for_the_whole_round():
         zeros,
         after_unseen_work,
         of_what_is_not_seen,
+        of_what_nothing_seems_to_write,
     ],
 )
 def test_what_looks_alike_is_no_finding(program):
