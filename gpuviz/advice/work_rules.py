@@ -54,6 +54,7 @@ from gpuviz.advice.rules import (
     r73_retry_within_except,
     r75_inverse_only_multiplied,
     r76_einsum_intermediates,
+    r81_dense_targets,
 )
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r57_same_result_again.find,
         r75_inverse_only_multiplied.find,
         r76_einsum_intermediates.find,
+        r81_dense_targets.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,
