@@ -58,6 +58,7 @@ from gpuviz.advice.rules import (
     r77_float32_products,
     r78_unaligned_products,
     r79_images_in_nchw,
+    r81_dense_targets,
 )
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r57_same_result_again.find,
         r75_inverse_only_multiplied.find,
         r76_einsum_intermediates.find,
+        r81_dense_targets.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,

@@ -1,0 +1,197 @@
+"""R81: a cross entropy is computed with a dense row of probabilities for each target."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.block_uses import BlockUses
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.advice.training import BACKWARD
+from gpuviz.analysis.launches import phases_of, stacks_of
+from gpuviz.data.columns import distinct, plain
+from gpuviz.data.strings import are_named
+from gpuviz.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.device_blocks import DeviceBlocks
+
+RULES = (
+    Rule(
+        "R81",
+        "dense targets of a cross entropy",
+        "PyTorch fills an array of 8 MiB or more and scatters one number to the places of much "
+        "smaller indices, as `one_hot` does; all that uses it, or what is computed from it alone, "
+        "are elementwise functions, of which one multiplies it with the result of a softmax for a "
+        "product that is only summed; the saving is without these arrays and the kernels that make "
+        "them, but for the sum",
+        "`F.cross_entropy(logits, target)` with class indices, and its `label_smoothing`",
+    ),
+)
+
+_LEAST_BYTES = 8 << 20
+# The bytes of the dense array for each byte of the indices.
+_LEAST_FACTOR = 16
+_SCATTER = re.compile(r"\bat::native::_scatter_gather_elementwise_kernel.*scatter_fill", re.DOTALL)
+_FILL = re.compile(r"\bat::native::.*FillFunctor|^memset", re.DOTALL)
+_ELEMENTWISE = re.compile(r"\bat::native::\w*elementwise_kernel")
+_PRODUCT = re.compile(r"\bat::native::\w*elementwise_kernel.*MulFunctor", re.DOTALL)
+_SOFTMAX = re.compile(r"\bat::native::.*SoftMaxForward", re.DOTALL)
+_SUM = re.compile(r"\bat::native::reduce_kernel.*sum_functor", re.DOTALL)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Dense:
+    """The arrays that one scatter leads to.
+
+    Attributes:
+        blocks: The dense array, what is computed from it alone, and the products.
+        work: The numbers in the schedule of the kernels that make them.
+    """
+
+    blocks: "NDArray[Any]"
+    work: "NDArray[Any]"
+
+
+def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+    """Find targets that a training program expands to the probabilities of all classes.
+
+    Trigger: a kernel of PyTorch fills a block, the next one scatters a number of the host into it,
+    at indices with at most a sixteenth of its bytes. It is only used by elementwise functions that
+    use no other block, whose results count as it does, and by ones that multiply it with a block
+    that a softmax has written. Only sums, and work of a backward pass, use the product.
+
+    Saving: the decrease of the peak without these blocks, and the recording's `Schedule` without
+    the kernels that make them. `cross_entropy` reads the softmax's result at the indices, and sums
+    it for label smoothing: the sums stay.
+    """
+    activities = device.recording.tables["activities"]
+    if not are_named(device.recording.tables, plain(activities["name"]), _SCATTER.search).any():
+        return
+    graph = _Chains(device)
+    found = [dense for dense in map(graph.dense, graph.scatters.tolist()) if dense is not None]
+    sites = np.array([device.site[each.blocks[0]] for each in found], np.int64)
+    for site in distinct(sites).tolist():
+        yield _finding(device, [found[each] for each in np.flatnonzero(sites == site).tolist()])
+
+
+class _Chains:
+    """What follows from the blocks that a number is scattered into.
+
+    Args:
+        device: The blocks.
+    """
+
+    def __init__(self, device: "DeviceBlocks") -> None:
+        self._device, self._uses = device, BlockUses(device)
+        uses = self._uses
+        self._is_fill, self._is_elementwise = uses.are_of(_FILL), uses.are_of(_ELEMENTWISE)
+        self._is_product, self._is_sum = uses.are_of(_PRODUCT), uses.are_of(_SUM)
+        self._is_softmax, self._is_scatter = uses.are_of(_SOFTMAX), uses.are_of(_SCATTER)
+        tables = device.recording.tables
+        self._is_backward = phases_of(tables, stacks_of(tables, uses.call)) == BACKWARD
+        can = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
+        self._can = can & (device.requested >= _LEAST_BYTES)
+        self.scatters = distinct(uses.block[self._is_scatter & self._can[uses.block]])
+
+    def dense(self, scattered: int) -> _Dense | None:
+        """Return what a block leads to; None if not all of it is the target of a cross entropy."""
+        uses, requested = self._uses, self._device.requested
+        rows = uses.of_block(scattered)
+        fills = int(np.argmin(np.append(self._is_fill[rows], False)))
+        if not fills or fills == len(rows) or not self._is_scatter[rows[fills]]:
+            return None
+        indices = uses.beside(rows[fills])
+        if len(indices) != 1 or requested[indices[0]] * _LEAST_FACTOR > requested[scattered]:
+            return None
+        blocks, products, work = [scattered], list[int](), [*uses.work[rows[: fills + 1]].tolist()]
+        left = [rows[fills + 1 :]]
+        while left:
+            rows = left.pop()
+            for row in rows[~self._is_backward[rows]].tolist():
+                made = self._made(row)
+                if made is None:
+                    return None
+                block, is_product = made
+                work.append(int(uses.work[row]))
+                if is_product:
+                    products.append(block)
+                elif block >= 0 and block not in blocks:
+                    blocks.append(block)
+                    left.append(uses.of_block(block)[1:])
+        if not products:
+            return None
+        return _Dense(np.array([*blocks, *products]), distinct(np.array(work)))
+
+    def _made(self, row: int) -> tuple[int, bool] | None:
+        """Return the block that an elementwise function makes of a dense one, and if it multiplies.
+
+        -1 if it changes the dense one itself; None if something else uses it.
+        """
+        uses, others = self._uses, self._uses.beside(row)
+        if not self._is_elementwise[row] or not self._can[others].all():
+            return None
+        if not len(others):
+            return -1, False
+        call = int(uses.call[row])
+        first = [int(uses.of_block(each)[0]) for each in others.tolist()]
+        made = [
+            each for each, use in zip(others.tolist(), first, strict=True) if uses.call[use] == call
+        ]
+        if len(made) != 1:
+            return None
+        if len(others) == 1:
+            return made[0], False
+        factors = [use for use in first if uses.call[use] != call]
+        rows = uses.of_block(made[0])[1:]
+        is_summed = (self._is_sum[rows] | self._is_backward[rows]).all() and self._is_sum[
+            rows
+        ].any()
+        is_product = self._is_product[row] and len(factors) == 1 and self._is_softmax[factors[0]]
+        return (made[0], True) if is_product and is_summed else None
+
+
+def _finding(device: "DeviceBlocks", found: list[_Dense]) -> Finding:
+    schedule = device.schedule
+    blocks = distinct(np.concatenate([each.blocks for each in found]))
+    work = distinct(np.concatenate([each.work for each in found]))
+    duration = schedule.duration.copy()
+    duration[work[work >= 0]] = 0
+    is_gone = np.zeros(len(schedule.called), bool)
+    is_gone[schedule.call[work[work >= 0]]] = True
+    change = ScheduleChange(duration=duration, instant=is_gone)
+    scattered = np.array([each.blocks[0] for each in found])
+    line = device.lines.line_of(scattered)
+    sizes = [int(device.requested[each.blocks].sum()) for each in found]
+    dense = format_bytes(int(device.requested[scattered].max()))
+    return Finding(
+        rule="R81",
+        title=f"{named(line.site, line.source)} makes dense targets of class indices: with what is "
+        f"computed from them, {format_bytes(max(sizes))} for each cross entropy.",
+        reason=(
+            f"A number is scattered into an array of {dense}, which is only multiplied with the "
+            "result of a softmax and summed. `cross_entropy` reads that result at the indices "
+            "instead."
+        ),
+        change=(
+            "Use `F.cross_entropy(logits, target)` with the class indices. For a mixture with the "
+            "uniform distribution there is `label_smoothing`, and for padding `ignore_index`."
+        ),
+        certainty="likely",
+        device=device.device,
+        lines=device.lines.lines_of(blocks),
+        evidence=schedule.evidence(work[work >= 0]),
+        lifetimes=Change(
+            blocks, device.begin[blocks], device.end[blocks], np.zeros(len(blocks), np.int64)
+        ),
+        saved_ns=schedule.saved_alone(change),
+        schedule=change,
+    )

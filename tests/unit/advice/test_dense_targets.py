@@ -1,0 +1,121 @@
+"""R81: a cross entropy with dense targets."""
+
+from functools import partial
+
+import pytest
+
+import gpuviz
+from gpuviz.advice.findings import findings
+from tests.unit.advice.training import MIB, installed
+
+STEPS = 3
+DENSE, ROWS = 16 * MIB, MIB // 8
+# Seconds a byte.
+RATE = 1e-12
+AT = "void at::native::"
+FILL = f"{AT}vectorized_elementwise_kernel<2, at::native::FillFunctor<long>>"
+SCATTER = f"{AT}_scatter_gather_elementwise_kernel<128, 8, at::native::_cuda_scatter_fill_internal>"
+SCALE = f"{AT}vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, MulFunctor<float>>>"
+MULTIPLY = f"{AT}vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, MulFunctor>>"
+ADD = f"{AT}vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
+SOFTMAX = f"{AT}(anonymous namespace)::cunn_SoftMaxForward<4, float>"
+SUM = f"{AT}reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::sum_functor<float>>>"
+NLL = f"{AT}(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float>"
+SQUARE = f"{AT}vectorized_elementwise_kernel<4, pow_tensor_scalar>"
+GEMM = "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n"
+
+
+def _run(gpu, kernel, reads, size=DENSE):
+    gpu.work_on_host(1e-6)
+    result = gpu.empty(size)
+    moved = size + sum(each.nbytes for each in reads)
+    gpu.launch(kernel, duration=moved * RATE, reads=reads, writes=[result])
+    return result
+
+
+run = installed(_run, "torch/_ops.py", "run")
+
+
+def one_hot(gpu, indices):
+    dense = run(gpu, FILL, [])
+    gpu.launch(SCATTER, duration=1e-6, reads=[indices], writes=[dense])
+    return dense
+
+
+def with_dense_targets(gpu, logits, indices, *, kernels=(SOFTMAX, MULTIPLY, SUM)):
+    softmax, multiply, then = kernels
+    log_probs = run(gpu, softmax, [logits])
+    targets = run(gpu, SCALE, [one_hot(gpu, indices)])
+    product = run(gpu, multiply, [targets, log_probs])
+    return run(gpu, then, [product], ROWS)
+
+
+def with_indices(gpu, logits, indices):
+    log_probs = run(gpu, SOFTMAX, [logits])
+    loss = run(gpu, NLL, [log_probs, indices], ROWS)
+    smooth = run(gpu, SUM, [log_probs], ROWS)
+    return loss, smooth
+
+
+def mixes_two_targets(gpu, logits, indices):
+    log_probs = run(gpu, SOFTMAX, [logits])
+    targets = run(gpu, ADD, [one_hot(gpu, indices), one_hot(gpu, indices)])
+    product = run(gpu, MULTIPLY, [targets, log_probs])
+    return run(gpu, SUM, [product], ROWS)
+
+
+def compares_targets_too(gpu, logits, indices):
+    log_probs, targets = run(gpu, SOFTMAX, [logits]), one_hot(gpu, indices)
+    product = run(gpu, MULTIPLY, [targets, log_probs])
+    return run(gpu, SUM, [product], ROWS), run(gpu, SUM, [targets], ROWS)
+
+
+def recorded(loss, *, indices=ROWS):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        logits, classes = gpu.empty(DENSE), gpu.empty(indices)
+        for _ in range(STEPS):
+            loss(gpu, logits, classes)
+        gpu.synchronize()
+    return recorder.recording
+
+
+def found(*args, **options):
+    made = findings(recorded(*args, **options), small=True)
+    return [each for each in made if each.rule == "R81"]
+
+
+def test_class_indices_save_what_was_predicted():
+    before, after = recorded(with_dense_targets), recorded(with_indices)
+    (finding,) = found(with_dense_targets)
+
+    # The loss at the indices is a second number for each row.
+    assert finding.saved_bytes == before.peak().bytes - after.peak().bytes + ROWS
+    faster = before.duration_ns - after.duration_ns
+    assert finding.saved_ns == pytest.approx(faster, rel=0.25)
+    assert finding.title == (
+        "`dense = run(gpu, FILL, [])` makes dense targets of class indices: with what is computed "
+        "from them, 48.0 MiB for each cross entropy."
+    )
+    assert found(with_indices) == []
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        # No cross entropy, or another function of its terms.
+        partial(with_dense_targets, kernels=(SQUARE, MULTIPLY, SUM)),
+        partial(with_dense_targets, kernels=(SOFTMAX, ADD, SUM)),
+        partial(with_dense_targets, kernels=(SOFTMAX, MULTIPLY, SQUARE)),
+        # An embedding.
+        partial(with_dense_targets, kernels=(SOFTMAX, GEMM, SUM)),
+        mixes_two_targets,
+        compares_targets_too,
+    ],
+)
+def test_dense_arrays_that_are_needed_are_no_finding(loss):
+    assert found(loss) == []
+
+
+def test_few_classes_are_no_finding():
+    assert found(with_dense_targets, indices=2 * MIB) == []
