@@ -93,17 +93,16 @@ def is_hopper(device: "DeviceBlocks") -> bool:
 
 def bandwidth_of(device: "DeviceBlocks") -> int:
     """Return the most bytes per second of a GPU's memory; 0 if unknown."""
-    return int(_row_of(device)["memory_bandwidth"] or 0)
+    return int(_row_of(device).get("memory_bandwidth", 0))
 
 
 def _name_of(device: "DeviceBlocks") -> str:
-    return str(_row_of(device)["name"])
+    return str(_row_of(device).get("name", ""))
 
 
 def _row_of(device: "DeviceBlocks") -> dict[str, Any]:
     rows = device.recording.tables["devices"].to_pylist()
-    found: dict[str, Any] = next(row for row in rows if row["id"] == device.device)
-    return found
+    return next((row for row in rows if row["id"] == device.device), {})
 
 
 def _in_order(place: "NDArray[Any]", size: "NDArray[Any]", count: int, rank: int) -> "NDArray[Any]":
