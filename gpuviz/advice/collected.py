@@ -53,14 +53,18 @@ class Collections:
         self.is_requested = np.isin(stack, requesting)
 
     def of_events(self, times: "NDArray[Any]", threads: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the number of the collection that each event was a part of; -1 without one."""
-        found = np.full(len(times), -1)
-        for thread in np.unique(self.thread).tolist():
-            own = np.flatnonzero(self.thread == thread)
-            before = np.searchsorted(self.begin[own], times, side="right") - 1
-            number = own[before]
-            is_within = (before >= 0) & (threads == thread) & (times <= self.end[number])
-            found[is_within] = number[is_within]
+        """Return the number of the collection that each event was a part of; -1 without one.
+
+        Args:
+            times: The times of the events, ascending.
+            threads: Their threads.
+        """
+        found = np.full(len(times), -1, np.int32)
+        first = np.searchsorted(times, self.begin)
+        last = np.searchsorted(times, self.end, side="right")
+        for each in np.flatnonzero(first < last).tolist():
+            within = slice(int(first[each]), int(last[each]))
+            found[within][threads[within] == self.thread[each]] = each
         return found
 
 
@@ -80,9 +84,12 @@ def collected_blocks(device: "DeviceBlocks") -> "NDArray[Any]":
     if len(collections.begin) < _LEAST_COLLECTIONS:
         return np.zeros(0, np.int64)
     events, rows = device.recording.tables["memory_events"], device.used.blocks.free[device.number]
-    times, threads = (np.append(plain(events[name]), 0)[rows] for name in ("time", "thread"))
-    number = np.where(rows < events.num_rows, collections.of_events(times, threads), -1)
-    is_collected = (number >= 0) | np.isin(threads, _own_threads(device.recording))
+    threads = plain(events["thread"])
+    number = np.append(collections.of_events(plain(events["time"]), threads), -1)[rows]
+    if not (number >= 0).any():
+        return np.zeros(0, np.int64)
+    of_gpuviz = np.isin(np.append(threads, 0)[rows], _own_threads(device.recording))
+    is_collected = (number >= 0) | of_gpuviz
     is_known = ~device.is_initial & ~device.is_shared & ~device.is_used_at_any_time
     is_known &= device.is_used & (device.stack != 0)
     found = [np.zeros(0, np.int64)]
