@@ -73,14 +73,23 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     the kernels that make them. `cross_entropy` reads the softmax's result at the indices, and sums
     it for label smoothing: the sums stay.
     """
-    activities = device.recording.tables["activities"]
-    if not are_named(device.recording.tables, plain(activities["name"]), _SCATTER.search).any():
+    if not _scatters_to_large(device):
         return
     graph = _Chains(device)
     found = [dense for dense in map(graph.dense, graph.scatters.tolist()) if dense is not None]
     sites = np.array([device.site[each.blocks[0]] for each in found], np.int64)
     for site in distinct(sites).tolist():
         yield _finding(device, [found[each] for each in np.flatnonzero(sites == site).tolist()])
+
+
+def _scatters_to_large(device: "DeviceBlocks") -> bool:
+    """Return whether a kernel of PyTorch scatters a number into a large block."""
+    tables, used = device.recording.tables, device.used
+    scatters = are_named(tables, plain(tables["activities"]["name"]), _SCATTER.search)
+    if not scatters.any():
+        return False
+    blocks = used.block[np.append(scatters, False)[used.activity]]
+    return bool((used.blocks.requested[blocks] >= _LEAST_BYTES).any())
 
 
 class _Chains:
