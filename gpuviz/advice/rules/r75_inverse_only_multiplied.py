@@ -31,8 +31,8 @@ RULES = (
         "an inverse that is only multiplied",
         "`cupy.linalg.inv` returns an inverse of 1 MiB or more, and all that reads it are at most "
         "four matrix products with arrays of together at most an eighth of its bytes; the saving "
-        "is three quarters of the triangular solves, at most, and a second factorization of the "
-        "same matrix by `slogdet`, `det` or `lu_factor`",
+        "is the time of the triangular solves without a quarter of it for each product, and a "
+        "second factorization of the same matrix by `slogdet`, `det` or `lu_factor`",
         "`cupy.linalg.solve`, or one factorization for all uses of the matrix",
     ),
 )
@@ -41,8 +41,9 @@ _LEAST_BYTES = 1 << 20
 _MOST_PRODUCTS = 4
 # Of the bytes of the inverse: with more columns, a solution takes about as long.
 _MOST_COLUMNS = 1 / 8
-# Of the time of solves: those with few columns have as many steps, and read the whole matrix.
-_LEAST_LEFT = 1 / 4
+# Of the time of the solves, for each product: a solve with few columns has as many steps, and reads
+# the whole matrix.
+_LEFT = 1 / 4
 _FILE = re.compile(r"cupyx?[/\\](scipy[/\\])?linalg[/\\]\w+\.py$")
 # All kernels but those of CuPy itself, which copy the matrix and make the identity.
 _SOLVING = re.compile(r"^(?!cupy_|memset|memcpy)")
@@ -64,6 +65,7 @@ class _Inverses:
     Attributes:
         blocks: Indices of the device's blocks.
         columns: The bytes of the arrays that each is multiplied with.
+        products: How many matrix products read each.
         solves: The numbers in the schedule of the kernels that solve for each, and the place in
             `blocks` of each.
         factors: The numbers of the kernels that factor a matrix another time, and the place.
@@ -71,6 +73,7 @@ class _Inverses:
 
     blocks: "NDArray[Any]"
     columns: "NDArray[Any]"
+    products: "NDArray[Any]"
     solves: "tuple[NDArray[Any], NDArray[Any]]"
     factors: "tuple[NDArray[Any], NDArray[Any]]"
 
@@ -83,11 +86,12 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     Inverses of batches of matrices have another function.
 
     Saving: the kernels within ``inv`` that use the result solve for as many columns as the matrix
-    has rows. Solving for the few columns takes their share of that time, at least a quarter: the
-    steps of a solve stay as many, and each reads the matrix. If the next or the previous use of the
-    inverted matrix is a factorization by ``slogdet``, ``det`` or ``lu_factor``, all its kernels are
-    saved, as one factorization has both. Both by the recording's `Schedule`. And the decrease of
-    the peak if the inverse had the size of the columns.
+    has rows. Solving for the few columns of a product takes a quarter of that time: the steps of a
+    solve stay as many, and each reads the matrix. Each product may need a solve of its own, as when
+    the next one multiplies its result: four leave nothing to save. If the next or the previous use
+    of the inverted matrix is a factorization by ``slogdet``, ``det`` or ``lu_factor``, all its
+    kernels are saved, as one factorization has both. Both by the recording's `Schedule`. And the
+    decrease of the peak if the inverse had the size of the columns.
     """
     is_result = have_frame(device.recording, device.stack, _is_inverse)
     is_result &= device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
@@ -95,9 +99,11 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     if not is_result.any():
         return
     found = _inverses(device, is_result)
-    sites = device.site[found.blocks]
-    for site in distinct(sites).tolist():
-        yield _finding(device, found, sites == site)
+    sites, of_factor = device.site[found.blocks], found.factors[1]
+    is_faster = found.products * _LEFT < 1
+    is_faster[of_factor] = True
+    for site in distinct(sites[is_faster]).tolist():
+        yield _finding(device, found, is_faster & (sites == site))
 
 
 def _is_inverse(frame: "Frame") -> bool:
@@ -132,6 +138,7 @@ def _inverses(device: "DeviceBlocks", is_result: "NDArray[Any]") -> _Inverses:
     return _Inverses(
         blocks,
         columns[blocks],
+        products[blocks],
         (uses.work[solving], np.searchsorted(blocks, uses.block[solving])),
         (np.concatenate([*factors, solving[:0]]), np.repeat(np.arange(len(blocks)), counts)),
     )
@@ -186,7 +193,7 @@ def _finding(device: "DeviceBlocks", found: _Inverses, chosen: "NDArray[Any]") -
     (solving, of_solve), (factoring, of_factor) = found.solves, found.factors
     solving, of_solve = solving[chosen[of_solve]], of_solve[chosen[of_solve]]
     factoring = factoring[chosen[of_factor]]
-    left = np.maximum(found.columns / device.requested[found.blocks], _LEAST_LEFT)
+    left = np.minimum(found.products * _LEFT, 1)
     duration = schedule.duration.copy()
     duration[solving] = (schedule.duration[solving] * left[of_solve]).astype(np.int64)
     duration[factoring] = 0
@@ -200,8 +207,8 @@ def _finding(device: "DeviceBlocks", found: _Inverses, chosen: "NDArray[Any]") -
         + (f", {format_count(len(blocks))} times." if len(blocks) > 1 else "."),
         reason=(
             f"Only matrix products use the inverse of {format_bytes(_size(device, blocks))}. To "
-            f"solve for as many columns as the matrix has rows takes {spent}; for the few, the "
-            f"saving leaves a quarter of that.{_again(device, factoring)}"
+            f"solve for as many columns as the matrix has rows takes {spent}; for so few, gpuviz "
+            f"assumes a quarter of that for each product.{_again(device, factoring)}"
         ),
         change=_CHANGE,
         certainty="likely",

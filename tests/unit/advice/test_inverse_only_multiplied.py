@@ -86,6 +86,22 @@ def solves(gpu, matrix, z):
     _solve_with(gpu, [*factors, z], y, SOLVE_S / 4)
 
 
+def multiplies_in_turn(gpu, matrix, z, *, times):
+    inverse = inv(gpu, matrix)
+    for _ in range(times):
+        y = gpu.empty(z.nbytes)
+        gpu.launch(GEMV, duration=1e-5, reads=[inverse, z], writes=[y])
+        z = y
+
+
+def solves_in_turn(gpu, matrix, z, *, times):
+    factors = _lu_factor(gpu, matrix)
+    for _ in range(times):
+        y = gpu.empty(z.nbytes)
+        _solve_with(gpu, [*factors, z], y, SOLVE_S / 4)
+        z = y
+
+
 def recorded(run, columns=1):
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
@@ -127,12 +143,34 @@ def test_a_matrix_that_changes_has_another_factorization():
     assert twice.saved_ns > once.saved_ns
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_each_product_needs_a_solution(times):
+    before, after = (
+        recorded(partial(each, times=times)) for each in (multiplies_in_turn, solves_in_turn)
+    )
+    (finding,) = found(partial(multiplies_in_turn, times=times))
+
+    faster = before.duration_ns - after.duration_ns
+    assert finding.saved_ns == pytest.approx(faster, rel=0.05)
+    assert "takes 16.0 ms; for so few, gpuviz assumes a quarter of that for each product." in (
+        finding.reason
+    )
+
+
+def test_of_four_products_only_the_second_factorization_is_saved():
+    (finding,) = found(partial(multiplies, times=4))
+
+    assert finding.saved_ns == pytest.approx(ROUNDS * FACTOR_S * 1e9, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("program", "columns"),
     [
         # Elements of the inverse are read, or many products have it.
         (partial(multiplies, kernel="cupy_multiply__float64_float64_float64"), 1),
         (partial(multiplies, times=5), 1),
+        # Four solutions take as long.
+        (partial(multiplies_in_turn, times=4), 1),
         # A solution for as many columns takes as long.
         (multiplies, N // 4),
         # Many small matrices.
