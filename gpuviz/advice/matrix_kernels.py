@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.advice.schedule import Schedule
 
+_NO_CONVOLUTION = r"^(?!.*(?:fprop|dgrad|wgrad|cudnn)).*"
 # Products of float32 that use no Tensor Cores: with fused multiply-adds, as cuBLAS names them.
-IN_FLOAT32 = re.compile(r"gemm\w*f32f32_f32f32_f32\w*ffma|simt_sgemm|(ampere|volta|maxwell)_sgemm")
+IN_FLOAT32 = re.compile(
+    rf"{_NO_CONVOLUTION}(gemm\w*f32f32_f32f32_f32\w*ffma|simt_sgemm|(ampere|volta|maxwell)_sgemm)"
+)
+WITH_TF32 = re.compile(rf"{_NO_CONVOLUTION}(gemm\w*_tf32f32|tensorop_s1688gemm)")
 # Products on Tensor Cores that load one element at a time, since rows begin at any address.
 UNALIGNED = re.compile(r"tensorop\w*gemm\w*_align1\b")
 # GPUs that multiply about eight times as fast with TF32 as in float32, by NVIDIA's data sheets.
@@ -28,6 +32,8 @@ _HOPPER = re.compile(r"\b(GH200|H[128]00)\b")
 _PARAMETER, _WORKSPACE = map(CATEGORIES.index, ("parameter", "workspace"))
 # The two factors and the result.
 _OPERANDS = 3
+# Rows of several arrays in one block are closer to each other.
+_LEAST_APART = 64 << 10
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,9 +42,10 @@ class Products:
 
     Attributes:
         work: Their numbers in the schedule, ascending.
-        bytes: The bytes of the arrays that each uses.
+        bytes: The bytes of the arrays that each uses. Of several in one block, each ends where the
+            next one begins, unless that is less than 64 KiB behind.
         smallest: The bytes of the smallest of the three largest arrays, which are the two factors
-            and the result; 0 if fewer are known.
+            and the result; 0 if fewer are known. Each ends where the next one begins.
         uses_parameter: Whether each uses a parameter of a model.
     """
 
@@ -67,16 +74,28 @@ def products(device: "DeviceBlocks", pattern: re.Pattern[str]) -> Products:
     seen = np.flatnonzero(used.activity >= 0)
     number = schedule.number[used.activity[seen]]
     is_of_work = np.isin(number, work)
-    number, block = number[is_of_work], used.block[seen[is_of_work]]
-    place, block = np.unique(np.stack([np.searchsorted(work, number), block]), axis=1)
-    category = block_categories(device.recording)[1][block]
+    seen, number = seen[is_of_work], number[is_of_work]
+    start = used.address[seen].astype(np.int64) - used.blocks.address[used.block[seen]].astype(
+        np.int64
+    )
+    # Each place in each block, and how far it is to the next one.
+    parts, part = np.unique(
+        np.stack([used.block[seen].astype(np.int64), start]), axis=1, return_inverse=True
+    )
+    block, start = parts
+    end = used.blocks.requested[block].astype(np.int64)
+    is_followed = np.append(block[1:] == block[:-1], np.zeros(min(len(block), 1), bool))
+    end = np.where(is_followed, np.append(start[1:], 0)[: len(end)], end)
+    size = np.maximum(end - start, 0)
+    whole = np.where(size < _LEAST_APART, used.blocks.requested[block], size)
+    place, part = np.unique(np.stack([np.searchsorted(work, number), part.ravel()]), axis=1)
+    category = block_categories(device.recording)[1][block[part]]
     is_operand = category != _WORKSPACE
-    place, block, category = place[is_operand], block[is_operand], category[is_operand]
-    size = used.blocks.requested[block]
+    place, part, category = place[is_operand], part[is_operand], category[is_operand]
     return Products(
         work=work,
-        bytes=np.bincount(place, size, len(work)),
-        smallest=_in_order(place, size, len(work), _OPERANDS),
+        bytes=np.bincount(place, whole[part], len(work)),
+        smallest=_in_order(place, size[part], len(work), _OPERANDS),
         uses_parameter=np.bincount(place[category == _PARAMETER], minlength=len(work)) > 0,
     )
 

@@ -6,7 +6,13 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.matrix_kernels import IN_FLOAT32, bandwidth_of, has_fast_tf32, products
+from gpuviz.advice.matrix_kernels import (
+    IN_FLOAT32,
+    WITH_TF32,
+    bandwidth_of,
+    has_fast_tf32,
+    products,
+)
 from gpuviz.advice.precision import decomposes, is_of_first_order
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
@@ -27,9 +33,9 @@ RULES = (
         "matrix products in float32 without Tensor Cores",
         "kernels that multiply float32 with fused multiply-adds take at least 5 % of the time of "
         "all kernels, at least 30 % of it with parameters of a model of PyTorch, on a GPU of "
-        "NVIDIA's data centers since the A100; no matrix is decomposed, no gradient "
-        "differentiated; the saving is six sevenths of their time, or what moving their arrays "
-        "leaves of it, as measured on an H200",
+        "NVIDIA's data centers since the A100; no such product uses TF32, no matrix is decomposed, "
+        "no gradient differentiated; the saving is six sevenths of their time, or what moving "
+        "their arrays leaves of it, as measured on an H200",
         '`torch.set_float32_matmul_precision("high")`, if that is precise enough',
     ),
 )
@@ -48,7 +54,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     Trigger: by the names of its kernels, at least 5 % of the time of all kernels of a device is
     that of such products, on a GPU that multiplies several times as fast with TF32, and at least
     30 % of it uses parameters of a model. A program that decomposes matrices, differentiates
-    gradients or uses L-BFGS may need the precision.
+    gradients or uses L-BFGS may need the precision, and one of which other such products use TF32
+    has allowed it.
 
     Saving: the recording's `Schedule`, replayed with products that take a seventh of their time,
     and at least what their arrays need at the memory's bandwidth, and 3 µs more, as measured on an
@@ -63,7 +70,9 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         return
     is_kernel = (schedule.kind == KERNEL) & (schedule.device == device.device)
     share = int(spent.sum()) / max(int(schedule.duration[is_kernel].sum()), 1)
-    if share < _LEAST_SHARE or decomposes(schedule) or not is_of_first_order(schedule):
+    if share < _LEAST_SHARE or products(device, WITH_TF32).uses_parameter.any():
+        return
+    if decomposes(schedule) or not is_of_first_order(schedule):
         return
     yield _finding(device, found, share)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.matrix_kernels import UNALIGNED, is_hopper, products
+from gpuviz.advice.matrix_kernels import UNALIGNED, bandwidth_of, is_hopper, products
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
@@ -49,25 +49,30 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     least 256 KiB, as otherwise a dimension may be so small that padding is more work.
 
     Saving: the recording's `Schedule`, replayed with products that take a fifth of their time, with
-    TF32 35 % of it: what the same products of a few more elements took on an H200 was less.
+    TF32 35 % of it, and at least what their arrays need at the memory's bandwidth: what the same
+    products of a few more elements took on an H200 was less.
     Padding a dimension changes the shapes of arrays: ``possible``.
     """
     if not is_hopper(device):
         return
     found = products(device, UNALIGNED)
     spent = device.schedule.duration[found.work]
-    chosen = found.work[(found.smallest >= _LEAST_BYTES) & (spent >= _LEAST_NS)]
-    if len(chosen):
-        yield _finding(device, chosen)
+    chosen = (found.smallest >= _LEAST_BYTES) & (spent >= _LEAST_NS)
+    if chosen.any():
+        bandwidth = bandwidth_of(device)
+        moving = found.bytes[chosen] / bandwidth * 1e9 if bandwidth else np.zeros(chosen.sum())
+        yield _finding(device, found.work[chosen], moving)
 
 
-def _finding(device: "DeviceBlocks", work: "NDArray[Any]") -> Finding:
+def _finding(device: "DeviceBlocks", work: "NDArray[Any]", moving: "NDArray[Any]") -> Finding:
+    """Return the finding about products, which need at least some time to move their arrays."""
     schedule = device.schedule
     tables, spent = schedule.recording.tables, schedule.duration[work]
     names = plain(tables["activities"]["name"])[schedule.rows[work]]
     is_half = are_named(tables, names, lambda name: any(each in name for each in _HALF))
     shorter = schedule.duration.copy()
-    shorter[work] = (spent * np.where(is_half, _ALIGNED, _ALIGNED_TF32)).astype(np.int64)
+    least = np.maximum(spent * np.where(is_half, _ALIGNED, _ALIGNED_TF32), moving)
+    shorter[work] = np.minimum(spent, least).astype(np.int64)
     change = ScheduleChange(duration=shorter)
     return Finding(
         rule="R78",
@@ -84,7 +89,8 @@ def _finding(device: "DeviceBlocks", work: "NDArray[Any]") -> Finding:
         change=(
             "Pad the dimension that is no multiple of 8 to a multiple of 64, and ignore what was "
             "added: the size of a vocabulary in the embedding and the last layer, a number of "
-            "channels or classes, the length of sequences."
+            "channels or classes, the length of sequences. A view that begins between such "
+            "addresses, such as `x[:, 1:]`, has unaligned rows as well: copy it (`.contiguous()`)."
         ),
         certainty="possible",
         device=device.device,

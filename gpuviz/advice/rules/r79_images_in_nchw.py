@@ -13,7 +13,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.advice.trace import KERNEL
 from gpuviz.advice.training import BACKWARD
-from gpuviz.analysis.launches import phases_of, stacks_of
+from gpuviz.analysis.launches import have_frame, phases_of, stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_duration, format_share
 
@@ -29,16 +29,20 @@ RULES = (
     Rule(
         "R79",
         "images in NCHW",
-        "layers `Conv2d` of PyTorch compute on Tensor Cores for at least half of the time of "
-        "convolutions; conversions between NCHW and NHWC, and depthwise convolutions and batch "
-        "normalizations of NCHW, take so long that NHWC saves at least 3 % of the time of all "
-        "kernels; no gradient is differentiated; of their time, the saving is all, three quarters, "
-        "and 40 % to 60 %, as measured on an H200",
+        "layers `Conv2d` of PyTorch launch most of the convolutions, and compute on Tensor Cores "
+        "for at least half of their time; conversions between NCHW and NHWC, and depthwise "
+        "convolutions and batch normalizations of NCHW, take so long that NHWC saves at least 3 % "
+        "of the time of all kernels; no gradient is differentiated, and nothing is normalized by "
+        "groups or instances; of their time, the saving is all, three quarters, and 40 % to 60 %, "
+        "as measured on an H200",
         "`memory_format=torch.channels_last` for the model and its inputs",
     ),
 )
 
 _CONVOLUTION = re.compile(r"fprop|dgrad|wgrad|implicit_\w*gemm|convolve|conv2d|conv_depthwise2d")
+# Functions of PyTorch whose kernels for CUDA need NCHW, and convert to it.
+_NEED_NCHW = frozenset({"group_norm", "instance_norm"})
+_FUNCTIONS = re.compile(r"[/\\]torch[/\\]nn[/\\]functional\.py$")
 _ON_TENSOR_CORES = re.compile(r"tf32|bf16|f16|fp16|tensorop|s1688|s16816|hmma|884|nvjet")
 _CONVERSION = re.compile(r"nchwToNhwc|nhwcToNchw")
 _DEPTHWISE = re.compile(r"conv_depthwise2d_\w+<")
@@ -58,11 +62,13 @@ _LAYER = "Conv2d."
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find networks that convolutions on Tensor Cores get images from in NCHW.
 
-    Trigger: at least half of the time of a device's convolutions is on Tensor Cores, by the names
-    of their kernels: others prefer NCHW. Most of it in the forward pass is of layers ``Conv2d``:
-    those of one and three dimensions have no such layout. Without conversions, and with other
-    kernels for depthwise convolutions and batch normalizations, all kernels would take 3 % less
-    time. A gradient that is differentiated has other kernels, which were not measured.
+    Trigger: layers ``Conv2d`` launch most of the convolutions of the forward passes: those of one
+    and three dimensions have no such layout. At least half of the time of their kernels, without
+    depthwise convolutions, is on Tensor Cores, by their names: others prefer NCHW. No layer
+    normalizes groups of channels or instances, which would convert to NCHW. Without conversions,
+    and with other kernels for depthwise convolutions and batch normalizations, all kernels would
+    take 3 % less time. A gradient that is differentiated has other kernels, which were not
+    measured.
 
     Saving: the recording's `Schedule`, replayed with less time for these kernels: none for
     conversions, a quarter for depthwise convolutions, and 40 % of PyTorch's, 60 % of cuDNN's batch
@@ -92,27 +98,40 @@ def _in_nhwc(schedule: "Schedule", device: int) -> "NDArray[Any]":
 
 
 def _uses_layers(schedule: "Schedule", device: int) -> bool:
-    """Return whether a device's convolutions are on Tensor Cores, and of layers ``Conv2d``."""
+    """Return whether layers ``Conv2d`` of a device compute on Tensor Cores, and have NCHW only."""
     convolutions = kernels_named(schedule, device, _CONVOLUTION)
-    fast = np.union1d(
-        np.intersect1d(convolutions, kernels_named(schedule, device, _ON_TENSOR_CORES)),
-        kernels_named(schedule, device, _DEPTHWISE),
-    )
-    return _are_most(schedule, fast, convolutions) and _are_of_layers(schedule, convolutions)
+    if not _are_of_layers(schedule, convolutions):
+        return False
+    work = _of_layers(schedule, np.flatnonzero(schedule.device == device))
+    others = [kernels_named(schedule, device, each) for each in (_DEPTHWISE, _CONVERSION)]
+    dense = np.setdiff1d(work, np.concatenate(others))
+    fast = np.intersect1d(dense, kernels_named(schedule, device, _ON_TENSOR_CORES))
+    return _are_most(schedule, fast, dense) and not _needs_nchw(schedule)
+
+
+def _needs_nchw(schedule: "Schedule") -> bool:
+    """Return whether the program calls functions that would convert NHWC to NCHW."""
+    frames = schedule.recording.tables["frames"]
+    names, files = frames["name"].to_pylist(), frames["filename"].to_pylist()
+    called = [file for name, file in zip(names, files, strict=True) if name in _NEED_NCHW]
+    return any(map(_FUNCTIONS.search, called))
 
 
 def _are_of_layers(schedule: "Schedule", work: "NDArray[Any]") -> bool:
     """Return whether layers ``Conv2d`` launch most of the forward passes' part of some work."""
+    stacks = stacks_of(schedule.recording.tables, schedule.call[work])
+    is_forward = phases_of(schedule.recording.tables, stacks) != BACKWARD
+    return _are_most(schedule, _of_layers(schedule, work[is_forward]), work[is_forward])
+
+
+def _of_layers(schedule: "Schedule", work: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the part of some work that layers ``Conv2d`` launch."""
     recording = schedule.recording
     stacks = stacks_of(recording.tables, schedule.call[work])
-    is_forward = phases_of(recording.tables, stacks) != BACKWARD
-    work, stacks = work[is_forward], stacks[is_forward]
-    of_layers = [
-        stack
-        for stack in distinct(stacks).tolist()
-        if any(frame.name.startswith(_LAYER) for frame in recording.call_stacks.frames(stack))
+    found: NDArray[Any] = work[
+        have_frame(recording, stacks, lambda frame: frame.name.startswith(_LAYER))
     ]
-    return _are_most(schedule, work[np.isin(stacks, of_layers)], work)
+    return found
 
 
 def _are_most(schedule: "Schedule", some: "NDArray[Any]", work: "NDArray[Any]") -> bool:

@@ -109,10 +109,24 @@ def test_convolutions_of_other_dimensions_have_no_such_layout(layer):
 
 
 def test_convolutions_without_tensor_cores_prefer_nchw():
+    conversion, slow = (TO_NHWC, 0.2 * MS), (WITHOUT_TENSOR_CORES, MS)
+    assert found(network([conversion, (FORWARD, 2 * MS)], convolution=slow[0])) != []
+    assert found(network([conversion], convolution=slow[0])) == []
+    assert found(network([(DEPTHWISE, 2 * MS)], convolution=slow[0])) == []
+
+
+@pytest.mark.parametrize("function", ["group_norm", "instance_norm"])
+def test_normalizations_of_groups_and_instances_convert_back(function):
+    normalize = installed(_launch, "torch/nn/functional.py", function)
     before = [(TO_NHWC, 0.2 * MS)]
-    assert found(network(before, convolution=WITHOUT_TENSOR_CORES, beside=())) != []
-    slow = [(WITHOUT_TENSOR_CORES, 3 * MS)]
-    assert found(network(before, convolution=WITHOUT_TENSOR_CORES, beside=slow)) == []
+
+    def program(gpu):
+        network(before)(gpu)
+        x = gpu.empty(8 * MIB)
+        normalize(gpu, x, x, [("void at::native::RowwiseMomentsCUDAKernel<float>", 0.1 * MS)])
+
+    assert found(network(before)) != []
+    assert found(program) == []
 
 
 def test_batch_normalization_without_convolutions_is_no_finding():

@@ -3,7 +3,9 @@
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
 from tests.unit.advice.training import MIB, Model, in_backward_pass, named_gpu, recorded, step_of
+from tests.unit.recording.from_activities import rows_of
 
 FLOAT32 = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_ffma_aligna4"
 OLD_FLOAT32 = "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>"
@@ -120,3 +122,52 @@ def test_a_factor_of_a_few_rows_cannot_be_padded():
 def test_short_products_and_other_gpus_are_no_finding():
     assert found(trains(UNALIGNED, shorter=0.09), "R78") == []
     assert found(trains(UNALIGNED), "R78", device=RTX) == []
+
+
+def test_a_program_that_has_allowed_tf32_is_no_finding():
+    def program(gpu):
+        trains(FLOAT32)(gpu)
+        trains(TF32, shorter=0.1)(gpu)
+
+    assert found(trains(FLOAT32), "R77") != []
+    assert found(program, "R77") == []
+
+
+def multiplied(*begins, size=512 * MIB, bandwidth=4_800_000_000_000):
+    """Return the recording of eight unaligned products of 1 ms of parts of one array.
+
+    Args:
+        begins: Where each part begins, in bytes.
+        size: The bytes of the array.
+        bandwidth: Bytes per second of the GPU's memory.
+    """
+
+    def program(gpu):
+        whole = gpu.empty(size)
+        for _ in range(8):
+            gpu.launch(UNALIGNED, duration=1e-3, reads=[whole])
+
+    recording = named_gpu(recorded(program), H200, bandwidth)
+    used = [
+        row | {"address": row["block"] + begin}
+        for row in recording.tables["launch_blocks"].to_pylist()
+        for begin in begins
+    ]
+    tables = {**recording.tables, "launch_blocks": rows_of("launch_blocks", used)}
+    return Recording(tables, recording.manifest)
+
+
+def unaligned(recording):
+    return [each for each in findings(recording, small=True) if each.rule == "R78"]
+
+
+def test_arrays_that_are_parts_of_one_block_end_where_the_next_one_begins():
+    assert unaligned(multiplied(0, 64 * MIB, 128 * MIB)) != []
+    assert unaligned(multiplied(0, 64 * MIB, 64 * MIB + 2048)) == []
+
+
+@pytest.mark.parametrize(("bandwidth", "least_ms"), [(4_800_000_000_000, 0.2), (10**12, 0.537)])
+def test_unaligned_products_take_at_least_what_their_arrays_need(bandwidth, least_ms):
+    (finding,) = unaligned(multiplied(0, 64 * MIB, 128 * MIB, bandwidth=bandwidth))
+
+    assert finding.saved_ns == pytest.approx(8e6 * (1 - least_ms), rel=0.01)
