@@ -1,25 +1,88 @@
 """Calls of library functions, as parts of the program's lines."""
 
 import re
-from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import plain
+from gpuviz.data.first_rows import first_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
     from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
 
+Part = TypeVar("Part")
+
 # Methods of CuPy's sparse matrices that other operations call to get another format first.
 _CONVERTS = re.compile(r"\.(to(csr|csc|coo|dia))$")
 _SPARSE_OF_CUPY = re.compile(r"[/\\]cupyx[/\\]scipy[/\\]sparse[/\\]")
+
+
+# Of which it is not known that they are repeated, as in the first rounds.
+_MOST_OTHERS = 0.05
+_THIRD = 2
+_NEVER = 2**62
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """What a part of a program launches.
+
+    Attributes:
+        names: How often it launches each function, by its id of ``strings``.
+        number: How often it computes a value, typically.
+        third: When it computes any value for the third time, in ns.
+    """
+
+    names: Counter[int] = field(default_factory=Counter)
+    number: int = 0
+    third: int = _NEVER
+
+    def add(self, other: "_Rounds") -> None:
+        """Add what it launches elsewhere."""
+        self.names.update(other.names)
+        self.number = max(self.number, other.number)
+        self.third = min(self.third, other.third)
+
+    def may_include(self, others: Counter[int]) -> bool:
+        """Return whether other launches are a few rounds of the same functions, or none."""
+        most = max(others.values(), default=0)
+        return others.keys() <= self.names.keys() and most <= _MOST_OTHERS * self.number
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EqualWork:
+    """Work that computes the same values several times.
+
+    Attributes:
+        stacks: For each work, its call stack, an id of ``stacks``.
+        value: For each, a number that is equal for the same values.
+        time: For each, when it is launched, in ns.
+        names: For each, its name, an id of ``strings``.
+    """
+
+    stacks: "NDArray[Any]"
+    value: "NDArray[Any]"
+    time: "NDArray[Any]"
+    names: "NDArray[Any]"
+
+    def rounds(self, rows: "NDArray[Any]") -> _Rounds:
+        """Return the rounds of some of the work."""
+        rows = rows[np.lexsort((self.time[rows], self.value[rows]))]
+        third = rows[_THIRD:][self.value[rows[_THIRD:]] == self.value[rows[:-_THIRD]]]
+        return _Rounds(
+            Counter(self.names[rows].tolist()),
+            int(np.median(np.unique(self.value[rows], return_counts=True)[1])),
+            int(self.time[third].min(initial=_NEVER)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +111,7 @@ class LibraryCall:
 
 
 def unchanged_calls(
-    recording: "RecordingData", calls: "NDArray[Any]", others: "NDArray[Any]", most_others: float
+    recording: "RecordingData", same: EqualWork, others: "NDArray[Any]"
 ) -> "Mapping[int, LibraryCall]":
     """Return the calls of library functions that cause nothing but some work, by call stack.
 
@@ -57,33 +120,75 @@ def unchanged_calls(
 
     Args:
         recording: The recording.
-        calls: The calls that launch the work, rows of ``api_calls``.
-        others: Calls that launch anything else.
-        most_others: The share of the function's calls that may launch other work.
+        same: The work.
+        others: Calls that launch anything else, rows of ``api_calls``.
     """
-    own, of_stack = _counted(recording, calls)
-    other, _ = _counted(recording, others)
-    unchanged = {each for each, count in own.items() if other[each] <= most_others * count}
+
+    def called(stack: int) -> list[LibraryCall]:
+        return library_calls(recording.call_stacks.frames(stack))
+
+    busy = busy_parts(recording, called, same, others)
     found = {}
-    for stack, candidates in of_stack.items():
-        chosen = next((each for each in candidates if each in unchanged), None)
+    for stack in np.unique(same.stacks).tolist():
+        chosen = next((each for each in called(stack) if each not in busy), None)
         if chosen is not None:
             found[stack] = chosen
     return found
 
 
-def _counted(
-    recording: "RecordingData", calls: "NDArray[Any]"
-) -> "tuple[Counter[LibraryCall], dict[int, list[LibraryCall]]]":
-    """Return how often library calls make some calls, and the library calls on each stack."""
-    stacks, counts = np.unique(stacks_of(recording.tables, calls), return_counts=True)
-    of_stack = {
-        stack: library_calls(recording.call_stacks.frames(stack)) for stack in stacks.tolist()
+def busy_parts(
+    recording: "RecordingData",
+    of_stack: "Callable[[int], Iterable[Part]]",
+    same: EqualWork,
+    others: "NDArray[Any]",
+) -> "set[Part]":
+    """Return the parts of a program, such as its lines, that do other than some work.
+
+    At most 5 % of what they launch may be other work: in their first two rounds anything, later
+    only rounds that launch the same functions.
+
+    Args:
+        recording: The recording.
+        of_stack: Returns the parts on a call stack.
+        same: The work.
+        others: Calls that launch anything else, rows of ``api_calls``.
+    """
+    known = defaultdict[Part, _Rounds](_Rounds)
+    for rows in _by_value(same.stacks):
+        rounds = same.rounds(rows)
+        for part in set(of_stack(int(same.stacks[rows[0]]))):
+            known[part].add(rounds)
+    later = defaultdict[Part, Counter[int]](Counter)
+    count = Counter[Part]()
+    time, names = plain(recording.tables["api_calls"]["time"])[others], launched(recording, others)
+    stacks = stacks_of(recording.tables, others)
+    for rows in _by_value(stacks):
+        for part in set(of_stack(int(stacks[rows[0]]))):
+            late = rows[time[rows] >= known[part].third] if part in known else rows
+            later[part].update(names[late].tolist())
+            count[part] += len(rows)
+    return {
+        part
+        for part, each in count.items()
+        if each > _MOST_OTHERS * known[part].names.total()
+        or not known[part].may_include(later[part])
     }
-    total = Counter[LibraryCall]()
-    for each, count in zip(of_stack.values(), counts.tolist(), strict=True):
-        total.update(dict.fromkeys(each, count))
-    return total, of_stack
+
+
+def launched(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the names of what some calls launch, ids of ``strings``; -1 if unknown."""
+    activities = recording.tables["activities"]
+    correlation = plain(recording.tables["api_calls"]["correlation"])[calls]
+    rows = first_rows(plain(activities["correlation"]), correlation)
+    return np.where(rows >= 0, np.append(plain(activities["name"]).astype(np.int64), -1)[rows], -1)
+
+
+def _by_value(values: "NDArray[Any]") -> "list[NDArray[Any]]":
+    """Return the rows of each value."""
+    if not len(values):
+        return []
+    order = np.argsort(values, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(values[order])) + 1)
 
 
 def library_calls(frames: "list[Frame]") -> list[LibraryCall]:

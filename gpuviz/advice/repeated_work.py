@@ -1,7 +1,6 @@
 """Work that computes what the GPU has computed before, from arrays that are still the same."""
 
 import re
-from collections import Counter
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +8,10 @@ import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.fusion import components
-from gpuviz.advice.library_calls import unchanged_calls
+from gpuviz.advice.library_calls import EqualWork, busy_parts, launched, unchanged_calls
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.work_values import COPY, KERNEL, MEMSET, TO_DEVICE, TO_HOST, WorkValues
 from gpuviz.analysis.grouping import numbered
-from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 _FILLS = re.compile(r"cupy_(copy__(\w+)_\2|arange__\w+|\w*fill\w*)$")
 # Fewer may be parts of a program that know nothing of each other.
 _LEAST_ROUNDS = 4
-# A line's share of calls of which it is not known that they are repeated, as in the first rounds.
-_MOST_OTHERS = 0.05
 
 
 class RepeatedWork(WorkValues):
@@ -158,13 +154,8 @@ class RepeatedWork(WorkValues):
 
     def _can_leave_out(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
         """Return which work the program calls itself, or is on a line that does nothing else."""
-        schedule, recording = self._device.schedule, self._device.recording
-        calls = schedule.call[schedule.call >= 0]
-        others = self._calls_by_site(np.setdiff1d(calls, self.call[repeats]))
-        repeated = self._calls_by_site(self.call[repeats])
-        self._busy = {
-            site for site, count in others.items() if count > _MOST_OTHERS * repeated[site]
-        }
+        recording = self._device.recording
+        self._busy = busy_parts(recording, self._sites, self._equal(repeats), self._others(repeats))
         distinct, place = np.unique(self.stacks, return_inverse=True)
         alone = np.array([bool(self._lines_alone(stack)) for stack in distinct.tolist()], bool)
         left: NDArray[Any] = is_own(recording, self.stacks) | alone[place]
@@ -192,9 +183,8 @@ class RepeatedWork(WorkValues):
         """
         if not is_useful.any():
             return np.zeros(len(self.call), bool)
-        schedule = self._device.schedule
-        calls = np.setdiff1d(schedule.call[schedule.call >= 0], self.call[same])
-        found = unchanged_calls(self._device.recording, self.call[same], calls, _MOST_OTHERS)
+        recording = self._device.recording
+        found = unchanged_calls(recording, self._equal(same), self._others(same))
         useful = {
             found[each] for each in np.unique(self.stacks[is_useful]).tolist() if each in found
         }
@@ -229,14 +219,21 @@ class RepeatedWork(WorkValues):
         further: NDArray[Any] = calls[(before >= 0) & made[inside[np.maximum(before, 0)]]]
         return further
 
-    def _calls_by_site(self, calls: "NDArray[Any]") -> Counter[str]:
-        """Return how many calls each line of the program makes, or causes."""
-        recording, count = self._device.recording, Counter[str]()
-        stacks, calls_of = np.unique(stacks_of(recording.tables, calls), return_counts=True)
-        for stack, of_stack in zip(stacks.tolist(), calls_of.tolist(), strict=True):
-            sites = {frame.site for frame in recording.call_stacks.user_frames(stack)}
-            count.update(dict.fromkeys(sites, of_stack))
-        return count
+    def _equal(self, works: "NDArray[Any]") -> EqualWork:
+        """Return some works as those that compute the same values."""
+        call = self.call[works]
+        names = launched(self._device.recording, call)
+        return EqualWork(self.stacks[works], self.value[works], self._times[call], names)
+
+    def _others(self, works: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the calls that launch anything but some works, rows of ``api_calls``."""
+        call = self._device.schedule.call
+        others: NDArray[Any] = np.setdiff1d(call[call >= 0], self.call[works])
+        return others
+
+    def _sites(self, stack: int) -> list[str]:
+        """Return the lines of the program on a call stack."""
+        return [frame.site for frame in self._device.recording.call_stacks.user_frames(stack)]
 
     def _lines_alone(self, stack: int) -> "list[Frame]":
         """Return the program's lines on a call stack that cause nothing but repeated work."""

@@ -151,9 +151,15 @@ def _finding(
     what, this, result = text_of(lines[0]), "these" if more else "this", "the result"
     if called:
         what, this, result = f"`{called.function}` in {what}", "this call", "its result"
+    are_parts = [
+        not repeated.library_call(each.stack) and repeated.is_part_of_line(each.stack)
+        for each in lines
+    ]
     if more:
         what += f" and {format_counted(more, 'more line')}"
-    elif not called and repeated.is_part_of_line(lines[0].stack):
+        if any(are_parts):
+            what, this = f"Parts of {what}", "these parts"
+    elif are_parts[0]:
         what, this, result = f"A part of {what} ({names})", "this part", "its result"
     launches = format_counted(len(work), "launch", "launches")
     does, if_a_view = "compute" if more else "computes", ""

@@ -67,6 +67,57 @@ def scales(cp, *, changes=False, twice=False, once=False):
             x += state
 
 
+def _filtered(cp, coefficients, x):
+    """Make the coefficients in many launches, always the same, and apply them."""
+    made = coefficients(cp)
+    result = cp.empty(SIZE)
+    cp.kernel("convolve", [x, made], [result])
+    return result
+
+
+def _coefficients(cp):
+    made = cp.elementwise("exp", cp.arange(64))
+    for _ in range(30):
+        made = cp.elementwise("sin", made)
+    return made
+
+
+def _chained(cp, x):
+    """Multiply what is always the same many times, and the argument once, by the same function."""
+    made = cp.elementwise("multiply", cp.arange(64))
+    for _ in range(30):
+        made = cp.elementwise("multiply", made)
+    return cp.elementwise("multiply", x)
+
+
+savgol = installed(_filtered, "signal/savgol.py", "savgol_filter")
+make_coefficients = installed(_coefficients, "signal/savgol.py", "savgol_coeffs")
+chain = installed(_chained, "signal/chain.py", "chain")
+
+
+def filters(cp, *, function=savgol, coefficients=make_coefficients):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        x = cp.elementwise("tanh", x)
+        state += function(cp, coefficients, x)
+
+
+def chains(cp):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        x = cp.elementwise("tanh", x)
+        state += chain(cp, x)
+
+
+def scales_but_one_round(cp):
+    """Scale by the weights of another array in one round of many."""
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for step in range(3 * ROUNDS):
+        if step == ROUNDS:
+            other = cp.elementwise("tanh", state)
+        state += weights(cp, other if step == ROUNDS else x)
+
+
 def again(recording):
     return [each for each in findings(recording, small=True) if each.rule == "R57"]
 
@@ -110,7 +161,21 @@ def test_a_function_that_a_line_calls_is_called_once():
         ),
         pytest.param(lambda cp: scales(cp, changes=True), id="an argument that changes"),
         pytest.param(lambda cp: scales(cp, twice=True), id="one call of two on the line"),
+        pytest.param(filters, id="most launches of a call, but not all"),
+        pytest.param(chains, id="most launches of a call, all of the same function"),
     ],
 )
 def test_calls_that_differ_or_are_not_the_programs_are_no_finding(program):
     assert again(of_arrays(program)) == []
+
+
+def test_a_function_of_the_program_that_applies_it_too_leaves_out_what_makes_the_coefficients():
+    (finding,) = again(of_arrays(lambda cp: filters(cp, function=_filtered)))
+
+    assert finding.title == "`made = coefficients(cp)` computes the same values 20 times."
+
+
+def test_a_round_with_another_argument_does_not_hide_those_with_the_same():
+    (finding,) = again(of_arrays(scales_but_one_round))
+
+    assert finding.title.endswith("` computes the same values 59 times.")

@@ -40,6 +40,13 @@ def weights_of(cp, x):
     return cp.elementwise("exp", squares)
 
 
+def beside_other_work(cp):
+    """Compute the same in a function that a line calls, and something else on that line."""
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        state += state * cp.elementwise("log", weights_of(cp, x))
+
+
 def by_a_function(cp):
     x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
     for _ in range(ROUNDS):
@@ -520,3 +527,11 @@ def test_a_line_that_only_copies_is_not_told_what_functions_copy():
 
     assert finding.title.endswith("copies the same values 20 times.")
     assert finding.change == "Compute this once, before the loop, and keep the result (64.0 MiB)."
+
+
+def test_lines_that_do_other_work_too_are_not_said_to_compute_the_same():
+    (finding,) = again(of_arrays(beside_other_work))
+
+    assert finding.title.startswith("Parts of `")
+    assert finding.title.endswith("compute the same values 20 times.")
+    assert finding.change.startswith("Compute these parts once, before the loop")
