@@ -23,6 +23,9 @@ Part = TypeVar("Part")
 
 # Methods of CuPy's sparse matrices that other operations call to get another format first.
 _CONVERTS = re.compile(r"\.(to(csr|csc|coo|dia))$")
+# Functions of PyTorch and of decorators that call what the program means.
+_OF_MODULES = ("_wrapped_call_impl", "_call_impl")
+_WRAPPERS = (*_OF_MODULES, "decorate_context", "wrapper")
 _SPARSE_OF_CUPY = re.compile(r"[/\\]cupyx[/\\]scipy[/\\]sparse[/\\]")
 
 
@@ -93,16 +96,30 @@ class LibraryCall:
         line: The line.
         file: The file of the function.
         name: Its qualified name.
+        wrapped: The qualified name of the function that it calls if it only wraps others; empty if
+            unknown.
     """
 
     line: "Frame"
     file: str
     name: str
+    wrapped: str = field(default="", compare=False)
 
     @property
     def function(self) -> str:
         """The function's name."""
-        return self.name.rpartition(".")[2]
+        return _short(self.name)
+
+    @property
+    def subject(self) -> str:
+        """What the calls are of, to begin a title."""
+        if self.function not in _WRAPPERS:
+            return f"`{self.function}`"
+        if not self.wrapped:
+            return "The module" if self.function in _OF_MODULES else "A call"
+        # All modules have the same method.
+        name = self.wrapped if self.wrapped.endswith(".forward") else _short(self.wrapped)
+        return f"`{name}`"
 
     @property
     def is_conversion(self) -> bool:
@@ -201,5 +218,12 @@ def library_calls(frames: "list[Frame]") -> list[LibraryCall]:
         The calls, outermost first.
     """
     own = next((place for place, each in enumerate(frames) if not each.is_installed), 0)
-    called = [LibraryCall(frames[own], each.filename, each.name) for each in frames[:own][::-1]]
+    inner = frames[:own][::-1]
+    wrapped = next((each.name for each in inner if _short(each.name) not in _WRAPPERS), "")
+    called = [LibraryCall(frames[own], each.filename, each.name, wrapped) for each in inner]
     return [*called[:1], *(each for each in called[1:] if each.is_conversion)]
+
+
+def _short(name: str) -> str:
+    """Return the last part of a qualified name."""
+    return name.rpartition(".")[2]

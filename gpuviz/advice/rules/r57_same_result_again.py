@@ -55,7 +55,8 @@ _IN_EACH_REGION = (
 )
 _ONE_REGION = (
     "Enter `torch.autocast` once, around the loop that runs this line, instead of in each round "
-    "(and without `cache_enabled=False`)."
+    "(and without `cache_enabled=False`). If that loop also contains `optimizer.step()`, exit "
+    "`torch.autocast` before it: the copies keep the values from before the step."
 )
 _FROM_THE_SAME = "The arguments of {} are the same, and nothing changes what they read or write."
 _ONE_ARRAY = "Compute this once, before the loop, and use that array each time."
@@ -150,7 +151,7 @@ def _finding(
     names = function_names(recording, repeated.activity[again])
     what, this, result = text_of(lines[0]), "these" if more else "this", "the result"
     if called:
-        what, this, result = f"`{called.function}` in {what}", "this call", "its result"
+        what, this, result = f"{called.subject} in {what}", "this call", "its result"
     are_parts = [
         not repeated.library_call(each.stack) and repeated.is_part_of_line(each.stack)
         for each in lines
@@ -241,7 +242,8 @@ def _change(called: "LibraryCall | None", this: str, once: str) -> str:
         return f"{'Make' if called else 'Compute'} {this} {once}."
     return (
         f"The operation needs another format and converts the matrix each time: convert it {once}, "
-        f"as by `matrix = matrix.{called.function}()`."
+        f"as by `converted = matrix.{called.function}()`, and use `converted` only in this "
+        "operation, since others may need the present format."
     )
 
 

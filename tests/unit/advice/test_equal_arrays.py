@@ -63,6 +63,7 @@ def test_parameters_that_autocast_converts_in_each_round_are_one_array():
     assert finding.title.startswith("12 arrays of `")
     assert finding.title.endswith("` hold the same values at the peak, 192 MiB.")
     assert finding.change.startswith("Enter `torch.autocast` once, around the loop")
+    assert "`optimizer.step()`, exit `torch.autocast` before it" in finding.change
     assert finding.saved_bytes == saved(unrolls, followed)
     measured = recorded(unrolls).duration_ns - recorded(followed).duration_ns
     assert finding.saved_ns == pytest.approx(measured, rel=0.1)

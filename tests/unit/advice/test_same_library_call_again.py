@@ -92,6 +92,7 @@ def _chained(cp, x):
 
 savgol = installed(_filtered, "signal/savgol.py", "savgol_filter")
 make_coefficients = installed(_coefficients, "signal/savgol.py", "savgol_coeffs")
+forward = installed(_prepared, "torch/nn/modules/activation.py", "Softplus.forward")
 chain = installed(_chained, "signal/chain.py", "chain")
 
 
@@ -100,6 +101,16 @@ def filters(cp, *, function=savgol, coefficients=make_coefficients):
     for _ in range(ROUNDS):
         x = cp.elementwise("tanh", x)
         state += function(cp, coefficients, x)
+
+
+def _wrapped(cp, function, x):
+    return function(cp, x)
+
+
+def calls(cp, wrapper, function):
+    x, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        state += wrapper(cp, function, x)
 
 
 def chains(cp):
@@ -132,7 +143,8 @@ def test_a_matrix_that_each_product_converts_is_converted_once():
     )
     assert finding.change == (
         "The operation needs another format and converts the matrix each time: convert it once, "
-        "before the loop, and keep its result (64.0 MiB), as by `matrix = matrix.tocsr()`."
+        "before the loop, and keep its result (64.0 MiB), as by `converted = matrix.tocsr()`, and "
+        "use `converted` only in this operation, since others may need the present format."
     )
     assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.05)
     assert again(after) == []
@@ -179,3 +191,23 @@ def test_a_round_with_another_argument_does_not_hide_those_with_the_same():
     (finding,) = again(of_arrays(scales_but_one_round))
 
     assert finding.title.endswith("` computes the same values 59 times.")
+
+
+def _unwrapped(cp, _, x):
+    return cp.elementwise("exp", x)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrapped", "function", "begin"),
+    [
+        ("Module._wrapped_call_impl", _wrapped, forward, "`Softplus.forward` in `"),
+        ("Module._wrapped_call_impl", _unwrapped, forward, "The module in `"),
+        ("context.<locals>.decorate_context", _wrapped, weights, "`weights` in `"),
+        ("context.<locals>.decorate_context", _unwrapped, weights, "A call in `"),
+    ],
+)
+def test_a_call_has_the_name_of_the_function_that_is_wrapped(name, wrapped, function, begin):
+    wrapper = installed(wrapped, "torch/nn/modules/module.py", name)
+    (finding,) = again(of_arrays(lambda cp: calls(cp, wrapper, function)))
+
+    assert finding.title.startswith(begin)
