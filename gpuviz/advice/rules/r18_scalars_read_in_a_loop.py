@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.checked_results import is_check, unchecked
+from gpuviz.advice.checked_results import always_checks, is_of_others, reads_value, unchecked
 from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides, indexes
 from gpuviz.advice.fetches import fetches
@@ -57,7 +57,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     around the line shows. A value that decides about the next step is needed at once, see
     `gpuviz.advice.conditions.decides`, and so is one by which the next work chooses an array or a
     part of it; see `gpuviz.advice.chosen_places.chooses_places`. What a function of torch.linalg
-    reads to check its result counts if another function leaves that check to the program.
+    reads to check its result counts if another function leaves that check to the program. A line
+    with a function that always checks is no finding: that wait stays.
 
     Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
     Python before them, so that the host launches the next work meanwhile. It counts also where the
@@ -70,19 +71,29 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         calls = schedule.call[found.copies]
         if indexes(schedule.recording, found.stack) and chooses_places(schedule, calls):
             continue
-        line, is_torch = found.line(schedule), is_of(schedule.recording, "torch")
-        is_checked = is_torch and is_check(line.source)
-        function = unchecked(line.source)
-        if is_checked and not function:
+        line = found.line(schedule)
+        is_torch = is_of(schedule.recording, "torch") and not is_of_others(line.source)
+        if is_torch and always_checks(line.source):
             continue
-        advice = _OF_TORCH if is_torch else _CHANGE
+        does, advice = _of_torch(line.source) if is_torch else ("reads a scalar", _CHANGE)
         yield found.finding(
             schedule,
             "R18",
             title=(
-                f"{text_of(line)} {'checks its result' if is_checked else 'reads a scalar'} "
-                f"{format_count(found.count(schedule))} times and waits {line.amount} for the GPU."
+                f"{text_of(line)} {does} {format_count(found.count(schedule))} times and waits "
+                f"{line.amount} for the GPU."
             ),
             reason="",
-            change=f"{_OF_CHECKS.format(function=function) if is_checked else advice} {_MEANWHILE}",
+            change=f"{advice} {_MEANWHILE}",
         )
+
+
+def _of_torch(source: str) -> tuple[str, str]:
+    """Return what a line of PyTorch's does that waits, and what to change, by its text."""
+    function = unchecked(source)
+    if not function:
+        return "reads a scalar", _OF_TORCH
+    advice = _OF_CHECKS.format(function=function)
+    if not reads_value(source):
+        return "checks its result", advice
+    return "checks its result or reads a scalar", f"{advice} {_OF_TORCH}"
