@@ -70,7 +70,8 @@ def added_losses(device: "DeviceBlocks", training: "TrainingBlocks") -> list[Add
     function that calls it. Before it, nothing uses the activations of a round after the next one
     has begun, or those from before the loop, but for the sum of losses: kernels that add two arrays
     read it, or such that scale it after the loop. Any other function of the losses needs all graphs
-    at once, and what all rounds use would be differentiated in each.
+    at once, what all rounds use would be differentiated in each, and which losses the sum leaves
+    out may only be known after the loop.
 
     Empty if modules are called; see `model_calls`.
     """
@@ -121,28 +122,88 @@ class _Place:
     ) -> list[_Graph]:
         """Return the activations of each backward pass with several rounds of a loop before it.
 
-        None if that of the peak has no rounds.
+        None if that of the peak has no rounds, or if a sum leaves out the loss of a round.
         """
-        begin, end = self.device.begin[made], self.device.end[made]
-        lines = self.lines(self.device.stack[made])
-        is_freed = is_freed[made] & (self.lines(freed_by[made]) == self.path[-1].line)
-        freed = np.flatnonzero(is_freed)
+        rows = _Rows(
+            made=made,
+            begin=self.device.begin[made],
+            end=self.device.end[made],
+            line=self.lines(self.device.stack[made]),
+            is_freed=is_freed[made] & (self.lines(freed_by[made]) == self.path[-1].line),
+        )
+        freed = np.flatnonzero(rows.is_freed)
         if not len(freed):
             return []
-        first = freed[np.append(True, begin[freed[1:]] > end[freed[:-1]])]
+        first = freed[np.append(True, rows.begin[freed[1:]] > rows.end[freed[:-1]])]
         bounds = list(pairwise([*first.tolist(), len(made)]))
-        at_peak = int(np.flatnonzero(is_freed & self.device.at_peak[made])[0])
+        at_peak = int(np.flatnonzero(rows.is_freed & self.device.at_peak[made])[0])
         bounds.sort(key=lambda rows: not rows[0] <= at_peak < rows[1])
         found: list[_Graph] = []
         for start, stop in bounds:
-            rows = np.arange(start, stop)
-            rows = rows[(lines[rows] > 0) & (begin[rows] < end[rows[is_freed[rows]]].min())]
-            part, rounds = _parts(lines[rows]) if len(rows) else (rows, 0)
-            if rounds >= _LEAST_ROUNDS:
-                found.append(_Graph(made[rows], part, is_freed[rows], rounds))
+            graph = _graph(rows, start, stop)
+            if graph.rounds >= _LEAST_ROUNDS:
+                if _leaves_out(rows, graph, start):
+                    return []
+                found.append(graph)
             elif not found:
                 return []
         return found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Rows:
+    """The activations in the order of their allocation.
+
+    Attributes:
+        made: The activations.
+        begin: When each was allocated, as of `DeviceBlocks`.
+        end: When each was freed.
+        line: The line of the function that each was allocated in; 0 of others.
+        is_freed: Whether the backward pass that the function calls frees each.
+    """
+
+    made: "NDArray[Any]"
+    begin: "NDArray[Any]"
+    end: "NDArray[Any]"
+    line: "NDArray[Any]"
+    is_freed: "NDArray[Any]"
+
+
+def _graph(rows: _Rows, start: int, stop: int) -> _Graph:
+    """Return the activations between two rows, until the backward pass frees the first of them.
+
+    Also earlier ones that are still alive, of lines that are not of the rounds: the backward pass
+    may free only what leads to them.
+    """
+    begin, end = rows.begin, rows.end
+    ours = np.arange(start, stop)
+    ours = ours[begin[ours] < end[ours[rows.is_freed[ours]]].min()]
+    part = np.full(len(ours), -1)
+    is_of_function = rows.line[ours] > 0
+    rounds = 0
+    if is_of_function.any():
+        part[is_of_function], rounds = _parts(rows.line[ours[is_of_function]])
+        part = np.maximum.accumulate(part)
+    earlier = np.flatnonzero(end[:start] > begin[start])
+    of_rounds = rows.line[ours[(part >= 0) & is_of_function]]
+    earlier = earlier[~np.isin(rows.line[earlier], of_rounds)]
+    part = np.append(np.full(len(earlier), -1), part)
+    ours = np.append(earlier, ours)
+    return _Graph(rows.made[ours], part, rows.is_freed[ours], rounds)
+
+
+def _leaves_out(rows: _Rows, graph: _Graph, start: int) -> bool:
+    """Return whether the sum leaves out the loss of a round.
+
+    The backward pass frees nothing of this round. If it is the first one, it is before the graph.
+    """
+    if len(distinct(graph.part[graph.is_freed & (graph.part >= 0)])) < graph.rounds:
+        return True
+    freed_before = rows.end[:start][rows.is_freed[:start]].max(initial=-1)
+    earlier = rows.line[:start][rows.begin[:start] > freed_before]
+    is_of_rounds = np.isin(rows.made, graph.made[(graph.part >= 0) & (graph.part < graph.rounds)])
+    others = distinct(rows.line[is_of_rounds & (rows.line != rows.line[start])])
+    return bool(np.isin(earlier, others[others > 0]).any())
 
 
 def _losses(device: "DeviceBlocks", graph: _Graph) -> AddedLosses:

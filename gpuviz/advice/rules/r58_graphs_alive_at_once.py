@@ -252,7 +252,7 @@ def _one_by_one(
         for number, (blocks, place) in enumerate(zip(each.blocks, places, strict=False)):
             if number != largest:
                 end[blocks] = np.minimum(end[blocks], place)
-        freed = max(int(device.end[blocks].max()) for blocks in each.blocks)
+        freed = max(int(device.end[blocks].max(initial=0)) for blocks in each.blocks)
         ours = gradients[slice(*np.searchsorted(device.begin[gradients], (places[0], freed)))]
         begin[ours] = np.minimum(begin[ours], places[0])
     changed = np.flatnonzero((begin != device.begin) | (end != device.end))

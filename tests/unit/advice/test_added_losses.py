@@ -134,6 +134,60 @@ def contrasts(gpu, model):
     backward(model, graphs)
 
 
+def leaves_out(gpu, model, *, which):
+    """Train without the largest loss, which shows only after the loop."""
+    graphs, losses = [], []
+    for _ in range(ROUNDS):
+        graphs.append(model.forward(loads(gpu)))
+        losses.append(number(gpu, "nll_loss", [graphs[-1].value]))
+        graphs[-1].value = None
+        gpu.copy_to_host(losses[-1])
+    del losses[which], graphs[which]
+    total = losses[0]
+    for loss in losses[1:]:
+        total = number(gpu, ADD, [total, loss])
+    backward(model, graphs)
+
+
+def _free(gpu, graph):
+    while graph:
+        kept = graph.pop()
+        gpu.launch("gemm_grad", duration=2e-4, reads=kept)
+        kept.clear()
+
+
+free = named(_free, "backward")
+
+
+def in_rounds(gpu, kept):
+    """Run all rounds with what the caller made last, before one backward pass frees it all."""
+    graph, total = [kept], gpu.empty(4)
+    for _ in range(ROUNDS):
+        x = loads(gpu)
+        hidden = differentiable(gpu, "gemm", [kept[-1], x])
+        output = differentiable(gpu, "gemm", [kept[-1], hidden])
+        total = number(gpu, ADD, [total, number(gpu, "nll_loss", [output])])
+        graph += [[x, hidden], [hidden, output]]
+        del x, hidden, output
+    free(gpu, graph)
+
+
+def makes_weights(gpu, _):
+    z = loads(gpu)
+    hidden = differentiable(gpu, "gemm", [z])
+    in_rounds(gpu, [hidden, differentiable(gpu, "gemm", [z, hidden])])
+
+
+def makes_weights_of_leaves(gpu, _):
+    """Make weights of which the backward pass frees nothing: a variable holds them."""
+    weights = differentiable(gpu, "gemm", [loads(gpu)])
+    in_rounds(gpu, [weights])
+
+
+def has_weights(gpu, _):
+    in_rounds(gpu, [loads(gpu)])
+
+
 def trained(run, **options):
     return lambda gpu: train(gpu, lambda gpu, model: run(gpu, model, **options))
 
@@ -171,4 +225,15 @@ def test_other_functions_of_the_rounds_need_all_graphs(options):
 
 @pytest.mark.parametrize("program", [shares_an_encoder, unrolls_a_cell, contrasts])
 def test_rounds_that_are_connected_are_no_finding(program):
+    assert found(trained(program), "R58") == []
+
+
+@pytest.mark.parametrize("which", range(ROUNDS))
+def test_which_loss_is_left_out_is_known_only_after_the_loop(which):
+    assert found(trained(leaves_out, which=which), "R58") == []
+
+
+@pytest.mark.parametrize("program", [makes_weights, makes_weights_of_leaves])
+def test_what_the_caller_made_for_all_rounds_would_be_differentiated_in_each(program):
+    assert len(found(trained(has_weights), "R58")) == 1
     assert found(trained(program), "R58") == []
