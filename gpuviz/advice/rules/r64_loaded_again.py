@@ -10,7 +10,7 @@ from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.libraries import is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.analysis.launches import calls_of, have_frame, stacks_of
 from gpuviz.analysis.repeated_loads import repeated_loads
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
@@ -35,7 +35,13 @@ RULES = (
 )
 
 _LOAD = re.compile(r"cu(Module|Library)Load")
-_FFT = re.compile(r"fft", re.IGNORECASE)
+# Kernels of cuFFT; others with `fft` in their names are convolutions of cuDNN, or the program's.
+_FFT = re.compile(
+    r"(?:void )?(?:(?:regular|vector|prime|composite|(?:\w+_)?bluestein)_(?:\w+_)?fft"
+    r"|[sd]pRadix\d)"
+)
+_FFT_OF_CUPY = re.compile(r"[/\\](cupy|cupyx[/\\]scipy)[/\\]fft[/\\]")
+_OF_TORCH = re.compile(r"[/\\]torch[/\\]")
 _CUDNN = re.compile(r"cudnn", re.IGNORECASE)
 _CONVOLUTION = re.compile(r"conv|[fd]prop|[dw]grad|nchw|nhwc", re.IGNORECASE)
 _ATTENTION = re.compile(r"attention|flash|fmha|sdpa", re.IGNORECASE)
@@ -151,12 +157,29 @@ def _what(recording: "RecordingData", again: "RepeatedLoads") -> tuple[str, str]
     lines = line_numbers(recording, stacks_of(tables, calls))
     of_line = lines[1:] == lines[0]
     names = np.unique(plain(activities["name"])[of_line])
-    if are_named(tables, names, _FFT.search).any():
-        plans = _PLANS_OF_TORCH if is_of(recording, "torch") else _PLANS_OF_CUPY
-        return "makes an FFT plan", plans
+    if are_named(tables, names, _FFT.match).any():
+        return "makes an FFT plan", _advice_for_plans(recording, again)
     if not are_named(tables, names, _CUDNN.search).any():
         return "loads code", _OTHERS
     return "loads code", _advice_for_cudnn(recording, again)
+
+
+def _advice_for_plans(recording: "RecordingData", again: "RepeatedLoads") -> str:
+    """Return what to change about a line that makes FFT plans, by the library that makes them.
+
+    Functions of PyTorch that are not written in Python have no frames.
+    """
+    stacks = stacks_of(recording.tables, again.launches)
+
+    def are_of(files: re.Pattern[str]) -> bool:
+        return bool(
+            have_frame(recording, stacks, lambda frame: bool(files.search(frame.filename))).any()
+        )
+
+    if are_of(_FFT_OF_CUPY):
+        return _PLANS_OF_CUPY
+    is_torch = are_of(_OF_TORCH) or is_of(recording, "torch")
+    return _PLANS_OF_TORCH if is_torch else _PLANS_OF_CUPY
 
 
 def _advice_for_cudnn(recording: "RecordingData", again: "RepeatedLoads") -> str:

@@ -8,6 +8,7 @@ import pytest
 from gpuviz.advice.findings import findings
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
+from tests.unit.advice.test_advice_for_torch import of_torch
 from tests.unit.advice.timed_programs import timed
 
 ROUNDS = 20
@@ -26,12 +27,19 @@ def transform(gpu, x, *, name, plan, copies=False, measures=False):
         event.record()
         event.synchronize()
 """
-LIBRARY = {}
-exec(compile(SOURCE, "/env/lib/python3/site-packages/fft.py", "exec"), LIBRARY)  # noqa: S102
-transform = LIBRARY["transform"]
 
 
-def makes_plans(gpu, *, name="regular_fft", plan=True, other=False, **kind):
+def of_file(file):
+    """Return the function as one of a file of an installed package."""
+    library = {}
+    exec(compile(SOURCE, f"/env/lib/python3/site-packages/{file}", "exec"), library)  # noqa: S102
+    return library["transform"]
+
+
+transform = of_file("fft.py")
+
+
+def makes_plans(gpu, *, name="regular_fft", plan=True, other=False, transform=transform, **kind):
     x = gpu.empty(1 << 20)
     for _ in range(ROUNDS):
         gpu.launch("prepare", duration=100e-6, writes=[x])
@@ -95,6 +103,43 @@ def test_a_plan_of_a_transform_that_copies_its_argument_first_is_one():
     (finding,) = found(lambda gpu: makes_plans(gpu, copies=True))
 
     assert "makes an FFT plan" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("file", "is_torch", "advice"),
+    [
+        ("cupy/fft/_fft.py", True, "cupy.fft.config.get_plan_cache().set_size"),
+        ("cupyx/scipy/fft/_fft.py", True, "cupy.fft.config.get_plan_cache().set_size"),
+        ("torch/functional.py", False, "torch.backends.cuda.cufft_plan_cache"),
+        ("fft.py", True, "torch.backends.cuda.cufft_plan_cache"),
+    ],
+)
+def test_the_library_that_makes_the_plans_is_that_of_the_launches(file, is_torch, advice):
+    recording = with_loads(timed(lambda gpu: makes_plans(gpu, transform=of_file(file))))
+    recording = of_torch(recording) if is_torch else recording
+    (finding,) = (each for each in findings(recording) if each.rule == "R64")
+
+    assert "makes an FFT plan" in finding.title
+    assert advice in finding.change
+
+
+@pytest.mark.parametrize(
+    ("name", "is_plan"),
+    [
+        ("void regular_fft_factor<128u, EPT<16u>, 32u, 0u>", True),
+        ("void vector_fft_symm_r2c<64u, EPT<8u>, 8u, 1u>", True),
+        ("void multi_bluestein_fft<512u, EPT<8u>, 2u, 1u>", True),
+        ("void prime_fft_factor<1331u, EPT<11u>, 1u, 0u, 0u>", True),
+        ("void composite_2way_fft<80u, 4u, 16u>", True),
+        ("apply_fft_mask", False),
+        ("void fft2d_r2c_32x32<float, false, 1u, false>", False),
+        ("cupyx_fftshift", False),
+    ],
+)
+def test_only_kernels_of_cufft_are_of_a_plan(name, is_plan):
+    (finding,) = found(lambda gpu: makes_plans(gpu, name=name))
+
+    assert ("makes an FFT plan" in finding.title) == is_plan
 
 
 def test_other_code_that_is_loaded_in_each_round_can_be_loaded_once():
