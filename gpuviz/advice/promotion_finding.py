@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.kernel_times import with_fewer_bytes
+from gpuviz.advice.kernel_times import highest_rate, with_fewer_bytes
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.data.columns import plain
@@ -36,13 +36,86 @@ def _durations(device: "DeviceBlocks", change: Change) -> "NDArray[Any]":
     return with_fewer_bytes(device, left_out)
 
 
+def _change(device: "DeviceBlocks", found: "Promotion") -> Change:
+    """Return the sizes in single precision, of operands from where they are converted on."""
+    blocks, operands = device.place[found.blocks], device.place[found.operands]
+    conversion, is_needed = _conversions(device, found)
+    begin, end, size = (each[operands] for each in (device.begin, device.end, device.size))
+    conversion = np.clip(conversion, begin, end)
+    return Change(
+        np.concatenate([blocks, operands, operands]),
+        np.concatenate([device.begin[blocks], begin, np.maximum(conversion - 1, begin)]),
+        np.concatenate([device.end[blocks], np.where(is_needed, end, conversion), end]),
+        np.concatenate([device.size[blocks] // _TWICE, size, size // _TWICE]),
+    )
+
+
+def _conversions(device: "DeviceBlocks", found: "Promotion") -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the place where each operand is converted, and whether double is needed after that."""
+    used, operands = device.used, found.operands
+    rows, is_use = _uses_of_operands(device, found)
+    into = np.searchsorted(operands, used.block[rows])
+    first, last = np.zeros((2, len(operands)), np.int64)
+    first[into[is_use][::-1]] = np.flatnonzero(is_use)[::-1]
+    last[into[~is_use]] = np.flatnonzero(~is_use)
+    made = device.after_calls(used.first[operands])
+    return np.maximum(device.before_lines(used.call[rows[first]]), made), last > first
+
+
+def _uses_of_operands(
+    device: "DeviceBlocks", found: "Promotion"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the uses of operands, and which are together with what would be in single precision.
+
+    Those of an operand are in the order of their calls.
+    """
+    used = device.used
+    rows = np.flatnonzero(np.isin(used.block, found.operands))
+    rows = rows[np.argsort(used.block[rows], kind="stable")]
+    calls = used.call[np.isin(used.block, found.blocks)]
+    return rows, np.isin(used.call[rows], calls)
+
+
+def _promotion_durations(device: "DeviceBlocks", found: "Promotion") -> "NDArray[Any]":
+    """Return how long all work takes in single precision, in ns.
+
+    What makes an operand takes as long as before, and the conversions after it take their time from
+    all that is saved.
+    """
+    used, schedule = device.used, device.schedule
+    left_out = np.zeros(len(used.blocks))
+    left_out[found.blocks] = 1 / _TWICE
+    duration = with_fewer_bytes(device, left_out)
+    rows, is_use = _uses_of_operands(device, found)
+    if len(rows):
+        left_out[found.operands] = 1 / _TWICE
+        using = schedule.number[used.activity[rows[is_use]]]
+        duration[using] = with_fewer_bytes(device, left_out)[using]
+    duration[schedule.number[found.transforms]] //= _TWICE
+    saved = schedule.duration - duration
+    share = 1 - _conversion_ns(device, rows, is_use) / max(int(saved.sum()), 1)
+    return schedule.duration - (saved * max(share, 0)).astype(np.int64)
+
+
+def _conversion_ns(device: "DeviceBlocks", rows: "NDArray[Any]", is_use: "NDArray[Any]") -> float:
+    """Return how long it takes to convert operands each time that they are made, in ns.
+
+    A conversion reads the operand, and writes half as many bytes, at the highest rate of a kernel.
+    """
+    used = device.used
+    is_converted = is_use & ~np.append(False, is_use[:-1])
+    is_converted |= is_use & (np.diff(used.block[rows], prepend=-1) != 0)
+    moved = used.blocks.requested[used.block[rows[is_converted]]] * (1 + 1 / _TWICE)
+    return float(moved.sum()) / max(highest_rate(device), 1)
+
+
 def promotion_finding(device: "DeviceBlocks", found: "Promotion") -> Finding:
     """Return the finding about arrays that are in double precision by a conversion or operand."""
-    launches, blocks = device.elementwise, device.place[found.blocks]
+    launches = device.elementwise
+    blocks = device.place[np.union1d(found.blocks, found.operands)]
     function = launches.functions[int(launches.function[found.launch])]
-    change = Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
-    duration = _durations(device, change)
-    duration[device.schedule.number[found.transforms]] //= _TWICE
+    change = _change(device, found)
+    duration = _promotion_durations(device, found)
     schedule = ScheduleChange(duration=duration)
     saved_ns = device.schedule.saved_alone(schedule)
     is_relevant = saved_ns >= device.schedule.relevant_ns
@@ -51,9 +124,10 @@ def promotion_finding(device: "DeviceBlocks", found: "Promotion") -> Finding:
     size = format_bytes(device.replay.most_at_once(blocks))
     line = line_of(device.recording, _stack_of(device, call), size)
     peak = f", of which {format_bytes(int(device.size[at_peak].sum()))} is allocated at the peak"
+    alone = "; no other data is more precise" if found.is_alone else ""
     computed = (
         f"{format_counted(len(blocks), 'array')} of at most {size} at a time follow from this in "
-        f"double precision{peak if len(at_peak) else ''}; no other data is more precise."
+        f"double precision{peak if len(at_peak) else ''}{alone}."
     )
     origins = [each for each in (found.wide, found.narrow) if each >= 0 and device.place[each] >= 0]
     others = [device.lines.line_of(device.place[[each]]) for each in origins]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import TYPES, WRITES
+from gpuviz.advice.elementwise import TYPES, WRITE
 from gpuviz.advice.fusion import are_reductions, components
 from gpuviz.advice.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
@@ -45,6 +45,8 @@ class Promotion:
 
     Attributes:
         blocks: Indices of ``used.blocks``: those that would have half of their size.
+        operands: Those that would be converted where they are made, before their first other use.
+        is_alone: Whether no other data in double precision is used with them.
         launch: The elementwise launch that first makes one of them from lower precision, an index
             of ``device.elementwise``.
         narrow: A block of lower precision that it reads.
@@ -53,6 +55,8 @@ class Promotion:
     """
 
     blocks: "NDArray[Any]"
+    operands: "NDArray[Any]"
+    is_alone: bool
     launch: int
     narrow: int
     wide: int
@@ -66,7 +70,8 @@ def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promo
     that the program converted from single precision; nothing else uses them, as a solver or a
     product of matrices does; and single precision is not added up in them. The program itself
     converts integers of at most 16 bits to the first of them, or combines a large one with as many
-    elements in single precision.
+    elements in single precision. What elementwise functions make of them with other data in double
+    precision does not follow, nor arrays that exist before and are overwritten (``out=``).
 
     Args:
         device: The device's blocks.
@@ -87,13 +92,13 @@ class _Search:
         self._count, self._requested = len(used.blocks), used.blocks.requested
         seen, rows = used.activity >= 0, np.maximum(used.activity, 0)
         names = plain(tables["activities"]["name"])[rows]
+        self._name = np.where(seen, names, 0)
         self._is_fft, of_cupy, self._is_fill = (
             seen & are_named(tables, names, each.match) for each in (_FFT, _OF_CUPY, _FILLS)
         )
         kinds = codes(tables["activities"]["kind"], _KINDS)[rows]
         copied = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[rows]
         self._is_fill |= seen & (kinds == _KINDS.index("memset"))
-        self._writes = np.isin(used.mode, WRITES)
         is_copy = seen & (kinds == _KINDS.index("memcpy"))
         self._is_upload = is_copy & (copied == _COPY_KINDS.index("host_to_device"))
         self._is_elementwise = np.isin(used.call, self._launches.call)
@@ -139,13 +144,19 @@ class _Search:
             of_line = groups[site == line]
             if bad[of_line].any():
                 continue
+            of_device = self._device.place >= 0
+            blocks = np.flatnonzero(np.isin(label, of_line) & self._is_wide & of_device)
             rows = np.flatnonzero(np.isin(group, of_line))
-            blocks = np.flatnonzero(np.isin(label, of_line) & self._is_wide)
-            narrowed = self._from(blocks, launches.target[entry[rows]])
+            narrowed, operands = self._from(blocks, launches.target[entry[rows]], wide[rows])
+            rows = rows[np.isin(launches.target[entry[rows]], narrowed)]
+            if not len(rows):
+                continue
             rows_of_fft = np.flatnonzero(self._is_fft & np.isin(used.block, narrowed))
             at = int(rows[0])
             yield Promotion(
                 narrowed,
+                operands,
+                not self._meet(np.setdiff1d(blocks, [*narrowed, *operands]), narrowed).any(),
                 int(entry[at]),
                 int(narrow[at]),
                 int(wide[at]),
@@ -214,27 +225,107 @@ class _Search:
         entry = np.flatnonzero(found)
         return entry, narrow[entry], wide[entry]
 
-    def _from(self, blocks: "NDArray[Any]", start: "NDArray[Any]") -> "NDArray[Any]":
-        """Return which of some blocks follow from others, by the lines that make and read them.
+    def _from(
+        self, blocks: "NDArray[Any]", start: "NDArray[Any]", wide: "NDArray[Any]"
+    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return which of some blocks follow from others, by the work that makes and reads them.
 
-        Also those that are read to make them.
+        Also the work areas of transforms of them.
+
+        Args:
+            blocks: The blocks in double precision with common work.
+            start: Those that follow from lower precision.
+            wide: Those that meet lower precision then; -1 for none.
+
+        Returns:
+            These blocks, and those that elementwise functions read besides to make them: of the
+            lines and kernels that make ``wide``.
         """
-        used, site = self._used, self._device.site[self._device.place[blocks]]
-        line = np.full(self._count, -1)
-        line[blocks] = site
-        rows = np.flatnonzero(self._is_known & (line[used.block] >= 0))
+        used = self._used
+        kind = np.full(self._count, -1)
+        kind[blocks] = self._kinds(blocks)
+        rows = np.flatnonzero(self._is_known & (kind[used.block] >= 0))
+        rows = rows[self._requested[used.block[rows]] > _VALUE_BYTES]
         first = used.first[used.block[rows]] == used.call[rows]
         calls, place = np.unique(used.call[rows], return_inverse=True)
         made = np.full(len(calls), -1)
-        made[place.ravel()[first]] = line[used.block[rows[first]]]
+        made[place.ravel()[first]] = kind[used.block[rows[first]]]
         made = made[place.ravel()]
-        pairs = np.unique(np.stack([line[used.block[rows]], made]), axis=1)
-        reached = np.zeros(int(line.max(initial=0)) + 2, bool)  # the last for no line
-        reached[line[start]] = True
+        pairs = np.stack([kind[used.block[rows]], made])
+        is_needed = ~first & (made >= 0) & self._is_elementwise[rows]
+        operands = blocks[np.isin(kind[blocks], kind[wide[wide >= 0]])]
+        is_needed &= ~np.isin(used.block[rows], operands)
+        starts = np.zeros(int(kind.max(initial=0)) + 2, bool)  # the last for no kind
+        starts[kind[start][kind[start] >= 0]] = True
+        reached = _reached(
+            starts,
+            np.unique(pairs[:, made >= 0], axis=1),
+            np.unique(pairs[:, is_needed], axis=1),
+            kind[used.block[rows[self._is_overwritten(rows)]]],
+        )
+        areas = used.block[rows[reached[made] & self._is_fft[rows]]]
+        narrowed = np.union1d(blocks[reached[kind[blocks]]], areas)
+        operands = np.setdiff1d(operands, narrowed)
+        return narrowed, operands[self._meet(operands, narrowed)]
+
+    def _kinds(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+        """Return a number for each of some blocks, equal if a line makes them by one kernel."""
+        used = self._used
+        name = np.zeros(self._count, np.int64)
+        is_first = used.call == used.first[used.block]
+        name[used.block[is_first]] = self._name[is_first]
+        pairs = np.stack([self._device.site[self._device.place[blocks]], name[blocks]])
+        numbers: NDArray[Any] = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
+        return numbers
+
+    def _is_overwritten(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which uses overwrite a block after the line that first used it.
+
+        Those that also read it, such as ``x += 1``, do not, and neither do fills.
+        """
+        used, launches = self._used, self._launches
+        found: NDArray[Any] = (used.mode[rows] == WRITE) & ~self._is_fill[rows]
+        found &= ~self._is_fft[rows]
+        found &= ~np.isin(used.call[rows], launches.call[launches.is_update])
+        some = np.flatnonzero(found)
+        calls, first = used.call[rows[some]], used.first[used.block[rows[some]]]
+        device = self._device
+        found[some] = device.before_lines(calls) >= device.after_lines(first)
+        return found
+
+    def _meet(self, blocks: "NDArray[Any]", others: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which of some blocks elementwise functions use together with others.
+
+        Or any work writes with them.
+        """
+        used = self._used
+        is_large = self._requested[used.block] > _VALUE_BYTES
+        calls = used.call[is_large & np.isin(used.block, others)]
+        met = is_large & (self._is_elementwise | (used.mode == WRITE)) & np.isin(used.call, calls)
+        return np.isin(blocks, used.block[met])
+
+
+def _reached(
+    starts: "NDArray[Any]", pairs: "NDArray[Any]", needs: "NDArray[Any]", cut: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return which kinds of blocks follow from some kinds alone.
+
+    Args:
+        starts: Which kinds are the first.
+        pairs: Kinds, and those that are made with them.
+        needs: Kinds, and those that are as precise as them.
+        cut: Kinds that do not follow.
+    """
+    may_follow = np.ones(len(starts), bool)
+    may_follow[cut] = False
+    while True:
+        reached = starts & may_follow
         while True:
-            more = pairs[1, reached[pairs[0]] & (pairs[1] >= 0)]
+            more = pairs[1, reached[pairs[0]] & may_follow[pairs[1]]]
             if reached[more].all():
                 break
             reached[more] = True
-        operands = used.block[rows[reached[made]]]
-        return np.union1d(blocks[reached[site]], operands)
+        lacking = needs[1, reached[needs[1]] & ~reached[needs[0]]]
+        if not len(lacking):
+            return reached
+        may_follow[lacking] = False

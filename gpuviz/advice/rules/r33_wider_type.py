@@ -35,9 +35,10 @@ RULES = (
         "`linspace`, `ones` and `random` do, or a table made so is looked up with integers of at "
         "most 16 bits, or such an array is only converted; or integers of at most 16 bits are "
         "converted to double precision, or single precision meets it, and elementwise functions, "
-        "reductions, FFTs and filters alone use what follows, without data that is more precise; "
-        "the saving is half of the bytes of the array and of what is computed from it, the time in "
-        "which elementwise kernels and reductions move that half, and half of the time of FFTs",
+        "reductions, FFTs and filters alone use what follows, up to where other data in double "
+        "precision meets it; the saving is half of the bytes of the array and of what is computed "
+        "from it, the time in which elementwise kernels and reductions move that half, and half of "
+        "the time of FFTs, without the time to convert an operand each time that it is made",
         "convert the operand, or create the array with `dtype=cupy.float32`, if that is precise "
         "enough",
     ),
@@ -83,12 +84,14 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     The saving is the decrease of the peak if these results had half of their size, and so had those
     of further elementwise functions that only lack the narrower type because of them; and the time
     in which elementwise kernels and reductions move the bytes that are no longer needed, at the
-    highest rate of any, by the recording's `Schedule`. An elementwise kernel takes no less than any
-    other for each element.
+    highest rate of any, by the recording's `Schedule`. An elementwise kernel or a reduction takes
+    no less than any other for each element.
 
     Arrays that follow in double precision from a conversion or an operand are found too: see
     `gpuviz.advice.promotions.promotions`. An FFT takes half of its time then, as of complex64 on an
-    H200, where it took a half to a third.
+    H200, where it took a half to a third. A large operand is still computed in double precision: it
+    has half of its size from where it is converted on, and each time that it is made, the saving is
+    less by the time to read it and to write the result.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """
