@@ -41,7 +41,8 @@ RULES = (
         "one before, but for scalars such as its loss, and no work of a loss gets arrays that it "
         "does not name, as of `torch.cat`; or, without modules, the rounds of a loop only add up "
         "their losses; the saving frees the activations of each "
-        "call but the largest before the next one begins, and allocates the gradients there",
+        "call before the largest when the next one begins, leaves out those of later calls, and "
+        "allocates the gradients at the first of these frees",
         "`backward()` after each forward pass: the gradients add up",
     ),
 )
@@ -106,9 +107,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Without modules, the rounds of a loop count that adds up losses; see `added_losses`.
 
-    Saving: the decrease of the peak if the activations of each call but the largest were freed
-    before the next one begins, and the gradients allocated there, by the first backward pass. A
-    loss may need several passes together in a way that is not seen: ``possible``.
+    Saving: the decrease of the peak if the activations of each call before the largest were freed
+    before the next one begins, and those of the calls after it allocated only once the largest's
+    are freed; and if the gradients were allocated at the first of these frees, by the first
+    backward pass. A loss may need several passes together in a way that is not seen: ``possible``.
     """
     training = device.training
     if training is None:
@@ -236,7 +238,11 @@ def _is_within(times: "NDArray[Any]", begin: int, end: int) -> bool:
 def _one_by_one(
     device: DeviceBlocks, training: TrainingBlocks, calls: ModelCalls, found: "list[_Together]"
 ) -> Change:
-    """Return the lifetimes of activations and gradients with a backward pass after each call."""
+    """Return the lifetimes of activations and gradients with a backward pass after each call.
+
+    The largest call's activations are freed when they were, and stand for those of the calls after
+    it, which they no longer wait for.
+    """
     begin, end = device.begin.copy(), device.end.copy()
     times = device.used.blocks.begin[device.number]
     in_order = np.lexsort((device.begin, times))
@@ -249,9 +255,10 @@ def _one_by_one(
         sizes = np.array([device.size[blocks].sum() for blocks in each.blocks])
         largest = int(np.flatnonzero(sizes >= _ABOUT_LARGEST * sizes.max())[-1])
         places = before[each.calls[1:]].tolist()
-        for number, (blocks, place) in enumerate(zip(each.blocks, places, strict=False)):
-            if number != largest:
-                end[blocks] = np.minimum(end[blocks], place)
+        for blocks, place in zip(each.blocks[:largest], places, strict=False):
+            end[blocks] = np.minimum(end[blocks], place)
+        for blocks in each.blocks[largest + 1 :]:
+            end[blocks] = begin[blocks]
         freed = max(int(device.end[blocks].max(initial=0)) for blocks in each.blocks)
         ours = gradients[slice(*np.searchsorted(device.begin[gradients], (places[0], freed)))]
         begin[ours] = np.minimum(begin[ours], places[0])
