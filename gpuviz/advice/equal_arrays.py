@@ -65,7 +65,8 @@ class EqualArrays:
 def equal_arrays(device: "DeviceBlocks", values: "WorkValues") -> "Iterator[EqualArrays]":
     """Yield the arrays of each line of which at least four are equal and allocated at the peak.
 
-    Each is an array that only one kernel writes, from inputs with the same values. The program
+    Each is an array that only one kernel writes, from inputs with the same values, and that
+    something else uses. The program
     makes them itself, or autocast does by converting a parameter of a model.
     """
     at_peak = np.zeros(len(device.used.blocks), bool)
@@ -76,6 +77,8 @@ def equal_arrays(device: "DeviceBlocks", values: "WorkValues") -> "Iterator[Equa
     place = device.place[block]
     known = place >= 0
     known[known] = device.is_seen[place[known]] & ~device.is_shared[place[known]]
+    # What nothing has used yet may be there to be written in part.
+    known[known] = device.used.last[block[known]] != values.call[work[known]]
     work, place = work[known], place[known]
     if not len(work):
         return

@@ -56,10 +56,15 @@ _IN_EACH_REGION = (
 _ONE_REGION = (
     "Enter `torch.autocast` once, around the loop that runs this line, instead of in each round "
     "(and without `cache_enabled=False`). If that loop also contains `optimizer.step()`, exit "
-    "`torch.autocast` before it: the copies keep the values from before the step."
+    "`torch.autocast` before it: the copies keep the values from before the step. Autocast keeps "
+    "no copy of parameters that need no gradient, of buffers and of views: convert those once, "
+    "such as by `module.bfloat16()`."
 )
 _FROM_THE_SAME = "The arguments of {} are the same, and nothing changes what they read or write."
 _ONE_ARRAY = "Compute this once, before the loop, and use that array each time."
+_UNTIL_CHANGED = (
+    "Compute this again only when what it reads has changed, and use the same array until then."
+)
 # Each group of lines costs a replay of the schedule.
 _MOST_GROUPS = 8
 
@@ -219,7 +224,9 @@ def _equal(device: "DeviceBlocks", repeated: RepeatedWork, equal: EqualArrays) -
         f"{size}.",
         reason=f"{_IN_EACH_REGION if equal.is_autocast else _FROM_THE_SAME.format(names)} "
         f"{launches} of {names} after the first of each take {spent}.",
-        change=_ONE_REGION if equal.is_autocast else _ONE_ARRAY,
+        change=_ONE_REGION
+        if equal.is_autocast
+        else (_ONE_ARRAY if values == 1 else _UNTIL_CHANGED),
         certainty="likely",
         device=device.device,
         saved_ns=schedule.saved_alone(change),

@@ -100,9 +100,31 @@ def test_arrays_that_the_program_computes_again_from_the_same_are_one_array():
     assert found(followed, "R57") == []
 
 
+def follows(gpu, *, is_used=True):
+    """Convert a state in each step of a chain, which seldom changes it."""
+    state, total, kept = filled(gpu, gpu.empty(SIZE)), gpu.empty(MIB), []
+    for number in range(ROUNDS):
+        if number % 4 == 3:
+            gpu.launch("accept", duration=1e-5, reads=[state], writes=[state])
+        half = gpu.empty(SIZE // 2)
+        gpu.launch("to_half", duration=1e-3, reads=[state], writes=[half])
+        kept.append(half)
+    for half in kept if is_used else kept[:1]:
+        gpu.launch("gather", duration=1e-3, reads=[half, total], writes=[total])
+
+
+def test_arrays_of_a_value_that_changes_now_and_then_are_computed_again_when_it_does():
+    (finding,) = found(follows, "R57")
+
+    assert "11 arrays of `" in finding.title
+    assert "hold the values of 3 arrays" in finding.title
+    assert finding.change.startswith("Compute this again only when what it reads has changed")
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        pytest.param(lambda gpu: follows(gpu, is_used=False), id="not used yet"),
         pytest.param(lambda gpu: unrolls(gpu, rounds=3), id="few"),
         pytest.param(lambda gpu: unrolls(gpu, by=(_empty, linear)), id="no parameters"),
         pytest.param(
