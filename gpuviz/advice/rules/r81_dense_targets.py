@@ -30,9 +30,9 @@ RULES = (
         "dense targets of a cross entropy",
         "PyTorch fills an array of 8 MiB or more and scatters one number to the places of much "
         "smaller indices, as `one_hot` does; all that uses it, or what is computed from it alone, "
-        "are elementwise functions, of which one multiplies it with the result of a softmax for a "
-        "product that is only summed; the saving is without these arrays and the kernels that make "
-        "them, but for the sum",
+        "are elementwise functions, of which one multiplies it with the result of a log softmax "
+        "for a product that is only summed, to one number for each index; the saving is without "
+        "these arrays and the kernels that make them, but for the sum",
         "`F.cross_entropy(logits, target)` with class indices, and its `label_smoothing`",
     ),
 )
@@ -40,11 +40,17 @@ RULES = (
 _LEAST_BYTES = 8 << 20
 # The bytes of the dense array for each byte of the indices.
 _LEAST_FACTOR = 16
+# PyTorch scatters at indices of 64 bits.
+_INDEX_BYTES = 8
 _SCATTER = re.compile(r"\bat::native::_scatter_gather_elementwise_kernel.*scatter_fill", re.DOTALL)
+# Scatters of numbers with so many bytes.
+_SCATTERS_OF = {
+    size: re.compile(rf"scatter_fill\w*<at::native::OpaqueType<{size}>") for size in (2, 4, 8)
+}
 _FILL = re.compile(r"\bat::native::.*FillFunctor|^memset", re.DOTALL)
 _ELEMENTWISE = re.compile(r"\bat::native::\w*elementwise_kernel")
 _PRODUCT = re.compile(r"\bat::native::\w*elementwise_kernel.*MulFunctor", re.DOTALL)
-_SOFTMAX = re.compile(r"\bat::native::.*SoftMaxForward", re.DOTALL)
+_LOG_SOFTMAX = re.compile(r"\bat::native::.*SoftMaxForward.*\bLogSoftMaxForwardEpilogue", re.DOTALL)
 _SUM = re.compile(r"\bat::native::reduce_kernel.*sum_functor", re.DOTALL)
 
 
@@ -67,7 +73,9 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     Trigger: a kernel of PyTorch fills a block, the next one scatters a number of the host into it,
     at indices with at most a sixteenth of its bytes. It is only used by elementwise functions that
     use no other block, whose results count as it does, and by ones that multiply it with a block
-    that a softmax has written. Only sums, and work of a backward pass, use the product.
+    that a log softmax has written. Only sums to one number for each index, and work of a backward
+    pass, use the product: another function of several classes, or of several rows, is none of
+    `cross_entropy`.
 
     Saving: the decrease of the peak without these blocks, and the recording's `Schedule` without
     the kernels that make them. `cross_entropy` reads the softmax's result at the indices, and sums
@@ -104,7 +112,9 @@ class _Chains:
         uses = self._uses
         self._is_fill, self._is_elementwise = uses.are_of(_FILL), uses.are_of(_ELEMENTWISE)
         self._is_product, self._is_sum = uses.are_of(_PRODUCT), uses.are_of(_SUM)
-        self._is_softmax, self._is_scatter = uses.are_of(_SOFTMAX), uses.are_of(_SCATTER)
+        self._is_softmax, self._is_scatter = uses.are_of(_LOG_SOFTMAX), uses.are_of(_SCATTER)
+        sizes = [*_SCATTERS_OF]
+        self._number_bytes = np.select([uses.are_of(_SCATTERS_OF[each]) for each in sizes], sizes)
         tables = device.recording.tables
         self._is_backward = phases_of(tables, stacks_of(tables, uses.call)) == BACKWARD
         can = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
@@ -118,7 +128,8 @@ class _Chains:
         fills = int(np.argmin(np.append(self._is_fill[rows], False)))
         if not fills or fills == len(rows) or not self._is_scatter[rows[fills]]:
             return None
-        indices = uses.beside(rows[fills])
+        scatter = int(rows[fills])
+        indices = uses.beside(scatter)
         if len(indices) != 1 or requested[indices[0]] * _LEAST_FACTOR > requested[scattered]:
             return None
         blocks, products, work = [scattered], list[int](), [*uses.work[rows[: fills + 1]].tolist()]
@@ -136,7 +147,10 @@ class _Chains:
                 elif block >= 0 and block not in blocks:
                     blocks.append(block)
                     left.append(uses.of_block(block)[1:])
-        if not products:
+        size = int(self._number_bytes[scatter])
+        numbers = int(requested[scattered]) // size if size else 0
+        targets = int(requested[indices[0]]) // _INDEX_BYTES
+        if not products or not all(self._is_summed(each, numbers, targets) for each in products):
             return None
         return _Dense(np.array([*blocks, *products]), distinct(np.array(work)))
 
@@ -160,12 +174,25 @@ class _Chains:
         if len(others) == 1:
             return made[0], False
         factors = [use for use in first if uses.call[use] != call]
-        rows = uses.of_block(made[0])[1:]
-        is_summed = (self._is_sum[rows] | self._is_backward[rows]).all() and self._is_sum[
-            rows
-        ].any()
         is_product = self._is_product[row] and len(factors) == 1 and self._is_softmax[factors[0]]
-        return (made[0], True) if is_product and is_summed else None
+        return (made[0], True) if is_product else None
+
+    def _is_summed(self, product: int, numbers: int, targets: int) -> bool:
+        """Return whether forward work only sums a product, to one number for each target.
+
+        Args:
+            product: The block.
+            numbers: How many numbers it has.
+            targets: The number of indices.
+        """
+        uses, requested = self._uses, self._device.requested
+        rows = uses.of_block(product)[1:]
+        rows = rows[~self._is_backward[rows]]
+        if not numbers or not len(rows) or not self._is_sum[rows].all():
+            return False
+        sums = [uses.beside(row) for row in rows.tolist()]
+        size = targets * int(requested[product])
+        return all(len(each) == 1 and requested[each[0]] * numbers == size for each in sums)
 
 
 def _finding(device: "DeviceBlocks", found: list[_Dense]) -> Finding:
@@ -187,7 +214,7 @@ def _finding(device: "DeviceBlocks", found: list[_Dense]) -> Finding:
         f"computed from them, {format_bytes(max(sizes))} for each cross entropy.",
         reason=(
             f"A number is scattered into an array of {dense}, which is only multiplied with the "
-            "result of a softmax and summed. `cross_entropy` reads that result at the indices "
+            "result of a log softmax and summed. `cross_entropy` reads that result at the indices "
             "instead."
         ),
         change=(

@@ -14,11 +14,18 @@ DENSE, ROWS = 16 * MIB, MIB // 8
 RATE = 1e-12
 AT = "void at::native::"
 FILL = f"{AT}vectorized_elementwise_kernel<2, at::native::FillFunctor<long>>"
-SCATTER = f"{AT}_scatter_gather_elementwise_kernel<128, 8, at::native::_cuda_scatter_fill_internal>"
+SCATTER = (
+    f"{AT}_scatter_gather_elementwise_kernel<128, 8, at::native::_cuda_scatter_fill_internal_kernel"
+    "<at::native::OpaqueType<8>, long>>"
+)
 SCALE = f"{AT}vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, MulFunctor<float>>>"
 MULTIPLY = f"{AT}vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, MulFunctor>>"
 ADD = f"{AT}vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
-SOFTMAX = f"{AT}(anonymous namespace)::cunn_SoftMaxForward<4, float>"
+SOFTMAX, PROBABILITIES = (
+    f"{AT}(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float, at::native::"
+    f"(anonymous namespace)::{epilogue}>"
+    for epilogue in ("LogSoftMaxForwardEpilogue", "SoftMaxForwardEpilogue")
+)
 SUM = f"{AT}reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::sum_functor<float>>>"
 NLL = f"{AT}(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float>"
 SQUARE = f"{AT}vectorized_elementwise_kernel<4, pow_tensor_scalar>"
@@ -42,12 +49,12 @@ def one_hot(gpu, indices):
     return dense
 
 
-def with_dense_targets(gpu, logits, indices, *, kernels=(SOFTMAX, MULTIPLY, SUM)):
+def with_dense_targets(gpu, logits, indices, *, kernels=(SOFTMAX, MULTIPLY, SUM), result=ROWS):
     softmax, multiply, then = kernels
     log_probs = run(gpu, softmax, [logits])
     targets = run(gpu, SCALE, [one_hot(gpu, indices)])
     product = run(gpu, multiply, [targets, log_probs])
-    return run(gpu, then, [product], ROWS)
+    return run(gpu, then, [product], result)
 
 
 def with_indices(gpu, logits, indices):
@@ -109,6 +116,11 @@ def test_class_indices_save_what_was_predicted():
         partial(with_dense_targets, kernels=(SOFTMAX, MULTIPLY, SQUARE)),
         # An embedding.
         partial(with_dense_targets, kernels=(SOFTMAX, GEMM, SUM)),
+        # A focal loss, and the sum of all terms or of those of each class.
+        partial(with_dense_targets, kernels=(PROBABILITIES, MULTIPLY, SUM)),
+        partial(with_dense_targets, result=8),
+        partial(with_dense_targets, result=4096),
+        partial(with_dense_targets, result=8 * ROWS),
         mixes_two_targets,
         compares_targets_too,
     ],
@@ -119,3 +131,8 @@ def test_dense_arrays_that_are_needed_are_no_finding(loss):
 
 def test_few_classes_are_no_finding():
     assert found(with_dense_targets, indices=2 * MIB) == []
+
+
+@pytest.mark.parametrize("tags", [2, 8])
+def test_several_classes_for_each_row_are_no_finding(tags):
+    assert found(with_dense_targets, indices=tags * ROWS) == []
