@@ -94,7 +94,8 @@ def _promotion_durations(device: "DeviceBlocks", found: "Promotion") -> "NDArray
     duration[schedule.number[found.transforms]] //= _TWICE
     saved = schedule.duration - duration
     share = 1 - _conversion_ns(device, rows, is_use) / max(int(saved.sum()), 1)
-    return schedule.duration - (saved * max(share, 0)).astype(np.int64)
+    less: NDArray[Any] = schedule.duration - (saved * max(share, 0)).astype(np.int64)
+    return less
 
 
 def _conversion_ns(device: "DeviceBlocks", rows: "NDArray[Any]", is_use: "NDArray[Any]") -> float:

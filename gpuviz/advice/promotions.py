@@ -247,10 +247,7 @@ class _Search:
         rows = np.flatnonzero(self._is_known & (kind[used.block] >= 0))
         rows = rows[self._requested[used.block[rows]] > _VALUE_BYTES]
         first = used.first[used.block[rows]] == used.call[rows]
-        calls, place = np.unique(used.call[rows], return_inverse=True)
-        made = np.full(len(calls), -1)
-        made[place.ravel()[first]] = kind[used.block[rows[first]]]
-        made = made[place.ravel()]
+        made = self._made(rows[first], kind)[used.call[rows]]
         pairs = np.stack([kind[used.block[rows]], made])
         is_needed = ~first & (made >= 0) & self._is_elementwise[rows]
         operands = blocks[np.isin(kind[blocks], kind[wide[wide >= 0]])]
@@ -267,6 +264,12 @@ class _Search:
         narrowed = np.union1d(blocks[reached[kind[blocks]]], areas)
         operands = np.setdiff1d(operands, narrowed)
         return narrowed, operands[self._meet(operands, narrowed)]
+
+    def _made(self, first: "NDArray[Any]", kind: "NDArray[Any]") -> "NDArray[Any]":
+        """Return for each row of ``api_calls`` the kind of block that it makes; -1 for none."""
+        made = np.full(self._device.recording.tables["api_calls"].num_rows, -1)
+        made[self._used.call[first]] = kind[self._used.block[first]]
+        return made
 
     def _kinds(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
         """Return a number for each of some blocks, equal if a line makes them by one kernel."""
