@@ -8,19 +8,20 @@ import numpy as np
 
 from gpuviz.advice.close_statements import close_statements
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.own_names import assigned, shared_names, stores_elsewhere
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.data.codes import ACTIONS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.implied_columns import OWN
-from gpuviz.quantities import format_bytes, format_count
+from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.close_statements import Statement
+    from gpuviz.advice.close_statements import CloseStatements, Statement
     from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.data.call_stacks import Frame
 
@@ -31,8 +32,8 @@ RULES = (
         "the peak is reached by a line of an `except` block, before that ends; arrays that a "
         "function made which the `try` block had called, and which ended with the exception, are "
         "still allocated, and nothing uses them any more; what fails is a request for memory, or "
-        "the last line of the `try` block; also arrays of the function itself, if it calls itself "
-        "in the `except` block and returns the result",
+        "the last line of the `try` block; also arrays that only variables of the function itself "
+        "refer to, if it calls itself in the `except` block and returns the result",
         "leave the `except` block before the next attempt",
     ),
 )
@@ -52,6 +53,7 @@ class _Attempt:
         depth: The place among them of the function with the ``try`` block.
         end: When that was, in ns.
         tried: The statements of the ``try`` block.
+        shared: The names whose values may stay when it has failed; see `shared_names`.
         is_called: Whether the exception ended a function that the ``try`` block had called.
         is_again: Whether the function calls itself in the ``except`` block, to return the result.
     """
@@ -60,6 +62,7 @@ class _Attempt:
     depth: int
     end: int
     tried: "tuple[Statement, ...]"
+    shared: set[str]
     is_called: bool
     is_again: bool
 
@@ -72,10 +75,21 @@ class _Attempt:
     def has(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
         """Return whether frames are of the function that the exception has ended.
 
-        Or of the ``try`` block, if its function calls itself.
+        Or of the ``try`` block, if its function calls itself, and only its variables refer to what
+        the frames make.
         """
-        is_own = self.is_again and self._is_in_try(frames) and not self.handles(device, frames)
-        return is_own or self.is_of_called(frames)
+        if not self.is_again:
+            return self.is_of_called(frames)
+        if not self.is_in_function(frames) or self.handles(device, frames):
+            return False
+        own = _statement_at(self.tried, frames[self.depth].line)
+        inner = (each for each in frames[self.depth + 1 :] if each.installed == OWN)
+        if own is None or any(_stores_elsewhere(device, each) for each in inner):
+            return False
+        names = assigned(own)
+        if self.is_of_called(frames):
+            return not stores_elsewhere(own) and not names & self.shared
+        return bool(names) and not names & self.shared
 
     def is_of_called(self, frames: "list[Frame]") -> bool:
         """Return whether frames are of a function that the ``try`` block called."""
@@ -83,9 +97,6 @@ class _Attempt:
         ended = self.frames[self.depth + 1 : self.depth + 2]
         is_same = list(map(_function, called)) == list(map(_function, ended))
         return self.is_called and is_same and own == self.frames[: self.depth + 1]
-
-    def _is_in_try(self, frames: "list[Frame]") -> bool:
-        return self.is_in_function(frames) and frames[self.depth].line >= self.tried[0].number
 
     def ends(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
         """Return whether what is freed in some frames is freed when the ``except`` block ends.
@@ -98,7 +109,9 @@ class _Attempt:
 
     def handles(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
         """Return whether the function is in the ``except`` block."""
-        return self.is_in_function(frames) and _tried(device, frames[self.depth]) == self.tried
+        if not self.is_in_function(frames):
+            return False
+        return _close_statements(device, frames[self.depth]).tried == self.tried
 
 
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
@@ -113,6 +126,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     What the function with the ``try`` block has itself is in its own variables. It counts, too, if
     that function calls itself in the ``except`` block to return what this returns: then nothing can
     use the variables of the failed attempt any more, and they stay until all others have returned.
+    Variables that the ``except`` block reads do not count, and neither does what the attempt has
+    also stored elsewhere, such as in a list: that may be a part of the result.
 
     Saving: the decrease of the peak if these were freed when the attempt has failed.
     """
@@ -125,13 +140,14 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 def _attempts(device: "DeviceBlocks") -> "Iterator[_Attempt]":
     """Yield the attempts whose exceptions are being handled at the peak, outermost first."""
     later = _outermost_first(device, device.lines.peak_stack)
-    handlers = [(depth, _tried(device, frame)) for depth, frame in enumerate(later)]
-    handlers = [(depth, tried) for depth, tried in handlers if tried]
+    around = [(depth, _close_statements(device, frame)) for depth, frame in enumerate(later)]
+    handlers = [(depth, close) for depth, close in around if close.tried]
     if not handlers:
         return
     times, stacks, have_failed = _history(device)
-    for depth, tried in handlers:
-        handling = _Attempt(later, depth, 0, tried, is_called=False, is_again=False)
+    for depth, close in handlers:
+        tried, shared = close.tried, shared_names(close.tried, _handled(close))
+        handling = _Attempt(later, depth, 0, tried, shared, is_called=False, is_again=False)
         within = [
             each
             for each in distinct(stacks).tolist()
@@ -146,7 +162,12 @@ def _attempts(device: "DeviceBlocks") -> "Iterator[_Attempt]":
             is_called &= _ends_with(tried, frames[depth].line, has_failed=has_failed)
             is_again = _returns_itself(later, depth)
             if is_called or is_again:
-                yield _Attempt(frames, depth, int(times[row]), tried, is_called, is_again)
+                yield _Attempt(frames, depth, int(times[row]), tried, shared, is_called, is_again)
+
+
+def _handled(close: "CloseStatements") -> "tuple[Statement, ...]":
+    """Return the statements from the end of the ``try`` block to the line that handles it."""
+    return close.statements[close.statements.index(close.tried[-1]) + 1 : close.own + 1]
 
 
 def _returns_itself(frames: "list[Frame]", depth: int) -> bool:
@@ -184,12 +205,16 @@ def _ends_with(tried: "tuple[Statement, ...]", line: int, *, has_failed: bool) -
         line: The number of the line.
         has_failed: Whether that is known. Otherwise the next statements must raise nothing.
     """
-    own = [each for each in tried if each.number <= line][-1:]
-    if not own or own[0].indentation != tried[0].indentation or own[0].keyword not in ("", "try"):
+    own = _statement_at(tried, line)
+    if own is None or own.indentation != tried[0].indentation or own.keyword not in ("", "try"):
         return False
-    others = tried[tried.index(own[0]) + 1 :]
+    others = tried[tried.index(own) + 1 :]
     is_last = has_failed or all(_HARMLESS.match(each.text) for each in others)
-    return is_last and not _REPEATS.search(own[0].text)
+    return is_last and not _REPEATS.search(own.text)
+
+
+def _statement_at(statements: "tuple[Statement, ...]", line: int) -> "Statement | None":
+    return next((each for each in reversed(statements) if each.number <= line), None)
 
 
 def _kept(device: "DeviceBlocks", attempt: _Attempt) -> "NDArray[Any]":
@@ -225,15 +250,21 @@ def _function(frame: "Frame") -> "tuple[str, str, int]":
     return frame.name, frame.filename, frame.cell
 
 
-def _tried(device: "DeviceBlocks", line: "Frame") -> "tuple[Statement, ...]":
-    """Return the statements of the ``try`` block whose ``except`` block a line is in, if any."""
+def _stores_elsewhere(device: "DeviceBlocks", line: "Frame") -> bool:
+    """Return whether a line stores what it makes, and not in an object that it belongs to."""
+    is_new = line.name.rpartition(".")[2] == "__init__"
+    return not is_new and stores_elsewhere(_close_statements(device, line).line)
+
+
+def _close_statements(device: "DeviceBlocks", line: "Frame") -> "CloseStatements":
+    """Return the statements around a line of the program; none around one of other code."""
     frames = device.recording.tables["frames"]
     for row in np.flatnonzero(plain(frames["line"]) == line.line).tolist():
         frame = {name: frames[name][row].as_py() for name in frames.column_names}
         found = frame["name"], frame["filename"], frame["cell"]
         if line.installed == OWN and found == _function(line):
-            return close_statements(frame).tried
-    return ()
+            return close_statements(frame)
+    return close_statements({"source": line.source, "line": 0, "context_line": 1, "context": ""})
 
 
 def _finding(device: "DeviceBlocks", kept: "list[tuple[_Attempt, NDArray[Any]]]") -> Finding:
@@ -247,12 +278,12 @@ def _finding(device: "DeviceBlocks", kept: "list[tuple[_Attempt, NDArray[Any]]]"
         attempts, its = "attempts that failed", "their"
     stacks = distinct(device.stack[kept[0][1]]).tolist()
     is_of_called = all(attempt.is_of_called(_outermost_first(device, each)) for each in stacks)
-    why, change = _of_called(attempt) if is_of_called else _of_itself(attempt)
+    why, change = _of_called(attempt) if is_of_called else _of_itself(attempt, handler.source)
     return Finding(
         rule="R73",
         title=f"{format_bytes(int(device.size[blocks].sum()))} of {attempts} is still allocated "
         f"while {its} `except` block runs {named(handler.site, handler.source)}.",
-        reason=f"{why}: {format_count(len(blocks))} arrays that nothing uses any more.",
+        reason=f"{why}: {format_counted(len(blocks), 'array')} that nothing uses any more.",
         change=change,
         certainty="likely",
         device=device.device,
@@ -278,16 +309,23 @@ def _of_called(attempt: _Attempt) -> tuple[str, str]:
     return why, change
 
 
-def _of_itself(attempt: _Attempt) -> tuple[str, str]:
+def _of_itself(attempt: _Attempt, handler: str) -> tuple[str, str]:
     """Return why the arrays of a function that calls itself are there, and what to change."""
     function = attempt.frames[attempt.depth].name.rpartition(".")[2]
     why = (
         f"`{function}` calls itself in its `except` block to try again. Until all of these calls "
         "return, the variables of each failed attempt stay"
     )
-    change = (
-        "Move the `try` block's work to a function of its own, so that its variables go when it "
-        f"fails. Let `{function}` call that in a loop: only note in the `except` block that the "
-        "attempt failed, and try again after the block, in the next round."
-    )
+    change = "Move the `try` block's work to a function of its own, so that its variables go when "
+    if len(re.findall(rf"\b{function}\(", handler)) > 1 or _REPEATS.search(handler):
+        change += (
+            f"it fails. Let `{function}` call that in a loop over a list of the parts still to do: "
+            "in the `except` block, only put the smaller parts into the list, and go on after the "
+            "block, in the next round. Combine the results after the loop."
+        )
+    else:
+        change += (
+            f"it fails. Let `{function}` call that in a loop: only note in the `except` block that "
+            "the attempt failed, and try again after the block, in the next round."
+        )
     return why, change

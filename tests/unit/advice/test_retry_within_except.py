@@ -240,6 +240,124 @@ def compares_itself(gpu, size=128 * MIB):
     return wide
 
 
+def layer(gpu, size, reads=()):
+    result = gpu.empty(size)
+    gpu.launch("layer", duration=1e-4, reads=list(reads), writes=[result])
+    return result
+
+
+def one_item(gpu, item, parts):
+    hidden = layer(gpu, item * 8 * MIB)
+    wide = layer(gpu, item * 40 * MIB // parts, [hidden])
+    return layer(gpu, item * 2 * MIB, [wide])
+
+
+def resumed(gpu, items, parts):
+    outputs = []
+    try:
+        while items:
+            hidden = layer(gpu, items[0] * 8 * MIB)
+            wide = layer(gpu, items[0] * 40 * MIB // parts, [hidden])
+            outputs.append(layer(gpu, items[0] * 2 * MIB, [wide]))
+            hidden = wide = None
+            items.pop(0)
+    except MemoryError:
+        return outputs + resumed(gpu, items, parts * 2)
+    return outputs
+
+
+def resumes(gpu):
+    """The outputs that the failed attempt has are a part of the result."""
+    resumed(gpu, [4] * 6 + [14], 1)
+    gpu.synchronize()
+
+
+def resumes_afterwards(gpu):
+    outputs, items, parts = [], [4] * 6 + [14], 1
+    while items:
+        with suppress(MemoryError):
+            outputs.append(one_item(gpu, items[0], parts))
+            items.pop(0)
+            continue
+        parts *= 2
+    gpu.synchronize()
+
+
+def resumes_by_name(gpu, items=(4, 4, 4, 14), parts=1):
+    """The list of the results is of the attempt, and the result has what it refers to."""
+    outputs = []
+    for item in items:
+        try:
+            output = one_item(gpu, item, parts)
+            outputs.append(output)
+        except MemoryError:
+            return outputs + resumes_by_name(gpu, items[len(outputs) :], parts * 2)
+    return outputs
+
+
+def collected(gpu, items, batch, done):
+    try:
+        while items:
+            part = items[:batch]
+            wide = layer(gpu, sum(part) * 10 * MIB)
+            done.append(layer(gpu, sum(part) * 2 * MIB, [wide]))
+            del wide, items[:batch]
+    except MemoryError:
+        return collected(gpu, items, batch // 2, done)
+    return done
+
+
+def warms_up(gpu):
+    """Nothing but a list in the line of the caller refers to the results."""
+    collected(gpu, [4] * 8 + [20] * 4, 4, [])
+
+
+class Engine:
+    """Keeps a buffer for each size."""
+
+    def __init__(self, gpu):
+        self.gpu, self.buffers = gpu, {}
+
+    def run(self, size):
+        try:
+            self.buffers[size] = layer(self.gpu, size)
+            result = layer(self.gpu, 5 * size, [self.buffers[size]])
+        except MemoryError:
+            return self.run(size // 2)
+        return result
+
+    def run_with_method(self, size):
+        try:
+            buffer = self.buffer(size)
+            result = layer(self.gpu, 5 * size, [buffer])
+        except MemoryError:
+            return self.run_with_method(size // 2)
+        return result
+
+    def buffer(self, size):
+        self.buffers[size] = layer(self.gpu, size)
+        return self.buffers[size]
+
+
+def keeps_buffers(gpu):
+    """Nothing but an object in the line of the caller refers to the buffers."""
+    Engine(gpu).run(128 * MIB)
+
+
+def keeps_buffers_by_method(gpu):
+    Engine(gpu).run_with_method(128 * MIB)
+
+
+def divides(gpu, size=128 * MIB):
+    try:
+        hidden = layer(gpu, size)
+        wide = layer(gpu, 5 * size, [hidden])
+        del hidden
+        return [layer(gpu, MIB, [wide])]
+    except MemoryError:
+        return divides(gpu, size // 2) + divides(gpu, size // 2)
+
+
 @pytest.mark.parametrize("program", [tries_within, tries_with_a_name])
 def test_arrays_of_a_failed_attempt_are_there_until_the_except_block_ends(program):
     recording, fixed = recorded(program), recorded(tries_afterwards)
@@ -283,6 +401,22 @@ def test_the_variables_of_a_function_that_calls_itself_stay_until_all_calls_retu
     assert "in a loop" in finding.change
 
 
+def test_the_results_that_an_attempt_has_when_it_fails_are_not_counted():
+    recording, fixed = recorded(resumes), recorded(resumes_afterwards)
+    (finding,) = found(recording)
+
+    assert found(fixed) == []
+    assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes == 112 * MIB
+
+
+def test_a_function_that_divides_its_work_is_told_to_keep_a_list_of_the_parts():
+    (finding,) = found(recorded(divides))
+
+    assert finding.saved_bytes == 128 * MIB
+    assert finding.reason.endswith("stay: 1 array that nothing uses any more.")
+    assert "a loop over a list of the parts still to do" in finding.change
+
+
 def test_the_last_error_keeps_the_arrays_of_all_attempts():
     kept = []
     (finding,) = found(recorded(partial(gives_up, kept)))
@@ -306,6 +440,7 @@ def test_failed_requests_name_the_arrays_of_failed_attempts_as_the_cause():
     [
         *(has_its_own, goes_on, checks_within, scores_several),
         *(collects_results, compares_itself),
+        *(warms_up, keeps_buffers, keeps_buffers_by_method, resumes_by_name),
     ],
 )
 def test_what_the_function_itself_has_is_not_kept_by_the_exception(program):
