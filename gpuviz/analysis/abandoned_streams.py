@@ -24,12 +24,14 @@ def abandoned_streams(recording: "RecordingData", device: int) -> "NDArray[Any]"
     """Return the ids of streams on which nothing is allocated once the next one has begun.
 
     In the order of their first allocations. Empty if they are fewer than twice `IN_TURN`, or if
-    more of them than `IN_TURN` have work at the same time, or if no work was recorded.
+    more of them than `IN_TURN` have work at the same time, or if one still works when the
+    `IN_TURN`-th after it begins, which would wait for it on a shared stream; or if no work was
+    recorded.
     """
     if recording.tables["streams"].num_rows < _LEAST:
         return _NONE
     found = _one_after_another(recording, device)
-    if len(found) < _LEAST or _most_at_once(recording, found) > IN_TURN:
+    if len(found) < _LEAST or not _can_take_turns(recording, found):
         return _NONE
     return found
 
@@ -63,20 +65,23 @@ def _one_after_another(recording: "RecordingData", device: int) -> "NDArray[Any]
     return alone
 
 
-def _most_at_once(recording: "RecordingData", streams: "NDArray[Any]") -> int:
-    """Return how many of some streams have work at the same time; more than all if unknown."""
+def _can_take_turns(recording: "RecordingData", streams: "NDArray[Any]") -> bool:
+    """Return whether no work of some streams would wait if `IN_TURN` did it; not if unknown."""
     activities = recording.tables["activities"]
-    number = np.searchsorted(np.sort(streams), plain(activities["stream"]))
-    known = np.append(np.sort(streams), -1)[number] == plain(activities["stream"])
-    rows = np.flatnonzero(known)
-    if len(distinct(number[rows])) < len(streams):
-        return len(streams) + 1
+    ids = np.sort(streams)
+    number = np.searchsorted(ids, plain(activities["stream"]))
+    rows = np.flatnonzero(np.append(ids, -1)[number] == plain(activities["stream"]))
+    if len(distinct(number[rows])) < len(ids):
+        return False
     begin = plain(activities["time"])[rows]
     end = begin + durations(activities)[rows]
-    starts = np.full(len(streams), np.iinfo(np.int64).max)
-    ends = np.zeros(len(streams), np.int64)
+    starts = np.full(len(ids), np.iinfo(np.int64).max)
+    ends = np.zeros(len(ids), np.int64)
     np.minimum.at(starts, number[rows], begin)
     np.maximum.at(ends, number[rows], end)
+    in_order = np.searchsorted(ids, streams)
+    if (ends[in_order[:-IN_TURN]] > starts[in_order[IN_TURN:]]).any():
+        return False
     starts = np.sort(starts)
     ended = np.searchsorted(np.sort(ends), starts, side="right")
-    return int((np.arange(1, len(starts) + 1) - ended).max())
+    return bool((np.arange(1, len(starts) + 1) - ended).max() <= IN_TURN)

@@ -46,11 +46,7 @@ _CHANGE = (
     "Allocate the arrays on one stream, and order the streams that use them with events "
     "(`wait_event`)."
 )
-_IN_TURN = (
-    " Or use a few streams in turn, such as `streams[i % 2]`, instead of one for each piece of "
-    "work: each keeps the memory that its arrays have freed."
-)
-_ONLY_IN_TURN = (
+_CHANGE_IN_TURN = (
     f"Make {IN_TURN} streams once and use them in turn, such as `streams[i % {IN_TURN}]`, instead "
     "of one for each piece of work: each keeps the memory that its arrays have freed."
 )
@@ -71,9 +67,9 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
     `ReservedMemory.is_wasted`.
 
     Streams that serve one piece of work each, one after another, need no memory of their own: each
-    new one reserves more, and a few in turn keep as much work apart. Then the recorded requests are
-    repeated on these few, and a twentieth of a mostly empty device is enough; see
-    `ReservedMemory.grows_with_streams`.
+    new one reserves more, and a few in turn keep as much work apart, if none of it is so long that
+    later work would wait for it. Then the recorded requests are repeated on these few, and a
+    twentieth of a mostly empty device is enough; see `ReservedMemory.grows_with_streams`.
     """
     if memory.own is None:
         return
@@ -103,7 +99,6 @@ def _finding(
     is_in_turn = change == "streams_in_turn"
     how = f"with {IN_TURN} streams in turn" if is_in_turn else "on one stream"
     by, names = memory.line, _names(memory, [stream for stream, _ in cached])
-    advice = _CHANGE + (_IN_TURN if len(cached) > _MOST_NAMES else "")
     return Finding(
         rule="R15",
         title=f"{format_bytes(sum(free for _, free in cached))} is cached for {names} while "
@@ -115,7 +110,7 @@ def _finding(
             + (_ABANDONED if is_in_turn else "")
             + f"The recorded allocations and frees were repeated {how}."
         ),
-        change=_ONLY_IN_TURN if is_in_turn else advice,
+        change=_CHANGE_IN_TURN if is_in_turn else _CHANGE,
         certainty="possible",
         device=memory.device,
         saved_reserved_bytes=memory.saved(outcome),
@@ -125,12 +120,15 @@ def _finding(
 
 
 def _allocating(memory: "ReservedMemory", *, is_in_turn: bool) -> "tuple[Line, ...]":
-    """Return the line for which abandoned streams reserve most memory."""
+    """Return the line for which abandoned streams reserve most memory; none if before recording."""
     if not is_in_turn:
         return ()
     events = memory.recording.tables["memory_events"]
     is_growing = np.isin(codes(events["action"], ACTIONS), list(map(ACTIONS.index, GROWING)))
+    is_growing &= plain(events["stack"]) > 0
     rows = np.flatnonzero(is_growing & np.isin(plain(events["stream"]), memory.abandoned_streams))
+    if not len(rows):
+        return ()
     stacks, sizes = plain(events["stack"])[rows], plain(events["size"])[rows]
     numbers, first = numbered(line_numbers(memory.recording, stacks))
     sums = np.bincount(numbers, sizes)

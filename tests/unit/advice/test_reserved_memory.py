@@ -394,6 +394,53 @@ def test_streams_that_are_not_abandoned_are_not_replaced(program):
     assert rules(recording) == []
 
 
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_long_piece_of_work_would_let_others_wait_on_streams_in_turn(place):
+    def program(gpu):
+        streams = [gpu.Stream(non_blocking=True) for _ in range(16)]
+        for number, stream in enumerate(streams):
+            with stream:
+                array = gpu.empty(32 * MIB)
+                duration = 60e-3 if number == place else 1e-3
+                gpu.launch("work", duration=duration, share=0.05, writes=[array])
+            if number == place:
+                background = array
+            else:
+                stream.synchronize()
+            del array
+        gpu.synchronize()
+        del background
+
+    recording = recorded(program, memory=2048)
+
+    assert len(ReservedMemory(recording, 0).abandoned_streams) == 0
+    assert "in turn" not in one(recording, "R15").change
+
+
+def test_memory_from_before_the_recording_has_no_line():
+    gpu = gpuviz.SimulatedGPU(memory=2048 * MIB, real_time=False)
+    on_streams = [gpu.Stream(non_blocking=True) for _ in range(20)]
+
+    def works_on(streams, size):
+        for stream in streams:
+            with stream:
+                array = gpu.empty(size * MIB)
+                gpu.launch("work", duration=1e-3, share=0.05, writes=[array])
+                stream.synchronize()
+            del array
+
+    works_on(on_streams[:16], 32)
+    with gpuviz.record(device=gpu) as recorder:
+        works_on(on_streams[:16], 32)
+        works_on(on_streams[16:], 8)
+    finding = one(recorder.recording, "R15")
+
+    assert [(each.source, each.amount) for each in finding.lines] == [
+        ("array = gpu.empty(size * MIB)", "80.0 MiB"),
+        ("array = gpu.empty(size * MIB)", "8.00 MiB"),
+    ]
+
+
 def test_without_recorded_work_a_stream_that_needs_its_memory_again_is_no_finding():
     def program(gpu):
         first, second = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)

@@ -8,15 +8,22 @@ import gpuviz
 from gpuviz.analysis.abandoned_streams import IN_TURN, abandoned_streams, in_turn
 
 
-def recorded(order, waits):
-    """Return the recording of allocations and work on streams, in an order."""
+def recorded(order, waits, long=()):
+    """Return the recording of allocations and work on streams, in an order.
+
+    Args:
+        order: The numbers of the streams.
+        waits: Whether the host waits for each piece of work.
+        long: The streams whose work takes as long as that of six others, and is not waited for.
+    """
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
         streams = [gpu.Stream(non_blocking=True) for _ in range(max(order) + 1)]
         for number in order:
             with streams[number] as stream:
-                gpu.launch("work", duration=1e-3, share=0.01, writes=[gpu.empty(4096)])
-            if waits:
+                duration = 6e-3 if number in long else 1e-3
+                gpu.launch("work", duration=duration, share=0.01, writes=[gpu.empty(4096)])
+            if waits and number not in long:
                 stream.synchronize()
     return recorder.recording
 
@@ -54,6 +61,13 @@ def test_streams_are_those_that_take_over_from_one_another(seed):
 def test_few_streams_and_such_that_work_at_once_are_not_abandoned():
     for order, waits in ((range(2 * IN_TURN - 1), True), (range(16), False)):
         assert abandoned_streams(recorded(order, waits=waits), 0).tolist() == []
+
+
+@pytest.mark.parametrize(("long", "expected"), [(0, 0), (3, 0), (7, 0), (12, 16), (15, 16)])
+def test_no_work_would_wait_for_a_long_piece(long, expected):
+    recording = recorded(range(16), waits=True, long=[long])
+
+    assert len(abandoned_streams(recording, 0)) == expected
 
 
 def test_the_first_ones_do_the_work_of_all_in_turn():
