@@ -1,5 +1,6 @@
 """Arrays that nothing but the garbage collector frees, because reference cycles keep them."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +69,30 @@ class Collections:
         return found
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class CollectedLine:
+    """A line whose arrays only the garbage collector frees.
+
+    Attributes:
+        blocks: The blocks that it has freed, or will.
+        made: All blocks of the line.
+        newest: How many of the newest unused ones each collection left, at least; a variable may
+            keep them.
+    """
+
+    blocks: "NDArray[Any]"
+    made: "NDArray[Any]"
+    newest: int
+
+
 def collected_blocks(device: "DeviceBlocks") -> "NDArray[Any]":
-    """Return the blocks of lines whose arrays only the garbage collector frees.
+    """Return the blocks of lines whose arrays only the garbage collector frees, in order."""
+    found = [each.blocks for each in collected_lines(device)]
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
+
+
+def collected_lines(device: "DeviceBlocks") -> list[CollectedLine]:
+    """Return the lines whose arrays only the garbage collector frees.
 
     Such a line makes arrays that are garbage after their last use: collections free them time and
     again, in the midst of the rounds that make them, up to the newest that is no longer used. A
@@ -82,22 +105,24 @@ def collected_blocks(device: "DeviceBlocks") -> "NDArray[Any]":
     """
     collections = Collections(device.recording)
     if len(collections.begin) < _LEAST_COLLECTIONS:
-        return np.zeros(0, np.int64)
+        return []
     events, rows = device.recording.tables["memory_events"], device.used.blocks.free[device.number]
     threads = plain(events["thread"])
     number = np.append(collections.of_events(plain(events["time"]), threads), -1)[rows]
     if not (number >= 0).any():
-        return np.zeros(0, np.int64)
+        return []
     of_gpuviz = np.isin(np.append(threads, 0)[rows], _own_threads(device.recording))
     is_collected = (number >= 0) | of_gpuviz
     is_known = ~device.is_initial & ~device.is_shared & ~device.is_used_at_any_time
     is_known &= device.is_used & (device.stack != 0)
-    found = [np.zeros(0, np.int64)]
+    found = []
     for site in _largest_sites(device, is_known & (number >= 0)):
         own = np.flatnonzero(is_known & (device.site == site))
-        if _collects_garbage(device, collections, own, number[own]):
-            found += [own[is_collected[own]], _held_by_cycles(device, own)]
-    return np.sort(np.concatenate(found))
+        newest = _newest_left(device, collections, own, number[own])
+        if newest is not None:
+            blocks = np.append(own[is_collected[own]], _held_by_cycles(device, own))
+            found.append(CollectedLine(blocks, own, newest))
+    return found
 
 
 def _largest_sites(device: "DeviceBlocks", is_chosen: "NDArray[Any]") -> list[int]:
@@ -114,13 +139,16 @@ def _own_threads(recording: "RecordingData") -> "NDArray[Any]":
     return np.array([row["id"] for row in threads if row["name"].startswith(OWN_THREADS)])
 
 
-def _collects_garbage(
+def _newest_left(
     device: "DeviceBlocks",
     collections: Collections,
     blocks: "NDArray[Any]",
     number: "NDArray[Any]",
-) -> bool:
-    """Return whether collections free the arrays of a line while it goes on making them.
+) -> int | None:
+    """Return how many unused arrays, the newest, collections leave while a line makes others.
+
+    That is the fewest that any of them left; None if collections do not free the arrays of the line
+    while it goes on making them.
 
     Args:
         device: All blocks.
@@ -135,7 +163,7 @@ def _collects_garbage(
     made, end, number = made[order], end[order], number[order]
     used = device.call_times[device.used.last[device.number[blocks[order]]]]
     end = np.where(end < 0, np.iinfo(np.int64).max, end)
-    passed = failed = 0
+    left, failed = [], 0
     bounds = np.append(0, np.searchsorted(made, collections.begin))
     is_after_new = (np.diff(bounds) >= _LEAST_ARRAYS) & ~collections.is_requested
     for each in np.flatnonzero(is_after_new)[-_MOST_COLLECTIONS:].tolist():
@@ -149,10 +177,10 @@ def _collects_garbage(
             pause = made[last] - made[last - 1] - (collections.end[each] - collections.begin[each])
             is_amid = pause <= _MOST_PAUSE * np.diff(made[new]).max()
             is_amid &= newer <= np.diff(waited).max()
-            passed += int(is_amid)
+            left += [int(newer)] * bool(is_amid)
         elif np.count_nonzero(is_unused) >= _LEAST_ARRAYS:
             failed += int(not len(waited))
-    return passed >= _LEAST_COLLECTIONS and failed <= passed
+    return min(left) if len(left) >= max(_LEAST_COLLECTIONS, failed) else None
 
 
 def _held_by_cycles(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "NDArray[Any]":

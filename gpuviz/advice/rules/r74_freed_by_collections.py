@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.collected import collected_lines
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.libraries import is_of
 from gpuviz.advice.peak_replay import Change
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuviz.advice.collected import CollectedLine
     from gpuviz.advice.device_blocks import DeviceBlocks
 
 RULES = (
@@ -58,16 +60,32 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     the peak, at least two of them wait. What the program frees by reference counts, and what an
     object keeps until the program drops it, does not count.
 
-    Saving: the decrease of the peak if each of these arrays were freed after its last use.
+    Saving: the decrease of the peak if each of these arrays were freed after its last use. If each
+    collection left the newest of the line that nothing uses, a variable may keep these: then, an
+    array is freed no earlier than as many others of its line have been allocated.
     """
-    blocks = np.flatnonzero(device.is_collected)
-    if not len(blocks):
+    if not device.is_collected.any():
         return
-    begin, last = device.begin[blocks], device.used.last[device.number[blocks]]
-    ends = np.clip(device.after_lines(last), begin, device.end[blocks])
-    waits = blocks[device.at_peak[blocks] & (ends <= device.peak_place)]
+    lines = collected_lines(device)
+    blocks = np.concatenate([each.blocks for each in lines])
+    begin, ends = device.begin[blocks], np.concatenate([_ends(device, each) for each in lines])
+    waits = np.sort(blocks[device.at_peak[blocks] & (ends <= device.peak_place)])
     if len(waits) > 1:
         yield _finding(device, waits, Change(blocks, begin, ends))
+
+
+def _ends(device: "DeviceBlocks", line: "CollectedLine") -> "NDArray[Any]":
+    """Return the places where the blocks of a line would be freed without the cycles."""
+    blocks = line.blocks
+    begin, end = device.begin[blocks], device.end[blocks]
+    ends = device.after_lines(device.used.last[device.number[blocks]])
+    if line.newest:
+        made = np.sort(device.begin[line.made])
+        later = np.searchsorted(made, begin, side="right") + line.newest - 1
+        after = np.append(made + 1, device.end.max())[np.minimum(later, len(made))]
+        ends = np.maximum(ends, after)
+    clipped: NDArray[Any] = np.clip(ends, begin, end)
+    return clipped
 
 
 def _finding(device: "DeviceBlocks", waits: "NDArray[Any]", change: Change) -> Finding:

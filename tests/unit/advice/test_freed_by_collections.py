@@ -85,6 +85,25 @@ def in_rounds(gpu, *, cycle=False, collects=False, at_last=0):
             gc.collect()
 
 
+def made(gpu, x, *, cycle):
+    context = Context()
+    if cycle:
+        context.own = context
+    context.output = gpu.empty(16 * MIB)
+    gpu.launch("apply", duration=1e-4, reads=[x], writes=[context.output])
+    return context
+
+
+def in_rounds_with_a_variable(gpu, *, cycle=False, every=4):
+    """A variable keeps each output until the next one is there."""
+    x, total = begun(gpu)
+    for each in range(ROUNDS):
+        context = made(gpu, x, cycle=cycle)
+        gpu.launch("reduce", duration=1e-4, reads=[context.output, total], writes=[total])
+        if each % every == every - 1:
+            _by_itself()
+
+
 def uses_all_again(gpu):
     """The outputs are needed until the collector frees them."""
     x, total = begun(gpu)
@@ -174,6 +193,16 @@ def test_arrays_of_the_end_count_if_only_cycles_hold_them():
 
     assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes >= 19 * 16 * MIB
     assert found(left_to_cycles(recording, "cache[3]")) == found(recording) == []
+
+
+@pytest.mark.parametrize("every", [3, 4, 8])
+def test_what_a_variable_keeps_until_the_next_one_is_there_is_not_saved(every):
+    program = partial(in_rounds_with_a_variable, every=every)
+    recording, fixed = recorded(partial(program, cycle=True)), recorded(program)
+    (finding,) = found(recording)
+
+    assert found(fixed) == []
+    assert finding.saved_bytes == recording.peak().bytes - fixed.peak().bytes > 16 * MIB
 
 
 @pytest.mark.parametrize(
