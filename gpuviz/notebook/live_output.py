@@ -25,16 +25,23 @@ class LiveOutput:
         self._id = secrets.token_hex(6)
         # ipykernel 7 needs the context of a cell to send messages.
         self._context = contextvars.copy_context()
+        self._is_shown = self._is_outdated = False
 
     def show(self) -> None:
         """Show it as the output of a cell."""
         display(  # type: ignore[no-untyped-call] # IPython's
             self._bundle(), raw=True, display_id=self._id
         )
+        self._is_shown = True
+        if self._is_outdated:
+            self.update()
 
     def update(self) -> None:
-        """Replace it wherever it is shown, except in a terminal."""
-        self._context.copy().run(self._update)
+        """Replace it wherever it is shown, except in a terminal; wait until it is shown."""
+        self._is_outdated = True
+        if self._is_shown:
+            self._is_outdated = False
+            self._context.copy().run(self._update)
 
     def _update(self) -> None:
         shell = get_ipython()

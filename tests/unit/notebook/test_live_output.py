@@ -54,3 +54,16 @@ def test_a_terminal_is_not_filled_with_updates(shown, monkeypatch, shell):
     output.update()
 
     assert len(shown) == 1
+
+
+def test_an_update_before_the_output_is_shown_comes_after_it(shown, monkeypatch):
+    monkeypatch.setattr(live_output, "get_ipython", lambda: SimpleNamespace(display_pub=None))
+    values = ["first"]
+    output = output_of(values)
+
+    output.update()
+    assert shown == []
+    output.show()
+    output.show()
+
+    assert [text for _, text, _ in shown] == ["first", "first", "first"]
