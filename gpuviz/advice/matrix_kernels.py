@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.advice.schedule import Schedule
+    from gpuviz.analysis.touches import Touches
 
 _NO_CONVOLUTION = r"^(?!.*(?:fprop|dgrad|wgrad|cudnn)).*"
 # Products of float32 that use no Tensor Cores: with fused multiply-adds, as cuBLAS names them.
@@ -74,30 +75,40 @@ def products(device: "DeviceBlocks", pattern: re.Pattern[str]) -> Products:
     seen = np.flatnonzero(used.activity >= 0)
     number = schedule.number[used.activity[seen]]
     is_of_work = np.isin(number, work)
-    seen, number = seen[is_of_work], number[is_of_work]
-    start = used.address[seen].astype(np.int64) - used.blocks.address[used.block[seen]].astype(
-        np.int64
-    )
-    # Each place in each block, and how far it is to the next one.
-    parts, part = np.unique(
-        np.stack([used.block[seen].astype(np.int64), start]), axis=1, return_inverse=True
-    )
-    block, start = parts
-    end = used.blocks.requested[block].astype(np.int64)
-    is_followed = np.append(block[1:] == block[:-1], np.zeros(min(len(block), 1), bool))
-    end = np.where(is_followed, np.append(start[1:], 0)[: len(end)], end)
-    size = np.maximum(end - start, 0)
-    whole = np.where(size < _LEAST_APART, used.blocks.requested[block], size)
-    place, part = np.unique(np.stack([np.searchsorted(work, number), part.ravel()]), axis=1)
+    block, size, part = _parts(used, seen[is_of_work])
+    place = np.searchsorted(work, number[is_of_work])
+    place, part = np.unique(np.stack([place, part]), axis=1)
     category = block_categories(device.recording)[1][block[part]]
     is_operand = category != _WORKSPACE
     place, part, category = place[is_operand], part[is_operand], category[is_operand]
+    whole = np.where(size < _LEAST_APART, used.blocks.requested[block], size)
     return Products(
         work=work,
         bytes=np.bincount(place, whole[part], len(work)),
         smallest=_in_order(place, size[part], len(work), _OPERANDS),
         uses_parameter=np.bincount(place[category == _PARAMETER], minlength=len(work)) > 0,
     )
+
+
+def _parts(
+    used: "Touches", rows: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return the parts of blocks that begin at the addresses of some touches.
+
+    Returns:
+        The block of each part; its bytes, up to the next part or the end of the block; and the part
+        of each touch.
+    """
+    blocks = used.blocks
+    first = blocks.address[used.block[rows]].astype(np.int64)
+    places = np.stack(
+        [used.block[rows].astype(np.int64), used.address[rows].astype(np.int64) - first]
+    )
+    (block, start), part = np.unique(places, axis=1, return_inverse=True)
+    end = blocks.requested[block].astype(np.int64)
+    followed = np.flatnonzero(block[1:] == block[:-1])
+    end[followed] = start[followed + 1]
+    return block, np.maximum(end - start, 0), part.ravel()
 
 
 def has_fast_tf32(device: "DeviceBlocks") -> bool:
