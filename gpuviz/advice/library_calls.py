@@ -23,13 +23,11 @@ Part = TypeVar("Part")
 
 # Methods of CuPy's sparse matrices that other operations call to get another format first.
 _CONVERTS = re.compile(r"\.(to(csr|csc|coo|dia))$")
+_SPARSE_OF_CUPY = re.compile(r"[/\\]cupyx[/\\]scipy[/\\]sparse[/\\]")
 # Functions of PyTorch and of decorators that call what the program means.
 _OF_MODULES = ("_wrapped_call_impl", "_call_impl")
 _WRAPPERS = (*_OF_MODULES, "decorate_context", "wrapper")
-_SPARSE_OF_CUPY = re.compile(r"[/\\]cupyx[/\\]scipy[/\\]sparse[/\\]")
-
-
-# Of which it is not known that they are repeated, as in the first rounds.
+# Of the launches of a part: those that may compute other values, as in its first rounds.
 _MOST_OTHERS = 0.05
 _THIRD = 2
 _NEVER = 2**62

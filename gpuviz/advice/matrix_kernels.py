@@ -10,6 +10,7 @@ from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.categories import block_categories
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
+from gpuviz.data.strings import ids_named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,12 +59,11 @@ class Products:
 
 def kernels_named(schedule: "Schedule", device: int, pattern: re.Pattern[str]) -> "NDArray[Any]":
     """Return the numbers of the kernels of a device whose names have a pattern, ascending."""
-    strings = schedule.recording.tables["strings"]
-    is_named = [bool(pattern.search(text)) for text in strings["text"].to_pylist()]
-    ids = plain(strings["id"])[is_named]
+    tables = schedule.recording.tables
+    ids = ids_named(tables, pattern.search)
     if not len(ids):
         return np.zeros(0, np.int64)
-    names = plain(schedule.recording.tables["activities"]["name"])[schedule.rows]
+    names = plain(tables["activities"]["name"])[schedule.rows]
     is_chosen = (schedule.kind == KERNEL) & (schedule.device == device) & np.isin(names, ids)
     return np.flatnonzero(is_chosen)
 

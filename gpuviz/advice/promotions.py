@@ -11,6 +11,7 @@ from gpuviz.advice.elementwise import TYPES, WRITE
 from gpuviz.advice.fusion import are_reductions, components
 from gpuviz.advice.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.touches import TRANSFORM
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
@@ -28,8 +29,7 @@ _WIDE = tuple(map(TYPES.index, ("float64", "complex128")))
 _NARROW = tuple(map(TYPES.index, ("float16", "float32", "complex64")))
 # Integers of so few bits are samples of a device, or classes.
 _SAMPLES = tuple(map(TYPES.index, ("bool", "int8", "uint8", "int16", "uint16")))
-# Kernels that compute in the type of what they read: those that transform, and CuPy's own.
-_FFT = re.compile(r"(regular|vector|multi_bluestein)_\w*fft|.*\b(vector|regular)_fft")
+# Kernels that compute in the type of what they read, as those that transform do.
 _OF_CUPY = re.compile(r"cupyx?_(?!random|scipy_linalg|cusolver)")
 _FILLS = re.compile(r"cupy_fill$|memset")
 # What has at most this share of the bytes of the largest array is a parameter, not data.
@@ -94,7 +94,8 @@ class _Search:
         names = plain(tables["activities"]["name"])[rows]
         self._name = np.where(seen, names, 0)
         self._is_fft, of_cupy, self._is_fill = (
-            seen & are_named(tables, names, each.match) for each in (_FFT, _OF_CUPY, _FILLS)
+            seen & are_named(tables, names, each)
+            for each in (TRANSFORM.search, _OF_CUPY.match, _FILLS.match)
         )
         kinds = codes(tables["activities"]["kind"], _KINDS)[rows]
         copied = codes(tables["activities"]["copy_kind"], _COPY_KINDS)[rows]

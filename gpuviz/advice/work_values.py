@@ -13,7 +13,7 @@ from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import GOLDEN, mixed
-from gpuviz.data.strings import are_named
+from gpuviz.data.strings import are_named, ids_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.hazards.workspaces import is_of_plan
 
@@ -120,8 +120,7 @@ class WorkValues:
     def _cast_bytes(self) -> "NDArray[Any]":
         """Return the bytes of the new array that each work converts another to; 0 of other work."""
         tables = self._device.recording.tables
-        ids = plain(tables["strings"]["id"])
-        casts = ids[are_named(tables, ids, _CASTS.search)]
+        casts = ids_named(tables, _CASTS.search)
         if not len(casts):
             return np.zeros(len(self.call), np.int64)
         names = plain(tables["activities"]["name"])[np.maximum(self.activity, 0)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.data.columns import plain
-from gpuviz.data.strings import are_named
+from gpuviz.data.strings import are_named, ids_named
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ def _of_kernels(
     recording: "RecordingData", pattern: "re.Pattern[str]", activity: "NDArray[Any]"
 ) -> "NDArray[Any]":
     """Return the touches by kernels with some names."""
-    ids = plain(recording.tables["strings"]["id"])
-    named = ids[are_named(recording.tables, ids, pattern.search)]
+    named = ids_named(recording.tables, pattern.search)
     if not len(named):
         return np.zeros(0, np.int64)
     is_named = np.isin(plain(recording.tables["activities"]["name"]), named)

@@ -43,6 +43,10 @@ _OF_CUPY = re.compile(r"cupyx?_")
 _OF_TORCH = re.compile(r"\bat::native::")
 # Kernels that multiply matrices, whose only output is a matrix.
 PRODUCT = re.compile(r"gem[mv]|nvjet", re.IGNORECASE)
+# Kernels of cuFFT; others with `fft` in their names are convolutions of cuDNN, or the program's.
+TRANSFORM = re.compile(
+    r"\b(?:(?:regular|vector|prime|composite|(?:\w+_)?bluestein)_(?:\w+_)?fft|[sd]pRadix\d)"
+)
 _MOST_OPERANDS = 3
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _UNKNOWN, _READ, _WRITE = (_MODES.index(each) for each in ("unknown", "read", "write"))

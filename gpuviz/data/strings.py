@@ -29,3 +29,13 @@ def are_named(
     found = np.array([bool(matches(text)) for text in texts(tables, known)], bool)
     named: NDArray[Any] = np.isin(ids, known[found])
     return named
+
+
+def ids_named(
+    tables: "Mapping[str, pa.Table]", matches: "Callable[[str], object]"
+) -> "NDArray[Any]":
+    """Return the ids of ``strings`` whose text matches, such as by `re.Pattern.search`."""
+    strings = tables["strings"]
+    is_named = [bool(matches(text)) for text in strings["text"].to_pylist()]
+    named: NDArray[Any] = plain(strings["id"])[np.array(is_named, bool)]
+    return named

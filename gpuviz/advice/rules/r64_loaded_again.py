@@ -12,6 +12,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.launches import calls_of, have_frame, stacks_of
 from gpuviz.analysis.repeated_loads import repeated_loads
+from gpuviz.analysis.touches import TRANSFORM
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_count, format_counted, format_duration
@@ -35,11 +36,6 @@ RULES = (
 )
 
 _LOAD = re.compile(r"cu(Module|Library)Load")
-# Kernels of cuFFT; others with `fft` in their names are convolutions of cuDNN, or the program's.
-_FFT = re.compile(
-    r"(?:void )?(?:(?:regular|vector|prime|composite|(?:\w+_)?bluestein)_(?:\w+_)?fft"
-    r"|[sd]pRadix\d)"
-)
 _FFT_OF_CUPY = re.compile(r"[/\\](cupy|cupyx[/\\]scipy)[/\\]fft[/\\]")
 _OF_TORCH = re.compile(r"[/\\]torch[/\\]")
 _CUDNN = re.compile(r"cudnn", re.IGNORECASE)
@@ -157,7 +153,7 @@ def _what(recording: "RecordingData", again: "RepeatedLoads") -> tuple[str, str]
     lines = line_numbers(recording, stacks_of(tables, calls))
     of_line = lines[1:] == lines[0]
     names = np.unique(plain(activities["name"])[of_line])
-    if are_named(tables, names, _FFT.match).any():
+    if are_named(tables, names, TRANSFORM.search).any():
         return "makes an FFT plan", _advice_for_plans(recording, again)
     if not are_named(tables, names, _CUDNN.search).any():
         return "loads code", _OTHERS
