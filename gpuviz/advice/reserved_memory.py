@@ -143,7 +143,7 @@ class ReservedMemory:
 
     @cached_property
     def abandoned_streams(self) -> "NDArray[Any]":
-        """The streams that serve one piece of work each, in their order; see there."""
+        """The ids of streams that serve one piece of work each, one after another."""
         return abandoned_streams(self.recording, self.device)
 
     @property

@@ -89,7 +89,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
 
 def _of_torch(source: str) -> tuple[str, str]:
-    """Return what a line of PyTorch's does that waits, and what to change, by its text."""
+    """Return why a line that calls PyTorch waits, as its text shows, and what to change."""
     function = unchecked(source)
     if not function:
         return "reads a scalar", _OF_TORCH

@@ -105,7 +105,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     does so in only one of many rounds. Neither may
     forward work outside of models use arrays that it does not name.
 
-    Without modules, the rounds of a loop count that adds up losses; see `added_losses`.
+    Without modules, the rounds of a loop that adds up losses count; see `added_losses`.
 
     Saving: the decrease of the peak if the activations of each call before the largest were freed
     before the next one begins, and those of the calls after it allocated only once the largest's
