@@ -6,6 +6,7 @@ from itertools import chain, islice, pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.close_statements import CloseStatements, close_statements
+from gpuviz.advice.parsed_text import parsed
 from gpuviz.data.implied_columns import OWN, assigned_names
 
 if TYPE_CHECKING:
@@ -182,15 +183,15 @@ def _is_of_host(condition: str, close: CloseStatements) -> bool:
     computes may be arrays, and so may what is compared, but for the counters of loops. Attributes
     of what is made before the loop are options.
     """
-    try:
-        tree = ast.parse(condition.strip(), mode="eval").body
-    except SyntaxError:
+    tree = parsed(condition.strip())
+    if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
         return False
+    value = tree.body[0].value
     counters, computed = _of_host(close.statements)
-    compared = [each for each in ast.walk(tree) if isinstance(each, ast.Compare)]
+    compared = [each for each in ast.walk(value) if isinstance(each, ast.Compare)]
     _, of_round = _of_host(close.of_round)
-    objects = {each.value for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
-    for each in ast.walk(tree):
+    objects = {each.value for each in ast.walk(value) if isinstance(each, ast.Attribute)}
+    for each in ast.walk(value):
         if isinstance(each, ast.Name) and each.id in (of_round if each in objects else computed):
             return False
         if not isinstance(each, (*_PLAIN, *_VALUES, ast.Compare)):

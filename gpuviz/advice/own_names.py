@@ -4,6 +4,8 @@ import ast
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.parsed_text import parsed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -19,13 +21,13 @@ def stores_elsewhere(statement: "Statement") -> bool:
 
     It does if its text cannot be understood.
     """
-    tree = _parsed(statement)
+    tree = parsed(statement.text)
     return tree is None or any(True for _ in _stored(tree))
 
 
 def assigned(statement: "Statement") -> set[str]:
     """Return the names that a statement assigns to; none if it stores anything elsewhere."""
-    tree = _parsed(statement)
+    tree = parsed(statement.text)
     if tree is None or stores_elsewhere(statement):
         return set()
     return set(chain.from_iterable(names for names, _ in _assignments(tree)))
@@ -38,23 +40,16 @@ def shared_names(tried: "Iterable[Statement]", handled: "Iterable[Statement]") -
         tried: The statements of the block, some of which store values elsewhere.
         handled: Those of its ``except`` block, which read the names.
     """
-    trees = list(filter(None, map(_parsed, handled)))
+    trees = list(filter(None, (parsed(each.text) for each in handled)))
     nodes = chain.from_iterable(map(ast.walk, trees))
     found = {
         each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
     }
-    for tree in reversed(list(filter(None, map(_parsed, tried)))):
+    for tree in reversed(list(filter(None, (parsed(each.text) for each in tried)))):
         for names, value in _assignments(tree):
             found |= _referred(value) if found & names else set()
         found.update(*map(_referred, _stored(tree)))
     return found
-
-
-def _parsed(statement: "Statement") -> ast.Module | None:
-    try:
-        return ast.parse(statement.text)
-    except SyntaxError:
-        return None
 
 
 def _assignments(tree: ast.Module) -> "Iterator[tuple[set[str], ast.expr]]":
@@ -105,9 +100,13 @@ def _referred(value: ast.expr) -> set[str]:
 
     Such as its parts, or what it is a view of. What a function returns is assumed to be new.
     """
-    if isinstance(value, ast.Name):
-        return {value.id}
-    return set().union(*map(_referred, _parts(value)))
+    found, left = set[str](), [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, ast.Name):
+            found.add(each.id)
+        left += _parts(each)
+    return found
 
 
 def _parts(value: ast.expr) -> list[ast.expr]:
