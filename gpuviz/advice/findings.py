@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.compensation import compensated, recorded_evidence
 from gpuviz.advice.device_blocks import device_blocks
+from gpuviz.advice.judged import judged
 from gpuviz.advice.peak_chain import uses, uses_of
 from gpuviz.advice.processes import findings_of_processes
 from gpuviz.advice.reserved_memory import reserved_memory
@@ -84,7 +85,7 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     ]
     shown = [each for each in found if small or scale.is_relevant(each)]
     ranked = most_first(shown, scale.share)
-    return (*r40_unordered_operations.find(recording), *varied(ranked))
+    return (*judged(r40_unordered_operations.find, recording), *varied(ranked))
 
 
 def _of_part(
@@ -98,7 +99,7 @@ def _of_part(
     unrecorded = compensated(part)
     scale, schedule = Scale(unrecorded), Schedule(unrecorded)
     of_time, _ = _work_rules()
-    times = [each for rule in of_time for each in rule(schedule)]
+    times = [each for rule in of_time for each in judged(rule, schedule)]
     begin, end = (format_duration(edge) for edge in part.time_range)
     found = [
         replace(
@@ -167,7 +168,7 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
     if not recording.tables["activities"].num_rows:
         return
     schedule, (of_time, _) = Schedule(recording), _work_rules()
-    found = [each for rule in of_time for each in rule(schedule)]
+    found = [each for rule in of_time for each in judged(rule, schedule)]
     devices = device_blocks(recording, schedule)
     uses.keep(recording, uses_of(devices))
     for each in found:
@@ -210,7 +211,7 @@ def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
     """
     _, of_memory = _work_rules()
     for rule in of_memory:
-        for found in rule(device):
+        for found in judged(rule, device):
             saved = 0 if found.lifetimes is None else device.replay.saving(found.lifetimes)
             if found.lifetimes is None or saved or found.saved_ns:
                 yield replace(found, saved_bytes=saved)
@@ -248,8 +249,8 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
 def _about_reserved_memory(recording: "RecordingData", least_bytes: int) -> "Iterator[Finding]":
     for device in reserved_memory(recording, least_bytes):
         for rule in allocator_rules():
-            yield from rule(device)
-    yield from r72_cached_by_another_library.find(recording)
+            yield from judged(rule, device)
+    yield from judged(r72_cached_by_another_library.find, recording)
 
 
 def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":
