@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuviz.advice.copied_contents import with_known_content, without_copies
 from gpuviz.advice.finding import Finding
+from gpuviz.advice.fusion import components
 from gpuviz.advice.host_arguments import copies_of_arguments
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
@@ -18,7 +19,7 @@ from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peak import peak
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
-from gpuviz.quantities import format_bytes, format_count, format_duration
+from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +31,16 @@ RULES = (
         "R29",
         "the same bytes copied to the GPU again",
         "a line copies at least 1 MiB from the host at least four times with the same bytes, as "
-        "far as 64 places of the source tell, which no copy to the host brought, and the GPU has "
-        "room for them beside its peak; the saving is without all of these copies but the first",
+        "far as 64 places of the source tell, which no copy to the host brought, or several lines "
+        "do so for arrays that nothing else writes to; the GPU has room for them beside its peak; "
+        "the saving is without all of these copies but the first",
         "copy them once, before the loop, and keep the array",
     ),
 )
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_DEVICE, _TO_HOST = map(_COPY_KINDS.index, ("host_to_device", "device_to_host"))
+_READ = DICTIONARIES["launch_blocks", "mode"].index("read")
 # Fewer copies may be the parts of a program that know nothing of each other.
 _LEAST_COPIES = 4
 # Each line costs a replay of the schedule.
@@ -45,12 +48,13 @@ _MOST_LINES = 8
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
-    """Find lines that copy what they have copied before.
+    """Find lines that copy what they, or others, have copied before.
 
-    Trigger: at least four copies of a line from the host have the same size and the same
+    Trigger: at least four copies of a line from the host to one GPU have the same size and the same
     ``content``, which the table ``launch_blocks`` has for copies of at least 1 MiB, and the GPU has
     room for one array of each beside its peak. No copy to the host has that ``content``: what comes
     back from the GPU may be another array of mostly zeros, or one that kernels changed elsewhere.
+    Copies of several lines count together if nothing else writes to their arrays.
 
     Saving: the recording's `Schedule`, replayed without these copies but the first of each content,
     and without their calls. CuPy first copies an array to pinned memory: a time before a call that
@@ -63,23 +67,51 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     if not len(work):
         return
     sizes = plain(schedule.recording.tables["activities"]["bytes"])[schedule.rows[work]]
-    keys = np.stack([schedule.lines[work], sizes, content.view(np.int64)])
-    _, first, group, count = np.unique(
-        keys, axis=1, return_index=True, return_inverse=True, return_counts=True
-    )
-    group = group.ravel()
-    again = count[group] >= _LEAST_COPIES
-    again[first] = False
-    lines = keys[0]
-    found, number = np.unique(lines[again], return_inverse=True)
-    spent = np.bincount(number, schedule.duration[work[again]])
+    device = schedule.device[work]
+    group = _numbers(sizes, content.view(np.int64), device)
+    line = np.unique(schedule.lines[work], return_inverse=True)[1].ravel()
+    part = _numbers(group, line)
+    by_line = np.bincount(part)[part] >= _LEAST_COPIES
+    unchanged = _are_only_read(schedule, work) & ~np.isin(group, group[by_line])
+    together = unchanged & (np.bincount(group, unchanged)[group] >= _LEAST_COPIES)
+    copied = np.flatnonzero(by_line | together)
+    if not len(copied):
+        return
+    # Lines that copy the same arrays are one finding.
+    of_array = np.where(by_line, part, int(part.max()) + 1 + group)[copied]
+    arrays = np.unique(of_array, return_index=True, return_inverse=True)
+    again = np.ones(len(copied), bool)
+    again[arrays[1]] = False
+    place = _numbers(line[copied], device[copied])
+    cause = components(int(place.max()) + 1, place[arrays[1]][arrays[2].ravel()], place)[place]
+    spent = np.bincount(cause, np.where(again, schedule.duration[work[copied]], 0))
     for each in np.argsort(-spent, kind="stable")[:_MOST_LINES].tolist():
-        of_line = again & (lines == found[each])
-        _, kept = np.unique(group[of_line], return_index=True)
-        kept_bytes = int(sizes[of_line][kept].sum())
-        device = int(schedule.device[work[of_line][0]])
-        if _have_room(schedule, device, kept_bytes):
-            yield _finding(schedule, work[of_line], len(kept), kept_bytes)
+        own = cause == each
+        if not own.any():
+            continue
+        copies, is_again = work[copied[own]], again[own]
+        kept_bytes = int(sizes[copied[own]][~is_again].sum())
+        if _have_room(schedule, int(schedule.device[copies[0]]), kept_bytes):
+            yield _finding(schedule, copies, is_again, kept_bytes)
+
+
+def _numbers(*columns: "NDArray[Any]") -> "NDArray[Any]":
+    """Return a number for each row of some columns, equal for equal rows."""
+    numbers: NDArray[Any] = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel()
+    return numbers
+
+
+def _are_only_read(schedule: Schedule, copies: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether each copy is all that writes to its array."""
+    used = schedule.touches
+    if used is None:
+        return np.zeros(len(copies), bool)
+    written = np.flatnonzero(used.mode != _READ)
+    writes = np.bincount(used.block[written], minlength=len(used.blocks))
+    by_copy = written[np.isin(used.activity[written], schedule.rows[copies])]
+    alone = used.activity[by_copy[writes[used.block[by_copy]] == 1]]
+    found: NDArray[Any] = np.isin(schedule.rows[copies], alone)
+    return found
 
 
 def _with_content(schedule: Schedule, kind: int) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -98,33 +130,41 @@ def _have_room(schedule: Schedule, device: int, kept: int) -> bool:
     return not total or peak(schedule.recording, device).bytes + kept <= total
 
 
-def _finding(schedule: Schedule, again: "NDArray[Any]", contents: int, kept_bytes: int) -> Finding:
-    recording = schedule.recording
+def _finding(
+    schedule: Schedule, copies: "NDArray[Any]", is_again: "NDArray[Any]", kept_bytes: int
+) -> Finding:
+    recording, again = schedule.recording, copies[is_again]
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[again]]
     staged = _staged(schedule, again)
     change = without_copies(schedule, again, staged)
-    stacks = stacks_of(recording.tables, schedule.call[again])
     copied = format_bytes(int(sizes.sum()))
     spent = format_duration(int(schedule.duration[again].sum()))
     calls, device = distinct(schedule.call[again]), int(schedule.device[again[0]])
     host_ns = int((schedule.returned - schedule.called)[calls].sum())
     host_ns += int(host_gaps(recording, device).length[staged].sum())
-    line = line_of(recording, int(stacks[0]), spent)
+    contents = int(np.count_nonzero(~is_again))
     which = "the same bytes" if contents == 1 else f"one of {format_count(contents)} sets of bytes"
+    more = len(distinct(schedule.lines[copies])) - 1
+    shown = copies if more else again
+    stacks = stacks_of(recording.tables, schedule.call[shown])
+    what, does, once = text_of(line_of(recording, int(stacks[0]), spent)), "copies", "the loop"
+    if more:
+        what += f" and {format_counted(more, 'more line')}"
+        does, once = "copy", "the first of these lines, pass the array to each of them"
     return Finding(
         rule="R29",
-        title=f"{text_of(line)} copies {which} to the GPU {format_count(len(again))} more times "
+        title=f"{what} {does} {which} to the GPU {format_count(len(again))} more times "
         f"than needed, {copied} in all.",
         reason=f"These copies take {spent} on the GPU and {format_duration(host_ns)} of the host. "
         "Their sources have the same size and the same bytes at 64 places, spread evenly over "
         "them.",
-        change="Copy them once, before the loop, and keep the "
+        change=f"Copy them once, before {once}, and keep the "
         f"{format_bytes(kept_bytes)} on the GPU. If kernels change an array, copy it there from "
         "one that is kept.",
         certainty="likely",
         device=device,
         saved_ns=schedule.saved_alone(change),
-        lines=longest_lines(recording, stacks, schedule.duration[again]),
+        lines=longest_lines(recording, stacks, schedule.duration[shown]),
         evidence=schedule.evidence(again),
         schedule=change,
     )

@@ -120,6 +120,50 @@ def test_what_the_gpu_has_no_room_for_is_copied_again():
     assert [each for each in findings(full, small=True) if each.rule == "R29"] == []
 
 
+def inlined(gpu, *, each=True, changing=False):
+    """Upload the same array of the host on four lines, or once."""
+    total = gpu.empty(SIZE)
+    mean = gpu.empty(SIZE)
+    gpu.copy_to_device(mean)
+    gpu.launch("add", duration=20e-6, reads=[mean, total], writes=[total])
+    top = gpu.empty(SIZE) if each else mean
+    if each:
+        gpu.copy_to_device(top)
+    if changing:
+        gpu.launch("scale", duration=20e-6, reads=[top], writes=[top])
+    gpu.launch("add", duration=20e-6, reads=[top, total], writes=[total])
+    rough = gpu.empty(SIZE) if each else mean
+    if each:
+        gpu.copy_to_device(rough)
+    gpu.launch("add", duration=20e-6, reads=[rough, total], writes=[total])
+    edges = gpu.empty(SIZE) if each else mean
+    if each:
+        gpu.copy_to_device(edges)
+    gpu.launch("add", duration=20e-6, reads=[edges, total], writes=[total])
+
+
+def test_lines_that_upload_the_same_array_are_one_finding():
+    (finding,) = again([7] * 4, inlined)
+    kept = timed(lambda gpu: inlined(gpu, each=False))
+
+    assert finding.saved_ns == pytest.approx(
+        timed(inlined).duration_ns - kept.duration_ns, rel=0.05
+    )
+    assert finding.title == (
+        "`gpu.copy_to_device(mean)` and 3 more lines copy the same bytes to the GPU 3 more times "
+        "than needed, 48.0 MiB in all."
+    )
+    assert [line.source.strip() for line in finding.lines[1:]] == [
+        "gpu.copy_to_device(top)",
+        "gpu.copy_to_device(rough)",
+        "gpu.copy_to_device(edges)",
+    ]
+
+
+def test_arrays_of_several_lines_that_one_changes_may_have_to_differ():
+    assert again([7] * 4, lambda gpu: inlined(gpu, changing=True)) == []
+
+
 @pytest.mark.parametrize(
     "contents",
     [
