@@ -1,3 +1,6 @@
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -5,7 +8,7 @@
 #include "cupti/array_extents.hpp"
 #include "cupti/graph_launches.hpp"
 #include "cupti/kernel_signature.hpp"
-#include "cupti/torch_tensors.hpp"
+#include "cupti/torch_parameters.hpp"
 #include "record/block_touches.hpp"
 #include "record/host_content.hpp"
 #include "record/stream_table.hpp"
@@ -23,7 +26,8 @@ using gpuviz::record::StreamTable;
 
 std::string modes(const std::string& symbol, std::size_t parameters) {
     std::string letters;
-    for (const auto& [first, later, is_array] : gpuviz::cupti::parameter_modes(symbol, parameters)) {
+    for (const auto& [first, later, is_array] :
+         gpuviz::cupti::parameter_modes(symbol, parameters)) {
         letters += is_array ? "[" : "";
         letters += "?rw+"[int(first)];
         if (later != first) {
@@ -138,29 +142,33 @@ void the_span_of_an_array_is_known_if_it_has_no_gaps() {
     check_span({2, 2, 2, 2, 2, 2, 2, 2, 2}, {1024, 512, 256, 128, 64, 32, 16, 8, 4}, 0, 0);
 }
 
+std::optional<std::uint64_t> content_of(const std::string& symbol, const void* value,
+                                        std::size_t size) {
+    const auto parameter = gpuviz::cupti::torch_parameter(symbol, size);
+    return gpuviz::cupti::with_numbers_of(1, static_cast<const std::byte*>(value), parameter);
+}
+
+std::size_t addresses_of(const std::string& symbol, std::size_t size) {
+    return gpuviz::cupti::torch_parameter(symbol, size).addresses;
+}
+
 void of_a_tensor_of_torch_only_its_dimensions_are_set() {
-    using gpuviz::cupti::tensor_index_bytes;
     const std::string symbol =
         "_ZN2at6native6mbtopk10gatherTopKIfjLi2EEEvNS_4cuda6detail10TensorInfoIKT_T0_EES6_";
-    CHECK_EQUAL(tensor_index_bytes(symbol, 216), 4u);
-    CHECK_EQUAL(tensor_index_bytes(symbol, 416), 8u);
-    CHECK_EQUAL(tensor_index_bytes(symbol, 224), 0u);
-    CHECK_EQUAL(tensor_index_bytes("_Z4sortIfEvN2at4cuda6detail10TensorInfoIfjEEj", 216), 4u);
-    CHECK_EQUAL(tensor_index_bytes("_Z4sortPf", 216), 0u);
-
     struct Tensor {
         std::uint64_t address;
         std::uint32_t sizes[25];
         std::uint32_t strides[25];
         std::int32_t dimensions;
     };
-    const auto content = [](const Tensor& tensor) {
-        return gpuviz::cupti::with_tensor(1, reinterpret_cast<const std::byte*>(&tensor), 4);
+    const auto content = [&](const Tensor& tensor) {
+        return content_of(symbol, &tensor, sizeof tensor);
     };
     const Tensor tensor{0x1000, {5, 6}, {6, 1}, 2};
     Tensor other = tensor;
     other.address = 0x2000;
     other.sizes[2] = other.strides[24] = 7;
+    CHECK_EQUAL(content(tensor).has_value(), true);
     CHECK_EQUAL(content(tensor) == content(other), true);
     other.strides[1] = 2;
     CHECK_EQUAL(content(tensor) == content(other), false);
@@ -169,15 +177,124 @@ void of_a_tensor_of_torch_only_its_dimensions_are_set() {
     CHECK_EQUAL(content(tensor) == content(other), false);
     other.dimensions = 26;  // another structure
     CHECK_EQUAL(content(other).has_value(), false);
+    CHECK_EQUAL(content_of(symbol, &tensor, sizeof tensor + 8).has_value(), false);
+    CHECK_EQUAL(content_of("_Z4sortPf", &tensor, sizeof tensor).has_value(), false);
 }
 
-void a_reduction_of_torch_ends_with_addresses() {
-    using gpuviz::cupti::reduction_addresses;
-    const std::string symbol = "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_";
-    CHECK_EQUAL(reduction_addresses(symbol, 1064), 1000u);
-    CHECK_EQUAL(reduction_addresses(symbol, 64), 0u);
-    CHECK_EQUAL(reduction_addresses(symbol, 1066), 0u);
-    CHECK_EQUAL(reduction_addresses("_Z13reduce_kernelPf", 1064), 0u);
+struct Divider {
+    std::uint32_t size, factor, shift;
+};
+
+template <std::size_t tensors>
+struct Calculator {
+    std::uint32_t dimensions;
+    Divider sizes[25];
+    std::uint32_t strides[25][tensors];
+};
+
+// What a launch of `x.t() + y` for 256 x 256 elements receives, as seen on an H200.
+struct Sum {
+    Calculator<3> offsets;
+    std::uint64_t addresses[3];
+    float factor;
+    std::uint32_t padding;
+    std::uint64_t of_host;
+};
+constexpr Sum sum_of_transposed{
+    {2, {{256, 1, 8}, {256, 1, 8}}, {{4, 4, 1024}, {1024, 1024, 4}}}, {1, 2, 3}, 1, 0, 0};
+const std::string add_strided =
+    "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastINS0_15CUDAFunctor_"
+    "addIfEEEEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_";
+
+void of_strided_elements_of_torch_only_their_dimensions_are_set() {
+    const auto content = [](const Sum& sum) { return content_of(add_strided, &sum, sizeof sum); };
+    CHECK_EQUAL(sizeof(Sum), 648u);
+    CHECK_EQUAL(addresses_of(add_strided, sizeof(Sum)), 608u);
+    Sum other = sum_of_transposed;
+    other.offsets.sizes[2] = {7, 7, 7};
+    other.offsets.strides[2][0] = other.offsets.strides[24][2] = 7;
+    other.addresses[1] = other.of_host = 7;
+    other.padding = 7;
+    CHECK_EQUAL(content(sum_of_transposed).has_value(), true);
+    CHECK_EQUAL(content(other) == content(sum_of_transposed), true);
+    other.offsets.strides[1][2] = 8;
+    CHECK_EQUAL(content(other) == content(sum_of_transposed), false);
+    other = sum_of_transposed;
+    other.factor = 2;
+    CHECK_EQUAL(content(other) == content(sum_of_transposed), false);
+    other = sum_of_transposed;
+    other.offsets.sizes[1] = {255, 0x01010102, 8};
+    CHECK_EQUAL(content(other) == content(sum_of_transposed), false);
+    other.offsets.sizes[1].shift = 7;  // no calculator of offsets
+    CHECK_EQUAL(content(other).has_value(), false);
+}
+
+void of_an_unknown_function_of_elements_everything_may_be_set() {
+    const auto kernel = [](const std::string& function) {
+        return "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastI" +
+               function + "EEvRNS_18TensorIteratorBaseERKT_EUliE_EEviT1_";
+    };
+    const std::string product = "NS0_15binary_internal10MulFunctorIfEE";
+    const std::string lerp = "ZZZNS0_45_GLOBAL__N__d296b789_7_Lerp_cu_751192d7_2018418lerp_scalar";
+    CHECK_EQUAL(addresses_of(kernel("NS0_13BinaryFunctorIfff" + product), 648), 608u);
+    CHECK_EQUAL(addresses_of(kernel("NS0_13AUnaryFunctorIfff" + product), 648), 0u);
+    CHECK_EQUAL(addresses_of(kernel(lerp), 656), 0u);
+    CHECK_EQUAL(addresses_of(add_strided, 656), 0u);
+}
+
+// What a launch of `x.t().sum(0)` for 256 x 256 elements receives.
+struct Reduction {
+    std::uint32_t function;
+    float first;
+    std::uint32_t config[14];
+    std::uint32_t flag;
+    std::uint32_t values;
+    Calculator<1> input;
+    Calculator<2> outputs;
+    std::uint64_t addresses[6];
+    std::int64_t index;
+    std::uint8_t flags[4];
+    std::uint32_t outputs_count;
+};
+
+void of_a_reduction_of_torch_only_its_dimensions_are_set() {
+    const std::string sum =
+        "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_14func_wrapper_tIfZNS0_11sum_"
+        "functorIfffEclERNS_14TensorIteratorEEUlffE_EEjfLi4ELi4EEEEEvT1_";
+    const std::string mean =
+        "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_7MeanOpsIffffEEjfLi4ELi4EEEEEvT1"
+        "_";
+    const auto content = [](const std::string& symbol, const Reduction& reduction) {
+        return content_of(symbol, &reduction, sizeof reduction);
+    };
+    CHECK_EQUAL(sizeof(Reduction), 1048u);
+    CHECK_EQUAL(addresses_of(sum, 1048), 984u);
+    CHECK_EQUAL(addresses_of(sum, 1064), 1000u);
+    CHECK_EQUAL(addresses_of(sum, 64), 0u);
+    CHECK_EQUAL(addresses_of("_Z13reduce_kernelPf", 1048), 0u);
+    Reduction reduction{};
+    reduction.config[1] = 256;
+    reduction.flag = 1;
+    reduction.input.dimensions = reduction.outputs.dimensions = 1;
+    reduction.input.sizes[0] = reduction.outputs.sizes[0] = {256, 1, 8};
+    Reduction other = reduction;
+    other.flag |= 0xfb336c00;
+    other.input.sizes[1].size = other.outputs.strides[1][0] = 7;
+    other.addresses[0] = 7;
+    other.flags[2] = 7;
+    CHECK_EQUAL(content(sum, reduction).has_value(), true);
+    CHECK_EQUAL(content(sum, other) == content(sum, reduction), true);
+    other.function = 7;  // nothing of a sum; of a mean, what it is multiplied by
+    CHECK_EQUAL(content(sum, other) == content(sum, reduction), true);
+    CHECK_EQUAL(content(mean, other) == content(mean, reduction), false);
+    other = reduction;
+    other.flags[1] = 1;
+    CHECK_EQUAL(content(sum, other) == content(sum, reduction), false);
+    other = reduction;
+    other.outputs.strides[0][1] = 4;
+    CHECK_EQUAL(content(sum, other) == content(sum, reduction), false);
+    other.outputs.dimensions = 26;  // another structure
+    CHECK_EQUAL(content(sum, other).has_value(), false);
 }
 
 void what_is_declared_counts_where_it_agrees() {
@@ -334,7 +451,9 @@ int main() {
     elements_are_declared_for_one_function_of_a_name();
     the_span_of_an_array_is_known_if_it_has_no_gaps();
     of_a_tensor_of_torch_only_its_dimensions_are_set();
-    a_reduction_of_torch_ends_with_addresses();
+    of_strided_elements_of_torch_only_their_dimensions_are_set();
+    of_an_unknown_function_of_elements_everything_may_be_set();
+    of_a_reduction_of_torch_only_its_dimensions_are_set();
     what_is_declared_counts_where_it_agrees();
     a_handle_means_the_stream_that_had_it_at_the_time();
     a_touch_finds_the_block_that_lived_at_its_time();

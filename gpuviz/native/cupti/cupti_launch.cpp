@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cupti/array_extents.hpp"
-#include "cupti/torch_tensors.hpp"
 #include "record/mixing.hpp"
 
 namespace gpuviz::cupti {
@@ -17,12 +16,6 @@ namespace gpuviz::cupti {
 using record::BlockTouches;
 
 namespace {
-
-std::uint64_t word_at(const std::byte* place) noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, place, sizeof word);
-    return word;
-}
 
 // The state of a hash after the bytes of a parameter that are in no aligned word.
 std::uint64_t with_rest(std::uint64_t state, const device::ParameterPlace& place,
@@ -70,28 +63,15 @@ bool CuptiLaunchArguments::find(CUfunction function, const char* symbol, void* c
             content = with_numbers(content, parameter.place, value, blocks);
             continue;
         }
-        if (parameter.tensor != 0) {
-            if (const auto after = with_tensor(content, value, parameter.tensor)) {
-                const std::uint64_t address = word_at(value);
-                if (blocks.may_be_block(address)) {
-                    found.push_back(
-                        {touch.time_ns, address, touch.correlation, parameter.mode.first});
-                }
-                content = *after;
-                continue;
-            }
-        }
-        if (parameter.has_rest) {
-            content = with_rest(content, parameter.place, value);
-        }
         record::AccessMode mode = parameter.mode.first;
         device::ParameterPlace place = parameter.place;
-        if (const std::size_t before = parameter.addresses;
-            before != 0 && blocks.may_be_block(word_at(value + before))) {
-            content = with_numbers(content, {place.offset, before}, value, blocks);
-            place = {place.offset + before, place.size - before};
-            value += before;
-            mode = record::AccessMode::read;
+        const TorchParameter& torch = parameter.torch;
+        if (const auto after = with_numbers_of(content, value, torch)) {
+            place = {place.offset + torch.addresses, torch.address_count * sizeof(std::uint64_t)};
+            value += torch.addresses;
+            content = *after;
+        } else if (parameter.has_rest) {
+            content = with_rest(content, place, value);
         }
         device::for_each_word(place, value, [&](std::uint64_t word) {
             if (blocks.may_be_block(word)) {
@@ -181,8 +161,7 @@ CuptiLaunchArguments::Parameters CuptiLaunchArguments::ask_driver(CUfunction fun
         }
         const bool has_rest = device::first_word(place) != 0 || place.size % 8 != 0;
         parameters.push_back({index, place, modes[index], elements[index], has_rest,
-                              tensor_index_bytes(name, place.size),
-                              reduction_addresses(name, place.size)});
+                              torch_parameter(name, place.size)});
     }
     return std::make_shared<const std::vector<Parameter>>(std::move(parameters));
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cupti/kernel_signature.hpp"
+#include "cupti/torch_parameters.hpp"
 #include "device/cuda_parameters.hpp"
 #include "record/block_touches.hpp"
 
@@ -48,8 +49,7 @@ class CuptiLaunchArguments {
         ParameterMode mode;
         std::uint32_t element;  // see array_elements()
         bool has_rest;          // bytes in no aligned word
-        std::uint32_t tensor;   // see tensor_index_bytes()
-        std::size_t addresses;  // see reduction_addresses()
+        TorchParameter torch;
     };
     static void find_in_array(const Parameter& parameter, const std::byte* value,
                               const record::BlockTouches& blocks, record::BlockTouches::Touch touch,
