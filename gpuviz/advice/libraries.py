@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.analysis.xla import threads_of_xla
 from gpuviz.data.codes import FRAMEWORKS
 from gpuviz.data.columns import codes
 
@@ -23,11 +24,16 @@ _INITIALIZATION = re.compile(r"/torch/nn/(init\.py:|modules/module\.py:Module\.(
 
 
 def is_of(recording: "RecordingData", library: str) -> bool:
-    """Return whether most memory events with a known library are of one of `FRAMEWORKS`."""
+    """Return whether most memory events with a known library are of one of `FRAMEWORKS`.
+
+    A recording without any, whose arrays all existed before, is of JAX if XLA works in it.
+    """
     counts = np.bincount(
         codes(recording.tables["memory_events"]["framework"], FRAMEWORKS).astype(np.int64),
         minlength=len(FRAMEWORKS),
     )
+    if not counts[1:].any():
+        return library == "jax" and bool(threads_of_xla(recording))
     return bool(2 * counts[FRAMEWORKS.index(library)] > counts[1:].sum())
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.launches import have_frame
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once
 from gpuviz.data.strings import texts
@@ -14,6 +15,7 @@ from gpuviz.data.tables import DICTIONARIES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
 
 _NVTX = DICTIONARIES["ranges", "kind"].index("nvtx")
@@ -22,6 +24,8 @@ _MODULE = re.compile(r"#(?:hlo_)?module=([^,#]*)")
 _AFTER_NS = 20_000_000
 # Of a thread's calls.
 _LEAST_SHARE = 0.5
+# A file of JAX, which calls XLA.
+_JAX = re.compile(r"[/\\]jax[/\\]_src[/\\]")
 
 
 @Once
@@ -48,20 +52,24 @@ def threads_of_xla(recording: "RecordingData") -> dict[int, int]:
     functions; of several such threads, nothing is known. A thread without Python code is XLA's if
     it makes most of its CUDA calls while the other compiles or launches a function, or shortly
     afterwards; others are the program's or another library's.
+
+    XLA that ran before the first recording marks neither. The calls that have JAX in their call
+    stacks then say when a thread launches.
     """
     tables = recording.tables
-    rows = np.concatenate([xla_compilations(recording), runs_of_xla(recording)])
-    if not len(rows):
+    working, begin, end = _work_of_xla(recording)
+    if not len(working):
         return {}
     has_code = set[int]()
     for name in ("api_calls", "host_samples"):
         with_stack = plain(tables[name]["stack"]) != 0
         has_code |= {*distinct(plain(tables[name]["thread"])[with_stack]).tolist()}
-    callers = {*distinct(plain(tables["ranges"]["thread"])[rows]).tolist()} & has_code
+    callers = {*distinct(working).tolist()} & has_code
     if len(callers) != 1:
         return {}
     (caller,) = callers
-    beside = _calls_beside(recording, rows[plain(tables["ranges"]["thread"])[rows] == caller])
+    own = working == caller
+    beside = _calls_beside(recording, begin[own], end[own])
     threads = plain(tables["api_calls"]["thread"])
     return {
         thread: caller
@@ -76,11 +84,30 @@ def function_of(name: str) -> str:
     return found[1] if found else ""
 
 
-def _calls_beside(recording: "RecordingData", rows: "NDArray[Any]") -> "NDArray[Any]":
-    """Return whether each call begins in one of some rows of ``ranges``, or shortly afterwards."""
-    ranges, called = recording.tables["ranges"], plain(recording.tables["api_calls"]["time"])
-    begin, end = (plain(ranges[name])[rows] for name in ("time", "end"))
+def _work_of_xla(
+    recording: "RecordingData",
+) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return the threads that compile and launch functions of XLA, and when they do, in columns."""
+    table = recording.tables["ranges"]
+    rows = np.concatenate([xla_compilations(recording), runs_of_xla(recording)])
+    if not len(rows):
+        table = recording.tables["api_calls"]
+        stacks = plain(table["stack"])
+        rows = np.flatnonzero((stacks != 0) & have_frame(recording, stacks, _is_of_jax))
+    begin, end = (plain(table[each])[rows] for each in ("time", "end"))
     end = np.maximum(np.where(end < 0, recording.duration_ns, end), begin)
+    return plain(table["thread"])[rows], begin, end
+
+
+def _is_of_jax(frame: "Frame") -> bool:
+    return frame.is_installed and _JAX.search(frame.filename) is not None
+
+
+def _calls_beside(
+    recording: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return whether each call begins in one of some spans, or shortly afterwards."""
+    called = plain(recording.tables["api_calls"]["time"])
     found: NDArray[Any] = Intervals(begin, end + _AFTER_NS).within(called, called + 1) > 0
     return found
 

@@ -163,12 +163,15 @@ def _one_by_one(
     if eager is None:
         return None
     chosen, idle = launching_idle(recording, device.device, steady.from_ns)
-    chosen, idle = chosen & eager.calls, np.where(eager.calls, idle, 0)
-    if not chosen.any() or not _is_long(int(idle.sum()), steady):
+    gaps = host_gaps(recording, device.device)
+    copies = eager.copies & gaps.is_in_cell & ~gaps.is_first
+    launches = chosen & eager.calls
+    chosen = launches | copies
+    idle = np.where(eager.calls, idle, 0) + np.where(copies, gaps.idle + gaps.idle_in_call, 0)
+    between = np.diff(np.sort(schedule.called[launches]))
+    if not len(between) or not _is_long(int(idle.sum()), steady):
         return None
     change = ScheduleChange(without_gap=chosen, instant=chosen, at_most_ns=steady.idle_ns)
-    gaps = host_gaps(recording, device.device)
-    stacks = plain(recording.tables["api_calls"]["stack"])
     return Finding(
         rule="R27",
         title=(
@@ -179,8 +182,8 @@ def _one_by_one(
         reason=(
             f"In about {format_count(eager.iterations)} iterations, XLA runs each operation as an "
             "executable of its own, which reads its arguments from memory and writes its result "
-            f"there. The host needs {format_duration(int(np.median(gaps.length[chosen])))} "
-            f"(median) before each; the GPU is idle for {format_duration(int(idle.sum()))} "
+            f"there. The host needs {format_duration(int(np.median(between)))} (median) from one "
+            f"launch to the next; the GPU is idle for {format_duration(int(idle.sum()))} "
             f"meanwhile, and for {format_duration(steady.idle_ns)} in all."
         ),
         change=_JIT,
@@ -188,7 +191,7 @@ def _one_by_one(
         device=device.device,
         saved_ns=schedule.saved_alone(change),
         schedule=change,
-        lines=longest_lines(recording, stacks[idle > 0], idle[idle > 0]),
+        lines=longest_lines(recording, eager.stacks[idle > 0], idle[idle > 0]),
         evidence=Evidence(
             "idle_gaps", longest_late(recording, device.device), (device.start, device.end)
         ),
