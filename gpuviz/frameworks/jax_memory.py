@@ -82,6 +82,9 @@ class JaxMemory:
         self._has_used = False
         self._folder = Path()
 
+    def prepare(self) -> None:
+        """Do nothing: what it needs is imported with JAX."""
+
     def begin(self, session: _core.Session) -> None:
         """Push what JAX has in use, and record what it uses from now on."""
         self._session = session

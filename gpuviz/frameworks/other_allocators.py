@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class OtherAllocator(Protocol):
     """The allocator of a library that has its own, from its first use of the GPU."""
 
+    def prepare(self) -> None:
+        """Do what takes long before the recording's time begins."""
+
     def begin(self, session: _core.Session) -> None:
         """Push what it holds, and record what it does from now on."""
 
@@ -61,7 +64,9 @@ class WithOtherAllocators:
         return self._source.memory
 
     def tables(self) -> "dict[str, pa.Table]":
-        """Return the tables known before the recording."""
+        """Return the tables known before the recording, and prepare for it."""
+        for allocator in self._allocators:
+            allocator.prepare()
         return self._source.tables()
 
     def describe(self, session: _core.Session) -> None:

@@ -73,6 +73,13 @@ class TorchTrace:
         self._tensors: TensorCategories | None = None
         self._note = ""
 
+    def prepare(self) -> None:
+        """Compile the tracker if torch has been imported, which takes seconds the first time."""
+        torch = sys.modules.get("torch")
+        with suppress(Exception):  # what fails is tried again, and noted, when the recording begins
+            if torch is not None and _is_imported(torch) and torch.cuda.is_available():
+                self._prepare(torch)
+
     def begin(self, session: _core.Session) -> None:
         """Push what torch's allocator holds, and record what it does from now on."""
         with _process.lock:
@@ -87,11 +94,9 @@ class TorchTrace:
         """
         self.sample()
         torch = sys.modules.get("torch")
-        # Its modules are imported one by one.
-        if not self._is_awaited or not hasattr(getattr(torch, "cuda", None), "_lazy_call"):
+        if not self._is_awaited or torch is None or not _is_imported(torch):
             return
         self._is_awaited = False
-        assert torch is not None  # noqa: S101
         try:
             if torch.cuda.is_available():
                 with suppress(Exception):  # memory is recorded also without names
@@ -204,6 +209,11 @@ class TorchTrace:
         """Return the devices that torch has used."""
         observer = _process.observer
         return [] if observer is None or _process.recording is not self else observer.devices()
+
+
+def _is_imported(torch: ModuleType) -> bool:
+    """Return whether torch can be asked for CUDA: its modules are imported one by one."""
+    return hasattr(getattr(torch, "cuda", None), "_lazy_call")
 
 
 def _not_recorded(error: Exception) -> str:

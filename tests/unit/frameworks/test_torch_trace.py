@@ -10,6 +10,7 @@ import pytest
 
 from gpuviz import _core
 from gpuviz.frameworks import torch_trace as observed
+from gpuviz.frameworks.other_allocators import WithOtherAllocators
 from gpuviz.frameworks.torch_tracker import TrackerUnavailableError, tracker
 from gpuviz.recorder import samples
 from tests.faults import Fault
@@ -158,6 +159,23 @@ def test_the_tracker_is_compiled_once_for_a_version(torch, cache):
     torch.__version__ = "0.1"
     tracker(torch)
     assert len(list(cache.glob("*.so"))) == 2
+
+
+def test_the_tracker_is_compiled_before_the_time_of_a_recording_begins(torch, cache, monkeypatch):
+    source = WithOtherAllocators(SimpleNamespace(tables=dict), stacks=False)
+    source.tables()
+    assert list(cache.glob("*.so"))
+
+    # A compilation after that would fail.
+    monkeypatch.setenv("CXX", "/bin/false")
+    torch.is_initialized, torch.state = True, [STATE]
+    assert names(Recorded().end()[0]) == ["segment_alloc", "alloc"]
+
+
+def test_of_a_torch_without_a_gpu_nothing_is_compiled(torch, cache, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    WithOtherAllocators(SimpleNamespace(tables=dict), stacks=False).tables()
+    assert not cache.exists()
 
 
 @pytest.mark.parametrize(
