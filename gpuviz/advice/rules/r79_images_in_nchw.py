@@ -46,6 +46,8 @@ _FUNCTIONS = re.compile(r"[/\\]torch[/\\]nn[/\\]functional\.py$")
 _ON_TENSOR_CORES = re.compile(r"tf32|bf16|f16|fp16|tensorop|s1688|s16816|hmma|884|nvjet")
 _CONVERSION = re.compile(r"nchwToNhwc|nhwcToNchw")
 _DEPTHWISE = re.compile(r"conv_depthwise2d_\w+<")
+# What PyTorch launches beside a convolution: for its bias, and conversions of types.
+_ELEMENTWISE = re.compile(r"at::native::(\w*elementwise_kernel|reduce_kernel)<")
 # Of their time, what kernels for NHWC take instead of them: measured for steps of a ResNet-50 and a
 # MobileNet on an H200. PyTorch's own batch normalization is that of bfloat16, cuDNN's of float32.
 _SHARES = (
@@ -64,7 +66,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
     Trigger: layers ``Conv2d`` launch most of the convolutions of the forward passes: those of one
     and three dimensions have no such layout. At least half of the time of their kernels, without
-    depthwise convolutions, is on Tensor Cores, by their names: others prefer NCHW. No layer
+    depthwise convolutions, biases and conversions, is on Tensor Cores, by their names: others
+    prefer NCHW. No layer
     normalizes groups of channels or instances, which would convert to NCHW. Without conversions,
     and with other kernels for depthwise convolutions and batch normalizations, all kernels would
     take 3 % less time. A gradient that is differentiated has other kernels, which were not
@@ -103,7 +106,8 @@ def _uses_layers(schedule: "Schedule", device: int) -> bool:
     if not _are_of_layers(schedule, convolutions):
         return False
     work = _of_layers(schedule, np.flatnonzero(schedule.device == device))
-    others = [kernels_named(schedule, device, each) for each in (_DEPTHWISE, _CONVERSION)]
+    patterns = (_DEPTHWISE, _CONVERSION, _ELEMENTWISE)
+    others = [kernels_named(schedule, device, each) for each in patterns]
     dense = np.setdiff1d(work, np.concatenate(others))
     fast = np.intersect1d(dense, kernels_named(schedule, device, _ON_TENSOR_CORES))
     return _are_most(schedule, fast, dense) and not _needs_nchw(schedule)

@@ -13,6 +13,8 @@ TO_NCHW = "void cudnn::engines_precompiled::nhwcToNchwKernel<__nv_bfloat16, floa
 OWN = "void at::native::batch_norm_{}_kernel<c10::BFloat16, float, float, int>"
 OF_CUDNN = "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>"
 IN_NHWC = "void at::native::batch_norm_collect_statistics_channels_last_kernel<c10::BFloat16>"
+ADDED = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::nativ"
+SUMMED = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<c10::BFloat16, at::native::f"
 DEPTHWISE = "void at::native::conv_depthwise2d_forward_kernel<3, c10::BFloat16, int>"
 MS = 1e-3
 STEPS = 4
@@ -83,6 +85,13 @@ def test_other_kernels_for_nchw_take_less_time_in_nhwc(kernel, share):
     (finding,) = found(network(beside=[(kernel, MS)]))
 
     assert finding.saved_ns == pytest.approx((1 - share) * STEPS * 1e6, rel=0.01)
+
+
+def test_biases_and_conversions_of_types_are_no_convolutions():
+    (without,) = found(network([(TO_NHWC, 0.2 * MS)]))
+    (with_them,) = found(network([(TO_NHWC, 0.2 * MS), (ADDED, MS), (SUMMED, MS)]))
+
+    assert with_them.saved_ns == pytest.approx(without.saved_ns, rel=0.01)
 
 
 def test_images_in_nhwc_are_no_finding():
