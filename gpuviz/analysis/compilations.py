@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _KINDS = DICTIONARIES["ranges", "kind"]
 # The name of the ranges of Numba's compiler; those of CuPy's have the names of the kernels.
 NUMBA = "Numba"
+CUPY = "CuPy"
 XLA = "XLA"
 
 
@@ -78,7 +79,7 @@ def _compilers(recording: "RecordingData", rows: "NDArray[Any]") -> list[str]:
     """Return which compiler worked in each of some ranges; Numba's are named after it."""
     names = texts(recording.tables, plain(recording.tables["ranges"]["name"])[rows])
     is_xlas = np.isin(rows, xla_compilations(recording))
-    own = ["Numba" if name == NUMBA else "CuPy" for name in names]
+    own = [NUMBA if name == NUMBA else CUPY for name in names]
     return [XLA if is_xla else name for name, is_xla in zip(own, is_xlas, strict=True)]
 
 

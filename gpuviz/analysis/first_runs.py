@@ -1,4 +1,4 @@
-"""What the functions that XLA compiled launch when they first run."""
+"""What compiled functions and kernels launch when they first run."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +29,57 @@ def launched_first(recording: "RecordingData", compiled: "pa.Table") -> "list[La
         recording: The recording.
         compiled: Its `gpuviz.analysis.compilations.compilations`, or all of some names.
     """
-    calls, activities = recording.tables["api_calls"], recording.tables["activities"]
-    of_call = calls_of(recording.tables, plain(activities["correlation"]))
-    work = np.flatnonzero(of_call >= 0)
-    work = work[np.argsort(plain(calls["time"])[of_call[work]], kind="stable")]
-    called, caller = (plain(calls[name])[of_call[work]] for name in ("time", "thread"))
-    names, launches = (plain(activities[name])[work] for name in ("name", "launch"))
+    launched = _Launched(recording)
     threads = plain(compiled["thread"]).tolist()
+    return [
+        launched.between(thread, begin, end)
+        for thread, begin, end in zip(threads, *_first_runs(recording, compiled), strict=True)
+    ]
+
+
+def launched_next(recording: "RecordingData", compiled: "pa.Table") -> "list[Launches]":
+    """Return the first launch after each compilation, as `launched_first` has them.
+
+    CuPy compiles a kernel when it launches it. There is none if the thread launches nothing before
+    it compiles something of the table again.
+
+    Args:
+        recording: The recording.
+        compiled: Rows of its `gpuviz.analysis.compilations.compilations`, in order of time.
+    """
+    launched = _Launched(recording)
+    threads, begin, length = (plain(compiled[name]) for name in ("thread", "time", "duration_ns"))
     found = []
-    for thread, begin, end in zip(threads, *_first_runs(recording, compiled), strict=True):
-        first, last = np.searchsorted(called, [begin, end])
-        own = first + np.flatnonzero(caller[first:last] == thread)
-        found.append(tuple(zip(names[own].tolist(), launches[own].tolist(), strict=True)))
+    for row, thread in enumerate(threads.tolist()):
+        later = begin[row + 1 :][threads[row + 1 :] == thread]
+        until = int(later[0]) if len(later) else recording.duration_ns
+        found.append(launched.between(thread, int(begin[row] + length[row]), until)[:1])
     return found
+
+
+class _Launched:
+    """The launches of a recording in order of time.
+
+    Args:
+        recording: The recording.
+    """
+
+    def __init__(self, recording: "RecordingData") -> None:
+        calls, activities = recording.tables["api_calls"], recording.tables["activities"]
+        of_call = calls_of(recording.tables, plain(activities["correlation"]))
+        work = np.flatnonzero(of_call >= 0)
+        work = work[np.argsort(plain(calls["time"])[of_call[work]], kind="stable")]
+        self._called, self._caller = (
+            plain(calls[name])[of_call[work]] for name in ("time", "thread")
+        )
+        self._names, self._launches = (plain(activities[name])[work] for name in ("name", "launch"))
+
+    def between(self, thread: int, begin: int, end: int) -> "Launches":
+        """Return what a thread launches from one time until another: names and configurations."""
+        first, last = np.searchsorted(self._called, [begin, end])
+        own = first + np.flatnonzero(self._caller[first:last] == thread)
+        names, launches = (each[own].tolist() for each in (self._names, self._launches))
+        return tuple(zip(names, launches, strict=True))
 
 
 def _first_runs(

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuviz.analysis.compilations import XLA, compilations
-from gpuviz.analysis.first_runs import launched_first
+from gpuviz.analysis.compilations import CUPY, XLA, compilations
+from gpuviz.analysis.first_runs import launched_first, launched_next
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.tracing import tracing
 from gpuviz.analysis.xla import threads_of_xla
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Numba compiles a kernel for each combination of types, which are few.
-_COMPILERS = ("CuPy", XLA)
+_COMPILERS = (CUPY, XLA)
 # A kernel is compiled for each combination of types and dimensions of its arguments.
 _FEWEST = 8
 # The same kernels on as many blocks are hardly those of other shapes; but small arrays of all
-# shapes need one block.
-_FEWEST_ALIKE = 3
+# shapes need one block. CuPy's may be those of other types, of which a line has one for each real
+# and complex precision.
+_FEWEST_ALIKE = {CUPY: 5, XLA: 3}
 # Kernels that CuPy writes; their sources differ in nothing but types.
 _OF_CUPY = "cupy"
 
@@ -37,7 +38,7 @@ class RepeatedCompilation(NamedTuple):
         rows: The rows of `gpuviz.analysis.compilations.compilations`, in order of time.
         compiler: ``CuPy`` or ``XLA``.
         is_alike: Whether it launches the same kernels on as many blocks each time, and one of them
-            on several.
+            on several; of CuPy's, the first kernel.
     """
 
     rows: "NDArray[Any]"
@@ -50,8 +51,8 @@ def repeated_compilations(recording: "RecordingData") -> tuple[RepeatedCompilati
     """Return what was compiled again and again.
 
     That is a name of the program's own kernels for CuPy, or of functions of XLA, that was compiled
-    at least eight times; or a function of XLA that a line has compiled at least three times, and
-    that launches the same kernels on as many blocks each time, one of them on several.
+    at least eight times; or one that a line has compiled at least five times, or three times for
+    XLA, and that launches the same kernels on as many blocks each time, one of them on several.
     """
     return tuple(_repeated(recording))
 
@@ -79,30 +80,33 @@ def _repeated(recording: "RecordingData") -> "Iterator[RepeatedCompilation]":
         if compiler not in _COMPILERS or name.startswith(_OF_CUPY):
             continue
         rows = np.array(numbers)
-        for same in alike.get(name, ()) if compiler == XLA else ():
+        is_often = compiler == CUPY and len(rows) >= _FEWEST
+        for same in () if is_often else alike.get((name, compiler), ()):
             yield RepeatedCompilation(same, compiler, is_alike=True)
             rows = rows[~np.isin(rows, same)]
         if len(rows) >= _FEWEST:
             yield RepeatedCompilation(rows, compiler, is_alike=False)
 
 
-def _alike(recording: "RecordingData") -> "dict[str, list[NDArray[Any]]]":
-    """Return the rows of each of XLA's functions that launch the same for one line."""
-    table = compilations(recording)
-    rows = np.flatnonzero(np.array(table["compiler"].to_pylist(), object) == XLA)
-    if len(rows) < _FEWEST_ALIKE:
-        return {}
-    table = table.take(rows)
-    names, sites = (table[column].to_pylist() for column in ("kernels", "site"))
-    launched, large = launched_first(recording, table), _with_several_blocks(recording)
-    same: dict[Any, list[int]] = {}
-    for row, name, site, launches in zip(rows.tolist(), names, sites, launched, strict=True):
-        if any(launch in large for _, launch in launches):
-            same.setdefault((name, site, launches), []).append(row)
-    found: dict[str, list[NDArray[Any]]] = {}
-    for (name, *_), each in same.items():
-        if len(each) >= _FEWEST_ALIKE:
-            found.setdefault(name, []).append(np.array(each))
+def _alike(recording: "RecordingData") -> "dict[tuple[str, str], list[NDArray[Any]]]":
+    """Return the rows of what launches the same for one line, by name and compiler."""
+    compiled, large = compilations(recording), _with_several_blocks(recording)
+    compilers = np.array(compiled["compiler"].to_pylist(), object)
+    found: dict[tuple[str, str], list[NDArray[Any]]] = {}
+    for compiler, fewest in _FEWEST_ALIKE.items():
+        rows = np.flatnonzero(compilers == compiler)
+        if len(rows) < fewest:
+            continue
+        table = compiled.take(rows)
+        names, sites = (table[column].to_pylist() for column in ("kernels", "site"))
+        launched = (launched_first if compiler == XLA else launched_next)(recording, table)
+        same: dict[Any, list[int]] = {}
+        for row, name, site, launches in zip(rows.tolist(), names, sites, launched, strict=True):
+            if any(launch in large for _, launch in launches):
+                same.setdefault((name, site, launches), []).append(row)
+        for (name, *_), each in same.items():
+            if len(each) >= fewest:
+                found.setdefault((name, compiler), []).append(np.array(each))
     return found
 
 

@@ -29,8 +29,8 @@ RULES = (
         "kernels that are compiled",
         "CuPy's, Numba's or XLA's compiler ran for at least 1 % of the time; a name of the "
         "program's own kernels for CuPy, or a function of XLA, that was compiled eight times or "
-        "more is a finding of its own, and so is a function of XLA that one line compiles three "
-        "times or more, and that launches the same kernels each time",
+        "more is a finding of its own, and so is one that a line compiles five times or more, or "
+        "three times for XLA, and that launches the same kernels each time",
         "keep CuPy's cache, or JAX's, between runs; `cache=True` for Numba; pass values as "
         "arguments, if they are written into sources or static in JAX; pad arrays to a few shapes "
         "for JAX",
@@ -96,13 +96,20 @@ _AGAIN = {
         "before the loop.",
     ),
 }
-_ALIKE = _Again(
-    why="Each time it launches the same kernels on as many thread blocks, so its arguments seem to "
-    "have the same shapes: a static argument has another value each time, or `jax.jit` gets a new "
-    "function, such as a lambda.",
-    change="Pass what changes as an array or a number that JAX traces: remove it from "
-    "`static_argnames` and `static_argnums`. Call `jax.jit` once, before the loop.",
-)
+_ALIKE = {
+    "CuPy": _Again(
+        why="Each time it launches the same kernel on as many thread blocks, so its arguments seem "
+        "to have the same shapes: its source, or the types of its arguments, were new.",
+        change=_AGAIN["CuPy"].change,
+    ),
+    "XLA": _Again(
+        why="Each time it launches the same kernels on as many thread blocks, so its arguments "
+        "seem to have the same shapes: a static argument has another value each time, or "
+        "`jax.jit` gets a new function, such as a lambda.",
+        change="Pass what changes as an array or a number that JAX traces: remove it from "
+        "`static_argnames` and `static_argnums`. Call `jax.jit` once, before the loop.",
+    ),
+}
 # Before the names of functions, in those that JAX gives to XLA.
 _JITTED = "jit_"
 
@@ -138,7 +145,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
 
 def _compiled_again(schedule: Schedule, table: "pa.Table", again: RepeatedCompilation) -> Finding:
-    known = _ALIKE if again.is_alike else _AGAIN[again.compiler]
+    known = (_ALIKE if again.is_alike else _AGAIN)[again.compiler]
     time_ns = plain(table["compile_ns"])[again.rows]
     name = table["kernels"][int(again.rows[0])].as_py().removeprefix(_JITTED)
     spent = format_duration(int(time_ns.sum()))

@@ -10,14 +10,14 @@ STEPS = 20
 MS = 1_000_000
 
 
-def steps(gpu, *, compiled, names=1, cached=False):
+def steps(gpu, *, compiled, names=1, cached=False, blocks=(1, 0)):
     """Launch kernels of some names in turn; those numbered ``compiled`` are compiled before."""
     gpu.synchronize()
     for step in range(STEPS):
         name = f"filter_{step % names}"
         if step in compiled:
             gpu.compile(name, duration=20e-6 if cached else 5e-3, cached=cached)
-        gpu.launch(name, duration=1e-3)
+        gpu.launch(name, duration=1e-3, grid=(blocks[0] + blocks[1] * step,))
         gpu.synchronize()
 
 
@@ -51,6 +51,30 @@ def tries_before_it_iterates(gpu):
         gpu.synchronize()
 
 
+def writes_five_values_into_the_source(gpu):
+    steps(gpu, compiled=range(0, STEPS, 4), blocks=(64, 0))
+
+
+def passes_five_values_as_arguments(gpu):
+    steps(gpu, compiled=[0], blocks=(64, 0))
+
+
+def compiles_for_five_shapes(gpu):
+    steps(gpu, compiled=range(0, STEPS, 4), blocks=(64, 1))
+
+
+def compiles_for_five_small_shapes(gpu):
+    steps(gpu, compiled=range(0, STEPS, 4))
+
+
+def compiles_five_names(gpu):
+    steps(gpu, compiled=range(5), names=5, blocks=(64, 0))
+
+
+def compiles_for_each_type_of_one_shape(gpu):
+    steps(gpu, compiled=range(4), blocks=(64, 0))
+
+
 def compiles_for_each_type(gpu):
     steps(gpu, compiled=range(4))
 
@@ -72,7 +96,9 @@ def test_kernels_that_are_compiled_are_found_and_a_run_with_a_full_cache_is_as_m
 
     assert finding.title == "CuPy compiled 3 modules of kernels in 15.0 ms."
     assert finding.saved_ns == pytest.approx(saved_ns(compiles_each_once, loads_each_once), rel=0.1)
-    assert [line.source for line in finding.lines] == ["gpu.launch(name, duration=1e-3)"]
+    assert [line.source for line in finding.lines] == [
+        "gpu.launch(name, duration=1e-3, grid=(blocks[0] + blocks[1] * step,))"
+    ]
     assert found(loads_each_once, "R47") == []
 
 
@@ -87,8 +113,28 @@ def test_a_source_that_changes_is_compiled_once_if_the_values_are_arguments():
     assert finding.change.startswith("If values are written into its source, pass them as argument")
 
 
+def test_a_source_that_changes_in_each_round_of_a_short_loop_is_no_warm_up():
+    finding = findings(timed(writes_five_values_into_the_source))[0]
+
+    assert finding.title == "`filter_0` was compiled 5 times, in 25.0 ms."
+    assert "launches the same kernel on as many thread blocks" in finding.reason
+    assert finding.change.startswith("If values are written into its source, pass them as argument")
+    assert not finding.is_of_warm_up
+    assert finding.saved_ns == pytest.approx(
+        saved_ns(writes_five_values_into_the_source, passes_five_values_as_arguments), rel=0.1
+    )
+
+
 @pytest.mark.parametrize(
-    "program", [compiles_for_each_type, compiles_a_kernel_of_cupy_for_each_shape]
+    "program",
+    [
+        compiles_for_each_type,
+        compiles_for_each_type_of_one_shape,
+        compiles_for_five_shapes,
+        compiles_for_five_small_shapes,
+        compiles_five_names,
+        compiles_a_kernel_of_cupy_for_each_shape,
+    ],
 )
 def test_what_may_differ_in_its_types_is_not_said_to_differ_in_its_values(program):
     (finding,) = found(program, "R47")
