@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.schedule import Schedule
     from gpuviz.advice.training import TrainingBlocks
 
 # PyTorch's kernels that add the gradients of entries to the rows of a dense gradient.
@@ -173,10 +174,56 @@ class EmbeddingGradients:
         A function of an optimizer for all parameters takes as long for each as it has bytes.
         """
         schedule, call = self._device.schedule, self._device.used.call
-        left = np.ones(len(schedule.called) + 1)
+        left = np.append(self._left_of_optimizer, 1.0)
         is_ours = np.isin(self._place, self.blocks) & ~self._is_scatter
         filled = np.flatnonzero(is_ours & (self._phase == BACKWARD))
         left[call[filled]] = self.kept[self._place[filled]]
+        left[:-1][self._adding] = 0.0
+        shorter: NDArray[Any] = (schedule.duration * left[schedule.call]).astype(np.int64)
+        return shorter
+
+    def needless(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return which calls a step does not make with rows for used entries only, as a mask.
+
+        Also those of them that follow another call of the same function at once. Of the kernels
+        that a function of an optimizer launches in a row, each for a part of the parameters, as
+        many are left as of their bytes, and at least one.
+        """
+        left = np.maximum(np.ceil(self._runs.length * self._left_of_optimizer), 1)
+        needless = self._adding | (self._runs.place >= left)
+        return needless, needless & (self._runs.place > 0)
+
+    @cached_property
+    def _runs(self) -> "_Runs":
+        return _Runs(self._device.schedule, self._stack)
+
+    @cached_property
+    def _adding(self) -> "NDArray[Any]":
+        """Which calls only make gradients of entries those of rows, as a mask.
+
+        They sort the entries and add up equal ones. SGD adds a row to the parameters for each entry
+        as a backward pass leaves it; other optimizers sort and add up themselves.
+        """
+        adding = np.zeros(len(self._stack), bool)
+        if self.optimizers != ["SGD"] or self.is_used_elsewhere:
+            return adding
+        call, runs = self._device.used.call, self._runs
+        is_ours = self._is_scatter & np.isin(self._place, self.blocks)
+        ours = np.unique(call[is_ours])
+        others = np.setdiff1d(call[self._is_scatter], ours)
+        for run in np.unique(runs.number[ours]).tolist():
+            last = runs.place[ours[runs.number[ours] == run]].max()
+            before = runs.place[others[runs.number[others] == run]]
+            first = before[before < last].max(initial=-1) + 1
+            calls = runs.of(run)
+            adding[calls[first : last + 1]] = True
+        return adding
+
+    @cached_property
+    def _left_of_optimizer(self) -> "NDArray[Any]":
+        """The share that is left of the work of each call, if it is an optimizer's; 1 of others."""
+        call = self._device.used.call
+        left = np.ones(len(self._stack))
         rows = np.flatnonzero((self._phase == OPTIMIZER) & (self._place >= 0))
         blocks = len(self._device.size)
         pairs = np.unique(self._stack[call[rows]].astype(np.int64) * blocks + self._place[rows])
@@ -187,9 +234,7 @@ class EmbeddingGradients:
         share = kept / np.maximum(np.bincount(number, size, len(stacks)), 1)
         calls = np.unique(call[rows])
         left[calls] = share[np.searchsorted(stacks, self._stack[calls])]
-        left[-1] = 1.0
-        shorter: NDArray[Any] = (schedule.duration * left[schedule.call]).astype(np.int64)
-        return shorter
+        return left
 
     @property
     def optimizers(self) -> "list[str]":
@@ -204,3 +249,32 @@ class EmbeddingGradients:
         """Whether other work than that of backward passes and optimizers uses them."""
         is_other = np.isin(self._phase, (OTHER, FORWARD))
         return bool((is_other & np.isin(self._place, self.blocks)).any())
+
+
+class _Runs:
+    """Calls that follow each other in a thread and have the same call stack.
+
+    Args:
+        schedule: The calls.
+        stack: The stack of each.
+
+    Attributes:
+        number: A number for the run of each call.
+        place: The place of each in its run, from 0 on.
+        length: The number of calls of its run.
+    """
+
+    def __init__(self, schedule: "Schedule", stack: "NDArray[Any]") -> None:
+        order = np.lexsort((schedule.called, schedule.thread))
+        keys = np.stack([schedule.thread[order], stack[order]])
+        is_new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
+        self._order, self._begin = order, np.append(np.flatnonzero(is_new), len(order))
+        self.number, self.place = np.zeros((2, len(order)), np.int64)
+        self.number[order] = np.cumsum(is_new) - 1
+        self.place[order] = np.arange(len(order)) - self._begin[self.number[order]]
+        self.length = np.diff(self._begin)[self.number]
+
+    def of(self, run: int) -> "NDArray[Any]":
+        """Return the calls of a run in their order."""
+        calls: NDArray[Any] = self._order[self._begin[run] : self._begin[run + 1]]
+        return calls

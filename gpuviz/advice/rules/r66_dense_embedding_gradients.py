@@ -29,7 +29,7 @@ RULES = (
         "the entries that the forward passes of a step look up are at most a quarter of its rows, "
         "and no other layer adds to it; the saving assumes that the gradients, the optimizer's "
         "temporary arrays for them, and the work that fills and uses them shrink to the share of "
-        "these rows",
+        "these rows, and that a step launches only what they need",
         "`nn.Embedding(..., sparse=True)` and an optimizer that takes sparse gradients",
     ),
 )
@@ -49,8 +49,9 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     Saving: the decrease of the peak if these gradients, and the temporary arrays that the optimizer
     makes for them, had a row for each entry that a step looks up. The recording's `Schedule`,
     replayed with the kernels that fill the gradients shorter by the share of the other rows, and
-    the optimizer's by their share of its bytes. What SparseAdam computes is not what Adam does:
-    ``possible``, as with any optimizer but SGD and Adagrad.
+    the optimizer's by their share of its bytes, and without `EmbeddingGradients.needless` launches.
+    What else the host does for a sparse gradient is not predicted. What SparseAdam computes is not
+    what Adam does: ``possible``, as with any optimizer but SGD and Adagrad.
     """
     if device.training is None or device.recording.tables["collectives"].num_rows:
         return
@@ -71,7 +72,10 @@ def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
     most = format_share(max(each.kept_share for each in found))
     all_bytes = format_bytes(sum(each.bytes for each in found))
     is_exact = set(gradients.optimizers) <= set(_SPARSE) and not gradients.is_used_elsewhere
-    faster = ScheduleChange(duration=duration)
+    needless, following = gradients.needless()
+    faster = ScheduleChange(
+        duration=duration, without_wait=needless, without_gap=following, instant=needless
+    )
     return Finding(
         rule="R66",
         title=(
@@ -81,7 +85,9 @@ def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
         reason=(
             "A backward pass makes the gradient of an embedding as large as its table: "
             f"{format_names(names, _MOST_NAMES)}. Filling the rows that a step does not use with "
-            f"zeros, and the optimizer's work on them, take {spent} on the GPU.{of_peak}"
+            f"zeros, and the optimizer's work on them, take {spent} on the GPU, and "
+            f"{format_counted(int(needless.sum()), 'launch', 'launches')}. As far as the host is "
+            f"the slower of the two, only the launches save time.{of_peak}"
         ),
         change=_advice(gradients),
         certainty="likely" if is_exact else "possible",

@@ -12,6 +12,7 @@ from tests.unit.recording.from_activities import rows_of
 STEPS, TABLE, ROWS = 5, 64 * MIB, MIB
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 SCATTER = "void at::native::(anonymous namespace)::sum_and_scatter<float, long>(long const*)"
+SORT = "void at_cuda_detail::cub::detail::radix_sort::DeviceRadixSortOnesweepKernel<long>(long*)"
 FEW = "void at::native::embedding_backward_feature_kernel<float, float, long>(long const*)"
 # Of kernels that read and write whole tables.
 PER_BYTE = 1e-4 / TABLE
@@ -54,6 +55,28 @@ def _undo(gpu, table, output, *others):
         table.gradient = made
     else:
         gpu.launch("add", duration=size * PER_BYTE, reads=[made], writes=[table.gradient])
+
+
+def _sort_and_add(gpu, table, output):
+    """Make the gradient as PyTorch does, with a host that takes longer than the GPU."""
+    gpu.work_on_host(1e-6)
+    table.gradient = made = gpu.empty(table.bytes_of_gradient)
+    if table.sparse:
+        return
+    order = gpu.empty(table.rows)
+    works = [(SORT, [], order)] * 8 + [(FILL, [], made), (table.kernel, [output], made)]
+    for kernel, reads, written in works:
+        gpu.work_on_host(20e-6)
+        gpu.launch(kernel, duration=1e-6, reads=reads, writes=[written])
+
+
+def _update_parts(gpu, tables):
+    """Update the parameters with a kernel for each quarter of a table."""
+    gpu.work_on_host(1e-6)
+    for _ in range(-(-4 * sum(each.bytes_of_gradient for each in tables) // TABLE)):
+        gpu.work_on_host(20e-6)
+        arrays = [array for each in tables for array in (each.gradient, each.weight)]
+        gpu.launch("update", duration=1e-6, reads=arrays, writes=arrays[1::2])
 
 
 def _multiply(gpu):
@@ -167,6 +190,35 @@ def test_the_finding_names_tables_and_what_the_optimizer_takes():
         "decay or `fused=True`."
     )
     assert "forward" in finding.lines[0].site
+
+
+def launches(optimizer, *, sparse=False):
+    """Return a program whose host takes longer than the GPU."""
+    sort, step = named(_sort_and_add, "backward user"), step_of(_update_parts, optimizer)
+
+    def program(gpu):
+        table = make(gpu, sparse=sparse)
+        for _ in range(STEPS):
+            sort(gpu, table, _LOOK_UP["user"](lookup, gpu, table))
+            step(gpu, [table])
+            drop(gpu, [table])
+
+    return program
+
+
+def test_a_step_launches_less_for_sparse_gradients():
+    before, after = recorded(launches("SGD")), recorded(launches("SGD", sparse=True))
+    (finding,) = [each for each in findings(before) if each.rule == "R66"]
+
+    # Of each step eight kernels that sort, two that write, and three of the optimizer's four.
+    assert "65 launches" in finding.reason
+    assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.15)
+
+
+def test_other_optimizers_than_sgd_sort_the_entries_of_sparse_gradients_themselves():
+    (finding,) = found(launches("Adagrad"), "R66")
+
+    assert "15 launches" in finding.reason
 
 
 @pytest.mark.parametrize(
