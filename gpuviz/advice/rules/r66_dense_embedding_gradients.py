@@ -73,6 +73,9 @@ def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
     all_bytes = format_bytes(sum(each.bytes for each in found))
     is_exact = set(gradients.optimizers) <= set(_SPARSE) and not gradients.is_used_elsewhere
     needless, following = gradients.needless()
+    less = format_counted(int(needless.sum()), "launch", "launches")
+    hidden = "As far as the host is the slower of the two, only the launches save time"
+    launches = f", and {less}. {hidden}" if needless.any() else ""
     faster = ScheduleChange(
         duration=duration, without_wait=needless, without_gap=following, instant=needless
     )
@@ -85,9 +88,7 @@ def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
         reason=(
             "A backward pass makes the gradient of an embedding as large as its table: "
             f"{format_names(names, _MOST_NAMES)}. Filling the rows that a step does not use with "
-            f"zeros, and the optimizer's work on them, take {spent} on the GPU, and "
-            f"{format_counted(int(needless.sum()), 'launch', 'launches')}. As far as the host is "
-            f"the slower of the two, only the launches save time.{of_peak}"
+            f"zeros, and the optimizer's work on them, take {spent} on the GPU{launches}.{of_peak}"
         ),
         change=_advice(gradients),
         certainty="likely" if is_exact else "possible",
