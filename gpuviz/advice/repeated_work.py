@@ -226,10 +226,13 @@ class RepeatedWork(WorkValues):
         return EqualWork(self.stacks[works], self.value[works], self._times[call], names)
 
     def _others(self, works: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the calls that launch anything but some works, rows of ``api_calls``."""
+        """Return the calls that launch anything but some works, rows of ``api_calls``.
+
+        A work area that a product of matrices clears is part of the product.
+        """
         call = self._device.schedule.call
-        others: NDArray[Any] = np.setdiff1d(call[call >= 0], self.call[works])
-        return others
+        others = np.setdiff1d(call[call >= 0], self.call[works])
+        return np.setdiff1d(others, self._cleared_areas())
 
     def _sites(self, stack: int) -> list[str]:
         """Return the lines of the program on a call stack."""

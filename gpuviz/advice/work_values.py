@@ -26,10 +26,12 @@ _KINDS = DICTIONARIES["activities", "kind"]
 KERNEL, COPY, MEMSET = (_KINDS.index(each) for each in ("kernel", "memcpy", "memset"))
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 TO_DEVICE, TO_HOST = (_COPY_KINDS.index(each) for each in ("host_to_device", "device_to_host"))
-# Kernels without an input that still compute the same each time: `arange`, `full`, and those that
-# begin a scan.
+# Kernels without an input that still compute the same each time: `arange`, `full`, those that
+# begin a scan, and those that clear the status of a factorization of cuSOLVER.
 _CONSTANT = re.compile(
-    r"cupy_\w+__\w+$"
+    r"cupy_(\w+__\w+|fill)$"
+    r"|void at::native::vectorized_elementwise_kernel<\d+, at::native::FillFunctor<"
+    r"|xxtrf4_set_info_ker\(|copy_info_kernel\("
     r"|.*\bcub::.*::Device(Scan|Compact)InitKernel<"
     r"|.*\bthrust::.*::__tabulate::functor<.*::compute_sequence_value<"
 )
@@ -196,22 +198,38 @@ class WorkValues:
     def _unseen(self) -> "NDArray[Any]":
         """Return the calls that may have written anything, rows of ``api_calls``.
 
-        Such as what kernels read without an argument. Memory that a product of matrices clears
-        before it is a work area of its library.
+        Such as what kernels read without an argument.
+        """
+        activities = self._device.recording.tables["activities"]
+        is_copy = codes(activities["kind"], _KINDS) == COPY
+        is_copy &= codes(activities["copy_kind"], _COPY_KINDS) != TO_HOST
+        hidden = np.union1d(self._of_no_block(is_copy), self._hidden_memsets())
+        return np.union1d(self._used.opaque, np.setdiff1d(hidden, self._cleared_areas()))
+
+    def _hidden_memsets(self) -> "NDArray[Any]":
+        """Return the memsets of memory of no block, rows of ``api_calls``."""
+        kinds = codes(self._device.recording.tables["activities"]["kind"], _KINDS)
+        return self._of_no_block(kinds == MEMSET)
+
+    def _of_no_block(self, activities: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the calls, rows of ``api_calls``, of those of a mask of activities."""
+        tables = self._device.recording.tables
+        correlation = plain(tables["activities"]["correlation"])[activities]
+        call = first_rows(plain(tables["api_calls"]["correlation"]), correlation)
+        hidden: NDArray[Any] = call[(call >= 0) & ~np.isin(call, self.call)]
+        return hidden
+
+    def _cleared_areas(self) -> "NDArray[Any]":
+        """Return the hidden memsets, rows of ``api_calls``, that products of matrices make.
+
+        The memory is a work area of their library.
         """
         tables = self._device.recording.tables
-        activities = tables["activities"]
-        kind = codes(activities["kind"], _KINDS)
-        to_host = codes(activities["copy_kind"], _COPY_KINDS) == TO_HOST
-        writes = np.flatnonzero((kind == MEMSET) | ((kind == COPY) & ~to_host))
-        call = first_rows(
-            plain(tables["api_calls"]["correlation"]), plain(activities["correlation"])[writes]
-        )
-        is_hidden = (call >= 0) & ~np.isin(call, self.call)
-        names = plain(activities["name"])[np.maximum(self.activity, 0)]
+        names = plain(tables["activities"]["name"])[np.maximum(self.activity, 0)]
         of_products = np.setdiff1d(self.stacks[are_named(tables, names, PRODUCT.search)], [0])
-        is_cleared = (kind[writes] == MEMSET) & np.isin(stacks_of(tables, call), of_products)
-        return np.union1d(self._used.opaque, call[is_hidden & ~is_cleared])
+        calls = self._hidden_memsets()
+        cleared: NDArray[Any] = calls[np.isin(stacks_of(tables, calls), of_products)]
+        return cleared
 
     def _functions(self) -> "NDArray[Any]":
         """Return a number for each work, equal for equal functions and arguments; 0 if unknown."""

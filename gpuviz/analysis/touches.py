@@ -34,8 +34,8 @@ _BY_TABLE = re.compile(
     re.IGNORECASE,
 )
 # Kernels that use only what their library has allocated for itself: those of cuRAND that make the
-# state of a generator from its seed.
-_OF_LIBRARY = re.compile(r"\bgenerate_seed_pseudo")
+# state of a generator from its seed, and of cuBLAS that reset the counters of triangular solves.
+_OF_LIBRARY = re.compile(r"\bgenerate_seed_pseudo|\b[sdcz]trsv_init(_up)?\(int")
 # CuPy's own kernels receive tables of pointers only if they are named above.
 _OF_CUPY = re.compile(r"cupyx?_")
 # PyTorch's own kernels receive all pointers as arguments: those of `cat` and of optimizers in

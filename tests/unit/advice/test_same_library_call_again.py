@@ -1,8 +1,12 @@
 """R57: calls of library functions that compute the same values in each round of a loop."""
 
+from itertools import pairwise
+
+import pyarrow as pa
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
 from tests.unit.advice.arrays import MI, of_arrays
 from tests.unit.advice.training import installed
 
@@ -129,6 +133,60 @@ def scales_but_one_round(cp):
         state += weights(cp, other if step == ROUNDS else x)
 
 
+IDENTITY, STATUS = "cupy_fill", "xxtrf4_set_info_ker(int, int*)"
+COUNTERS, PRODUCT = "dtrsv_init_up(int*, int)", "sm90_xmma_gemm_f64f64_f64f64_f64_nn"
+
+
+def _factored(cp, matrix, kernels):
+    """Factorize a copy of a matrix, as cuSOLVER does, and clear a work area for a product."""
+    factor, identity, area = cp.elementwise("copy", matrix), cp.empty(SIZE), cp.empty(1)
+    status, result = cp.empty(1), cp.empty(SIZE)
+    cp.kernel(kernels[0], [], [identity], scalars=[1.0])
+    cp.kernel(kernels[1], [], [status], scalars=[0])
+    cp.kernel("getrf_pivot", [factor, status], [factor, status])
+    cp.gpu.fill(area.memory)
+    cp.kernel(kernels[2], [factor, identity], [result])
+    return result
+
+
+factored = installed(_factored, "cupy/linalg/_solve.py", "inv")
+
+
+def solves(
+    cp, *, kernels=(IDENTITY, STATUS, PRODUCT), counters=COUNTERS, changes=False, once=False
+):
+    matrix, state = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    kept = factored(cp, matrix, kernels) if once else None
+    for _ in range(ROUNDS):
+        if once:
+            state += kept
+        else:
+            state += factored(cp, matrix, kernels)
+        cp.kernel(counters, [], [])
+        if changes:
+            matrix += state
+
+
+def with_hidden_memsets(program):
+    """Return the recording of a program whose memsets are of memory that is not seen.
+
+    The next call makes each.
+    """
+    recording = of_arrays(program)
+    tables = recording.tables
+    hidden = {
+        row["correlation"] for row in tables["activities"].to_pylist() if row["kind"] == "memset"
+    }
+    touched, calls = tables["launch_blocks"], tables["api_calls"]
+    seen = [each not in hidden for each in touched["correlation"].to_pylist()]
+    rows = calls.to_pylist()
+    for row, following in pairwise(rows):
+        row["stack"] = following["stack"] if row["correlation"] in hidden else row["stack"]
+    changed = {"api_calls": pa.Table.from_pylist(rows, calls.schema)}
+    changed["launch_blocks"] = touched.filter(seen)
+    return Recording({**tables, **changed}, recording.manifest)
+
+
 def again(recording):
     return [each for each in findings(recording, small=True) if each.rule == "R57"]
 
@@ -179,6 +237,36 @@ def test_a_function_that_a_line_calls_is_called_once():
 )
 def test_calls_that_differ_or_are_not_the_programs_are_no_finding(program):
     assert again(of_arrays(program)) == []
+
+
+def test_a_matrix_that_is_factorized_in_each_round_is_factorized_once():
+    before, after = (
+        with_hidden_memsets(lambda cp, once=once: solves(cp, once=once)) for once in (False, True)
+    )
+    (finding,) = again(before)
+
+    assert finding.title == (
+        "`inv` in `state += factored(cp, matrix, kernels)` computes the same values 20 times."
+    )
+    assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.05)
+    assert again(after) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"changes": True}, id="another matrix each time"),
+        pytest.param(
+            {"kernels": ("sample_walkers", STATUS, PRODUCT)}, id="a kernel without inputs"
+        ),
+        pytest.param({"counters": "advance_counter"}, id="a kernel that may write anything"),
+        pytest.param(
+            {"kernels": (IDENTITY, STATUS, "apply_table")}, id="memory that another kernel clears"
+        ),
+    ],
+)
+def test_factorizations_that_may_differ_are_no_finding(options):
+    assert again(with_hidden_memsets(lambda cp: solves(cp, **options))) == []
 
 
 def test_a_function_of_the_program_that_applies_it_too_leaves_out_what_makes_the_coefficients():
