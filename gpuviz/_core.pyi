@@ -433,6 +433,9 @@ def end_range(session: Session, id: int) -> None:
     End a range, from any thread; does nothing for 0 and for ranges that have ended.
     """
 
+def end_ranges(session: Session) -> None:
+    """End all open ranges; none begins until the session starts again."""
+
 def add_stream_range(session: Session, name: bytes, device: int, handle: int, time_ns: int, end_ns: int) -> None:
     """
     Add a range that was measured on a stream; times are those of time.monotonic_ns().

@@ -53,7 +53,7 @@ class HostRanges:
         self._on_streams.poll()
 
     def end(self) -> None:
-        """Stop recording; open ranges end with the session."""
+        """Stop recording; open ranges end here."""
         if self._session.collection in gc.callbacks:
             gc.callbacks.remove(self._session.collection)
         self._collectives.end()
@@ -62,6 +62,7 @@ class HostRanges:
         stream_names.names.end()
         ranges.record_into(None, None)
         self._on_streams.finish()
+        _core.end_ranges(self._session)
 
     def abandon_after_fork(self) -> None:
         """Deactivate in the child of a fork."""

@@ -120,7 +120,11 @@ class Recorder:
         self._categories = LiveCategories(self._so_far)
         self._statistics = LiveStatistics()
         self._steps = Ending(
-            self._tracer.end, self._end_source, self._end_session, self._find_holders
+            self._end_ranges,
+            self._tracer.end,
+            self._end_source,
+            self._end_session,
+            self._find_holders,
         )
         self._held: list[dict[str, object]] = []
         self._held_at_end: Callable[[], list[dict[str, object]]] = list
@@ -130,6 +134,7 @@ class Recorder:
         self._raised: tuple[str, ...] = ()
         self._initial_events = 0
         self._duration_ns = 0
+        self._worked_ns = 0
         self._device_links: Mapping[str, Any] = {}
 
     def _new_session(self) -> _core.Session:
@@ -298,8 +303,12 @@ class Recorder:
         self._notes = self._source.end()
 
     def _end_session(self) -> None:
-        self._ranges.end()
         self._session.stop()
+
+    def _end_ranges(self) -> None:
+        self._ranges.end()
+        # What the rest takes, such as the search for holders, is no time of the program.
+        self._worked_ns = self._clock_ns()
 
     def _finish(self, store: Store, pump: Pump) -> None:
         """Store everything, on the pump's thread; may be called again."""
@@ -570,7 +579,7 @@ class Recorder:
             created=iso_time(start_unix_ns),
             start_unix_ns=start_unix_ns,
             start_monotonic_ns=self._session.start_ns,
-            duration_ns=fields.pop("duration_ns", self._clock_ns()),
+            duration_ns=fields.pop("duration_ns", self._worked_ns or self._clock_ns()),
             complete=complete,
             events=self._session.events - (0 if self._pump is None else self._pump.lost),
             dropped=self._dropped,

@@ -57,6 +57,8 @@ std::uint32_t begin_range(Session& session, const nb::bytes& name, int kind) {
 
 void end_range(Session& session, std::uint32_t id) noexcept { session.ranges().end(id); }
 
+void end_ranges(Session& session) noexcept { session.ranges().stop(); }
+
 void add_stream_range(Session& session, const nb::bytes& name, int device, std::uint64_t handle,
                       std::int64_t time_ns, std::int64_t end_ns) {
     record::ActivityLog& log = session.log();
@@ -90,6 +92,8 @@ void bind_ranges(nb::module_& m) {
         "also after an exception, `leave` with what `enter` returned, without a frame of Python.");
     m.def("end_range", &end_range, "session"_a, "id"_a,
           "End a range, from any thread; does nothing for 0 and for ranges that have ended.");
+    m.def("end_ranges", &end_ranges, "session"_a,
+          "End all open ranges; none begins until the session starts again.");
     m.def("add_stream_range", &add_stream_range, "session"_a, "name"_a, "device"_a, "handle"_a,
           "time_ns"_a, "end_ns"_a,
           "Add a range that was measured on a stream; times are those of time.monotonic_ns().");
