@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.scale import is_bound
+from gpuviz.advice.scale import LEAST_BYTES, LEAST_SHARE, is_bound
 from gpuviz.analysis.steady_state import WARM_UP
 from gpuviz.quantities import format_bytes, format_duration, format_share
 
@@ -18,8 +18,7 @@ _NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) 
 # Of the window; what is less of it need not be said.
 _LEAST_LEFT_OUT = 0.01
 # Of a saving of memory and time: bytes and a share of the time that say nothing beside the other.
-_LEAST_BYTES, _LARGE_SHARE = 1 << 20, 0.01
-_LEAST_TIME = 0.001
+_TINY_BYTES, _TINY_SHARE = 1 << 20, 0.001
 # Of a duration; what is less uncertain is given as one number.
 _LEAST_RANGE = 0.05
 # Savings of time and of memory are added up apart, each from the largest on; the list mixes both.
@@ -33,14 +32,14 @@ def saving(finding: "Finding") -> str:
     that is next to nothing beside the other is left out.
     """
     parts = []
-    share = finding.saved_ns / finding.working_ns if finding.working_ns else 0.0
-    is_tiny = finding.saved_bytes < _LEAST_BYTES and share >= _LARGE_SHARE
+    share = _share_of_time(finding)
+    is_tiny = finding.saved_bytes < _TINY_BYTES and share >= LEAST_SHARE
     if finding.saved_bytes and not is_tiny:
         size = f"{format_bytes(finding.saved_bytes)} of the peak"
         parts.append(size + _after_others(finding.saved_bytes, finding.further_bytes, format_bytes))
     if finding.saved_reserved_bytes:
         parts.append(f"{format_bytes(finding.saved_reserved_bytes)} of reserved memory")
-    is_short = 0 < share < _LEAST_TIME and finding.saved_bytes >= _LEAST_BYTES
+    is_short = 0 < share < _TINY_SHARE and finding.saved_bytes >= _TINY_BYTES
     if finding.saved_ns and not is_short:
         about = "" if finding.certainty == "certain" else "about "
         time = f"{about}{format_duration(finding.saved_ns)}{_share(finding)}"
@@ -50,10 +49,14 @@ def saving(finding: "Finding") -> str:
     return " and ".join(parts)
 
 
+def _share_of_time(finding: "Finding") -> float:
+    return finding.saved_ns / finding.working_ns if finding.working_ns else 0.0
+
+
 def _share(finding: "Finding") -> str:
     if not finding.working_ns:
         return ""
-    return f", {format_share(min(finding.saved_ns / finding.working_ns, 1))} of the time"
+    return f", {format_share(min(_share_of_time(finding), 1))} of the time"
 
 
 def _after_others(
@@ -103,10 +106,14 @@ def about(cost: "RecordingCost") -> str:
 
 
 def short_saving(finding: "Finding") -> str:
-    """Return what a finding saves in a word or two: bytes of the peak or reserved, else time."""
-    if size := finding.saved_bytes or finding.saved_reserved_bytes:
-        return format_bytes(size)
-    return format_duration(finding.saved_ns) if finding.saved_ns else ""
+    """Return what a finding saves in a word or two: bytes of the peak or reserved, else time.
+
+    Bytes for which it would not be shown come after time for which it is.
+    """
+    size = finding.saved_bytes or finding.saved_reserved_bytes
+    time = format_duration(finding.saved_ns) if finding.saved_ns else ""
+    is_of_time = size < LEAST_BYTES and _share_of_time(finding) >= LEAST_SHARE
+    return format_bytes(size) if size and not is_of_time else time
 
 
 def nothing_found(found: "Iterable[Finding]") -> str:

@@ -1,9 +1,11 @@
 """What a finding saves, in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuviz.advice.finding import Finding
-from gpuviz.conclusions.wording import saving
+from gpuviz.conclusions.wording import saving, short_saving
 
 MIB, MS = 1 << 20, 1_000_000
 
@@ -44,3 +46,20 @@ def test_what_saves_more_once_others_are_followed_says_so():
     assert saving(more) == (
         "1.00 MiB of the peak (3.00 MiB once those that save more are followed)"
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "time_ns", "said"),
+    [
+        (64 * MIB, 20 * MS, "64.0 MiB"),
+        (4 * MIB, 20 * MS, "20.0 ms"),
+        (4 * MIB, MS // 2, "4.00 MiB"),
+        (0, MS // 2, "500 µs"),
+        (4 * MIB, 0, "4.00 MiB"),
+        (0, 0, ""),
+    ],
+)
+def test_of_memory_and_time_the_short_form_has_the_one_that_is_worth_showing(size, time_ns, said):
+    finding = Finding("R49", "Title.", "", "", "likely", 0, saved_bytes=size, saved_ns=time_ns)
+
+    assert short_saving(replace(finding, working_ns=100 * MS)) == said
