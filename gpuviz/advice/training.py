@@ -144,13 +144,13 @@ class TrainingBlocks:
         is_other = device.is_freed & (self.phase == OTHER) & ~device.is_shared
         is_other &= (self.freed_by != 0) & (device.stack != 0) & ~device.is_initial
         others = np.flatnonzero(is_other)
-        keys = self._free_keys(np.append(graphs, others))
+        keys = self.free_keys(np.append(graphs, others))
         # A number for each pair; the second is less than the number of events.
         pairs = keys[0] * (int(keys[1].max(initial=0)) + 1) + keys[1]
         found: NDArray[Any] = others[np.isin(pairs[len(graphs) :], pairs[: len(graphs)])]
         return found
 
-    def _free_keys(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    def free_keys(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
         """Return the call stack that freed each block, and how much was allocated before."""
         device = self._device
         events = device.recording.tables["memory_events"]
@@ -205,7 +205,7 @@ class TrainingBlocks:
         is_saved[self.kept_graphs] = False
         blocks = np.flatnonzero(is_saved & (self.freed_by != 0))
         # Between two frees of a graph nothing is allocated.
-        keys = self._free_keys(blocks)
+        keys = self.free_keys(blocks)
         _, graph, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
         graph = graph.ravel()
         parts = np.unique(np.stack([graph, device.stack[blocks].astype(np.int64)]), axis=1)[0]

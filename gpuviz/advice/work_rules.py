@@ -59,6 +59,7 @@ from gpuviz.advice.rules import (
     r78_unaligned_products,
     r79_images_in_nchw,
     r81_dense_targets,
+    r82_differentiable_backward,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r51_inference_with_gradients.find,
         r61_unused_gradients.find,
         r66_dense_embedding_gradients.find,
+        r82_differentiable_backward.find,
         r59_retained_graph.find,
         r60_attention_scores.find,
         r58_graphs_alive_at_once.find,

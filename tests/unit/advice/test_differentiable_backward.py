@@ -1,0 +1,103 @@
+"""R82: backward passes that autograd records, and that nothing differentiates."""
+
+import pytest
+
+from gpuviz.advice.findings import findings
+from tests.unit.advice.training import (
+    MIB,
+    Model,
+    found,
+    in_backward_pass,
+    named,
+    recorded,
+    saved,
+    step_of,
+)
+
+STEPS, SIZE = 4, 8 * MIB
+LAYERS = ("0", "1", "2", "3", "4", "5")
+
+
+def _work(gpu, name, reads, size):
+    y = gpu.empty(size)
+    gpu.work_on_host(1e-6)
+    gpu.launch(name, duration=1e-4, reads=reads, writes=[y])
+    return y
+
+
+def _free(gpu, graph, made):
+    gpu.work_on_host(1e-6)
+    graph.pop()
+    del made[:-1]
+
+
+def gradients(gpu, model, graph, role, *, recomputes):
+    """Return the gradients of the parameters, and what the backward pass makes on the way.
+
+    Without ``create_graph=True``, it frees what it has used. It may compute a part of the forward
+    pass again, with gradients.
+    """
+    again = model.forward(graph[0][0], again=True) if recomputes else None
+    made, found_gradients = [], []
+    for layer in reversed(LAYERS):
+        run = named(_work, f"{role} {layer}")
+        saved_input, output = graph[LAYERS.index(layer)]
+        made.append(run(gpu, "below", [saved_input, output, *made[-1:]], SIZE))
+        reads = [made[-1], saved_input, model.weights[layer]]
+        found_gradients.append(run(gpu, "gradient", reads, MIB))
+        if role == "backward":
+            del saved_input, output
+            named(_free, f"backward {layer}")(gpu, graph, made)
+    del again
+    return found_gradients, made
+
+
+def differentiate(gpu, arrays):
+    """Use the graph of a backward pass."""
+    for number in range(len(LAYERS)):
+        named(_work, f"backward {number}")(gpu, "second", arrays, MIB)
+
+
+def trains(*, create_graph, differentiates=False, recomputes=False):
+    """Return a program whose backward passes are recorded by autograd, or are not."""
+
+    def program(gpu):
+        model = Model(gpu, LAYERS)
+        for _ in range(STEPS):
+            x = gpu.empty(SIZE)
+            gpu.launch("load", duration=1e-4, writes=[x])
+            graph = model(x).graph
+            del x
+            role = "again" if create_graph else "backward"
+            run = in_backward_pass(gradients)
+            arrays, made = run(gpu, model, graph, role, recomputes=recomputes)
+            if differentiates:
+                named(_work, "forward norm")(gpu, "norm", arrays, MIB)
+                in_backward_pass(differentiate)(gpu, made)
+            step_of(_work, "SGD")(gpu, "step", arrays, MIB)
+            del arrays, made, graph
+
+    return program
+
+
+def test_a_graph_of_backward_passes_is_found_and_leaving_it_out_saves_what_was_predicted():
+    before, after = trains(create_graph=True), trains(create_graph=False)
+    finding = findings(recorded(before))[0]
+
+    measured = saved(before, after)
+    assert finding.rule == "R82"
+    assert finding.saved_bytes == pytest.approx(measured, rel=0.05)
+    assert finding.title.endswith(
+        " of the peak belong to backward passes that autograd records, and that nothing "
+        "differentiates."
+    )
+    assert "runs 4 backward passes with `create_graph=True`" in finding.reason
+    assert found(after, "R82") == []
+
+
+def test_a_second_backward_pass_needs_the_graph_of_the_first():
+    assert found(trains(create_graph=True, differentiates=True), "R82") == []
+
+
+def test_what_checkpoints_compute_again_is_no_graph_of_a_backward_pass():
+    assert found(trains(create_graph=False, recomputes=True), "R82") == []
