@@ -2,12 +2,17 @@
 
 import ast
 import re
+from bisect import bisect
 from itertools import chain, islice, pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.close_statements import CloseStatements, close_statements
 from gpuviz.advice.parsed_text import parsed
+from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.implied_columns import OWN, assigned_names
+from gpuviz.data.once import Once
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -71,7 +76,10 @@ def decides(recording: "RecordingData", stack: int) -> bool:
     close = [close_statements(frame) for frame in frames]
     of_value = len(_of_value(close))
     return (
-        any(_branches(each) or _is_size(each) for each in close[:of_value])
+        any(
+            _branches(each, _reading(recording, frame, each)) or _is_size(each)
+            for frame, each in zip(frames, close[:of_value], strict=False)
+        )
         or any(starmap(_is_given_to_a_library, pairwise(frames[:of_value])))
         or any(_is_attribute_tested(each, close[n:]) for n, each in enumerate(close[:of_value], 1))
     )
@@ -142,11 +150,33 @@ def _frames(recording: "RecordingData", stack: int) -> "Iterator[dict[str, Any]]
         is_behind = frame["installed"] != OWN
 
 
-def _branches(close: CloseStatements) -> bool:
+def _reading(
+    recording: "RecordingData", frame: "dict[str, Any]", close: CloseStatements
+) -> "list[Statement]":
+    """Return the other close statements that copy something to the host themselves."""
+    numbers = [each.number for each in close.statements]
+    lines = [line for file, line in _lines_that_read(recording) if file == frame["filename"]]
+    places = {bisect(numbers, line) - 1 for line in lines if numbers[0] <= line}
+    return [close.statements[place] for place in places - {close.own}]
+
+
+@Once
+def _lines_that_read(recording: "RecordingData") -> frozenset[tuple[str, int]]:
+    """Return the files and numbers of the program's lines that copy something to the host."""
+    activities = recording.tables["activities"]
+    kinds = DICTIONARIES["activities", "copy_kind"]
+    to_host = codes(activities["copy_kind"], kinds) == kinds.index("device_to_host")
+    calls = calls_of(recording.tables, plain(activities["correlation"])[to_host])
+    stacks = distinct(stacks_of(recording.tables, calls[calls >= 0])).tolist()
+    frames = [recording.call_stacks.user_frames(stack)[:1] for stack in stacks]
+    return frozenset((each.filename, each.line) for each in chain.from_iterable(frames))
+
+
+def _branches(close: CloseStatements, reading: "Container[Statement]") -> bool:
     own, others = close.line, close.of_round
     if _decides_itself(own, close):
         return True
-    names = _computed(_assigned(own), others)
+    names = _computed(_assigned(own), (each for each in others if each not in reading))
     if names and _uses(_ORDER, others, names):
         return True
     for name in _objects_with(names, own, others):

@@ -23,7 +23,8 @@ RULES = (
         "scalars that are read in a loop",
         "a line of the program itself copies at most 16 bytes to the host and waits for them, at "
         "least three times, with launches after it, and the program does not branch on the value, "
-        "as far as the text around the line shows, or that around the line that calls its function "
+        "or on what it computes from it on the host, as far as the text around the line shows, or "
+        "that around the line that calls its function "
         "if the function returns the value, nor takes it as the size of an array, of a part or of "
         "a loop, nor chooses by it which array or part its next launches use; the saving is "
         "without these calls and copies, and without the Python before them, which is taken for "

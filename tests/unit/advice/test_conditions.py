@@ -26,6 +26,10 @@ class Steps:
         value = self.gpu.copy_to_host(self.x)
         return 0.5 if value is None else value
 
+    def scaled(self, length):
+        self.gpu.launch("scale", duration=length * 1e-3, reads=[self.x], writes=[self.x])
+        return self.x
+
 
 def mean(values):
     return sum(values) / len(values)
@@ -347,6 +351,27 @@ def counts_states(run):
         counts[state] += 1
 
 
+def goes_along_a_direction(run):
+    """Stop by what the second read returns, which the GPU computes with the first."""
+    for _ in range(STEPS):
+        run.step()
+        length = run.gpu.copy_to_host(run.x) or 0.5
+        rest = run.scaled(length)
+        error = run.gpu.copy_to_host(rest) or 0.5
+        if error < SMALL:
+            break
+
+
+def compares_both(run):
+    for _ in range(STEPS):
+        run.step()
+        length = run.gpu.copy_to_host(run.x) or 0.5
+        rest = run.scaled(length)
+        error = run.gpu.copy_to_host(rest) or 0.5
+        if error < SMALL * length:
+            break
+
+
 MODULE = """
 def goes_on(solver):
     while solver.residual > 0:
@@ -388,6 +413,7 @@ def test_what_other_functions_of_a_module_test_says_nothing_about_it(last, is_ne
         asks_a_meter_after_the_loop,
         counts_states,
         relaxes_as_often,
+        goes_along_a_direction,
     ],
 )
 def test_a_value_that_decides_nothing_in_its_loop_can_be_read_later(program):
@@ -418,6 +444,7 @@ def test_a_value_that_decides_nothing_in_its_loop_can_be_read_later(program):
         relaxes_until_it_is_small,
         expands_the_best_first,
         loops_over_the_best,
+        compares_both,
     ],
 )
 def test_a_value_that_decides_about_the_next_step_is_needed_at_once(program):
