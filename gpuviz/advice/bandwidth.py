@@ -33,7 +33,7 @@ _SHORTEST_NS = 5_000
 # Of the rate that clock and width allow; copies on an H100 reach 0.9 of it.
 _BOUND = 0.6
 # Kernels of libraries, of which the program does not decide how they access memory.
-_OF_LIBRARIES = re.compile(
+OF_LIBRARIES = re.compile(
     r"gem[mv]|nvjet|cutlass|cudnn|cub::|thrust|fft|conv|fmha|flash|nccl|xmma|^at::|\bat::native|^cupy",
     re.IGNORECASE,
 )
@@ -75,7 +75,7 @@ def bandwidth(recording: "RecordingData", device: int) -> Bandwidth | None:
     """
     tables = recording.tables
     activities, touched = (tables[name] for name in ("activities", "launch_blocks"))
-    possible = _possible(recording, device)
+    possible = possible_bandwidth(recording, device)
     if not possible:
         return None
     spent = durations(activities, recording.bounds)
@@ -134,8 +134,8 @@ def use_once(recording: "RecordingData", activities: "NDArray[Any]") -> Use | No
     longest = int(np.argmax(np.bincount(numbers, spent)))
     kernels, spent = (each[numbers == longest][:_MOST_LAUNCHES] for each in (kernels, spent))
     name = texts(tables, plain(table["name"])[kernels[:1]])[0]
-    possible = _possible(recording, int(plain(table["device"])[kernels[0]]))
-    if not possible or _OF_LIBRARIES.search(name) or spent.mean() < _SHORTEST_NAMED_NS:
+    possible = possible_bandwidth(recording, int(plain(table["device"])[kernels[0]]))
+    if not possible or OF_LIBRARIES.search(name) or spent.mean() < _SHORTEST_NAMED_NS:
         return None
     if _is_narrow(recording, kernels):
         return None
@@ -168,7 +168,7 @@ def _is_narrow(recording: "RecordingData", kernels: "NDArray[Any]") -> bool:
     return 0 < 2 * blocks <= multiprocessors
 
 
-def _possible(recording: "RecordingData", device: int) -> int:
+def possible_bandwidth(recording: "RecordingData", device: int) -> int:
     """Return what a device's memory can do, in bytes per second; 0 if unknown."""
     devices = recording.tables["devices"]
     rows = np.flatnonzero(plain(devices["id"]) == device)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding, Line
+from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.narrow_blocks import WARP, NarrowBlocks, narrow_blocks
 from gpuviz.advice.needless_orders import begins_without
 from gpuviz.advice.occupancy import Occupancy
 from gpuviz.advice.rule import Rule
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
 RULES = (
     Rule(
         "R42",
-        "a kernel on few multiprocessors",
+        "a kernel on few multiprocessors, or in blocks of less than a warp",
         "its blocks, with those of its launches that run at the same time, are at most half as "
         "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
         "least 10 µs, 5 % of the busy time, and half of the time of the kernels that its call "
         "stacks launch, it is not of a backward pass or a layer of PyTorch, and no other kernel "
-        "runs, nor would without the needless orders of R23 and R24",
-        "another layout or function; `cupy.random.default_rng()` for random numbers",
+        "runs, nor would without the needless orders of R23 and R24; or the program launches it "
+        "in many blocks of fewer than 32 threads",
+        "another layout or function; `cupy.random.default_rng()` for random numbers; larger blocks",
     ),
 )
 
@@ -55,7 +57,6 @@ _EMPTY_NS = 2_000
 _LEAST_UNFILLED = 0.5
 # Of the time of the kernels that a call launches; the others of a library's routine only help it.
 _LEAST_OF_CALLS = 0.5
-_MOST_ROWS = 1000
 _MOST_KERNELS = 8
 _LAYERS = "/torch/nn/"
 # cuRAND's generator for the host, which draws each sequence in a thread of its own.
@@ -91,7 +92,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     stacks do not count: they mostly prepare the work of a library's routine. Nor do NCCL's, which
     take few blocks on purpose, and mostly wait for other GPUs. Nor do those of backward passes and
     of PyTorch's layers, which PyTorch chooses, nor kernels that run alone only because of orders of
-    the default stream or of events that nothing needs, which are R23 and R24.
+    the default stream or of events that nothing needs, which are R23 and R24. Kernels in blocks of
+    less than a warp are found by `gpuviz.advice.narrow_blocks.narrow_blocks`.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
@@ -104,6 +106,15 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     for device in recording.devices:
         for kernels in _candidates(recording, schedule, device):
             yield _finding(recording, schedule, kernels, device)
+        least_ns = _LEAST_SHARE * _busy_ns(schedule, device)
+        for narrow in narrow_blocks(schedule, device, least_ns):
+            yield _of_narrow_blocks(schedule, narrow, device)
+
+
+def _busy_ns(schedule: Schedule, device: int) -> int:
+    """Return how long a device works, in ns."""
+    of_device = schedule.device == device
+    return Intervals(schedule.begin[of_device], schedule.end[of_device]).length
 
 
 def _candidates(
@@ -111,7 +122,7 @@ def _candidates(
 ) -> "Iterator[_Kernels]":
     of_device = schedule.device == device
     kernels = np.flatnonzero(of_device & (schedule.kind == KERNEL))
-    busy_ns = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
+    busy_ns = _busy_ns(schedule, device)
     blocks = schedule.blocks
     multiprocessors = schedule.multiprocessors.get(device, 0)
     most = max(1, int(_LARGEST_FILL * multiprocessors))
@@ -189,9 +200,7 @@ def _finding(
     recording: "RecordingData", schedule: Schedule, kernels: _Kernels, device: int
 ) -> Finding:
     work = kernels.work
-    total_ns = kernels.occupancy.union_ns
-    of_device = schedule.device == device
-    busy_ns = Intervals(schedule.begin[of_device], schedule.end[of_device]).length
+    total_ns, busy_ns = kernels.occupancy.union_ns, _busy_ns(schedule, device)
     shorter = schedule.duration.copy()
     shorter[work] = np.maximum(schedule.duration[work] - kernels.occupancy.idle_ns, _EMPTY_NS)
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
@@ -204,9 +213,7 @@ def _finding(
     if is_random:
         shorter[work] = _of_generator(recording, schedule, work, shorter[work])
     change = ScheduleChange(duration=shorter)
-    stack = int(stacks_of(recording.tables, schedule.call[work[:1]])[0])
-    line = line_of(recording, stack, format_duration(total_ns))
-    rows = schedule.rows[work[np.argsort(-schedule.duration[work], kind="stable")[:_MOST_ROWS]]]
+    line = _line(schedule, work, total_ns)
     return Finding(
         rule="R42",
         title=(
@@ -220,12 +227,48 @@ def _finding(
         saved_ns=schedule.saved_alone(change),
         schedule=change,
         lines=(line,),
-        evidence=Evidence(
-            "activities",
-            tuple(np.sort(rows).tolist()),
-            (int(schedule.begin[work].min()), int(schedule.end[work].max())),
-        ),
+        evidence=schedule.evidence(work),
     )
+
+
+def _of_narrow_blocks(schedule: Schedule, narrow: NarrowBlocks, device: int) -> Finding:
+    """Return the finding about a kernel in blocks of fewer threads than a warp."""
+    recording, work = schedule.recording, narrow.work
+    names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
+    name = short_name(texts(recording.tables, names)[0]) or "A kernel"
+    total_ns = int(schedule.duration[work].sum())
+    shorter = schedule.duration.copy()
+    shorter[work] = narrow.with_full_warps
+    change = ScheduleChange(duration=shorter)
+    line = _line(schedule, work, total_ns)
+    launches = format_counted(len(work), "launch", "launches")
+    take = "takes" if len(work) == 1 else "take"
+    return Finding(
+        rule="R42",
+        title=f"{name} takes {format_share(total_ns / _busy_ns(schedule, device))} of the GPU's "
+        f"busy time in blocks of {format_counted(narrow.threads, 'thread')}, for warps of {WARP}.",
+        reason=f"{launches} {take} {format_duration(total_ns)}, in "
+        f"{format_count(narrow.blocks)} blocks each. A warp runs {WARP} threads of one block at "
+        f"once; here {format_count(WARP - narrow.threads)} of them are missing. With full warps, "
+        f"they would take {format_duration(int(narrow.with_full_warps.sum()))}; more if the "
+        "threads of a warp do different things.",
+        change=f"Launch {text_of(line)} with larger blocks, such as 256 threads, and as many fewer "
+        "blocks: the kernel gets its position from `blockIdx`, `blockDim` and `threadIdx`, and "
+        "does nothing behind the end of its arrays.",
+        certainty="possible",
+        device=device,
+        saved_ns=schedule.saved_alone(change),
+        schedule=change,
+        lines=(line,),
+        evidence=schedule.evidence(work),
+    )
+
+
+def _line(schedule: Schedule, work: "NDArray[Any]", total_ns: int) -> Line:
+    """Return the line that launches some work, with its time."""
+    recording = schedule.recording
+    stack = int(stacks_of(recording.tables, schedule.call[work[:1]])[0])
+    return line_of(recording, stack, format_duration(total_ns))
 
 
 def _of_generator(

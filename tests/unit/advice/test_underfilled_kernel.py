@@ -6,9 +6,10 @@ import pytest
 import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
+from tests.unit.advice.programs import within
 from tests.unit.advice.timed_programs import found, saved_ns, small, timed
 
-LAUNCHES = 20
+LAUNCHES, WARP = 20, 32
 
 
 def sums(gpu, *, grid=(1,), duration=1e-3, alone=True):
@@ -195,3 +196,63 @@ def test_streams_that_leave_half_of_it_idle_together_save_the_rest():
     )
     assert finding.reason.startswith("40 launches take 20.0 ms, at most 2 at the same time. ")
     assert finding.saved_ns == pytest.approx(saved_ns(two_streams, fewer_and_wider), rel=0.05)
+
+
+def of_narrow_blocks(gpu, *, name="hill", nbytes=4 << 20, **launch):
+    """Launch a kernel of the program, in many blocks of one thread, beside another kernel."""
+    array = gpu.empty(nbytes)
+    usual = {"duration": 1e-3, "grid": (1 << 20,), "block": (1,)}
+    for _ in range(LAUNCHES):
+        gpu.launch("square", duration=1e-3, grid=(10_000,))
+        gpu.launch(name, writes=[array], **(usual | launch))
+
+
+def test_blocks_of_less_than_a_warp_are_found_and_full_warps_save_what_was_predicted():
+    (finding,) = found(lambda gpu: of_narrow_blocks(gpu, block=(2, 4)), "R42")
+
+    assert finding.title == (
+        "hill takes 50 % of the GPU's busy time in blocks of 8 threads, for warps of 32."
+    )
+    assert finding.saved_ns == pytest.approx(
+        saved_ns(
+            lambda gpu: of_narrow_blocks(gpu, block=(2, 4)),
+            lambda gpu: of_narrow_blocks(gpu, block=(256,), grid=(1 << 12,), duration=0.25e-3),
+        ),
+        rel=0.02,
+    )
+
+
+def test_full_warps_do_not_exceed_the_bandwidth_of_the_memory():
+    (finding,) = found(lambda gpu: of_narrow_blocks(gpu, nbytes=512 << 20), "R42")
+    bandwidth = timed(of_narrow_blocks).tables["devices"]["memory_bandwidth"][0].as_py()
+
+    saved = LAUNCHES * (1e-3 - (512 << 20) / bandwidth) * 1e9
+    assert bandwidth < (512 << 20) * WARP / 1e-3
+    assert finding.saved_ns == pytest.approx(saved, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"block": (32,)}, id="whole warps"),
+        pytest.param({"grid": (10_000,)}, id="blocks that the GPU runs at once"),
+        pytest.param({"shared_memory": 128}, id="threads that share memory"),
+        pytest.param({"duration": 8e-6}, id="short kernels"),
+        pytest.param({"name": "void csrmv<float>(float*)"}, id="kernels that may be a library's"),
+        pytest.param({"name": "cupy_add__float32_float32_float32"}, id="kernels of a library"),
+    ],
+)
+def test_blocks_that_are_wide_enough_or_not_the_programs_are_no_finding(options):
+    assert small(lambda gpu: of_narrow_blocks(gpu, **options), "R42") == []
+
+
+def test_what_a_compiler_of_kernels_launches_is_the_programs_and_what_a_library_does_is_not():
+    recording = timed(lambda gpu: of_narrow_blocks(gpu, name="hill(Array<float>)"))
+
+    by_numba, by_library = (
+        [each.rule for each in findings(within(recording, f"/site-packages/{file}"))]
+        for file in ("numba/cuda/dispatcher.py", "cupyx/scipy/ndimage/_util.py")
+    )
+
+    assert "R42" in by_numba
+    assert "R42" not in by_library
