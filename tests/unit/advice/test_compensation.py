@@ -374,6 +374,34 @@ def test_a_copy_to_the_host_costs_what_was_measured_of_it():
     assert (older.tracing_ns, newer.tracing_ns) == (300, 900)
 
 
+@pytest.mark.parametrize(
+    ("call", "launches"),
+    [
+        ("cuModuleLoadData", 6),
+        ("cuModuleUnload", 2),
+        ("cuMemAlloc_v2", 4),
+        ("cuMemFree_v2", 2),
+        ("cuMemHostAlloc", 0),
+    ],
+)
+def test_code_and_memory_of_the_driver_cost_as_much_as_several_launches(call, launches):
+    gpu = gpuviz.SimulatedGPU(real_time=False)
+    with gpuviz.record(device=gpu) as recorder:
+        gpu.launch("kernel", duration=1e-6)
+        gpu.copy_to_host(gpu.empty(4096))
+        gpu.synchronize()
+    recording = recorder.recording
+    strings = recording.tables["strings"]
+    texts = [call if "DtoH" in each else each for each in strings["text"].to_pylist()]
+    named = with_columns(recording, "strings", {"text": texts}, {})
+
+    costs = {"launch": (300, 500), "synchronize": (0, 0)}
+
+    # One launch, and what the pool gets from the driver.
+    known = 1 + 4
+    assert as_costly(named, costs).recording_cost().tracing_ns == 400 * (known + launches)
+
+
 def test_the_headline_and_the_savings_are_those_of_the_program_that_was_not_recorded():
     recording, unrecorded = costly(LAUNCH_BOUND, ALL_KNOWN), recorded(LAUNCH_BOUND)
 
