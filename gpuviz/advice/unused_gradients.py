@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.backward_lines import compute_from_others
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.training import ACTIVATION, BACKWARD, GRADIENT, OPTIMIZER, TEMPORARY
 from gpuviz.advice.without_graph import ends_without_graph
@@ -34,7 +35,7 @@ class UnusedGradients:
     """The gradients of a device that nothing uses but backward passes, and what they cost.
 
     Either the optimizer says so, because their learning rate is 0, or no optimizer gets them before
-    its last step and no work but that of backward passes reads them.
+    its last step and no work reads them but that of backward passes that add to them.
 
     A backward pass computes the gradients of later modules first. What it does after the last
     array that something needs is needless, and before that what only writes these gradients.
@@ -162,7 +163,9 @@ class UnusedGradients:
             return np.full(len(until), never)
         is_step = (times <= self._steps.max()) & (device.place[blocks] >= 0)
         np.maximum.at(until, device.place[blocks[is_step]], times[is_step])
-        other = self._of_device & (self._touch_phase != BACKWARD) & (used.mode != _WRITE)
+        other = (self._touch_phase != BACKWARD) & (used.mode != _WRITE)
+        other |= (self._touch_phase == BACKWARD) & compute_from_others(device.recording, used)
+        other &= self._of_device
         np.maximum.at(until, self._place[other], self._time[used.call[other]])
         # A graph, for one, may read any array.
         hidden = np.sort(self._time[used.opaque[self._phase[used.opaque] == _OTHER]])

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.backward_lines import BACKWARD_CALL, BackwardLines
 from gpuviz.advice.collected import CYCLE
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
@@ -11,7 +12,6 @@ from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD, TrainingBlocks
 from gpuviz.analysis.categories import named_blocks
-from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
 from gpuviz.data.columns import distinct, plain
 from gpuviz.quantities import format_bytes
@@ -35,8 +35,6 @@ RULES = (
     ),
 )
 
-_AUTOGRAD = "/torch/autograd/__init__.py"
-_BACKWARD, _GRAD = "backward", "grad"
 _FEWEST_PASSES = 2
 # Of the work of a pass; without `create_graph=True`, what checkpoints compute again is recorded.
 _LEAST_RECORDED = 0.9
@@ -63,10 +61,12 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     gradients = device.place[named_blocks(device.recording, "gradient")[0]]
     is_made[gradients[gradients >= 0]] = False
     recorded = np.flatnonzero(is_made & (training.phase == BACKWARD))
-    for line in distinct(passes.of_stacks(device.stack[recorded])).tolist():
-        if passes.names[line] != _BACKWARD or passes.recorded_part(line) < _LEAST_RECORDED:
+    of_line = passes.lines.of_stacks(device.stack[recorded])
+    for line in distinct(of_line).tolist():
+        is_backward = passes.lines.called(line) == BACKWARD_CALL
+        if not is_backward or passes.recorded_part(line) < _LEAST_RECORDED:
             continue
-        made = recorded[passes.of_stacks(device.stack[recorded]) == line]
+        made = recorded[of_line == line]
         number = passes.others_before(line, device.used.blocks.begin[device.number[made]])
         count = len(distinct(number))
         if count < _FEWEST_PASSES or passes.use_again(line, made, number):
@@ -76,42 +76,21 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         others = np.flatnonzero(is_left & training.is_used_backward)
         blocks = np.union1d(made, others[_end_with(device, training, others, made)])
         change = Change(blocks, device.begin[blocks], device.after_known_use[blocks])
-        yield _finding(device, change, count, passes.lines[line])
+        yield _finding(device, change, count, passes.lines.frame(line))
 
 
 class _Passes:
-    """The backward passes of a program, by the line that runs them.
-
-    Attributes:
-        names: Whether each line calls ``backward`` or ``grad``; empty for work of no backward pass.
-        lines: The line; None if it is unknown.
-    """
+    """The backward passes of a program, by the line that runs them."""
 
     def __init__(self, device: DeviceBlocks) -> None:
         tables = device.recording.tables
         self._device = device
-        self._known: dict[tuple[str, Frame | None], int] = {}
-        self._of_stack: dict[int, int] = {}
+        self.lines = BackwardLines(device.recording)
         calls = device.schedule.call
         calls = distinct(calls[calls >= 0])
         self._called = plain(tables["api_calls"]["time"])
         self._calls = calls[np.argsort(self._called[calls], kind="stable")]
-        self._line = self.of_stacks(stacks_of(tables, self._calls))
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name, _ in self._known]
-
-    @property
-    def lines(self) -> "list[Frame | None]":
-        return [line for _, line in self._known]
-
-    def of_stacks(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the number of the line whose backward pass each call stack is in."""
-        numbers, first = numbered(stacks)
-        lines = [self._of(stack) for stack in stacks[first].tolist()]
-        found: NDArray[Any] = np.array(lines, np.int64)[numbers]
-        return found
+        self._line = self.lines.of_stacks(stacks_of(tables, self._calls))
 
     def recorded_part(self, line: int) -> float:
         """Return the part of the work of a line's passes that autograd records."""
@@ -147,22 +126,6 @@ class _Passes:
     def _others(self, line: int) -> "NDArray[Any]":
         times: NDArray[Any] = self._called[self._calls[self._line != line]]
         return times
-
-    def _of(self, stack: int) -> int:
-        if stack not in self._of_stack:
-            frames = self._device.recording.call_stacks.frames(stack)
-            of_torch = [at for at, frame in enumerate(frames) if _runs_backward(frame)]
-            key: tuple[str, Frame | None] = ("", None)
-            if of_torch:
-                outer = frames[of_torch[-1] + 1 :]
-                line = next((frame for frame in outer if not frame.is_installed), None)
-                key = frames[of_torch[-1]].name, line
-            self._of_stack[stack] = self._known.setdefault(key, len(self._known))
-        return self._of_stack[stack]
-
-
-def _runs_backward(frame: "Frame") -> bool:
-    return frame.filename.endswith(_AUTOGRAD) and frame.name in (_BACKWARD, _GRAD)
 
 
 def _end_with(

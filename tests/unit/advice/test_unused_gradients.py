@@ -4,7 +4,7 @@ import pytest
 
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
-from tests.unit.advice.training import MIB, Model, named, recorded
+from tests.unit.advice.training import MIB, Model, in_backward_pass, named, recorded
 from tests.unit.recording.from_activities import rows_of
 
 STEPS, LAYER = 4, 8 * MIB
@@ -36,7 +36,21 @@ def _accumulate(gpu, saved, gradient):
     gpu.launch("add", duration=1e-5, reads=[part, gradient], writes=[gradient])
 
 
+def _go_on(gpu, gradient):
+    """Begin a backward pass with a gradient of another one."""
+    gpu.work_on_host(1e-6)
+    below = gpu.empty(MIB)
+    gpu.launch("below", duration=1e-4, reads=[gradient], writes=[below])
+
+
+def _add(gpu, gradient):
+    """Add a gradient to that of another backward pass."""
+    gpu.work_on_host(1e-6)
+    gpu.launch("add", duration=1e-5, reads=[gradient], writes=[gradient])
+
+
 accumulate = named(_accumulate, "backward 3")
+go_on, add = (in_backward_pass(named(each, "backward 0")) for each in (_go_on, _add))
 step, drop = (named(each, "optimizer") for each in (_step, _drop))
 
 
@@ -45,8 +59,10 @@ def trains(frozen=None):
 
     Args:
         frozen: ``rate`` if the encoder's learning rate is 0, ``dropped`` if no optimizer gets its
-            gradients, ``read`` if the program itself reads them then, ``warm-up`` if the rate is 0
-            in the first step only, ``no_grad`` if it has no gradients; None if it is trained.
+            gradients, ``read`` if the program itself reads them then, ``passed on`` if another
+            backward pass begins with them, ``added to`` if it only adds to them, ``warm-up`` if the
+            rate is 0 in the first step only, ``no_grad`` if it has no gradients; None if it is
+            trained.
     """
 
     def program(gpu):
@@ -71,6 +87,9 @@ def trains(frozen=None):
             elif frozen == "read":
                 for name in ENCODER:
                     _read(gpu, model.gradients[name])
+            elif frozen in {"passed on", "added to"}:
+                for name in ENCODER:
+                    (go_on if frozen == "passed on" else add)(gpu, model.gradients[name])
             drop(gpu, model)
 
     return program
@@ -116,9 +135,15 @@ def test_gradients_of_a_frozen_part_are_found_and_none_save_what_was_predicted(f
     assert "12 arrays, 3.00 MiB in each pass" in finding.reason
 
 
-@pytest.mark.parametrize("frozen", [None, "no_grad", "read", "warm-up"])
+@pytest.mark.parametrize("frozen", [None, "no_grad", "read", "passed on", "warm-up"])
 def test_gradients_with_a_use_are_needed(frozen):
     assert unused(frozen) == []
+
+
+def test_gradients_that_another_line_only_adds_to_are_unused():
+    (finding,) = unused("added to")
+
+    assert finding.title.endswith(" of the GPU's work on gradients that nothing uses.")
 
 
 def trains_adversaries(*, through=True):

@@ -1,0 +1,84 @@
+"""The lines of a program that run backward passes."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.analysis.grouping import numbered
+from gpuviz.data.columns import plain
+from gpuviz.data.tables import DICTIONARIES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.analysis.touches import Touches
+    from gpuviz.data.call_stacks import Frame
+    from gpuviz.data.recording_data import RecordingData
+
+_MODES = DICTIONARIES["launch_blocks", "mode"]
+_READ, _WRITE = map(_MODES.index, ("read", "write"))
+_AUTOGRAD = "/torch/autograd/__init__.py"
+BACKWARD_CALL, GRAD_CALL = "backward", "grad"
+
+
+class BackwardLines:
+    """The lines of a program that call ``backward`` or ``grad`` of PyTorch, numbered.
+
+    Of passes within passes, as checkpoints have, the outer one counts. Work of no backward pass has
+    a number of its own.
+    """
+
+    def __init__(self, recording: "RecordingData") -> None:
+        self._stacks = recording.call_stacks
+        self._known: dict[tuple[str, Frame | None], int] = {}
+        self._of_stack: dict[int, int] = {}
+
+    def of_stacks(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
+        """Return the number of the line whose backward pass each call stack is in."""
+        numbers, first = numbered(stacks)
+        lines = [self._of(stack) for stack in stacks[first].tolist()]
+        found: NDArray[Any] = np.array(lines, np.int64)[numbers]
+        return found
+
+    def called(self, line: int) -> str:
+        """Return whether a line calls ``backward`` or ``grad``; empty of no backward pass."""
+        return list(self._known)[line][0]
+
+    def frame(self, line: int) -> "Frame | None":
+        """Return a line by its number; None if it is unknown."""
+        return list(self._known)[line][1]
+
+    def _of(self, stack: int) -> int:
+        if stack not in self._of_stack:
+            frames = self._stacks.frames(stack)
+            of_torch = [at for at, frame in enumerate(frames) if _runs_backward(frame)]
+            key: tuple[str, Frame | None] = ("", None)
+            if of_torch:
+                outer = frames[of_torch[-1] + 1 :]
+                line = next((frame for frame in outer if not frame.is_installed), None)
+                key = frames[of_torch[-1]].name, line
+            self._of_stack[stack] = self._known.setdefault(key, len(self._known))
+        return self._of_stack[stack]
+
+
+def compute_from_others(recording: "RecordingData", used: "Touches") -> "NDArray[Any]":
+    """Return which uses compute something else from what another line's backward pass made.
+
+    The pass begins with such gradients, and does not only add to them: it writes another array, as
+    far as is known.
+    """
+    lines = BackwardLines(recording)
+    stacks = plain(recording.tables["api_calls"]["stack"])
+    line, own = lines.of_stacks(stacks), lines.of_stacks(used.blocks.stack)
+    may_write = used.mode != _READ
+    of_call = np.bincount(used.call, may_write, len(stacks))
+    pairs = np.stack([used.call, used.block])
+    number = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
+    of_block = np.bincount(number, may_write)
+    found: NDArray[Any] = (line[used.call] != own[used.block]) & (used.mode != _WRITE)
+    found &= of_call[used.call] > of_block[number]
+    return found
+
+
+def _runs_backward(frame: "Frame") -> bool:
+    return frame.filename.endswith(_AUTOGRAD) and frame.name in (BACKWARD_CALL, GRAD_CALL)
