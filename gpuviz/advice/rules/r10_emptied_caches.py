@@ -10,11 +10,13 @@ from gpuviz import _core
 from gpuviz.advice.driver_allocations import calls_for_segments, calls_named
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.released_pools import ReleasedPools, released_pools
 from gpuviz.advice.reserved_memory import ReservedMemory
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.analysis.device_replay import DeviceReplay
-from gpuviz.analysis.launches import durations, have_frame
+from gpuviz.analysis.device_replay import DeviceReplay, total_memory
+from gpuviz.analysis.launches import durations, have_frame, stacks_of
+from gpuviz.analysis.peak import peak
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes, format_counted, format_duration
@@ -26,13 +28,16 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.schedule import Schedule
     from gpuviz.data.call_stacks import Frame
+    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
         "R10",
         "a cache that is released in a loop",
         "`empty_cache` releases segments at least four times, and a replay without it allocates "
-        "fewer; the saving is the time of the driver's calls that are then not made",
+        "fewer; or `free_all_blocks` of a pool of the program gives back blocks at least four "
+        "times, and as many bytes are allocated again; the saving is the time of the driver's "
+        "calls that are then not made",
         "remove the call",
     ),
 )
@@ -51,7 +56,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     makes fewer segments, and lets no other request fail. Only where the replay with them reserves
     what was recorded, and each of these segments has its call of the driver. Of torch's allocator,
     whose calls are not recorded, they are inferred from the segments that were released, and the
-    call stack has ``torch.cuda.empty_cache``.
+    call stack has ``torch.cuda.empty_cache``. Pools that the program makes itself are judged by
+    the driver's calls: see `gpuviz.advice.released_pools.released_pools`.
 
     Saving: the recording's `Schedule`, replayed without the calls of the driver that are then not
     made. Other libraries or processes may need the memory: ``possible``.
@@ -60,6 +66,9 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     if recording.dropped:
         return
     for device in recording.devices:
+        pools = released_pools(recording, device)
+        if pools.times >= _LEAST_CALLS and _have_room(recording, device, pools.kept_bytes):
+            yield _of_pools(schedule, pools, device)
         memory = ReservedMemory(recording, device)
         emptied = _Emptied(memory)
         if emptied.count < _LEAST_CALLS or not memory.is_reproduced:
@@ -180,13 +189,10 @@ def _finding(
     recording = schedule.recording
     driver = recording.tables["api_calls"]
     rows = np.sort(np.concatenate([calls.made, calls.released]))
-    removed = np.zeros(driver.num_rows, bool)
-    removed[rows] = True
-    change = ScheduleChange(instant=removed, without_wait=removed)
+    change = _without_calls(schedule, rows)
     lengths = durations(driver)
     lines = longest_lines(recording, calls.stacks, lengths[calls.released])
     without = memory.replayed(memory.own or "", "no_empty_cache")
-    begin = plain(driver["time"])[rows]
     made = format_counted(len(calls.made), "segment is", "segments are")
     return Finding(
         rule="R10",
@@ -206,8 +212,55 @@ def _finding(
         device=memory.device,
         saved_ns=schedule.saved_alone(change),
         lines=lines,
-        evidence=Evidence(
-            "api_calls", tuple(rows[:_MOST_SHOWN].tolist()), (int(begin.min()), int(begin.max()))
-        ),
+        evidence=_evidence(schedule, rows),
         schedule=change,
     )
+
+
+def _of_pools(schedule: "Schedule", pools: ReleasedPools, device: int) -> Finding:
+    """Return the finding about pools of the program that give their blocks back again and again."""
+    recording = schedule.recording
+    rows = np.sort(np.concatenate([pools.made, pools.released]))
+    change = _without_calls(schedule, rows)
+    lengths = durations(recording.tables["api_calls"])
+    stacks = stacks_of(recording.tables, pools.released)
+    blocks = format_counted(len(pools.made), "block is", "blocks are")
+    return Finding(
+        rule="R10",
+        title=f"The blocks of a pool are released {pools.times} times, and {blocks} allocated "
+        "again.",
+        reason=(
+            f"`cudaMalloc` and `cudaFree` take {format_duration(int(lengths[rows].sum()))} for it; "
+            "`cudaFree` also waits for the GPU. If the pool keeps its blocks, and uses each only "
+            f"for as many bytes again, it has {format_bytes(pools.kept_bytes)} at most."
+        ),
+        change=(
+            "Remove the call of `free_all_blocks`, or make it after the loop, unless another "
+            "library or process needs the memory meanwhile: the pool uses what it has again."
+        ),
+        certainty="possible",
+        device=device,
+        saved_ns=schedule.saved_alone(change),
+        lines=longest_lines(recording, stacks, lengths[pools.released]),
+        evidence=_evidence(schedule, rows),
+        schedule=change,
+    )
+
+
+def _have_room(recording: "RecordingData", device: int, kept_bytes: int) -> bool:
+    """Return whether a device has memory for blocks beside its peak; yes if unknown."""
+    total = total_memory(recording, device)
+    return not total or peak(recording, device).bytes + kept_bytes <= total
+
+
+def _without_calls(schedule: "Schedule", rows: "NDArray[Any]") -> ScheduleChange:
+    """Return the schedule without some calls, rows of ``api_calls``."""
+    removed = np.zeros(len(schedule.called), bool)
+    removed[rows] = True
+    return ScheduleChange(instant=removed, without_wait=removed)
+
+
+def _evidence(schedule: "Schedule", rows: "NDArray[Any]") -> Evidence:
+    begin = plain(schedule.recording.tables["api_calls"]["time"])[rows]
+    shown = tuple(rows[:_MOST_SHOWN].tolist())
+    return Evidence("api_calls", shown, (int(begin.min()), int(begin.max())))

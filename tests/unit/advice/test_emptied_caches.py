@@ -1,6 +1,7 @@
 """R10: the cache of the allocator is released in a loop."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -163,3 +164,76 @@ def test_calls_of_the_driver_that_were_not_recorded_are_not_guessed():
     found = Recording(tables, replace(recording.manifest)).findings(small=True)
 
     assert [each for each in found if each.rule == "R10"] == []
+
+
+def with_own_pool(program, release="free_all_blocks"):
+    """Return the recording of a program as if its arrays were of a pool that it has made.
+
+    Args:
+        program: Calls a function where it releases the cache.
+        release: The name by which it calls that.
+    """
+    pool = SimpleNamespace()
+    if release == "free_all_blocks":
+        recording = timed(lambda gpu: program(gpu, lambda: pool_of(pool, gpu).free_all_blocks()))
+    else:
+        recording = timed(lambda gpu: program(gpu, lambda: pool_of(pool, gpu).trim()))
+    tables = recording.tables
+    events, calls, strings = (tables[each] for each in ("memory_events", "api_calls", "strings"))
+    stack = next(row["stack"] for row in events.to_pylist() if row["action"] == "segment_free")
+    names = dict(zip(strings["id"].to_pylist(), strings["text"].to_pylist(), strict=True))
+    is_free = [names[each] == "cuMemFree_v2" for each in calls["name"].to_pylist()]
+    stacks = [
+        stack if free else each
+        for each, free in zip(calls["stack"].to_pylist(), is_free, strict=True)
+    ]
+    place = calls.schema.get_field_index("stack")
+    changed = calls.set_column(place, calls.schema.field(place), pa.array(stacks, pa.uint32()))
+    others = {"api_calls": changed, "memory_events": events.slice(0, 0)}
+    return Recording({**tables, **others}, recording.manifest)
+
+
+def pool_of(pool, gpu):
+    pool.free_all_blocks = pool.trim = gpu.empty_cache
+    return pool
+
+
+def empties_own(gpu, release):
+    empties(gpu, on_host=1e-9, empty=release)
+
+
+def grows_own(gpu, release):
+    for number in range(12):
+        array = gpu.empty((100 + 20 * number) * MIB)
+        gpu.launch("work", duration=2e-4, writes=[array])
+        del array
+        release()
+
+
+def of_caches(recording):
+    return [each for each in recording.findings(small=True) if each.rule == "R10"]
+
+
+def test_a_pool_of_the_program_that_is_released_in_a_loop_is_found():
+    (finding,) = of_caches(with_own_pool(empties_own))
+
+    assert finding.title == (
+        "The blocks of a pool are released 11 times, and 22 blocks are allocated again."
+    )
+    assert "it has 400 MiB at most" in finding.reason
+    assert finding.saved_ns == pytest.approx(length(waits) - length(keeps_without_waiting), rel=0.2)
+    assert ["free_all_blocks" in each.source for each in finding.lines] == [True]
+
+
+@pytest.mark.parametrize(
+    ("program", "release"),
+    [
+        pytest.param(grows_own, "free_all_blocks", id="other sizes each time"),
+        pytest.param(empties_own, "trim", id="what may not be a pool"),
+        pytest.param(
+            lambda gpu, release: empties(gpu, every=4, empty=release), "free_all_blocks", id="rare"
+        ),
+    ],
+)
+def test_pools_that_would_not_use_their_blocks_again_are_no_finding(program, release):
+    assert of_caches(with_own_pool(program, release)) == []
