@@ -1,5 +1,6 @@
 """The thread that moves recorded columns of a session into a store."""
 
+import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -28,6 +29,8 @@ FIRST_INTERVAL_S = 0.1
 # While a view is visible; longer if the additional drains take more than this share of the time.
 WATCHED_INTERVAL_S = 0.1
 MOST_OF_TIME = 0.008
+# After how long a thread that waits for the GIL gets it from a drain; by default, after 5 ms.
+SWITCH_INTERVAL_S = 0.0001
 
 
 class Pace:
@@ -205,7 +208,8 @@ class Pump:
             return 0
         began = time.thread_time_ns()
         try:
-            return self._move(is_last=is_last)
+            with _giving_way():
+                return self._move(is_last=is_last)
         finally:
             self.cpu_ns += time.thread_time_ns() - began
 
@@ -250,3 +254,22 @@ class Pump:
             note = f"{what}: {type(error).__name__}: {error}"
             if all(not known.startswith(what) for known in self.notes):
                 self.notes.append(note)
+
+
+@contextmanager
+def _giving_way() -> "Iterator[None]":
+    """Let other threads have the GIL soon: the program waits for it after each of its CUDA calls.
+
+    What the program itself sets meanwhile stays.
+    """
+    usual = sys.getswitchinterval()
+    if usual <= SWITCH_INTERVAL_S:
+        yield
+        return
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    ours = sys.getswitchinterval()
+    try:
+        yield
+    finally:
+        if sys.getswitchinterval() == ours:
+            sys.setswitchinterval(usual)
