@@ -19,7 +19,7 @@ from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.handovers import handing_threads
 from gpuviz.analysis.host_work import host_work, is_sampled
 from gpuviz.analysis.intervals import Intervals, overlaps
-from gpuviz.analysis.launches import CallSites, calls_of
+from gpuviz.analysis.launches import CallSites, calls_of, user_frames
 from gpuviz.analysis.preparation import PREPARATIONS
 from gpuviz.analysis.sampled_work import Work
 from gpuviz.analysis.steady_state import steady_of
@@ -48,7 +48,8 @@ RULES = (
         "that all of them are in; while a thread of a library has nothing to launch, the line is "
         "that of the thread that hands it work; a wait in which another thread launches work does "
         "not count, nor does the Python code of a library that launches work, such as PyTorch, if "
-        "it takes less than 2 ms each time or is in less than a tenth of the runs of its line; "
+        "it takes less than 2 ms each time or is in less than a tenth of the runs of its line, nor "
+        "time in less than a tenth of the runs of a line that then launches work itself; "
         "time in a library function that is as long as a copy to pinned memory of the array that "
         "it then uploads is called such a copy",
         "do the work on the GPU, or while it works",
@@ -288,7 +289,7 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
     known = [
         (each, place)
         for each, place in known
-        if not (_is_of_launches(place) or (each.work.is_of_launches and runs.are_few(place.calls)))
+        if not (_is_of_launches(place) or runs.are_stalls(each.work, place.calls))
     ]
     works_of_gaps, places = [each for each, _ in known], [place for _, place in known]
     together = [
@@ -359,16 +360,31 @@ class _Runs:
         self._calls = recording.tables["api_calls"]
         self._recording = recording
 
-    def are_few(self, calls: "NDArray[Any]") -> bool:
-        """Return whether some calls are in less than a tenth of the runs of their lines.
+    def are_stalls(self, work: Work, calls: "NDArray[Any]") -> bool:
+        """Return whether gaps in which a line or a library works are in few runs of their lines.
 
         What a library does in each run is the program's work; what it does in a few, as where cuDNN
-        tries kernels for arguments of a new shape, prepares the others.
+        tries kernels for arguments of a new shape, prepares the others. A line that launches the
+        next work itself, and mostly without a gap, has no such work either: its thread did not run.
+
+        Args:
+            work: What was sampled in the gaps.
+            calls: The calls after the gaps, of which a tenth of the runs are not few.
         """
         lines, run = self._of_calls
+        if not work.is_of_launches and (lines[calls] != self._line_of(work.stack)).any():
+            return False
         of_lines = np.isin(lines, lines[calls])
         every, some = (len(np.unique(run[rows])) for rows in (of_lines, calls))
         return some < _LEAST_OF_ROUNDS * every
+
+    def _line_of(self, stack: int) -> int:
+        """Return the number of the line of a call stack; -1 of one without calls."""
+        lines, _ = self._of_calls
+        own = user_frames(self._recording.tables, plain(self._calls["stack"]))
+        line = user_frames(self._recording.tables, np.array([stack]))[0]
+        calls = np.flatnonzero(own == line)
+        return int(lines[calls[0]]) if len(calls) else -1
 
     @cached_property
     def _of_calls(self) -> "tuple[NDArray[Any], NDArray[Any]]":

@@ -384,6 +384,30 @@ def test_what_a_library_does_in_few_runs_of_a_line_prepares_the_others(of_every,
     assert [each.rule for each in found if each.rule == "R43"] == ["R43"] * is_said
 
 
+def steps(gpu, *, of_every):
+    """Launch by two lines in turn, and stop before the second in some rounds."""
+    for number in range(100):
+        gpu.launch("first", duration=20e-6)
+        if number % of_every == 0:
+            gpu.work_on_host(4e-3)
+        gpu.launch("second", duration=20e-6)
+
+
+@pytest.mark.parametrize(
+    ("of_every", "is_of_launch", "is_said"), [(1, True, True), (20, True, False), (20, False, True)]
+)
+def test_stalls_in_few_runs_of_a_line_that_launches_are_not_its_work(
+    of_every, is_of_launch, is_said
+):
+    sampled = Sampled(timed(lambda gpu: steps(gpu, of_every=of_every)))
+    other = sampled.stack(("save", 3, "write(values)"))
+    for before, after in sampled.gaps:
+        stack = after["stack"] if is_of_launch else other
+        sampled.sample(before["thread"], before["end"], after["time"], stack=stack)
+
+    assert len(sampled.idle()) == is_said
+
+
 @pytest.mark.parametrize(
     ("file", "name", "is_made"),
     [
