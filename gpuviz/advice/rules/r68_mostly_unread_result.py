@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding, as_subject, named
+from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.part_reads import OF_TORCH, continues, goes_on_writing, read_bytes
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.reduction_times import times_of_host_reads
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.advice.sorted_extremes import SortedExtremes, sorted_extremes
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
-from gpuviz.quantities import format_bytes, format_counted, format_share
+from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +33,11 @@ RULES = (
         "matrix products or elementwise functions of a line write arrays of 1 MiB or more, which "
         "are freed in the recording; all that uses them afterwards are reads of known size, "
         "together of at most a quarter of their bytes, none of which a line makes at several "
-        "places in turn; such arrays are at least half of the bytes that the line makes",
-        "the rows, columns or elements that are needed, selected before the operation",
+        "places in turn; such arrays are at least half of the bytes that the line makes; or a line "
+        "sorts, and takes the first or the last element along that axis, as in "
+        "`cp.argsort(d, axis=1)[:, 0]`",
+        "the rows, columns or elements that are needed, selected before the operation; `argmin` "
+        "instead of a sort",
     ),
 )
 
@@ -84,7 +89,13 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     Saving: the peak with arrays that have the size of what is read, and the recording's `Schedule`,
     replayed with durations of the kernels in proportion. If the host reads something in between,
     that may decide which part is needed: ``possible``.
+
+    Sorts for one element are found too, by the text of their lines: see
+    `gpuviz.advice.sorted_extremes.sorted_extremes`. Their saving is without the kernels that sort:
+    the others, such as the copy that these need, take as long as a reduction.
     """
+    for extremes in sorted_extremes(device.schedule, device.device):
+        yield _of_sorts(device, extremes)
     results = _results(device)
     if not len(results.blocks):
         return
@@ -216,6 +227,35 @@ def _finding(device: "DeviceBlocks", results: _Results, chosen: "NDArray[Any]") 
         lines=(line,),
         evidence=device.lines.evidence(blocks),
         lifetimes=Change(blocks, device.begin[blocks], device.end[blocks], size),
+        schedule=faster,
+    )
+
+
+def _of_sorts(device: "DeviceBlocks", extremes: SortedExtremes) -> Finding:
+    """Return the finding about sorts of which one element is used."""
+    schedule, work = device.schedule, extremes.work
+    duration = schedule.duration.copy()
+    duration[work] = 0
+    instant = np.zeros(len(schedule.called), bool)
+    instant[schedule.call[work]] = True
+    faster = ScheduleChange(duration=duration, instant=instant)
+    spent = format_duration(int(schedule.duration[work].sum()))
+    stack = int(stacks_of(device.recording.tables, schedule.call[work[:1]])[0])
+    line = line_of(device.recording, stack, spent)
+    end = "last" if extremes.instead in {"max", "argmax"} else "first"
+    return Finding(
+        rule="R68",
+        title=f"{as_subject(text_of(line))} sorts, and uses only the {end} element along that "
+        "axis.",
+        reason=f"{format_counted(len(work), 'kernel')} that sort take {spent}. "
+        f"`{extremes.instead}` reads the array once instead.",
+        change=f"Use `{extremes.instead}` along the same axis instead of `{extremes.called}`. Of "
+        "equal elements, it may find another one, and it treats NaN in its own way.",
+        certainty="likely",
+        device=device.device,
+        saved_ns=schedule.saved_alone(faster),
+        lines=(line,),
+        evidence=schedule.evidence(work),
         schedule=faster,
     )
 

@@ -1,0 +1,164 @@
+"""Sorts of which a program uses only the first or the last element along the sorted axis."""
+
+import ast
+import re
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.parsed_text import parsed
+from gpuviz.advice.trace import KERNEL
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.schedule import Schedule
+    from gpuviz.data.call_stacks import Frame
+
+_SORTS = re.compile(r"sort", re.IGNORECASE)
+# Functions that sort; the kernels of a line with others may be of those.
+_MAY_SORT = re.compile(r"sort|unique|median|quantile|percentile|partition|topk|rank", re.IGNORECASE)
+_OF_CUPY = re.compile(r"[/\\]cupy[/\\]_sorting[/\\]sort\.py$")
+# By the function that sorts, and whether the last element is used.
+_INSTEAD = {
+    ("argsort", False): "argmin",
+    ("argsort", True): "argmax",
+    ("sort", False): "min",
+    ("sort", True): "max",
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SortedExtremes:
+    """Sorts of a line of which it uses the first or the last elements.
+
+    Attributes:
+        work: The kernels that sort, as a `Schedule` numbers them.
+        called: The function that sorts.
+        instead: The function that finds the same.
+    """
+
+    work: "NDArray[Any]"
+    called: str
+    instead: str
+
+
+def sorted_extremes(schedule: "Schedule", device: int) -> "Iterator[SortedExtremes]":
+    """Yield the lines of the program that sort to take one element along the sorted axis.
+
+    As `cp.argsort(d, axis=1)[:, 0]`: nothing else can use a result without a name. The line calls
+    CuPy's or PyTorch's function itself, and no other that may sort.
+
+    Args:
+        schedule: The schedule.
+        device: Ordinal.
+    """
+    recording = schedule.recording
+    names = plain(recording.tables["activities"]["name"])[schedule.rows]
+    work = np.flatnonzero(
+        (schedule.device == device)
+        & (schedule.kind == KERNEL)
+        & (schedule.call >= 0)
+        & are_named(recording.tables, names, _SORTS.search)
+    )
+    stacks = stacks_of(recording.tables, schedule.call[work])
+    lines = line_numbers(recording, stacks)
+    for line in np.unique(lines).tolist():
+        rows = np.flatnonzero(lines == line)
+        found = {
+            _extreme(recording.call_stacks.frames(each)) for each in set(stacks[rows].tolist())
+        }
+        if len(found) == 1 and (extreme := found.pop()) is not None:
+            called, is_last = extreme
+            yield SortedExtremes(work[rows], called, _INSTEAD[called, is_last])
+
+
+def _extreme(frames: "list[Frame]") -> tuple[str, bool] | None:
+    """Return the function that the innermost line sorts by, and whether it takes the last element.
+
+    None if it may use more of the result.
+    """
+    inner = list(takewhile(lambda each: each.is_installed, frames))
+    if len(inner) == len(frames):
+        return None
+    if any(not _OF_CUPY.search(each.filename) for each in inner):
+        return None
+    tree = parsed(frames[len(inner)].source.strip())
+    if tree is None:
+        return None
+    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
+    sorts = [each for each in calls if _MAY_SORT.search(_name(each))]
+    taken = {
+        id(each.value): _taken(each.value, each.slice)
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Call)
+    }
+    found = {(_name(each), taken.get(id(each))) for each in sorts}
+    if len(found) != 1:
+        return None
+    name, is_last = found.pop()
+    # PyTorch's `sort` returns two arrays.
+    if is_last is None or name not in ({"argsort", "sort"} if inner else {"argsort"}):
+        return None
+    return name, is_last
+
+
+def _name(call: ast.Call) -> str:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _taken(call: ast.Call, index: ast.expr) -> bool | None:
+    """Return whether an index takes the last element along the sorted axis, or the first.
+
+    None if it takes others, or if the axis is not known.
+    """
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    numbers = [place for place, each in enumerate(parts) if _number(each) in {0, -1}]
+    if len(numbers) != 1:
+        return None
+    (place,) = numbers
+    others = [each for each in parts if each is not parts[place]]
+    if not all(_is_ellipsis(each) or _is_whole(each) for each in others):
+        return None
+    follows = any(_is_ellipsis(each) for each in parts[:place])
+    axis = _axis(call)
+    if axis is None or axis != (place - len(parts) if follows else place):
+        return None
+    return _number(parts[place]) == -1
+
+
+def _axis(call: ast.Call) -> int | None:
+    """Return the axis along which a call sorts; None if it is not a number."""
+    named = [each.value for each in call.keywords if each.arg in {"axis", "dim"}]
+    if named:
+        return _number(named[0])
+    numbers = [_number(each) for each in call.args]
+    return next((each for each in numbers if each is not None), -1)
+
+
+def _number(node: ast.expr) -> int | None:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = _number(node.operand)
+        return None if number is None else -number
+    if not isinstance(node, ast.Constant) or isinstance(node.value, bool):
+        return None
+    return node.value if isinstance(node.value, int) else None
+
+
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis
+
+
+def _is_whole(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) and node.lower is node.upper is node.step is None
