@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.finding import Finding, as_subject, named
+from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.joins import Joins, joins
+from gpuviz.advice.needless_copies import needless_copies
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r49_grown_by_concatenation import grown
-from gpuviz.quantities import format_bytes, format_counted
+from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.analysis.launches import stacks_of
+from gpuviz.quantities import format_bytes, format_counted, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,13 +25,17 @@ if TYPE_CHECKING:
 RULES = (
     Rule(
         "R46",
-        "parts and the array they were joined to",
+        "parts and the array they were joined to, or an array and its needless copy",
         "`concatenate` or `stack` writes an array with exactly the bytes of the arrays that one "
-        "line allocated, or that are copied there one by one, which nothing uses afterwards",
-        "allocate the whole array first, write the parts into slices",
+        "line allocated, or that are copied there one by one, which nothing uses afterwards; or a "
+        "line calls `cupy.array` at least four times with arrays of 1 MiB or more that have the "
+        "type already, and nothing writes to the copy, or to the array while the copy is used",
+        "allocate the whole array first, write the parts into slices; `cupy.asarray`",
     ),
 )
 
+# Fewer copies may be there to be changed in another run of the program.
+_LEAST_COPIES = 4
 # One part is a copy.
 _LEAST_PARTS = 2
 
@@ -49,7 +57,13 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     joined again and again is R49. The saving is the decrease of the peak if each b that the same
     line joins from parts of the same lines, as in each round of a loop, had been allocated with the
     first of its parts, and they had been parts of it.
+
+    Copies that `cupy.array` makes without need are found too: see
+    `gpuviz.advice.needless_copies.needless_copies`. Their saving is without these arrays, while
+    what they are made of lives as long, and without the time of the copies. Later rounds might
+    write to one of them: ``possible``.
     """
+    yield from _of_copies(device)
     joined = joins(device)
     joined = joined.of(np.flatnonzero(~np.isin(joined.target, grown(device, joined).target)))
     of_lines: dict[tuple[int, ...], list[_Join]] = {}
@@ -59,6 +73,62 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         shown = [each for each in made if device.at_peak[[each.target, *each.parts]].all()]
         if shown:
             yield _finding(device, shown, _change(device, made))
+
+
+def _of_copies(device: DeviceBlocks) -> "Iterator[Finding]":
+    """Yield the findings about lines that copy arrays without need."""
+    launch, target, source = needless_copies(device)
+    copies, origins = device.place[target], device.place[source]
+    stacks = stacks_of(device.recording.tables, device.elementwise.call[launch])
+    lines = line_numbers(device.recording, stacks)
+    for line in np.unique(lines).tolist():
+        chosen = np.flatnonzero(lines == line)
+        if len(chosen) >= _LEAST_COPIES:
+            activities = device.elementwise.activity[launch[chosen]]
+            yield _of_line(device, activities, copies[chosen], origins[chosen])
+
+
+def _of_line(
+    device: DeviceBlocks,
+    activities: "NDArray[Any]",
+    copies: "NDArray[Any]",
+    origins: "NDArray[Any]",
+) -> Finding:
+    """Return the finding about the copies of a line, and the arrays that they are made of."""
+    schedule = device.schedule
+    work = schedule.number[activities]
+    duration = schedule.duration.copy()
+    duration[work] = 0
+    instant = np.zeros(len(schedule.called), bool)
+    instant[schedule.call[work]] = True
+    faster = ScheduleChange(duration=duration, instant=instant)
+    kept, place = np.unique(origins, return_inverse=True)
+    end = device.end[kept].copy()
+    np.maximum.at(end, place.ravel(), device.end[copies])
+    spent = format_duration(int(schedule.duration[work].sum()))
+    stack = int(stacks_of(device.recording.tables, schedule.call[work[:1]])[0])
+    line = line_of(device.recording, stack, spent)
+    return Finding(
+        rule="R46",
+        title=f"{as_subject(text_of(line))} copies {format_counted(len(copies), 'array')} "
+        "that have the type already.",
+        reason=f"The copies of {format_bytes(int(device.requested[copies].sum()))} in all take "
+        f"{spent}. Nothing writes to them, or to the arrays that they are made of while they are "
+        "used, so that these could be used instead.",
+        change="Use `cupy.asarray`, which returns an array itself if it has the type, instead of "
+        "`cupy.array`. Where a function writes to its argument in place, let it copy that.",
+        certainty="possible",
+        device=device.device,
+        saved_ns=schedule.saved_alone(faster),
+        lines=(line,),
+        evidence=device.lines.evidence(copies),
+        lifetimes=Change(
+            np.append(copies, kept),
+            np.append(device.begin[copies], device.begin[kept]),
+            np.append(device.begin[copies], end),
+        ),
+        schedule=faster,
+    )
 
 
 def _lines(device: DeviceBlocks, join: _Join) -> tuple[int, ...]:
