@@ -60,6 +60,7 @@ from gpuviz.advice.rules import (
     r79_images_in_nchw,
     r81_dense_targets,
     r82_differentiable_backward,
+    r83_one_hot_products,
 )
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r75_inverse_only_multiplied.find,
         r76_einsum_intermediates.find,
         r81_dense_targets.find,
+        r83_one_hot_products.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,

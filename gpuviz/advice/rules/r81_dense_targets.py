@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.block_uses import BlockUses
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.scattered import INDEX_BYTES, Scattered, scatters_to_large
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.launches import phases_of, stacks_of
-from gpuviz.data.columns import distinct, plain
-from gpuviz.data.strings import are_named
+from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
@@ -37,17 +36,10 @@ RULES = (
     ),
 )
 
-_LEAST_BYTES = 8 << 20
-# The bytes of the dense array for each byte of the indices.
-_LEAST_FACTOR = 16
-# PyTorch scatters at indices of 64 bits.
-_INDEX_BYTES = 8
-_SCATTER = re.compile(r"\bat::native::_scatter_gather_elementwise_kernel.*scatter_fill", re.DOTALL)
 # Scatters of numbers with so many bytes.
 _SCATTERS_OF = {
     size: re.compile(rf"scatter_fill\w*<at::native::OpaqueType<{size}>") for size in (2, 4, 8)
 }
-_FILL = re.compile(r"\bat::native::.*FillFunctor|^memset", re.DOTALL)
 _ELEMENTWISE = re.compile(r"\bat::native::\w*elementwise_kernel")
 _PRODUCT = re.compile(r"\bat::native::\w*elementwise_kernel.*MulFunctor", re.DOTALL)
 _LOG_SOFTMAX = re.compile(r"\bat::native::.*SoftMaxForward.*\bLogSoftMaxForwardEpilogue", re.DOTALL)
@@ -81,23 +73,13 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     the kernels that make them. `cross_entropy` reads the softmax's result at the indices, and sums
     it for label smoothing: the sums stay.
     """
-    if not _scatters_to_large(device):
+    if not scatters_to_large(device):
         return
     graph = _Chains(device)
     found = [dense for dense in map(graph.dense, graph.scatters.tolist()) if dense is not None]
     sites = np.array([device.site[each.blocks[0]] for each in found], np.int64)
     for site in distinct(sites).tolist():
         yield _finding(device, [found[each] for each in np.flatnonzero(sites == site).tolist()])
-
-
-def _scatters_to_large(device: "DeviceBlocks") -> bool:
-    """Return whether a kernel of PyTorch scatters a number into a large block."""
-    tables, used = device.recording.tables, device.used
-    scatters = are_named(tables, plain(tables["activities"]["name"]), _SCATTER.search)
-    if not scatters.any():
-        return False
-    blocks = used.block[np.append(scatters, False)[used.activity]]
-    return bool((used.blocks.requested[blocks] >= _LEAST_BYTES).any())
 
 
 class _Chains:
@@ -108,30 +90,25 @@ class _Chains:
     """
 
     def __init__(self, device: "DeviceBlocks") -> None:
-        self._device, self._uses = device, BlockUses(device)
-        uses = self._uses
-        self._is_fill, self._is_elementwise = uses.are_of(_FILL), uses.are_of(_ELEMENTWISE)
+        self._device, self._scattered = device, Scattered(device)
+        uses = self._uses = self._scattered.uses
+        self._is_elementwise = uses.are_of(_ELEMENTWISE)
         self._is_product, self._is_sum = uses.are_of(_PRODUCT), uses.are_of(_SUM)
-        self._is_softmax, self._is_scatter = uses.are_of(_LOG_SOFTMAX), uses.are_of(_SCATTER)
+        self._is_softmax = uses.are_of(_LOG_SOFTMAX)
         sizes = [*_SCATTERS_OF]
         self._number_bytes = np.select([uses.are_of(_SCATTERS_OF[each]) for each in sizes], sizes)
         tables = device.recording.tables
         self._is_backward = phases_of(tables, stacks_of(tables, uses.call)) == BACKWARD
-        can = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
-        self._can = can & (device.requested >= _LEAST_BYTES)
-        self.scatters = distinct(uses.block[self._is_scatter & self._can[uses.block]])
+        self._can, self.scatters = self._scattered.can, self._scattered.blocks
 
     def dense(self, scattered: int) -> _Dense | None:
         """Return what a block leads to; None if not all of it is the target of a cross entropy."""
         uses, requested = self._uses, self._device.requested
-        rows = uses.of_block(scattered)
-        fills = int(np.argmin(np.append(self._is_fill[rows], False)))
-        if not fills or fills == len(rows) or not self._is_scatter[rows[fills]]:
+        start = self._scattered.start(scattered)
+        if start is None:
             return None
+        rows, fills, indices = start
         scatter = int(rows[fills])
-        indices = uses.beside(scatter)
-        if len(indices) != 1 or requested[indices[0]] * _LEAST_FACTOR > requested[scattered]:
-            return None
         blocks, products, work = [scattered], list[int](), [*uses.work[rows[: fills + 1]].tolist()]
         left = [rows[fills + 1 :]]
         while left:
@@ -149,7 +126,7 @@ class _Chains:
                     left.append(uses.of_block(block)[1:])
         size = int(self._number_bytes[scatter])
         numbers = int(requested[scattered]) // size if size else 0
-        targets = int(requested[indices[0]]) // _INDEX_BYTES
+        targets = int(requested[indices]) // INDEX_BYTES
         if not products or not all(self._is_summed(each, numbers, targets) for each in products):
             return None
         return _Dense(np.array([*blocks, *products]), distinct(np.array(work)))
