@@ -28,8 +28,9 @@ _LARGER = "those that save more"
 def saving(finding: "Finding") -> str:
     """Return what a finding saves: bytes of the peak, reserved memory, time, or several of these.
 
-    What is left of a saving after larger ones is given if it differs. Of memory and time, the one
-    that is next to nothing beside the other is left out.
+    What is left of a saving after larger ones is given if it differs, and also if the change alone
+    saves next to nothing, as where the peak is as high elsewhere. Of memory and time, the one that
+    is next to nothing beside the other is left out.
     """
     parts = []
     share = _share_of_time(finding)
@@ -46,6 +47,10 @@ def saving(finding: "Finding") -> str:
         which = "the others" if is_bound(finding) else _LARGER
         left = _after_others(finding.saved_ns, finding.further_ns, format_duration, which)
         parts.append(time + left)
+    is_not_said = is_tiny or not finding.saved_bytes
+    if parts and is_not_said and finding.further_bytes >= LEAST_BYTES:
+        size = format_bytes(finding.further_bytes)
+        parts.append(f"{size} of the peak once {_LARGER} are followed")
     return " and ".join(parts)
 
 

@@ -49,6 +49,22 @@ def test_what_saves_more_once_others_are_followed_says_so():
 
 
 @pytest.mark.parametrize(
+    ("size", "further", "said"),
+    [
+        (0, 600 * MIB, " and 600 MiB of the peak once those that save more are followed"),
+        (1 << 10, 600 * MIB, " and 600 MiB of the peak once those that save more are followed"),
+        (0, MIB, ""),
+        (0, 0, ""),
+    ],
+)
+def test_a_peak_that_is_as_high_elsewhere_is_lower_once_others_are_followed(size, further, said):
+    finding = Finding("R08", "Title.", "", "", "likely", 0, size, 20 * MS)
+    finding = replace(finding, further_bytes=further, further_ns=20 * MS, working_ns=100 * MS)
+
+    assert saving(finding) == f"about 20.0 ms, 20 % of the time{said}"
+
+
+@pytest.mark.parametrize(
     ("size", "time_ns", "said"),
     [
         (64 * MIB, 20 * MS, "64.0 MiB"),
