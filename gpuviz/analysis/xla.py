@@ -53,8 +53,8 @@ def threads_of_xla(recording: "RecordingData") -> dict[int, int]:
     it makes most of its CUDA calls while the other compiles or launches a function, or shortly
     afterwards; others are the program's or another library's.
 
-    XLA that ran before the first recording marks neither. The calls that have JAX in their call
-    stacks then say when a thread launches.
+    XLA that ran before the first recording marks neither. The calls and samples that have JAX in
+    their call stacks then say when a thread works for it.
     """
     tables = recording.tables
     working, begin, end = _work_of_xla(recording)
@@ -88,15 +88,22 @@ def _work_of_xla(
     recording: "RecordingData",
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
     """Return the threads that compile and launch functions of XLA, and when they do, in columns."""
-    table = recording.tables["ranges"]
     rows = np.concatenate([xla_compilations(recording), runs_of_xla(recording)])
-    if not len(rows):
-        table = recording.tables["api_calls"]
-        stacks = plain(table["stack"])
-        rows = np.flatnonzero((stacks != 0) & have_frame(recording, stacks, _is_of_jax))
-    begin, end = (plain(table[each])[rows] for each in ("time", "end"))
-    end = np.maximum(np.where(end < 0, recording.duration_ns, end), begin)
-    return plain(table["thread"])[rows], begin, end
+    if len(rows):
+        parts = [("ranges", rows)]
+    else:
+        parts = [(name, _rows_in_jax(recording, name)) for name in ("api_calls", "host_samples")]
+    thread, begin, end = (
+        np.concatenate([plain(recording.tables[name][column])[rows] for name, rows in parts])
+        for column in ("thread", "time", "end")
+    )
+    return thread, begin, np.maximum(np.where(end < 0, recording.duration_ns, end), begin)
+
+
+def _rows_in_jax(recording: "RecordingData", name: str) -> "NDArray[Any]":
+    """Return the rows of a table whose call stack has a function of JAX."""
+    stacks = plain(recording.tables[name]["stack"])
+    return np.flatnonzero((stacks != 0) & have_frame(recording, stacks, _is_of_jax))
 
 
 def _is_of_jax(frame: "Frame") -> bool:

@@ -11,6 +11,7 @@ from gpuviz.advice.host_gaps import LONG_NS, HostGaps, host_gaps
 from gpuviz.advice.host_lines import between, line_of, text_of
 from gpuviz.advice.libraries import MODULES_ON_THE_GPU, makes_modules
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.sampled_compilations import is_compilation
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.staging import is_staging
 from gpuviz.advice.work_groups import work_groups
@@ -283,6 +284,7 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_P
         _Sampled(work, calls, totals[:, number], _is_most(totals, number))
         for number, work in enumerate(works)
         if not (work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz)
+        and not is_compilation(recording, work.stack)
     ]
     runs = _Runs(recording)
     known = [(each, _place_of_work(recording, each)) for each in sampled]

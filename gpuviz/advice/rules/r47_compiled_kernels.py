@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
-from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.sampled_compilations import SampledCompilations, sampled_compilations
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.compilations import compilations
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.launches import calls_of, stacks_of, user_frames
 from gpuviz.analysis.repeated_compilations import RepeatedCompilation, repeated_compilations
 from gpuviz.analysis.steady_state import steady_states
 from gpuviz.analysis.xla import threads_of_xla
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import distinct, plain
 from gpuviz.quantities import format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from gpuviz.data.recording_data import RecordingData
+
 RULES = (
     Rule(
         "R47",
@@ -30,7 +34,9 @@ RULES = (
         "CuPy's, Numba's or XLA's compiler ran for at least 1 % of the time; a name of the "
         "program's own kernels for CuPy, or a function of XLA, that was compiled eight times or "
         "more is a finding of its own, and so is one that a line compiles five times or more, or "
-        "three times for XLA, and that launches the same kernels each time",
+        "three times for XLA, and that launches the same kernels each time; if XLA ran before the "
+        "first recording, samples of the host show its compilations, and a line that compiles each "
+        "of the five times or more that it runs is a finding of its own",
         "keep CuPy's cache, or JAX's, between runs; `cache=True` for Numba; pass values as "
         "arguments, if they are written into sources or static in JAX; pad arrays to a few shapes "
         "for JAX",
@@ -112,6 +118,8 @@ _ALIKE = {
 }
 # Before the names of functions, in those that JAX gives to XLA.
 _JITTED = "jit_"
+# What a line runs may be several functions, which samples do not tell apart.
+_FEWEST_SAMPLED = 5
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
@@ -121,7 +129,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     was compiled again and again (`gpuviz.analysis.repeated_compilations`) is a finding of its own:
     it is ``possible`` that values are written into the source of CuPy's kernel, that XLA's
     functions are one function for other shapes or types, or, if they launch the same kernels on as
-    many blocks, that a static argument changes.
+    many blocks, that a static argument changes. XLA that ran before the first recording does not
+    mark its compilations: then samples of the host in JAX's compiler are, and a line that compiles
+    each time that it runs, at least five times, is a finding of its own.
 
     Saving: the recording's `Schedule`, replayed without the time between calls in which the
     compiler ran, and at most its time: all of it, or all but the first time of a name. What
@@ -129,7 +139,10 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     CuPy's cache is kept, or if Numba or JAX keeps one: ``likely``.
     """
     table = compilations(schedule.recording)
-    if not table.num_rows or not schedule.recording.devices:
+    if not schedule.recording.devices:
+        return
+    yield from _sampled(schedule)
+    if not table.num_rows:
         return
     time_ns = plain(table["compile_ns"])
     compiler = np.array(table["compiler"].to_pylist())
@@ -142,6 +155,74 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         rows = np.flatnonzero(once & (compiler == name))
         if len(rows) and time_ns[rows].sum() >= schedule.relevant_ns:
             yield _compiled_once(schedule, table, rows, name)
+
+
+def _sampled(schedule: Schedule) -> "Iterator[Finding]":
+    """Return the findings about compilations that only samples of the host show, by line."""
+    recording = schedule.recording
+    found = sampled_compilations(recording)
+    lines = user_frames(recording.tables, found.stack)
+    is_again = np.zeros(len(lines), bool)
+    for line in distinct(lines).tolist():
+        rows = np.flatnonzero(lines == line)
+        if len(rows) < _FEWEST_SAMPLED or _runs_of(recording, found.stack[rows[0]]) > len(rows):
+            continue
+        is_again[rows] = True
+        spent = format_duration(int((found.end - found.begin)[rows].sum()))
+        text = text_of(line_of(recording, int(found.stack[rows[0]]), ""))
+        title = (
+            f"XLA compiled what {text} runs {len(rows)} times, in {spent}: each time that it ran."
+        )
+        yield from _of_samples(schedule, found, rows[1:], (title, *_AGAIN["XLA"]), is_once=False)
+    rows = np.flatnonzero(~is_again)
+    spent = format_duration(int((found.end - found.begin)[rows].sum()))
+    title = f"XLA compiled {format_counted(len(rows), 'time', 'times')}, in {spent}."
+    once = _ONCE["XLA"]
+    yield from _of_samples(schedule, found, rows, (title, once.why, once.keep), is_once=True)
+
+
+def _runs_of(recording: "RecordingData", stack: int) -> int:
+    """Return how often the line of a call stack launches the work that it launches most often."""
+    stacks = stacks_of(
+        recording.tables,
+        distinct(calls_of(recording.tables, plain(recording.tables["activities"]["correlation"]))),
+    )
+    line = recording.call_stacks.user_frame(int(stack))
+    known, counts = np.unique(stacks[stacks != 0], return_counts=True)
+    own = [recording.call_stacks.user_frame(each) == line for each in known.tolist()]
+    return int(counts[own].max(initial=0))
+
+
+def _of_samples(
+    schedule: Schedule,
+    found: SampledCompilations,
+    rows: "NDArray[Any]",
+    texts: tuple[str, str, str],
+    *,
+    is_once: bool,
+) -> "Iterator[Finding]":
+    """Yield the finding about some compilations, if they take long enough."""
+    title, reason, change = texts
+    begin, end, recording = found.begin[rows], found.end[rows], schedule.recording
+    if not len(rows) or (end - begin).sum() < schedule.relevant_ns:
+        return
+    less = ScheduleChange(
+        shorter_gap=_less_between_calls(schedule, found.thread[rows], begin, end),
+        at_most_ns=int((end - begin).sum()),
+        is_of_preparation=is_once,
+    )
+    yield Finding(
+        rule="R47",
+        title=title,
+        reason=f"{reason} The time is that of samples of the host while JAX traces and compiles.",
+        change=change,
+        certainty="likely" if is_once else "possible",
+        device=recording.devices[0],
+        saved_ns=schedule.saved_alone(less),
+        schedule=less,
+        lines=longest_lines(recording, found.stack[rows], end - begin),
+        is_of_warm_up=is_once,
+    )
 
 
 def _compiled_again(schedule: Schedule, table: "pa.Table", again: RepeatedCompilation) -> Finding:
