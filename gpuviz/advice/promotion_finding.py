@@ -13,10 +13,13 @@ from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from gpuviz.advice.device_blocks import DeviceBlocks
     from gpuviz.advice.elementwise import Function
+    from gpuviz.advice.finding import Line
     from gpuviz.advice.promotions import Promotion
 
 _NARROWER = {"float64": "float32", "complex128": "complex64"}
@@ -130,13 +133,14 @@ def promotion_finding(device: "DeviceBlocks", found: "Promotion") -> Finding:
         f"{format_counted(len(blocks), 'array')} of at most {size} at a time follow from this in "
         f"double precision{peak if len(at_peak) else ''}{alone}."
     )
-    origins = [each for each in (found.wide, found.narrow) if each >= 0 and device.place[each] >= 0]
-    others = [device.lines.line_of(device.place[[each]]) for each in origins]
+    inputs = [each for each in (found.wide, found.narrow) if each >= 0 and device.place[each] >= 0]
+    origins = device.lines.lines_of(device.place[found.origins]) if len(found.origins) else ()
+    others = [*origins, *(device.lines.line_of(device.place[[each]]) for each in inputs)]
     return Finding(
         rule="R33",
         title=f"{text_of(line)} makes up to {size} of arrays {function.output}.",
         reason=f"{_entry(device, found)} {computed}",
-        change=f"{_to_single(function, converts=found.wide < 0)}, if that is precise enough.",
+        change=f"{_to_single(function, found, origins)}, if that is precise enough.",
         certainty="possible",
         device=device.device,
         lines=(line, *(each for each in others if each.site != line.site)),
@@ -163,9 +167,13 @@ def _entry(device: "DeviceBlocks", found: "Promotion") -> str:
     return f"`{function.name}` combines {narrow} with the {wide} array from {text_of(origin)}."
 
 
-def _to_single(function: "Function", *, converts: bool) -> str:
+def _to_single(function: "Function", found: "Promotion", origins: "Sequence[Line]") -> str:
     """Return how to use single precision where a function makes double precision."""
-    if converts:
+    if found.wide < 0:
         return f"Convert to single precision (`astype(cupy.{_NARROWER[function.output]})`)"
+    if origins:
+        more = f" and {format_counted(len(origins) - 1, 'line')} more" if origins[1:] else ""
+        make = "make" if origins[1:] else "makes"
+        return f"Convert what {text_of(origins[0])}{more} {make} to single precision (`astype`)"
     wide = next(each for each in function.arrays if each in _NARROWER)
     return f"Convert this operand to {_NARROWER[wide]} where it is made (`astype`)"

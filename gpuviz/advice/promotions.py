@@ -10,6 +10,7 @@ import numpy as np
 from gpuviz.advice.elementwise import TYPES, WRITE
 from gpuviz.advice.fusion import are_reductions, components
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.promotion_steps import Steps
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.touches import TRANSFORM
 from gpuviz.data.columns import codes, distinct, plain
@@ -32,6 +33,7 @@ _SAMPLES = tuple(map(TYPES.index, ("bool", "int8", "uint8", "int16", "uint16")))
 # Kernels that compute in the type of what they read, as those that transform do.
 _OF_CUPY = re.compile(r"cupyx?_(?!random|scipy_linalg|cusolver)")
 _FILLS = re.compile(r"cupy_fill$|memset")
+_DOUBLE = re.compile("float64|complex128|double")
 # What has at most this share of the bytes of the largest array is a parameter, not data.
 _SMALL = 1 / 16
 _VALUE_BYTES = 16
@@ -52,6 +54,8 @@ class Promotion:
         narrow: A block of lower precision that it reads.
         wide: A block of double precision that it reads; -1 if it converts.
         transforms: The activities of FFTs of them.
+        origins: Small ones of them that lines make of nothing else in double precision, and of
+            which ``wide`` is computed; without any, the operands are converted.
     """
 
     blocks: "NDArray[Any]"
@@ -61,6 +65,7 @@ class Promotion:
     narrow: int
     wide: int
     transforms: "NDArray[Any]"
+    origins: "NDArray[Any]"
 
 
 def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promotion]":
@@ -71,7 +76,9 @@ def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promo
     product of matrices does; and single precision is not added up in them. The program itself
     converts integers of at most 16 bits to the first of them, or combines a large one with as many
     elements in single precision. What elementwise functions make of them with other data in double
-    precision does not follow, nor arrays that exist before and are overwritten (``out=``).
+    precision does not follow, nor arrays that exist before and are overwritten (``out=``). It does
+    if all of that data, and the large array too, is computed from small arrays that lines make of
+    nothing else in double precision, such as `fftfreq`, before the first.
 
     Args:
         device: The device's blocks.
@@ -139,8 +146,8 @@ class _Search:
         bad[label[self._is_unsuitable(label)]] = True
         entry, narrow, wide = self._entries()
         group = label[launches.target[entry]]
-        groups, first = np.unique(group, return_index=True)
-        site = self._device.site[self._device.place[launches.target[entry[first]]]]
+        groups, each = np.unique(group, return_index=True)
+        site = self._device.site[self._device.place[launches.target[entry[each]]]]
         for line in distinct(site).tolist():
             of_line = groups[site == line]
             if bad[of_line].any():
@@ -148,8 +155,9 @@ class _Search:
             of_device = self._device.place >= 0
             blocks = np.flatnonzero(np.isin(label, of_line) & self._is_wide & of_device)
             rows = np.flatnonzero(np.isin(group, of_line))
-            narrowed, operands = self._from(blocks, launches.target[entry[rows]], wide[rows])
-            rows = rows[np.isin(launches.target[entry[rows]], narrowed)]
+            first = launches.target[entry[rows]]
+            narrowed, operands, origins = self._from(blocks, first, wide[rows])
+            rows = rows[np.isin(first, narrowed)]
             if not len(rows):
                 continue
             rows_of_fft = np.flatnonzero(self._is_fft & np.isin(used.block, narrowed))
@@ -162,6 +170,7 @@ class _Search:
                 int(narrow[at]),
                 int(wide[at]),
                 distinct(used.activity[rows_of_fft]),
+                origins,
             )
 
     def _labels(self) -> "NDArray[Any]":
@@ -228,7 +237,7 @@ class _Search:
 
     def _from(
         self, blocks: "NDArray[Any]", start: "NDArray[Any]", wide: "NDArray[Any]"
-    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+    ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
         """Return which of some blocks follow from others, by the work that makes and reads them.
 
         Also the work areas of transforms of them.
@@ -239,8 +248,9 @@ class _Search:
             wide: Those that meet lower precision then; -1 for none.
 
         Returns:
-            These blocks, and those that elementwise functions read besides to make them: of the
-            lines and kernels that make ``wide``.
+            These blocks; those that elementwise functions read besides to make them: of the lines
+            and kernels that make ``wide``; and small ones that would have to be in single precision
+            from where they are made, as more than the first of ``wide`` is computed from them.
         """
         used = self._used
         kind = np.full(self._count, -1)
@@ -255,16 +265,46 @@ class _Search:
         is_needed &= ~np.isin(used.block[rows], operands)
         starts = np.zeros(int(kind.max(initial=0)) + 2, bool)  # the last for no kind
         starts[kind[start][kind[start] >= 0]] = True
-        reached = _reached(
+        steps = Steps(
             starts,
             np.unique(pairs[:, made >= 0], axis=1),
             np.unique(pairs[:, is_needed], axis=1),
             kind[used.block[rows[self._is_overwritten(rows)]]],
         )
+        origins = blocks[:0]
+        if wide[0] >= 0:
+            site, suits = self._sites(blocks, kind[blocks], start[0], len(starts))
+            of_lines = steps.with_origins(int(kind[wide[0]]), site, suits)
+            created = blocks[(of_lines.starts & ~starts)[kind[blocks]]]
+            if not self._is_asked_for(created):
+                steps, origins = of_lines, created
+        reached = steps.reached()
         areas = used.block[rows[reached[made] & self._is_fft[rows]]]
         narrowed = np.union1d(blocks[reached[kind[blocks]]], areas)
         operands = np.setdiff1d(operands, narrowed)
-        return narrowed, operands[self._meet(operands, narrowed)]
+        return narrowed, operands[self._meet(operands, narrowed)], origins
+
+    def _sites(
+        self, blocks: "NDArray[Any]", kinds: "NDArray[Any]", start: int, count: int
+    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return the line that makes each kind of block, and which are cheap to convert there.
+
+        These are small, and made before a first one.
+        """
+        device, place = self._device, self._device.place[blocks]
+        site, suits = np.full(count, -1), np.ones(count, bool)
+        site[kinds] = device.site[place]
+        is_late = device.begin[place] >= device.begin[device.place[start]]
+        is_large = self._requested[blocks] > _SMALL * self._requested[start]
+        suits[kinds[is_late | is_large]] = False
+        return site, suits
+
+    def _is_asked_for(self, blocks: "NDArray[Any]") -> bool:
+        """Return whether a line that makes some blocks names double precision."""
+        if not len(blocks):
+            return False
+        lines = self._device.lines.lines_of(self._device.place[blocks])
+        return any(_DOUBLE.search(each.source) for each in lines)
 
     def _made(self, first: "NDArray[Any]", kind: "NDArray[Any]") -> "NDArray[Any]":
         """Return for each row of ``api_calls`` the kind of block that it makes; -1 for none."""
@@ -307,29 +347,3 @@ class _Search:
         calls = used.call[is_large & np.isin(used.block, others)]
         met = is_large & (self._is_elementwise | (used.mode == WRITE)) & np.isin(used.call, calls)
         return np.isin(blocks, used.block[met])
-
-
-def _reached(
-    starts: "NDArray[Any]", pairs: "NDArray[Any]", needs: "NDArray[Any]", cut: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return which kinds of blocks follow from some kinds alone.
-
-    Args:
-        starts: Which kinds are the first.
-        pairs: Kinds, and those that are made with them.
-        needs: Kinds, and those that are as precise as them.
-        cut: Kinds that do not follow.
-    """
-    may_follow = np.ones(len(starts), bool)
-    may_follow[cut] = False
-    while True:
-        reached = starts & may_follow
-        while True:
-            more = pairs[1, reached[pairs[0]] & may_follow[pairs[1]]]
-            if reached[more].all():
-                break
-            reached[more] = True
-        lacking = needs[1, reached[needs[1]] & ~reached[needs[0]]]
-        if not len(lacking):
-            return reached
-        may_follow[lacking] = False

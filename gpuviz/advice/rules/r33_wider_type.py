@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuviz.advice.default_types import Doubles, doubles
 from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.elementwise import READ, WRITES
+from gpuviz.advice.elementwise import READ, TYPES, WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.own_lines import is_own
@@ -36,7 +36,8 @@ RULES = (
         "most 16 bits, or such an array is only converted; or integers of at most 16 bits are "
         "converted to double precision, or single precision meets it, and elementwise functions, "
         "reductions, FFTs and filters alone use what follows, up to where other data in double "
-        "precision meets it; the saving is half of the bytes of the array and of what is computed "
+        "precision meets it, unless both come only from small arrays in it, as of `fftfreq`; "
+        "the saving is half of the bytes of the array and of what is computed "
         "from it, the time in which elementwise kernels and reductions move that half, and half of "
         "the time of FFTs, without the time to convert an operand each time that it is made",
         "convert the operand, or create the array with `dtype=cupy.float32`, if that is precise "
@@ -47,6 +48,7 @@ RULES = (
 # Types, and the types of their results with a wider operand.
 _WIDER = {"float16": "float32", "float32": "float64", "complex64": "complex128"}
 _TWICE = 2
+_DOUBLE = TYPES.index("float64")
 # An operand of at most this share of the result's bytes is cheap to convert.
 _SMALL = 1 / 16
 _COPIES = ("copy", "fill")
@@ -189,7 +191,8 @@ def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     accepted &= is_own(device.recording, stacks)
     launch, source = launches.launch, launches.source
     result = blocks.requested[launches.target[launch]]
-    is_half = blocks.requested[source] * _TWICE == result
+    # As many elements of float64 have half of the bytes of complex128 too.
+    is_half = (blocks.requested[source] * _TWICE == result) & (launches.kind != _DOUBLE)
     is_small = blocks.requested[source] <= _SMALL * result
     is_other = ~is_half & ~is_small
     count = len(launches)

@@ -9,7 +9,7 @@ from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 
 MI = 1 << 20
-_BYTES = {"bool": 1, "float32": 4, "int64": 8, "float64": 8}
+_BYTES = {"bool": 1, "float32": 4, "int64": 8, "float64": 8, "complex64": 8, "complex128": 16}
 _RATE, _LAUNCH_S, _EMPTY_S = 2.5e12, 8e-6, 2e-6
 
 
@@ -101,6 +101,29 @@ class Arrays:
     def arange(self, size):
         result = self.empty(size, "int64")
         self.kernel("cupy_arange__int_int_int64", [], [result])
+        return result
+
+    def fftfreq(self, size):
+        return self.astype(self.arange(size), "float64")
+
+    def times(self, first, second, size):
+        """Multiply arrays or complex numbers, which may be in single and in double precision."""
+        arrays = [each for each in (first, second) if isinstance(each, Array)]
+        kinds = [each.kind if isinstance(each, Array) else "complex" for each in (first, second)]
+        is_double = any(each.kind in ("float64", "complex128") for each in arrays)
+        is_complex = any(each.startswith("complex") for each in kinds)
+        types = ("complex64", "complex128") if is_complex else ("float32", "float64")
+        result = self.empty(size, types[is_double])
+        self.kernel(f"cupy_multiply__{'_'.join([*kinds, result.kind])}", arrays, [result])
+        return result
+
+    def transform(self, array, *, inverse=False):
+        single = array.kind in ("float32", "complex64")
+        kinds = ("float32", "complex64") if single else ("float64", "complex128")
+        result = self.empty(array.size, kinds[not inverse])
+        moved = array.memory.nbytes + result.memory.nbytes
+        name = "void regular_fft<2048u, EPT<8u>, 4u, 1u>"
+        self.kernel(name, [array], [result], _EMPTY_S + moved / _RATE)
         return result
 
     def mean(self, array):
