@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.parts_reduced_at_last import Parts, parts_reduced_at_last
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.reduction_rounds import LEAST_FACTOR
 from gpuviz.advice.reduction_times import in_loops_of_one_line, times_of_host_reads, written_before
@@ -36,8 +37,10 @@ RULES = (
         "has read, and the host reads nothing meanwhile; or all arrays that a line keeps in a loop "
         "are used one after the other when it has ended, by the same kernels with the same "
         "numbers, as far as those are known, which leave as little, or which update one result "
-        "with each in their order, as in a sum; the saving frees each array after the line that "
-        "used it before, when the next one of them is allocated",
+        "with each in their order, as in a sum; or a line in a loop writes the parts of one array "
+        "of CuPy, each once, and nothing reads it but one sum, mean, product or extreme of all of "
+        "it, which is at most an eighth as large; the saving frees each array after the line that "
+        "used it before, when the next one of them is allocated, or keeps one part",
         "reduce each array when it is made, such as in the loop or the hook, and keep the result",
     ),
 )
@@ -59,7 +62,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     an array afterwards that was made and reduced by the same lines, as it would use the best of
     several candidates. Torch's own arrays, such as those of a graph, do not count. Reductions in
     several steps, which the host may read, are those of
-    `gpuviz.advice.reductions_at_last.reduced_at_last`.
+    `gpuviz.advice.reductions_at_last.reduced_at_last`, and parts of one array those of
+    `gpuviz.advice.parts_reduced_at_last.parts_reduced_at_last`.
 
     Saving: the decrease of the peak if each array were freed after the line that used it before,
     and the next one of them has been allocated, as work of libraries may not name what it uses. The
@@ -76,6 +80,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     for each in reduced_at_last(device):
         if not known[each.blocks].any():
             yield _finding(device, each.blocks, each.change, is_accumulated=each.is_accumulated)
+    for parts in parts_reduced_at_last(device):
+        yield _finding_of_parts(device, parts)
 
 
 def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -242,6 +248,32 @@ def _finding(
         lines=device.lines.lines_of(at_peak),
         evidence=device.lines.evidence(at_peak),
         lifetimes=change,
+    )
+
+
+def _finding_of_parts(device: DeviceBlocks, parts: Parts) -> Finding:
+    size = format_bytes(int(device.size[parts.blocks].sum()))
+    first = int(parts.blocks[0])
+    writes, reduces = (
+        named(*device.lines.line_of_use(first, call)) for call in (parts.writes, parts.reduces)
+    )
+    return Finding(
+        rule="R63",
+        title=f"{size} of the peak is kept until {reduces} reduces what {writes} writes.",
+        reason=(
+            f"{writes} writes {format_count(parts.count)} parts of one array, each once. Nothing "
+            "else reads it, and the result can be updated with each part when it is made."
+        ),
+        change=(
+            "Keep no array of all parts: update one result in the loop (`total += part`, or "
+            "`cupy.maximum(result, part, out=result)`; divide by their number for a mean), or "
+            "reduce each part there, if each is reduced for itself."
+        ),
+        certainty="possible",
+        device=device.device,
+        lines=device.lines.lines_of(parts.blocks),
+        evidence=device.lines.evidence(parts.blocks),
+        lifetimes=parts.change,
     )
 
 
