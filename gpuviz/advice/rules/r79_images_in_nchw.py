@@ -32,8 +32,9 @@ RULES = (
         "layers `Conv2d` of PyTorch launch most of the convolutions, and compute on Tensor Cores "
         "for at least half of their time; conversions between NCHW and NHWC, and depthwise "
         "convolutions and batch normalizations of NCHW, take so long that NHWC saves at least 3 % "
-        "of the time of all kernels; no gradient is differentiated, and nothing is normalized by "
-        "groups or instances; of their time, the saving is all, three quarters, and 40 % to 60 %, "
+        "of the time of all kernels; no gradient is differentiated, nothing is normalized by "
+        "groups or instances, and cuDNN takes no kernel for NCHW without Tensor Cores, as for few "
+        "channels in float32; of their time, the saving is all, three quarters, and 40 % to 60 %, "
         "as measured on an H200",
         "`memory_format=torch.channels_last` for the model and its inputs",
     ),
@@ -44,6 +45,9 @@ _CONVOLUTION = re.compile(r"fprop|dgrad|wgrad|implicit_\w*gemm|convolve|conv2d|c
 _NEED_NCHW = frozenset({"group_norm", "instance_norm"})
 _FUNCTIONS = re.compile(r"[/\\]torch[/\\]nn[/\\]functional\.py$")
 _ON_TENSOR_CORES = re.compile(r"tf32|bf16|f16|fp16|tensorop|s1688|s16816|hmma|884|nvjet")
+# What cuDNN takes in float32 for few channels: with 64 in and 3 out, its kernel for NHWC took 12
+# times as long on an H200 (`convolve_common_engine_float_NHWC`), more than all conversions.
+_FEW_CHANNELS = re.compile(r"_nchwkcrs_nchw_\w*ffma")
 _CONVERSION = re.compile(r"nchwToNhwc|nhwcToNchw")
 _DEPTHWISE = re.compile(r"conv_depthwise2d_\w+<")
 # What PyTorch launches beside a convolution: for its bias, and conversions of types.
@@ -58,6 +62,7 @@ _SHARES = (
 )
 _LEAST_SHARE = 0.03
 _LEAST_OF_CONVOLUTIONS = 0.5
+_MOST_OF_FEW_CHANNELS = 0.01
 _LAYER = "Conv2d."
 
 
@@ -67,7 +72,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     Trigger: layers ``Conv2d`` launch most of the convolutions of the forward passes: those of one
     and three dimensions have no such layout. At least half of the time of their kernels, without
     depthwise convolutions, biases and conversions, is on Tensor Cores, by their names: others
-    prefer NCHW. No layer
+    prefer NCHW, as float32 with few channels does. No layer
     normalizes groups of channels or instances, which would convert to NCHW. Without conversions,
     and with other kernels for depthwise convolutions and batch normalizations, all kernels would
     take 3 % less time. A gradient that is differentiated has other kernels, which were not
@@ -109,6 +114,9 @@ def _uses_layers(schedule: "Schedule", device: int) -> bool:
     patterns = (_DEPTHWISE, _CONVERSION, _ELEMENTWISE)
     others = [kernels_named(schedule, device, each) for each in patterns]
     dense = np.setdiff1d(work, np.concatenate(others))
+    few = np.intersect1d(dense, kernels_named(schedule, device, _FEW_CHANNELS))
+    if _time(schedule, few) > _MOST_OF_FEW_CHANNELS * _time(schedule, dense):
+        return False
     fast = np.intersect1d(dense, kernels_named(schedule, device, _ON_TENSOR_CORES))
     return _are_most(schedule, fast, dense) and not _needs_nchw(schedule)
 
@@ -140,8 +148,11 @@ def _of_layers(schedule: "Schedule", work: "NDArray[Any]") -> "NDArray[Any]":
 
 def _are_most(schedule: "Schedule", some: "NDArray[Any]", work: "NDArray[Any]") -> bool:
     """Return whether some of some work take at least half of its time."""
-    spent, whole = (int(schedule.duration[each].sum()) for each in (some, work))
-    return spent >= max(_LEAST_OF_CONVOLUTIONS * whole, 1)
+    return _time(schedule, some) >= max(_LEAST_OF_CONVOLUTIONS * _time(schedule, work), 1)
+
+
+def _time(schedule: "Schedule", work: "NDArray[Any]") -> int:
+    return int(schedule.duration[work].sum())
 
 
 def _finding(

@@ -7,7 +7,10 @@ from tests.unit.advice.training import MIB, as_torch, in_backward_pass, installe
 
 FORWARD = "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64"
 BACKWARD = "sm90_xmma_dgrad_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64"
-WITHOUT_TENSOR_CORES = "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nchwkcrs_nchw_ffma_aligna4"
+WITHOUT_TENSOR_CORES = (
+    "void implicit_convolve_sgemm<__nv_bfloat16, __nv_bfloat16, 1024, 5, 5, 3, 3>"
+)
+OF_FEW_CHANNELS = "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nchwkcrs_nchw_ffma_aligna4"
 TO_NHWC = "void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16, float>"
 TO_NCHW = "void cudnn::engines_precompiled::nhwcToNchwKernel<__nv_bfloat16, float>"
 OWN = "void at::native::batch_norm_{}_kernel<c10::BFloat16, float, float, int>"
@@ -122,6 +125,13 @@ def test_convolutions_without_tensor_cores_prefer_nchw():
     assert found(network([conversion, (FORWARD, 2 * MS)], convolution=slow[0])) != []
     assert found(network([conversion], convolution=slow[0])) == []
     assert found(network([(DEPTHWISE, 2 * MS)], convolution=slow[0])) == []
+
+
+def test_float32_with_few_channels_has_no_fast_kernel_for_nhwc():
+    before = [(TO_NHWC, 0.2 * MS)]
+    assert found(network(before)) != []
+    assert found(network([*before, (OF_FEW_CHANNELS, 0.005 * MS)])) != []
+    assert found(network([*before, (OF_FEW_CHANNELS, 0.1 * MS)])) == []
 
 
 @pytest.mark.parametrize("function", ["group_norm", "instance_norm"])
