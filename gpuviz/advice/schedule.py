@@ -210,6 +210,18 @@ class Schedule(Trace):
         removed[rows] = True
         return ScheduleChange(without_order=removed)
 
+    def without_work(self, work: "NDArray[Any]") -> ScheduleChange:
+        """Return the change by which some activities, and the calls that launch them, take no time.
+
+        Args:
+            work: Indices of activities.
+        """
+        duration, instant = self.duration.copy(), np.zeros(len(self.called), bool)
+        duration[work] = 0
+        calls = self.call[work]
+        instant[calls[calls >= 0]] = True
+        return ScheduleChange(duration=duration, instant=instant)
+
     def _times(
         self,
         source: "NDArray[Any]",

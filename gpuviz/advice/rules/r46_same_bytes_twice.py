@@ -13,7 +13,6 @@ from gpuviz.advice.needless_copies import needless_copies
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r49_grown_by_concatenation import grown
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
@@ -97,11 +96,7 @@ def _of_line(
     """Return the finding about the copies of a line, and the arrays that they are made of."""
     schedule = device.schedule
     work = schedule.number[activities]
-    duration = schedule.duration.copy()
-    duration[work] = 0
-    instant = np.zeros(len(schedule.called), bool)
-    instant[schedule.call[work]] = True
-    faster = ScheduleChange(duration=duration, instant=instant)
+    faster = schedule.without_work(work)
     kept, place = np.unique(origins, return_inverse=True)
     end = device.end[kept].copy()
     np.maximum.at(end, place.ravel(), device.end[copies])

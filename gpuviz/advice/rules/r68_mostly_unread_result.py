@@ -234,11 +234,7 @@ def _finding(device: "DeviceBlocks", results: _Results, chosen: "NDArray[Any]") 
 def _of_sorts(device: "DeviceBlocks", extremes: SortedExtremes) -> Finding:
     """Return the finding about sorts of which one element is used."""
     schedule, work = device.schedule, extremes.work
-    duration = schedule.duration.copy()
-    duration[work] = 0
-    instant = np.zeros(len(schedule.called), bool)
-    instant[schedule.call[work]] = True
-    faster = ScheduleChange(duration=duration, instant=instant)
+    faster = schedule.without_work(work)
     spent = format_duration(int(schedule.duration[work].sum()))
     stack = int(stacks_of(device.recording.tables, schedule.call[work[:1]])[0])
     line = line_of(device.recording, stack, spent)
