@@ -27,7 +27,7 @@ _SORTS = re.compile(r"sort", re.IGNORECASE)
 # Functions that sort; the kernels of a line with others may be of those.
 _MAY_SORT = re.compile(r"sort|unique|median|quantile|percentile|partition|topk|rank", re.IGNORECASE)
 _OF_CUPY = re.compile(r"[/\\]cupy[/\\]_sorting[/\\]sort\.py$")
-# By the function that sorts, and whether the last element is used.
+# By the function that sorts, and whether the greatest element is used.
 _INSTEAD = {
     ("argsort", False): "argmin",
     ("argsort", True): "argmax",
@@ -77,12 +77,12 @@ def sorted_extremes(schedule: "Schedule", device: int) -> "Iterator[SortedExtrem
             _extreme(recording.call_stacks.frames(each)) for each in set(stacks[rows].tolist())
         }
         if len(found) == 1 and (extreme := found.pop()) is not None:
-            called, is_last = extreme
-            yield SortedExtremes(work[rows], called, _INSTEAD[called, is_last])
+            called, is_greatest = extreme
+            yield SortedExtremes(work[rows], called, _INSTEAD[called, is_greatest])
 
 
 def _extreme(frames: "list[Frame]") -> tuple[str, bool] | None:
-    """Return the function that the innermost line sorts by, and whether it takes the last element.
+    """Return the function by which the innermost line sorts, and if it takes the greatest element.
 
     None if it may use more of the result.
     """
@@ -104,11 +104,11 @@ def _extreme(frames: "list[Frame]") -> tuple[str, bool] | None:
     found = {(_name(each), taken.get(id(each))) for each in sorts}
     if len(found) != 1:
         return None
-    name, is_last = found.pop()
+    name, is_greatest = found.pop()
     # PyTorch's `sort` returns two arrays.
-    if is_last is None or name not in ({"argsort", "sort"} if inner else {"argsort"}):
+    if is_greatest is None or name not in ({"argsort", "sort"} if inner else {"argsort"}):
         return None
-    return name, is_last
+    return name, is_greatest
 
 
 def _name(call: ast.Call) -> str:
@@ -119,9 +119,9 @@ def _name(call: ast.Call) -> str:
 
 
 def _taken(call: ast.Call, index: ast.expr) -> bool | None:
-    """Return whether an index takes the last element along the sorted axis, or the first.
+    """Return whether an index takes the greatest element along the sorted axis, or the least.
 
-    None if it takes others, or if the axis is not known.
+    None if it takes others, or if the axis or the order is not known.
     """
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     numbers = [place for place, each in enumerate(parts) if _number(each) in {0, -1}]
@@ -135,7 +135,20 @@ def _taken(call: ast.Call, index: ast.expr) -> bool | None:
     axis = _axis(call)
     if axis is None or axis != (place - len(parts) if follows else place):
         return None
-    return _number(parts[place]) == -1
+    descends = _descends(call)
+    return None if descends is None else (_number(parts[place]) == -1) != descends
+
+
+def _descends(call: ast.Call) -> bool | None:
+    """Return whether a call sorts in descending order, as PyTorch can; None if unknown."""
+    named = [each.value for each in call.keywords if each.arg == "descending"]
+    constants = [each for each in call.args if isinstance(each, ast.Constant)]
+    given = named or [each for each in constants if isinstance(each.value, bool)]
+    if not given:
+        return False
+    node = given[0]
+    is_known = isinstance(node, ast.Constant) and isinstance(node.value, bool)
+    return bool(node.value) if is_known else None
 
 
 def _axis(call: ast.Call) -> int | None:

@@ -238,11 +238,11 @@ def _of_sorts(device: "DeviceBlocks", extremes: SortedExtremes) -> Finding:
     spent = format_duration(int(schedule.duration[work].sum()))
     stack = int(stacks_of(device.recording.tables, schedule.call[work[:1]])[0])
     line = line_of(device.recording, stack, spent)
-    end = "last" if extremes.instead in {"max", "argmax"} else "first"
+    extreme = "largest" if extremes.instead in {"max", "argmax"} else "smallest"
     return Finding(
         rule="R68",
-        title=f"{as_subject(text_of(line))} sorts, and uses only the {end} element along that "
-        "axis.",
+        title=f"{as_subject(text_of(line))} sorts, and uses only the {extreme} element along "
+        "that axis.",
         reason=f"{format_counted(len(work), 'kernel')} that sort take {spent}. "
         f"`{extremes.instead}` reads the array once instead.",
         change=f"Use `{extremes.instead}` along the same axis instead of `{extremes.called}`. Of "

@@ -20,8 +20,8 @@ class _Parts:
         return self.array
 
 
-def _sorted(cp, array, axis=-1):
-    del axis
+def _sorted(cp, array, axis=-1, descending=False):
+    del axis, descending
     copied, order = cp.elementwise("copy", array), cp.empty(array.size, "int64")
     for _ in range(8):
         cp.kernel(MERGE, [copied, order], [copied, order])
@@ -64,6 +64,24 @@ def takes_the_last(cp):
     for d in rounds(cp):
         top = sort(cp, d)[..., -1]
         top.sum()
+
+
+def takes_the_first_of_descending(cp):
+    for d in rounds(cp):
+        top = argsort(cp, d, axis=1, descending=True)[:, 0]
+        top.sum()
+
+
+def takes_the_last_of_descending(cp):
+    for d in rounds(cp):
+        near = argsort(cp, d, 1, True)[:, -1]
+        near.sum()
+
+
+def takes_the_first_of_an_unknown_order(cp, descending=True):
+    for d in rounds(cp):
+        some = argsort(cp, d, axis=1, descending=descending)[:, 0]
+        some.sum()
 
 
 def takes_a_row_of_orders(cp):
@@ -112,7 +130,7 @@ def test_a_sort_for_the_first_element_is_found_and_a_reduction_saves_what_was_pr
 
     saved = of_arrays(takes_the_first).duration_ns - of_arrays(finds_the_first).duration_ns
     assert finding.saved_ns == pytest.approx(saved, rel=0.1)
-    assert finding.title.endswith("sorts, and uses only the first element along that axis.")
+    assert finding.title.endswith("sorts, and uses only the smallest element along that axis.")
     assert "Use `argmin` along the same axis instead of `argsort`." in finding.change
     assert of_sorts(finds_the_first) == []
 
@@ -120,13 +138,28 @@ def test_a_sort_for_the_first_element_is_found_and_a_reduction_saves_what_was_pr
 def test_the_last_of_sorted_values_is_their_maximum():
     (finding,) = of_sorts(takes_the_last)
 
-    assert "only the last element" in finding.title
+    assert "only the largest element" in finding.title
     assert "Use `max`" in finding.change
+
+
+@pytest.mark.parametrize(
+    ("program", "extreme", "instead"),
+    [
+        (takes_the_first_of_descending, "largest", "argmax"),
+        (takes_the_last_of_descending, "smallest", "argmin"),
+    ],
+)
+def test_the_first_in_descending_order_is_the_largest(program, extreme, instead):
+    (finding,) = of_sorts(program)
+
+    assert f"only the {extreme} element" in finding.title
+    assert f"Use `{instead}` along" in finding.change
 
 
 @pytest.mark.parametrize(
     "program",
     [
+        takes_the_first_of_an_unknown_order,
         takes_a_row_of_orders,
         takes_what_may_be_a_row,
         takes_the_first_few,
