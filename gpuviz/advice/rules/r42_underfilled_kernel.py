@@ -252,9 +252,9 @@ def _of_narrow_blocks(schedule: Schedule, narrow: NarrowBlocks, device: int) -> 
         f"once; here {format_count(WARP - narrow.threads)} of them are missing. With full warps, "
         f"they would take {format_duration(int(narrow.with_full_warps.sum()))}; more if the "
         "threads of a warp do different things.",
-        change=f"Launch {text_of(line)} with larger blocks, such as 256 threads, and as many fewer "
-        "blocks: the kernel gets its position from `blockIdx`, `blockDim` and `threadIdx`, and "
-        "does nothing behind the end of its arrays.",
+        change=f"Launch {text_of(line)} with larger blocks, such as 256 threads, and "
+        "correspondingly fewer of them: the kernel computes its position from `blockIdx`, "
+        "`blockDim` and `threadIdx`, and returns if that is past the end of its arrays.",
         certainty="possible",
         device=device,
         saved_ns=schedule.saved_alone(change),
