@@ -147,8 +147,9 @@ def _descends(call: ast.Call) -> bool | None:
     if not given:
         return False
     node = given[0]
-    is_known = isinstance(node, ast.Constant) and isinstance(node.value, bool)
-    return bool(node.value) if is_known else None
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, bool):
+        return None
+    return node.value
 
 
 def _axis(call: ast.Call) -> int | None:
