@@ -9,7 +9,6 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.scattered import INDEX_BYTES, Scattered, scatters_to_large
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes
 
@@ -44,8 +43,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
     Trigger: a kernel of PyTorch fills a block, the next one scatters a number of the host into it,
     and has 1 KiB or more for each index. Matrix products with other blocks use it, or what it is
-    converted to, and nothing else does but sums. A product with such a
-    matrix looks rows up, or adds them by index.
+    converted to, and nothing else does but sums. A product with such a matrix looks rows up, or
+    adds them by index.
 
     Saving: the decrease of the peak without the one-hot matrix and its conversions, and the
     recording's `Schedule` without the kernels that make them. The products and sums stay: a lookup
@@ -121,11 +120,7 @@ def _finding(
     most: int,
 ) -> Finding:
     schedule = device.schedule
-    duration = schedule.duration.copy()
-    duration[work] = 0
-    is_gone = np.zeros(len(schedule.called), bool)
-    is_gone[schedule.call[work]] = True
-    change = ScheduleChange(duration=duration, instant=is_gone)
+    change = schedule.without_work(work)
     line = device.lines.line_of(first)
     return Finding(
         rule="R83",
@@ -137,6 +132,7 @@ def _finding(
         ),
         change=(
             "Use the indices themselves: `w[index]` or `F.embedding(index, w)` for `one_hot @ w`, "
+            '`F.embedding_bag(index, w, mode="sum")` if its rows have several ones, '
             "`torch.zeros(classes, n).index_add_(0, index, x)` for `one_hot.T @ x`, and "
             "`torch.bincount(index)` for `one_hot.sum(0)`. The saving is that of the matrix alone, "
             "not of the products. `index_add_` adds in an order that is not fixed."
