@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +35,19 @@ PAGE_CONFIG = {
 WINDOW: ViewportSize = {"width": 1400, "height": 900}
 # A palette that is open takes text at once; a busy machine may take longer.
 OPENS_MS = 10_000
-# Longer than a kernel takes to start on a busy machine.
-SAYS_SO_MS = 30_000
+# Longer than most kernels take to start.
+SAYS_SO_MS = 10_000
+# What a page shows, and what has its focus, for the message of a test that waits in vain.
+SHOWN = """() => {
+  const { shell } = window.jupyterapp;
+  return JSON.stringify({
+    current: shell.currentWidget?.title.label,
+    kernels: [...shell.widgets("main")].map((each) => each.sessionContext?.session?.kernel?.status),
+    hasFocus: document.hasFocus(),
+    focused: document.activeElement?.className,
+    dialogs: [...document.querySelectorAll(".jp-Dialog")].map((each) => each.innerText),
+  });
+}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +181,11 @@ def wait_until_restored(page: Page) -> None:
 def wait_until_idle(page: Page) -> None:
     """Wait until the kernel of the notebook has started and is idle.
 
-    A kernel says so once. JupyterLab shows one as starting forever whose message comes before the
-    server has subscribed to it, so that it is asked again.
+    JupyterLab knows the current notebook by the focus, which a notebook asks for once; one that did
+    not get it is clicked on, as a person would.
+
+    Raises:
+        TimeoutError: It is not; the message says what the page shows.
     """
     kernel = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel"
 
@@ -179,11 +193,21 @@ def wait_until_idle(page: Page) -> None:
         try:
             page.wait_for_function(f"{kernel}?.status === 'idle'", timeout=SAYS_SO_MS)
         except PlaywrightTimeoutError:
-            page.evaluate(f"void {kernel}?.requestKernelInfo()")
+            take_focus(page)
             return False
         return True
 
-    until(page, is_idle)
+    try:
+        until(page, is_idle)
+    except TimeoutError as error:
+        raise TimeoutError(f"no kernel is idle: {page.evaluate(SHOWN)}") from error
+
+
+def take_focus(page: Page) -> None:
+    """Give the focus to the notebook, unless something else is before it."""
+    page.bring_to_front()
+    with suppress(PlaywrightTimeoutError):
+        page.locator(".jp-Notebook .jp-InputPrompt").first.click(timeout=OPENS_MS)
 
 
 def run_all(page: Page) -> None:

@@ -1,11 +1,15 @@
 """What many processes cost: as many calls for each one more, however many there are."""
 
+import gc
 import sys
+from pathlib import Path
 
 import pytest
 
 import gpuviz
 from tests.unit.merging.processes_of_a_run import process
+
+GPUVIZ = str(Path(gpuviz.__file__).parent)
 
 
 def one():
@@ -19,19 +23,23 @@ def one():
 
 
 def calls(function):
-    """Return how many Python functions a function calls, and its value."""
+    """Return how many functions of gpuviz a function calls, and its value."""
     count = 0
 
-    def count_call(_, event, __):
+    def count_call(frame, event, _):
         nonlocal count
-        count += event == "call"
+        count += event == "call" and frame.f_code.co_filename.startswith(GPUVIZ)
 
+    # What earlier tests left would be finalized in between.
+    gc.collect()
+    gc.disable()
     before = sys.getprofile()
     sys.setprofile(count_call)
     try:
         value = function()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return count, value
 
 
