@@ -293,21 +293,26 @@ class FrameResolver:
 def _outermost_of_user(codes: Sequence[_Code]) -> int:
     """Return the position of the user's outermost frame; -1 if there is none."""
     hosts = [i for i, code in enumerate(codes) if code.is_command]
-    codes = codes[: hosts[0]] if hosts else codes
-    modules = [i for i, code in enumerate(codes) if code.is_module]
-    if hosts and not modules and all(code.origin == INSTALLED for code in codes):
-        return -1  # the command itself calls Python or a package
+    inside = codes[: hosts[0]] if hosts else codes
+    modules = [i for i, code in enumerate(inside) if code.is_module]
     # Use the innermost cell: a cell magic runs its body as a cell within the cell.
     for i in modules:
-        if codes[i].cell:
+        if inside[i].cell:
             return i
     for i in reversed(modules):
-        if i + 1 < len(codes) and codes[i + 1].is_runner and not codes[i].is_runner:
+        if i + 1 < len(inside) and inside[i + 1].is_runner and not inside[i].is_runner:
             return i
-    end = len(codes) - 1
-    while end >= 0 and codes[end].is_runner:
+    end = len(inside) - 1
+    while end >= 0 and inside[end].is_runner:
         end -= 1
+    is_called_by_gpuviz = any(code.is_gpuviz and not code.is_of_range for code in codes[end + 1 :])
+    if is_called_by_gpuviz and not modules and not any(map(_is_of_user, inside[: end + 1])):
+        return -1  # gpuviz itself calls Python or a package, as when the program ends
     return end
+
+
+def _is_of_user(code: _Code) -> bool:
+    return code.origin != INSTALLED and not code.is_gpuviz
 
 
 def _is_of_optimizer(codes: Sequence[_Code]) -> bool:

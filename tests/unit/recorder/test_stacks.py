@@ -174,8 +174,14 @@ def test_what_gpuviz_calls_of_packages_is_not_shown_and_what_the_user_decorated_
     assert shown(package, of_range, user.__code__) == ["loads", of_range.co_qualname, caller]
     assert shown(of_range, user.__code__) == [caller]
 
+    # gpuviz's own thread, or its function at the end of a program.
+    assert shown(package, own) == []
+    assert shown(package, user.__code__, own) == ["loads", caller]
+    assert shown(package, of_range) == ["loads"]
+
     command = recorded_run.finish.__code__
     assert shown(package, command) == []
+    assert shown(package, own, command) == []
     assert shown(package, user.__code__, command) == ["loads", caller]
 
 
