@@ -28,9 +28,10 @@ _LARGER = "those that save more"
 def saving(finding: "Finding") -> str:
     """Return what a finding saves: bytes of the peak, reserved memory, time, or several of these.
 
-    What is left of a saving after larger ones is given if it differs, and also if the change alone
-    saves next to nothing, as where the peak is as high elsewhere. Of memory and time, the one that
-    is next to nothing beside the other is left out.
+    The larger part of what it is a part of comes first; of memory and time, the one that is next to
+    nothing beside the other is left out. What is left of a saving after larger ones is given if it
+    differs, and also if the change alone saves next to nothing, as where the peak is as high
+    elsewhere.
     """
     parts = []
     share = _share_of_time(finding)
@@ -46,12 +47,13 @@ def saving(finding: "Finding") -> str:
         time = f"{about}{format_duration(finding.saved_ns)}{_share(finding)}"
         which = "the others" if is_bound(finding) else _LARGER
         left = _after_others(finding.saved_ns, finding.further_ns, format_duration, which)
-        parts.append(time + left)
+        parts.insert(0 if is_mostly_time(finding) else len(parts), time + left)
     is_not_said = is_tiny or not finding.saved_bytes
     if parts and is_not_said and finding.further_bytes >= LEAST_BYTES:
         size = format_bytes(finding.further_bytes)
         parts.append(f"{size} of the peak once {_LARGER} are followed")
-    return " and ".join(parts)
+    first, *others = parts or [""]
+    return (", and " if "," in first else " and ").join([first, *others])
 
 
 def _share_of_time(finding: "Finding") -> float:
@@ -113,12 +115,20 @@ def about(cost: "RecordingCost") -> str:
 def short_saving(finding: "Finding") -> str:
     """Return what a finding saves in a word or two: bytes of the peak or reserved, else time.
 
-    Bytes for which it would not be shown come after time for which it is.
+    Of both it is the larger part of what it is a part of. Bytes for which the finding would not be
+    shown come after time for which it is.
     """
     size = finding.saved_bytes or finding.saved_reserved_bytes
     time = format_duration(finding.saved_ns) if finding.saved_ns else ""
-    is_of_time = size < LEAST_BYTES and _share_of_time(finding) >= LEAST_SHARE
-    return format_bytes(size) if size and not is_of_time else time
+    return time if not size or is_mostly_time(finding) else format_bytes(size)
+
+
+def is_mostly_time(finding: "Finding") -> bool:
+    """Return whether a finding saves a larger part of the time than of the peak, as far as known."""
+    size = finding.saved_bytes or finding.saved_reserved_bytes
+    share = _share_of_time(finding)
+    is_larger = finding.peak_bytes > 0 and share > size / finding.peak_bytes
+    return share >= LEAST_SHARE and (is_larger or size < LEAST_BYTES)
 
 
 def nothing_found(found: "Iterable[Finding]") -> str:

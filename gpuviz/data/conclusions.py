@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 33
+CONCLUSIONS_VERSION = 34
 
 # Tables that earlier versions stored; what they had is concluded again.
 RETIRED = frozenset({"findings"})
@@ -135,6 +135,7 @@ def schemas() -> "dict[str, pa.Schema]":
                 "further_bytes": whole,
                 "further_ns": whole,
                 "working_ns": whole,
+                "peak_bytes": whole,
                 "lines": pa.list_(pa.struct(list(line.items()))),
                 "evidence": pa.list_(pa.struct(list(evidence.items()))),
             }

@@ -40,6 +40,23 @@ def test_of_memory_and_time_the_one_that_says_nothing_is_left_out(size, time_ns,
     assert saving(finding) == said
 
 
+@pytest.mark.parametrize(
+    ("peak", "said"),
+    [
+        (100 * MIB, "64.0 MiB of the peak and about 20.0 ms, 20 % of the time"),
+        (1000 * MIB, "about 20.0 ms, 20 % of the time, and 64.0 MiB of the peak"),
+        (0, "64.0 MiB of the peak and about 20.0 ms, 20 % of the time"),
+    ],
+)
+def test_of_memory_and_time_the_larger_part_of_the_program_s_comes_first(peak, said):
+    finding = Finding("R61", "Title.", "", "", "likely", 0, 64 * MIB, 20 * MS)
+    finding = replace(finding, further_bytes=64 * MIB, further_ns=20 * MS)
+    finding = replace(finding, working_ns=100 * MS, peak_bytes=peak)
+
+    assert saving(finding) == said
+    assert said.startswith((short_saving(finding), f"about {short_saving(finding)}"))
+
+
 def test_what_saves_more_once_others_are_followed_says_so():
     more = Finding("R45", "Title.", "", "", "likely", 0, saved_bytes=MIB, further_bytes=3 * MIB)
 
@@ -51,8 +68,8 @@ def test_what_saves_more_once_others_are_followed_says_so():
 @pytest.mark.parametrize(
     ("size", "further", "said"),
     [
-        (0, 600 * MIB, " and 600 MiB of the peak once those that save more are followed"),
-        (1 << 10, 600 * MIB, " and 600 MiB of the peak once those that save more are followed"),
+        (0, 600 * MIB, ", and 600 MiB of the peak once those that save more are followed"),
+        (1 << 10, 600 * MIB, ", and 600 MiB of the peak once those that save more are followed"),
         (0, MIB, ""),
         (0, 0, ""),
     ],
