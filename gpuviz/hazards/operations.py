@@ -1,28 +1,23 @@
 """The operations of a recording, as the hazard engine takes them."""
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.calls import kind_of_name
-from gpuviz.analysis.launches import calls_of
-from gpuviz.analysis.peer_copies import PeerCopies, peer_copies
 from gpuviz.analysis.touches import alive
-from gpuviz.data.codes import CallKind, Code, CopyBit, HazardCopy
+from gpuviz.data.codes import Code
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.stream_handle import NO_HANDLE
-from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
 from gpuviz.hazards.accesses import accesses, are_host_written, are_pinned, are_private
 from gpuviz.hazards.collectives import with_collectives
 from gpuviz.hazards.host_accesses import TABLE as HOST_ACCESSES
 from gpuviz.hazards.host_accesses import with_host_accesses
-from gpuviz.hazards.host_functions import times_of_functions
-from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs, are_signalling
-from gpuviz.hazards.queries import unsuccessful
+from gpuviz.hazards.issued_waits import add_host_functions, add_synchronizations
+from gpuviz.hazards.issued_work import add_activities, add_collectives
+from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs
+from gpuviz.hazards.operation_rows import OperationRows, touches_of
 from gpuviz.hazards.waited_frees import awaited_streams
 
 if TYPE_CHECKING:
@@ -37,24 +32,9 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
     Columns = dict[str, NDArray[Any]]
 
-_KINDS = DICTIONARIES["activities", "kind"]
-_COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
-_MEMORIES = DICTIONARIES["activities", "host_memory"]
 _STREAM_KINDS = DICTIONARIES["streams", "kind"]
-_SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
-_RANGE = "range"
-# Between devices copies are as on one.
-_COPIES = {
-    _COPY_KINDS.index("host_to_device"): HazardCopy.HOST_TO_DEVICE,
-    _COPY_KINDS.index("device_to_host"): HazardCopy.DEVICE_TO_HOST,
-    _COPY_KINDS.index("device_to_device"): HazardCopy.DEVICE_TO_DEVICE,
-    _COPY_KINDS.index("peer_to_peer"): HazardCopy.DEVICE_TO_DEVICE,
-}
-_PEER = _COPY_KINDS.index("peer_to_peer")
-# Numbers of events that captures record, and of those that stand for what functions of the host
-# know, apart from all others.
+# Numbers of events that captures record, apart from all others.
 _CAPTURED_EVENTS = 1 << 31
-_HOST_FUNCTIONS = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,34 +64,6 @@ class Operations:
     host_access: "NDArray[Any]"
 
 
-class _Rows:
-    """Operations in any order."""
-
-    def __init__(self) -> None:
-        self.parts: list[dict[str, Any]] = []
-
-    def add(self, time: "NDArray[Any]", code: Any, **columns: Any) -> None:
-        """Add operations; missing columns are 0, and missing rows -1."""
-        part = {"time": time, "code": code, "device": 0, "stream": 0, "object": 0, "touches": 0}
-        part |= {"first_touch": 0, "activity": -1, "event": -1, "call": -1}
-        part |= {"graph_call": -1, "host_access": -1} | columns
-        self.parts.append({name: np.broadcast_to(each, len(time)) for name, each in part.items()})
-
-    def ordered(self) -> "Columns":
-        """Return the columns, ordered by time.
-
-        At one time, queries and accesses of the host come first, then memory events in their
-        order, then calls.
-        """
-        columns = {
-            name: np.concatenate([np.asarray(part[name], np.int64) for part in self.parts])
-            for name in self.parts[0]
-        }
-        rank = np.where(columns["call"] >= 0, np.iinfo(np.int64).max, columns["event"])
-        order = np.lexsort((rank, columns["time"]))
-        return {name: column[order] for name, column in columns.items()}
-
-
 def operations(recording: "RecordingData", used: "Touches") -> Operations:
     """Return the operations of a recording of one process.
 
@@ -120,22 +72,22 @@ def operations(recording: "RecordingData", used: "Touches") -> Operations:
     recorded before the recording.
     """
     tables = recording.tables
-    rows = _Rows()
+    rows = OperationRows()
     graphs = KnownGraphs(tables)
     used, kernels = with_collectives(tables, used)
     used, accessed = with_host_accesses(tables, used)
     _add_memory(rows, recording, used)
-    _add_collectives(rows, tables, used, kernels)
-    _add_activities(rows, tables, used, graphs)
-    _add_synchronizations(rows, tables, graphs)
-    _add_host_functions(rows, tables)
+    add_collectives(rows, tables, used, kernels)
+    add_activities(rows, tables, used, graphs)
+    add_synchronizations(rows, tables, graphs)
+    add_host_functions(rows, tables)
     _add_graphs(rows, tables, used, graphs)
     _add_host_accesses(rows, tables, used, accessed)
     found = rows.ordered()
     return _with_streams(found, tables, used)
 
 
-def _add_memory(rows: _Rows, recording: "RecordingData", used: "Touches") -> None:
+def _add_memory(rows: OperationRows, recording: "RecordingData", used: "Touches") -> None:
     events, blocks = recording.tables["memory_events"], used.blocks
     times = plain(events["time"])
     freed = np.flatnonzero(blocks.free < len(times))
@@ -176,110 +128,10 @@ def _add_memory(rows: _Rows, recording: "RecordingData", used: "Touches") -> Non
     rows.add(plain(foreign["time"])[is_release], Code.SYNCHRONIZE_ALL)
 
 
-def _add_activities(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:
-    activities, calls = tables["activities"], tables["api_calls"]
-    correlation = plain(activities["correlation"])
-    call = first_rows(plain(calls["correlation"]), correlation)
-    kind = codes(activities["kind"], _KINDS)
-    is_first = first_rows(correlation, correlation) == np.arange(len(correlation))
-    chosen = is_first & (call >= 0) & (kind != _KINDS.index(_RANGE))
-    chosen &= ~np.isin(correlation, graphs.launched)
-    begin = plain(calls["time"])
-    copies = peer_copies(tables)
-    copies = copies.among((copies.call >= 0) & (plain(activities["graph"])[copies.activity] == 0))
-    _add_peer_copies(rows, tables, used, copies)
-    row = np.flatnonzero(chosen & ~np.isin(correlation, correlation[copies.activity]))
-    call, kind = call[row], kind[row]
-    copy_kind = codes(activities["copy_kind"], _COPY_KINDS)[row]
-    stream = plain(activities["stream"])[row]
-    names = plain(activities["name"])[row]
-    is_kernel = kind == _KINDS.index("kernel")
-    is_opaque = (kind == _KINDS.index("graph")) | (plain(activities["graph"])[row] != 0)
-    is_opaque |= is_kernel & are_signalling(tables, names)
-    stream_of_launch = graphs.stream_of_launch(correlation[row])
-    stream = np.where(stream_of_launch >= 0, stream_of_launch, stream)
-    first, count = _touches_of(used, call)
-    count[is_opaque] = 0
-    is_synchronous = _are_synchronous(tables, call)
-    is_copy = kind == _KINDS.index("memcpy")
-    code = np.select(
-        [stream == 0, is_opaque, is_copy, kind == _KINDS.index("memset")],
-        [Code.SYNCHRONIZE_ALL, Code.WAIT_FOR_UNKNOWN, Code.COPY, Code.MEMSET],
-        Code.LAUNCH,
-    )
-    pageable = codes(activities["host_memory"], _MEMORIES)[row] == _MEMORIES.index("pageable")
-    bits = np.where(is_synchronous, CopyBit.SYNCHRONOUS, 0)
-    # Copies of unknown kind are taken as copies between host buffers, which the host waits for.
-    copy = np.select(
-        [copy_kind == each for each in _COPIES], list(_COPIES.values()), HazardCopy.HOST_TO_HOST
-    )
-    copy_bits = copy | bits | np.where(pageable, CopyBit.PAGEABLE, 0)
-    rows.add(
-        begin[call],
-        code,
-        device=plain(activities["device"])[row],
-        stream=stream,
-        object=np.where(is_copy, copy_bits, bits),
-        touches=np.where(code == Code.SYNCHRONIZE_ALL, 0, count),
-        first_touch=first,
-        activity=row,
-        call=call,
-    )
-
-
-def _add_peer_copies(rows: _Rows, tables: "Tables", used: "Touches", copies: PeerCopies) -> None:
-    """Add the copies between GPUs, in the streams that they were issued on.
-
-    One in a default stream is in those of both GPUs for the engine, whichever is current. A copy
-    of an older recording that ran in a stream of the driver's own may have been issued on any.
-    """
-    streams = tables["streams"]
-    ids, kinds = plain(streams["id"]), codes(streams["kind"], _STREAM_KINDS)
-    default = ids[kinds == _STREAM_KINDS.index("default")]
-    known = ids[plain(streams["handle"]) != NO_HANDLE]
-    is_default = np.isin(copies.stream, default)
-    is_known = np.isin(copies.stream, known)
-    peer = np.where(copies.device == copies.source, copies.destination, copies.source)
-    first, count = _touches_of(used, copies.call)
-    rows.add(
-        plain(tables["api_calls"]["time"])[copies.call],
-        np.where(is_known, Code.COPY, Code.SYNCHRONIZE_ALL),
-        device=copies.device,
-        stream=np.where(is_known, copies.stream, 0),
-        object=_COPIES[_PEER] | np.where(is_default, peer + 1, 0) * CopyBit.PEER,
-        touches=np.where(is_known, count, 0),
-        first_touch=first,
-        activity=copies.activity,
-        call=copies.call,
-    )
-
-
-def _add_collectives(
-    rows: _Rows, tables: "Tables", used: "Touches", kernels: "NDArray[Any]"
-) -> None:
-    """Add the accesses of collectives; that other ranks order them follows as unknown."""
-    activities = tables["activities"]
-    stream = plain(activities["stream"])[kernels]
-    is_known = (stream != 0) & (plain(activities["graph"])[kernels] == 0)
-    kernels, stream = kernels[is_known], stream[is_known]
-    call = calls_of(tables, plain(activities["correlation"])[kernels])
-    first, count = _touches_of(used, call)
-    rows.add(
-        plain(tables["api_calls"]["time"])[call],
-        Code.LAUNCH,
-        device=plain(activities["device"])[kernels],
-        stream=stream,
-        touches=count,
-        first_touch=first,
-        activity=kernels,
-        call=call,
-    )
-
-
 def _add_host_accesses(
-    rows: _Rows, tables: "Tables", used: "Touches", accessed: "NDArray[Any]"
+    rows: OperationRows, tables: "Tables", used: "Touches", accessed: "NDArray[Any]"
 ) -> None:
-    first, count = _touches_of(used, tables["api_calls"].num_rows + np.arange(len(accessed)))
+    first, count = touches_of(used, tables["api_calls"].num_rows + np.arange(len(accessed)))
     rows.add(
         plain(tables[HOST_ACCESSES]["time"])[accessed],
         Code.HOST_ACCESS,
@@ -289,104 +141,9 @@ def _add_host_accesses(
     )
 
 
-def _touches_of(used: "Touches", call: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Return the first touch of each call, in the order of calls, and how many it has."""
-    order = np.argsort(used.call, kind="stable")
-    known = used.call[order]
-    first: NDArray[Any] = np.searchsorted(known, call)
-    last: NDArray[Any] = np.searchsorted(known, call, side="right")
-    return first, last - first
-
-
-def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
-    """Return whether each call is a synchronous copy or memset, by its name."""
-    names = np.append(plain(tables["api_calls"]["name"]), 0)[call]
-    distinct = np.unique(names[call >= 0])
-    is_set = re.compile(r"cu(da)?Mem(cpy|set)(?!.*Async)")
-    known = [
-        kind_of_name(text) == CallKind.MEMCPY or bool(is_set.match(text))
-        for text in texts(tables, distinct)
-    ]
-    found: NDArray[Any] = np.isin(names, distinct[known]) & (call >= 0)
-    return found
-
-
-def _add_synchronizations(rows: _Rows, tables: "Tables", graphs: KnownGraphs) -> None:
-    table, calls = tables["synchronizations"], tables["api_calls"]
-    kind = codes(table["kind"], _SYNCHRONIZATIONS)
-    call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
-    time = np.where(call >= 0, np.append(plain(calls["time"]), 0)[call], plain(table["time"]))
-    device, stream = plain(table["device"]), plain(table["stream"])
-    sync_id = plain(table["event_sync_id"]).astype(np.int64)
-
-    def rows_of(name: str) -> "NDArray[Any]":
-        found: NDArray[Any] = kind == _SYNCHRONIZATIONS.index(name)
-        return found
-
-    # A record without a call was made by a graph or in a capture.
-    is_captured = np.isin(plain(table["correlation"]), graphs.captured)
-    is_record = rows_of("event_record") & (call >= 0) & (stream != 0) & ~is_captured
-    # CUPTI counts the records of all contexts of a process together: measured with two on a GPU.
-    recorded = sync_id[is_record & (sync_id != 0)]
-    waits = rows_of("stream_wait_event") | rows_of("event_synchronize")
-    is_known = waits & np.isin(sync_id, recorded)
-    numbers = np.unique(sync_id[is_known])
-    event = np.searchsorted(numbers, sync_id)
-    is_awaited = is_record & np.isin(sync_id, numbers)
-    rows.add(
-        time[is_record],
-        np.where(is_awaited, Code.RECORD_EVENT, Code.LAUNCH)[is_record],
-        device=device[is_record],
-        stream=stream[is_record],
-        object=np.where(is_awaited, event, 0)[is_record],
-        call=call[is_record],
-    )
-    waiting = rows_of("stream_wait_event") & ~is_captured
-    rows.add(
-        time[waiting],
-        np.select(
-            [stream == 0, is_known], [Code.SYNCHRONIZE_ALL, Code.WAIT_EVENT],
-            Code.WAIT_FOR_UNKNOWN,
-        )[waiting],
-        device=device[waiting],
-        stream=stream[waiting],
-        object=np.where(is_known, event, 0)[waiting],
-        call=call[waiting],
-    )  # fmt: skip
-    is_wait = ~unsuccessful(tables, call, is_record)
-    host = rows_of("event_synchronize") & is_wait
-    rows.add(
-        time[host],
-        np.where(is_known, Code.SYNCHRONIZE_EVENT, Code.SYNCHRONIZE_ALL)[host],
-        object=np.where(is_known, event, 0)[host],
-        call=call[host],
-    )
-    is_stream = rows_of("stream_synchronize") & is_wait
-    known = np.flatnonzero(is_stream & (stream != 0))
-    rows.add(
-        time[known],
-        Code.SYNCHRONIZE_STREAM,
-        device=device[known],
-        stream=stream[known],
-        call=call[known],
-    )
-    whole = rows_of("context_synchronize")
-    rows.add(time[whole], Code.SYNCHRONIZE_DEVICE, device=device[whole], call=call[whole])
-    unknown = is_stream & (stream == 0)
-    rows.add(time[unknown], Code.SYNCHRONIZE_ALL, call=call[unknown])
-
-
-def _add_host_functions(rows: _Rows, tables: "Tables") -> None:
-    """Add an event before each function of the host, and that the host knows of it later."""
-    call, ran = times_of_functions(tables)
-    calls = tables["api_calls"]
-    event = _HOST_FUNCTIONS + np.arange(len(call))
-    time, stream = plain(calls["time"])[call], plain(calls["stream"])[call]
-    rows.add(time, Code.RECORD_EVENT, stream=stream, object=event, call=call)
-    rows.add(ran, Code.SYNCHRONIZE_EVENT, object=event)
-
-
-def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGraphs) -> None:
+def _add_graphs(
+    rows: OperationRows, tables: "Tables", used: "Touches", graphs: KnownGraphs
+) -> None:
     calls = tables["api_calls"]
     begin, correlations = plain(calls["time"]), plain(calls["correlation"])
     call = first_rows(correlations, graphs.columns["correlation"])
@@ -406,7 +163,7 @@ def _add_graphs(rows: _Rows, tables: "Tables", used: "Touches", graphs: KnownGra
         chosen = np.flatnonzero(kind == GRAPH_CALLS.index(name))
         add(chosen, code, object=_CAPTURED_EVENTS + graphs.event[chosen])
     nodes = np.flatnonzero(np.isin(kind, graphs.node_kinds))
-    first, count = _touches_of(used, call[nodes])
+    first, count = touches_of(used, call[nodes])
     add(nodes, Code.NODE, object=graphs.first_graph[nodes], touches=count, first_touch=first)
     origin = stream[graphs.first_of_captures]
     add(graphs.last_of_captures, Code.END_CAPTURE, object=graphs.first_graphs, stream=origin)
