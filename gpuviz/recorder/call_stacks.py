@@ -1,54 +1,31 @@
 """Conversion of captured call stacks to rows of ``stacks`` and ``frames``."""
 
-import linecache
-import os
-import re
-import sys
-import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain, repeat
-from pathlib import Path, PurePath
-from types import CodeType, ModuleType
+from pathlib import PurePath
+from types import CodeType
 from typing import TypedDict
 
 from gpuviz.data.escaping import as_unicode
-from gpuviz.data.implied_columns import (
-    GENERATED,
-    INSTALLED,
-    OWN,
-    assigned_names,
-    origin,
-    user_frame,
-)
+from gpuviz.data.implied_columns import INSTALLED, OWN, user_frame
 from gpuviz.frameworks.torch_modules import MODULE_CALL
 from gpuviz.quantities import format_counted
+from gpuviz.recorder.described_code import (
+    LEFT_OUT,
+    DescribedCode,
+    FrameRow,
+    cell_of,
+    described,
+    is_module,
+    is_within,
+)
 
-# Modules that run the user's code.
-_RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
-_RUNPY_FILENAME = "<frozen runpy>"
-# The compilers of ipykernel and of Google Colab.
-_KERNEL_LAUNCHERS = ("ipykernel_launcher.py", "colab_kernel_launcher.py")
-# gpuviz's own commands run the user's program; the demo's workloads count as the user's.
-_COMMANDS = ("gpuviz", "commands")
-_DEMO_PROGRAMS = (*_COMMANDS, "workloads")
-# Lines recorded before and after each line of the user, those of a long function recorded
-# together, and most characters of each.
-_AROUND = 8
-_TOGETHER = 200
-_LONGEST_LINE = 200
-# Where `tempfile` looks for a folder.
-_TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
-_TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - nothing is written there
-# The file of torch.optim that changes no parameters, and the one that wraps each step.
-_SCHEDULERS = "lr_scheduler.py"
+# The file of torch.optim that wraps each step.
 _STEPS = "optimizer.py"
 # The file of torch that runs functions with or without gradients.
 _CONTEXTS = "torch.utils._contextlib"
 # How tensors of other kinds than torch's run an operation.
 _OPERATIONS = frozenset(("__torch_dispatch__", "__torch_function__"))
-_IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
 
 Stack = Sequence[tuple[CodeType | None, int]]
 """Pairs of code object and instruction offset in bytes, innermost first.
@@ -73,88 +50,6 @@ class StackRow(TypedDict):
     differentiable: int
 
 
-class FrameRow(TypedDict):
-    """Row of the table ``frames``."""
-
-    id: int
-    name: str
-    filename: str
-    line: int
-    cell: int
-    source: str
-    installed: int
-    assigned: str
-    context: str
-    context_line: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Code:
-    """Properties shared by all frames of a code object."""
-
-    code: CodeType | None  # kept alive so that its id is not reused
-    filename: str
-    cell: int
-    is_module: bool
-    is_gpuviz: bool
-    is_command: bool
-    is_of_range: bool  # it may call a function that the user decorated
-    is_runner: bool
-    is_torch: bool
-    is_optimizer: bool
-    origin: int  # as in ``frames.installed``
-    last_line: int  # 0 of code that is not the program's own, whose lines are not kept
-
-    def row(self, frame_id: int, instruction: int) -> FrameRow:
-        if self.code is None:
-            left_out = format_counted(instruction, "frame")
-            return FrameRow(
-                id=frame_id,
-                name=f"({left_out} left out)",
-                filename="",
-                line=0,
-                cell=0,
-                source="",
-                installed=INSTALLED,
-                assigned="",
-                context="",
-                context_line=0,
-            )
-        line = _line(self.code, instruction)
-        source = linecache.getline(self.code.co_filename, line).strip()
-        name = "<module>" if self.is_module else self.code.co_qualname
-        is_own = self.origin == OWN
-        first, context = _context(self.code, line, self.last_line) if is_own else (0, "")
-        return FrameRow(
-            id=frame_id,
-            name=as_unicode(name),
-            filename=as_unicode(self.filename),
-            line=line,
-            cell=self.cell,
-            source=as_unicode(source),
-            installed=self.origin,
-            assigned=as_unicode(assigned_names(source)),
-            context=as_unicode(context),
-            context_line=first,
-        )
-
-
-_LEFT_OUT = _Code(
-    code=None,
-    filename="",
-    cell=0,
-    is_module=False,
-    is_gpuviz=False,
-    is_command=False,
-    is_of_range=False,
-    is_runner=False,
-    is_torch=False,
-    is_optimizer=False,
-    origin=INSTALLED,
-    last_line=0,
-)
-
-
 class FrameResolver:
     """Numbers the frames of a recording, and returns the row of each frame once.
 
@@ -171,7 +66,7 @@ class FrameResolver:
         self.next_stack = 1
         # Ids of stacks of which no frame is known.
         self._lost: set[int] = set()
-        self._codes: dict[int, _Code] = {}
+        self._codes: dict[int, DescribedCode] = {}
         self._cell_in_cell: dict[str, int] = {}
         self._frame_ids: dict[tuple[int, int], int] = {}
         self._row_ids: dict[tuple[str, str, int, int], int] = {}
@@ -264,7 +159,7 @@ class FrameResolver:
         return self._frame_ids[key]
 
     def _user_part(self, stack: Stack) -> Stack:
-        codes: list[_Code] = []
+        codes: list[DescribedCode] = []
         cell = 0
         for code, _ in reversed(stack):
             codes.append(self._code(code, cell))
@@ -274,23 +169,23 @@ class FrameResolver:
         end = _outermost_of_user(codes) + 1
         return stack[_within_gpuviz(codes[:end]) : end]
 
-    def _code(self, code: CodeType | None, outer_cell: int = 0) -> _Code:
+    def _code(self, code: CodeType | None, outer_cell: int = 0) -> DescribedCode:
         """Return the properties of a code object; ``outer_cell`` is the cell it runs in, or 0."""
         if code is None:
-            return _LEFT_OUT
+            return LEFT_OUT
         known = self._codes.get(id(code))
         if known is not None:
             return known
-        cell = _cell_of(code.co_filename)
+        cell = cell_of(code.co_filename)
         # A cell magic may run its body as a cell with another number than the one shown.
-        if cell and _is_module(code):
+        if cell and is_module(code):
             self._cell_in_cell[code.co_filename] = outer_cell
         cell = self._cell_in_cell.get(code.co_filename) or cell
-        self._codes[id(code)] = described = _describe(code, cell)
-        return described
+        self._codes[id(code)] = found = described(code, cell)
+        return found
 
 
-def _outermost_of_user(codes: Sequence[_Code]) -> int:
+def _outermost_of_user(codes: Sequence[DescribedCode]) -> int:
     """Return the position of the user's outermost frame; -1 if there is none."""
     hosts = [i for i, code in enumerate(codes) if code.is_command]
     inside = codes[: hosts[0]] if hosts else codes
@@ -311,16 +206,16 @@ def _outermost_of_user(codes: Sequence[_Code]) -> int:
     return end
 
 
-def _is_of_user(code: _Code) -> bool:
+def _is_of_user(code: DescribedCode) -> bool:
     return code.origin != INSTALLED and not code.is_gpuviz
 
 
-def _is_of_optimizer(codes: Sequence[_Code]) -> bool:
+def _is_of_optimizer(codes: Sequence[DescribedCode]) -> bool:
     """Return whether a stack is of a step of an optimizer, and not of a closure that it calls.
 
     A closure computes the loss anew, with the forward and backward pass, as those of Lightning do.
     """
-    called: _Code | None = None
+    called: DescribedCode | None = None
     for code in codes:
         if code.is_optimizer:
             is_closure = called is not None and called.code is not None and not called.is_torch
@@ -331,12 +226,12 @@ def _is_of_optimizer(codes: Sequence[_Code]) -> bool:
             return False
         if name in _OPERATIONS:
             called = None
-        elif not (code.is_gpuviz or _within(code.filename, _CONTEXTS)):
+        elif not (code.is_gpuviz or is_within(code.filename, _CONTEXTS)):
             called = code
     return False
 
 
-def _within_gpuviz(codes: Sequence[_Code]) -> int:
+def _within_gpuviz(codes: Sequence[DescribedCode]) -> int:
     """Return how many of the innermost frames are gpuviz's, with what it calls of packages.
 
     A sample may find gpuviz importing a module, so that the innermost frames are Python's.
@@ -348,115 +243,3 @@ def _within_gpuviz(codes: Sequence[_Code]) -> int:
         elif code.code is None or code.is_of_range or code.origin == OWN:
             break
     return count
-
-
-def _describe(code: CodeType, cell: int) -> _Code:
-    filename = code.co_filename
-    is_gpuviz = _within(filename, "gpuviz") and not _has_folders(filename, _DEMO_PROGRAMS)
-    shown = f"In [{cell}]" if cell else filename
-    whose = origin(shown)
-    if whose == OWN:
-        # Without a working directory, or with bytes in sys.path.
-        with suppress(OSError, TypeError):
-            whose = GENERATED if _is_temporary(shown) else OWN
-    return _Code(
-        code=code,
-        filename=shown,
-        cell=cell,
-        is_module=_is_module(code),
-        is_gpuviz=is_gpuviz,
-        is_command=is_gpuviz and _has_folders(filename, _COMMANDS),
-        is_of_range=_within(filename, "gpuviz.recorder.ranges"),
-        is_torch=_within(filename, "torch"),
-        is_optimizer=_within(filename, "torch.optim") and PurePath(filename).name != _SCHEDULERS,
-        is_runner=is_gpuviz
-        or filename == _RUNPY_FILENAME
-        or PurePath(filename).name in _KERNEL_LAUNCHERS
-        or any(_within(filename, name) for name in _RUNNERS),
-        origin=whose,
-        last_line=_last_line(code) if whose == OWN else 0,
-    )
-
-
-def _is_temporary(filename: str) -> bool:
-    """Return whether a library wrote a file and loaded it, as PyTorch Geometric its templates.
-
-    It is the module of a temporary file, from where nothing can be imported by name.
-    """
-    file = Path(filename)
-    # The function `tempfile.gettempdir` has a lock, which a fork may leave held for ever.
-    folders = (tempfile.tempdir, *map(os.environ.get, _TEMPORARY_VARIABLES), *_TEMPORARY_FOLDERS)
-    if not any(file.is_relative_to(each) for each in folders if each):
-        return False
-    if any(file.is_relative_to(each or Path.cwd()) for each in sys.path):
-        return False
-    # A module that is loaded lazily would be loaded by asking for an attribute.
-    return any(
-        object.__getattribute__(each, "__dict__").get("__file__") == filename
-        for name, each in sys.modules.copy().items()
-        if name != "__main__" and isinstance(each, ModuleType)
-    )
-
-
-def _is_module(code: CodeType) -> bool:
-    # IPython up to 8.4 called the module of a cell `<cell line: 1>`.
-    return code.co_name == "<module>" or code.co_name.startswith("<cell line:")
-
-
-def _has_folders(filename: str, folders: tuple[str, ...]) -> bool:
-    return f"/{'/'.join(folders)}/" in filename
-
-
-def _within(filename: str, module_name: str) -> bool:
-    """Return whether a file belongs to a loaded module or package."""
-    module = sys.modules.get(module_name)
-    if module is None:
-        return False
-    packages = getattr(module, "__path__", None)
-    if packages is None:
-        return filename == getattr(module, "__file__", None)
-    return any(filename.startswith(f"{package}/") for package in packages)
-
-
-def _cell_of(filename: str) -> int:
-    """Return the execution count of the cell compiled under a file name; 0 if there is none."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    # Cells have names of files that do not exist; only the kernel's compiler knows their numbers.
-    names = getattr(getattr(shell, "compile", None), "_filename_map", {})
-    if filename in names:
-        return int(names[filename])
-    terminal_cell = _IPYTHON_INPUT.match(filename)
-    return int(terminal_cell[1]) if terminal_cell else 0
-
-
-def _context(code: CodeType, line: int, last_line: int) -> tuple[int, str]:
-    """Return the number of the first line of a function around a line, and the lines' text.
-
-    It is the same for all lines of a function, or of a part of a long one. Unknown lines are 0 and
-    empty.
-    """
-    lines = linecache.getlines(code.co_filename)
-    if not 1 <= line <= len(lines):
-        return 0, ""
-    begin, end = max(code.co_firstlineno, 1), last_line
-    begin += max(line - begin, 0) // _TOGETHER * _TOGETHER
-    first = max(begin - _AROUND, 1)
-    last = max(min(begin + _TOGETHER - 1, end), line) + _AROUND
-    around = (text.rstrip() for text in lines[first - 1 : last])
-    shown = (f"{each[:_LONGEST_LINE]}…" if len(each) > _LONGEST_LINE else each for each in around)
-    return first, "\n".join(shown)
-
-
-def _last_line(code: CodeType) -> int:
-    """Return the number of the last line of a function, of those within it too."""
-    inner = (_last_line(each) for each in code.co_consts if isinstance(each, CodeType))
-    own = (line for _, _, line in code.co_lines() if line is not None)
-    return max(*own, *inner, code.co_firstlineno, 1)
-
-
-def _line(code: CodeType, instruction: int) -> int:
-    for start, end, line in code.co_lines():
-        if start <= instruction < end and line is not None:
-            return line
-    return code.co_firstlineno
