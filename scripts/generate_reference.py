@@ -83,7 +83,7 @@ VALUES = {
     "gpuviz.allocator.graph": ("Graph",),
     "gpuviz.dask.cluster_recording": ("ClusterRecording",),
     "gpuviz.simulation.stream": ("SimulatedStream", "SimulatedEvent", "SimulatedGraph"),
-    "gpuviz.simulation.gpu": ("SimulatedArray", "SimulatedPinnedArray"),
+    "gpuviz.simulation.arrays": ("SimulatedArray", "SimulatedPinnedArray"),
 }
 # Members of public classes that serve other modules of gpuviz.
 PLUMBING = {

@@ -13,7 +13,7 @@ from typing import Any
 from gpuviz import _core
 from gpuviz.ownership.names import local_variables
 from gpuviz.ownership.paths import key_text, module_of
-from gpuviz.simulation.gpu import SimulatedArray
+from gpuviz.simulation.arrays import SimulatedArray
 
 _DEEPEST = 3
 _MOST_VALUES = 20_000

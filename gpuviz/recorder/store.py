@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,23 +9,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from gpuviz import _core
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
-from gpuviz.analysis.host_memory import as_memory_events, events_before
-from gpuviz.analysis.initial_events import initial_events
 from gpuviz.conclusions.store import for_recorder
-from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.tables import ACTIVITY_TABLES, schemas
 from gpuviz.data.validation import NonconformingTableError, conform, without_unknown_ids
 from gpuviz.errors import RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.part import EVENTS, PartWriter
+from gpuviz.recorder.kept_rows import BeforeRows, HostBefore, KeptRows
 from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from gpuviz.data.manifest import Manifest
 
@@ -62,8 +58,8 @@ class Store:
             )
         self._part = None if path is None else PartWriter(path, manifest, overwrite=overwrite)
         self._max_events = max_events
-        self._kept: dict[str, _Kept] = {}
-        self._before = {EVENTS: _Before(), HOST_EVENTS: _HostBefore()}
+        self._kept: dict[str, KeptRows] = {}
+        self._before = {EVENTS: BeforeRows(), HOST_EVENTS: HostBefore()}
         self._finished: Recording | Path | None = None
         self._lock = threading.RLock()
         self.dropped_oldest_activities = 0
@@ -96,7 +92,7 @@ class Store:
                 self._part.append(table, batch)
                 return
             if table not in self._kept:
-                self._kept[table] = _Kept(self.rows(table))
+                self._kept[table] = KeptRows(self.rows(table))
             self.bytes_in_memory += batch.get_total_buffer_size()
             self._kept[table].append(batch)
             if table in self._before or table in ACTIVITY_TABLES:
@@ -250,7 +246,7 @@ class Store:
         while kept.rows > self._max_events and len(kept) > 1:
             self._drop(table, kept)
 
-    def _drop(self, table: str, kept: "_Kept") -> None:
+    def _drop(self, table: str, kept: KeptRows) -> None:
         batch, end = kept.oldest
         before = self._before.get(table)
         dropped = batch.num_rows
@@ -267,83 +263,6 @@ class Store:
         self.bytes_in_memory -= batch.get_total_buffer_size()
         if table != EVENTS:
             self.dropped_oldest_activities += dropped
-
-
-class _Kept:
-    """The batches of a table in memory, oldest first.
-
-    Args:
-        before: The number of rows of the table before them.
-    """
-
-    def __init__(self, before: int) -> None:
-        self._before = before
-        # Each with the number of rows up to its end, so that one step adds both.
-        self._batches: deque[tuple[pa.RecordBatch, int]] = deque()
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __iter__(self) -> "Iterator[pa.RecordBatch]":
-        return (batch for batch, _ in self._batches)
-
-    @property
-    def end(self) -> int:
-        """The number of rows of the table, discarded ones included."""
-        return self._batches[-1][1] if self._batches else self._before
-
-    @property
-    def rows(self) -> int:
-        """The number of rows in memory."""
-        if not self._batches:
-            return 0
-        oldest, end = self._batches[0]
-        return self.end - end + int(oldest.num_rows)
-
-    @property
-    def oldest(self) -> "tuple[pa.RecordBatch, int]":
-        """The oldest batch, and the number of rows of the table up to its end."""
-        return self._batches[0]
-
-    def append(self, batch: "pa.RecordBatch") -> None:
-        """Add the newest batch."""
-        self._batches.append((batch, self.end + batch.num_rows))
-
-    def drop_oldest(self) -> None:
-        """Remove the oldest batch."""
-        self._batches.popleft()
-
-
-class _Before:
-    """The state of memory after the discarded events of a table.
-
-    Attributes:
-        rows: Number of these events.
-    """
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self._state = _core.MemoryState()
-
-    def add(self, batch: "pa.RecordBatch") -> None:
-        """Discard rows of the table, which follow those before."""
-        self._state.apply(memory_columns(self._as_events(pa.Table.from_batches([batch]))))
-        self.rows += batch.num_rows
-
-    def _as_events(self, table: "pa.Table") -> "pa.Table":
-        return table
-
-    def events(self) -> "pa.Table":
-        """Return rows of the table that recreate the state."""
-        return initial_events(self._state)
-
-
-class _HostBefore(_Before):
-    def _as_events(self, table: "pa.Table") -> "pa.Table":
-        return as_memory_events(table)
-
-    def events(self) -> "pa.Table":
-        return events_before(self._state, 0)
 
 
 def _is_folder(path: Path) -> bool:

@@ -11,7 +11,7 @@ from tests.litmus.program import Operation, Program
 if TYPE_CHECKING:
     from gpuviz.hazards.hazard import HazardOperation
     from gpuviz.recording import Recording
-    from gpuviz.simulation.gpu import SimulatedArray
+    from gpuviz.simulation.arrays import SimulatedArray
     from gpuviz.simulation.stream import SimulatedEvent, SimulatedGraph, SimulatedStream
 
 # What the simulated GPU has no call for: parts of blocks, unknown and atomic accesses, captures of

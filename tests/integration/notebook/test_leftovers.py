@@ -11,7 +11,7 @@ SETUP = """
 import collections, comm, gc, json, threading
 import gpuviz, gpuviz.notebook.dashboard, gpuviz.notebook.timeline, ipywidgets
 from gpuviz.notebook.findings import Findings
-from gpuviz.simulation.gpu import SimulatedArray
+from gpuviz.simulation.arrays import SimulatedArray
 gpu = gpuviz.SimulatedGPU()
 KINDS = ("Dashboard", "Timeline", "Recorder", "Recording", "SimulatedArray")
 

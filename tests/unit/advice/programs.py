@@ -9,7 +9,7 @@ from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import findings
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
-from gpuviz.simulation.gpu import SimulatedArray
+from gpuviz.simulation.arrays import SimulatedArray
 
 MIB = 1 << 20
 
