@@ -80,8 +80,8 @@ class Finding:
             ranked before it, in ns.
         working_ns: The time from the first launch to the end of the last work, without the idle
             time of warm-up and between cells, of which it saves a part, in ns; 0 if unknown.
-        peak_bytes: The peak of the device's allocated bytes, or of its reserved ones if it saves only
-            of those, of which it saves a part; 0 if unknown.
+        peak_bytes: The peak of the device's allocated bytes, or of its reserved ones if it saves
+            only of those, of which it saves a part; 0 if unknown.
         is_of_warm_up: Whether it saves time that the program takes once, before it works; not in
             findings that were read from a file.
         kind: ``hazard`` if results may be wrong, ``failure`` if something failed or nearly did,
