@@ -124,7 +124,7 @@ def short_saving(finding: "Finding") -> str:
 
 
 def is_mostly_time(finding: "Finding") -> bool:
-    """Return whether a finding saves a larger part of the time than of the peak, if both are known."""
+    """Return whether a finding saves a larger part of the time than of the peak."""
     size = finding.saved_bytes or finding.saved_reserved_bytes
     share = _share_of_time(finding)
     is_larger = finding.peak_bytes > 0 and share > size / finding.peak_bytes
