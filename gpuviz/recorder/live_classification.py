@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,19 +9,17 @@ import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.classification import derive, table_of
-from gpuviz.analysis.host_work import newest_host_work
 from gpuviz.analysis.row_facts import event_columns, names, times_of_accesses
-from gpuviz.analysis.sampled_work import sampled_work
-from gpuviz.analysis.stream_origins import calls_of_streams, stream_origins
-from gpuviz.data.arrays import batch_of, empty
-from gpuviz.data.columns import codes, plain, rows_at
+from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.derived import schemas as derived_schemas
 from gpuviz.data.memory_columns import memory_columns
-from gpuviz.data.tables import DICTIONARIES, schemas
+from gpuviz.data.tables import schemas
+from gpuviz.recorder.live_host_tables import LiveHostTables
+from gpuviz.recorder.table_tail import FIRST_NS, TableTail, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -39,14 +36,10 @@ _FINAL = 0.5
 # Largest share of the time spent on classification, and bounds of its interval in seconds.
 MOST_OF_TIME = 0.003
 SHORTEST_S, LONGEST_S = 0.9, 5.0
-_FIRST_NS = -(2**62)
 _TAILS = ("activities", "api_calls", "synchronizations")
 # Tables of which all rows are kept, and those of which the rows since the last update are.
 _SMALL = ("strings", "pools", "streams", "unrecorded_spans")
 _NEWEST = ("memory_events", "launch_blocks")
-# The ranges in which the host prepares, and those outside of which nobody asked for work.
-_OF_HOST = ("compile", "load", "cell")
-_RANGES = DICTIONARIES["ranges", "kind"]
 _TIMES = {"host_waits": "time", "stream_waits": "recorded_time", "peer_copies": "time"}
 
 
@@ -67,9 +60,9 @@ class LiveClassification:
 
     def __init__(self, has_all_rows: "Callable[[], bool]" = lambda: True) -> None:
         self._has_all_rows = has_all_rows
-        self._tails: dict[str, _Tail] = {}
+        self._tails: dict[str, TableTail] = {}
         self._others: dict[str, list[pa.RecordBatch]] = {}
-        self._host = _HostTables()
+        self._host = LiveHostTables()
         self._events = _core.EventFollower()
         self._free_levels = _core.FreeLevels()
         self._has_news = False
@@ -78,7 +71,7 @@ class LiveClassification:
         self._steps: Iterator[dict[str, pa.Table] | None] | None = None
         self._later: list[tuple[str, pa.RecordBatch]] = []
         self._began_s = 0.0
-        self.from_ns = _FIRST_NS
+        self.from_ns = FIRST_NS
         self.cpu_s = 0.0
 
     def take(self, table: str, batch: "pa.RecordBatch") -> None:
@@ -122,18 +115,18 @@ class LiveClassification:
         self._events.take_marks(is_whole=False)
         self._free_levels = _core.FreeLevels()
         free_levels = self._free_levels.add(memory_columns(known["memory_events"]))
-        self._tails = {name: _Tail(known[name]) for name in _TAILS}
-        self._host = _HostTables()
+        self._tails = {name: TableTail(known[name]) for name in _TAILS}
+        self._host = LiveHostTables()
         self._host.take_all(tables)
         self._has_news = False
-        self.from_ns = _FIRST_NS
+        self.from_ns = FIRST_NS
         of_events = {"free_levels": table_of("free_levels", free_levels)}
         derived = self._numbered(self._classified(tables, of_events))
         self._finish()
         return self._split(derived)
 
     def _classified(self, tables: "Tables", known: "Tables") -> "dict[str, pa.Table]":
-        host = _HostTables()
+        host = LiveHostTables()
         host.take_all(tables)
         derived = {
             name: known[name] if name in known else derive(tables, name)
@@ -260,7 +253,7 @@ class LiveClassification:
     def _rows(self) -> "dict[str, pa.Table]":
         known = schemas()
         tables = {name: tail.table(known[name]) for name, tail in self._tails.items()}
-        others = {name: _joined(batches, known[name]) for name, batches in self._others.items()}
+        others = {name: joined(batches, known[name]) for name, batches in self._others.items()}
         return tables | others
 
     def _is_new(self, name: str, table: "pa.Table") -> "NDArray[Any]":
@@ -279,14 +272,14 @@ class LiveClassification:
 
     def _finish(self) -> None:
         """Keep the rows that the next update needs, and advance `from_ns`."""
-        self._host.trim()
+        self._host.trim(OVERLAP_ROWS)
         for name, tail in self._tails.items():
             tail.trim(OVERLAP_ROWS * (_CALLS_PER_ACTIVITY if name == "api_calls" else 1))
         ended_ns = max(tail.ended_ns for tail in self._tails.values())
-        if ended_ns > _FIRST_NS:
+        if ended_ns > FIRST_NS:
             activities = self._tails["activities"].table(schemas()["activities"])
             begins = plain(activities["time"])
-            middle = int(begins[int(_FINAL * (len(begins) - 1))]) if len(begins) else _FIRST_NS
+            middle = int(begins[int(_FINAL * (len(begins) - 1))]) if len(begins) else FIRST_NS
             self.from_ns = max(self.from_ns, middle, ended_ns)
 
     def _split(self, derived: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
@@ -299,138 +292,6 @@ class LiveClassification:
             if name in derived
         }
         return {**derived, **split, "host_waits": rows_at(waits, order)}
-
-
-class _HostTables:
-    """What says what the host did: the newest samples, and what they refer to."""
-
-    def __init__(self) -> None:
-        self._samples = _Tail(empty(schemas()["host_samples"]))
-        self._named: dict[str, list[pa.RecordBatch]] = {
-            name: [] for name in ("stacks", "frames", "threads")
-        }
-        self._ranges: dict[int, dict[str, Any]] = {}
-        self._is_sampled = False
-
-    def take(self, table: str, batch: "pa.RecordBatch") -> bool:
-        """Add rows of a table; return whether they say what the host did."""
-        if table == "host_samples":
-            self._samples.append(batch)
-            self._is_sampled = True
-            return True
-        if table in self._named:
-            self._named[table].append(batch)
-        elif table == "ranges":
-            kinds = [_RANGES.index(kind) for kind in _OF_HOST]
-            ranges = pa.Table.from_batches([batch])
-            chosen = np.flatnonzero(np.isin(codes(ranges["kind"], _RANGES), kinds))
-            rows = ranges.take(chosen).to_pylist() if len(chosen) else []
-            self._ranges |= {row["id"]: row for row in rows}
-        return False
-
-    def take_all(self, tables: "Tables") -> None:
-        """Add all rows of a recording so far."""
-        for name in ("host_samples", "stacks", "frames", "threads", "ranges"):
-            for batch in tables[name].to_batches() if name in tables else ():
-                self.take(name, batch)
-
-    def origins(self, rows: "Tables") -> "dict[int, StreamOrigin]":
-        """Return where the streams come from that known calls made."""
-        of_calls = calls_of_streams(rows)
-        stacks = self._with_ids("stacks", np.array([*of_calls.values()], np.uint32))
-        frames = self._with_ids("frames", _frames_of(stacks))
-        return stream_origins({**rows, "stacks": stacks, "frames": frames})
-
-    def trim(self) -> None:
-        """Keep the rows that the next update needs."""
-        self._samples.trim(OVERLAP_ROWS)
-
-    def work(
-        self, rows: "Tables", gaps: "pa.Table", from_ns: int = _FIRST_NS
-    ) -> "dict[str, pa.Table]":
-        """Return what the host did in some idle gaps after a time, as the table ``host_work``.
-
-        Nothing is returned if no thread was sampled.
-        """
-        if not self._is_sampled:
-            return {}
-        samples = self._samples.table(schemas()["host_samples"])
-        samples = rows_at(samples, np.flatnonzero(plain(samples["end"]) > from_ns))
-        ranges = pa.Table.from_batches([batch_of([*self._ranges.values()], schemas()["ranges"])])
-        tables = self._named_by(samples) | {"ranges": ranges}
-        return {"host_work": newest_host_work({**rows, **tables}, gaps)}
-
-    def newest_work(self) -> "pa.Table":
-        """Return the table ``sampled_work`` of the rows since the last update."""
-        samples = self._samples.table(schemas()["host_samples"]).slice(self._samples.known)
-        return table_of("sampled_work", sampled_work(self._named_by(samples)))
-
-    def _named_by(self, samples: "pa.Table") -> "dict[str, pa.Table]":
-        """Return samples with what they refer to."""
-        stacks = self._with_ids("stacks", plain(samples["stack"]))
-        return {
-            "host_samples": samples,
-            "stacks": stacks,
-            "frames": self._with_ids("frames", _frames_of(stacks)),
-            "threads": _joined(self._named["threads"], schemas()["threads"]),
-        }
-
-    def _with_ids(self, table: str, ids: "NDArray[Any]") -> "pa.Table":
-        known = _joined(self._named[table], schemas()[table])
-        self._named[table] = known.to_batches()
-        return rows_at(known, np.flatnonzero(np.isin(plain(known["id"]), ids)))
-
-
-def _frames_of(stacks: "pa.Table") -> "NDArray[Any]":
-    frames = stacks["frames"].combine_chunks().flatten().to_numpy()
-    others = (plain(stacks[name]) for name in ("user_frame", "forward_frame"))
-    return np.concatenate([frames, *others])
-
-
-class _Tail:
-    """The newest batches of a table.
-
-    Attributes:
-        first: Row number of the first row.
-        known: Number of rows at the last `trim`.
-        ended_ns: Latest end of the rows before these.
-    """
-
-    def __init__(self, table: "pa.Table") -> None:
-        self._batches = deque(table.to_batches())
-        self._rows = table.num_rows
-        self.first = 0
-        self.known = 0
-        self.ended_ns = _FIRST_NS
-
-    def append(self, batch: "pa.RecordBatch") -> None:
-        self._batches.append(batch)
-        self._rows += batch.num_rows
-
-    def trim(self, most_rows: int) -> None:
-        while self._rows > most_rows:
-            oldest = self._batches.popleft()
-            dropped = min(oldest.num_rows, self._rows - most_rows)
-            if dropped < oldest.num_rows:
-                self._batches.appendleft(oldest.slice(dropped))
-            self._rows -= dropped
-            self.first += dropped
-            ends = oldest.slice(0, dropped)["end"].to_numpy()
-            self.ended_ns = max(self.ended_ns, int(ends.max(initial=_FIRST_NS)))
-        self.known = self._rows
-
-    def table(self, schema: "pa.Schema") -> "pa.Table":
-        table = _joined(self._batches, schema)
-        self._batches = deque(table.to_batches())
-        return table
-
-
-def _joined(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
-    parts = [batch if batch.schema.equals(schema) else batch.cast(schema) for batch in batches]
-    if not parts:
-        return empty(schema)
-    table = pa.Table.from_batches(parts, schema)
-    return table if len(parts) == 1 else table.unify_dictionaries().combine_chunks()
 
 
 def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "pa.Table":
