@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.analysis.iterations import peak_and_busy
+from gpuviz.analysis.span_costs import busy_ns, peak_bytes
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
@@ -64,8 +64,10 @@ def cell_runs(recording: "RecordingData", *, streams: bool) -> list[CellRun]:
     if not chosen.size:
         return []
     begins, ends = begins[chosen], ends[chosen]
-    costs = [peak_and_busy(recording, device, begins, ends) for device in recording.devices]
-    peaks, busy = (np.max([each[place] for each in costs], axis=0).tolist() for place in (0, 1))
+    peaks, busy = (
+        np.max([cost(recording, each, begins, ends) for each in recording.devices], axis=0).tolist()
+        for cost in (peak_bytes, busy_ns)
+    )
     numbers = [int(match[1]) for match in found if match is not None and match[1]]
     known = np.array(numbers)[np.cumsum(is_known)[chosen] - 1].tolist()
     return [

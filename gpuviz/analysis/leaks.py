@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.growth import FEWEST, Growth, growth
-from gpuviz.analysis.iterations import host_spans
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
+from gpuviz.analysis.main_loop import host_spans
 from gpuviz.analysis.periods import repeats
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.touches import Touches, touches

@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
-from gpuviz.analysis.iterations import regular_from
 from gpuviz.analysis.launches import CallSites
+from gpuviz.analysis.main_loop import regular_from
 from gpuviz.analysis.preparation import (
     follows_compilation,
     is_of_loads,

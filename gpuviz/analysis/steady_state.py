@@ -7,13 +7,14 @@ import numpy as np
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
-from gpuviz.analysis.iterations import busy_before, regular_from
 from gpuviz.analysis.launches import calls_of
+from gpuviz.analysis.main_loop import regular_from
 from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.processes import part_of_device
 from gpuviz.analysis.repeated_compilations import times_of_repeated_compilations
 from gpuviz.analysis.repeated_loads import times_of_repeated_loads
+from gpuviz.analysis.span_costs import busy_before
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS

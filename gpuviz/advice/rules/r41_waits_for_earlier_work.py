@@ -19,8 +19,8 @@ from gpuviz.advice.rules.r62_round_trips import calls_of_trips, round_trips
 from gpuviz.advice.rules.r65_host_arrays_of_kernels import needless_copies
 from gpuviz.advice.trace import COPY
 from gpuviz.advice.waits import Waits, longest_waits, longest_without, without_waits
-from gpuviz.analysis.iterations import host_spans, regular_from
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.analysis.main_loop import host_spans, regular_from
 from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES

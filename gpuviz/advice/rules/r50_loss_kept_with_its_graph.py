@@ -8,7 +8,7 @@ from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.analysis.iterations import host_spans
+from gpuviz.analysis.main_loop import host_spans
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
