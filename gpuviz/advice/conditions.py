@@ -3,7 +3,7 @@
 import ast
 import re
 from bisect import bisect
-from itertools import chain, islice, pairwise, starmap, takewhile
+from itertools import chain, pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.close_statements import CloseStatements, close_statements
@@ -57,10 +57,15 @@ def indexes(recording: "RecordingData", stack: int) -> bool:
     )
 
 
+def statement_text(recording: "RecordingData", stack: int) -> str:
+    """Return the text of the statement that the line of a call stack belongs to."""
+    lines = (each.line for each in _close(recording, stack)[:1])
+    return " ".join(chain.from_iterable((each.head, each.text) for each in lines))
+
+
 def is_comprehension(recording: "RecordingData", stack: int) -> bool:
     """Return whether the line of a call stack loops in brackets, such as ``[f(x) for x in y]``."""
-    frames = islice(_frames(recording, stack), 1)
-    return any(_COMPREHENSION.search(close_statements(frame).line.text) for frame in frames)
+    return _COMPREHENSION.search(statement_text(recording, stack)) is not None
 
 
 def decides(recording: "RecordingData", stack: int) -> bool:

@@ -28,7 +28,8 @@ RULES = (
         "`concatenate` or `stack` writes an array with exactly the bytes of the arrays that one "
         "line allocated, or that are copied there one by one, which nothing uses afterwards; or a "
         "line calls `cupy.array` at least four times with arrays of 1 MiB or more that have the "
-        "type already, and nothing writes to the copy, or to the array while the copy is used",
+        "type already, and nothing writes to any of its copies, or to the array while the copy is "
+        "allocated",
         "allocate the whole array first, write the parts into slices; `cupy.asarray`",
     ),
 )
@@ -109,7 +110,7 @@ def _of_line(
         "that have the type already.",
         reason=f"The copies of {format_bytes(int(device.requested[copies].sum()))} in all take "
         f"{spent}. Nothing writes to them, or to the arrays that they are made of while they are "
-        "used, so that these could be used instead.",
+        "allocated, so that these could be used instead.",
         change="Use `cupy.asarray`, which returns an array itself if it has the type, instead of "
         "`cupy.array`. Where a function writes to its argument in place, let it copy that.",
         certainty="possible",

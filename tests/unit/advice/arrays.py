@@ -5,6 +5,7 @@ import gc
 import pyarrow as pa
 
 import gpuviz
+from gpuviz.data.implied_columns import OWN
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 
@@ -181,6 +182,9 @@ def of_arrays(program):
     frames, stacks = recording.tables["frames"].to_pylist(), recording.tables["stacks"].to_pylist()
     own = {each["id"] for each in frames if each["filename"] != __file__}
     rows = [row | {"frames": [each for each in row["frames"] if each in own]} for row in stacks]
-    rows = [row | {"user_frame": next(iter(row["frames"]), 0)} for row in rows]
+    of_libraries = {each["id"] for each in frames if each["installed"] != OWN}
+    for row in rows:
+        user = [each for each in row["frames"] if each not in of_libraries]
+        row["user_frame"] = next(iter(user or row["frames"]), 0)
     changed = {"stacks": pa.Table.from_pylist(rows, schemas()["stacks"])}
     return Recording({**recording.tables, **changed}, recording.manifest)

@@ -37,8 +37,7 @@ def steps_with_copies_of_copies(cp):
     image, total = cp.uploaded(SIZE), cp.uploaded(SIZE)
     for step in range(ROUNDS):
         image = image * float(step)
-        copied = array(cp, image)
-        copied = array(cp, copied)
+        copied = array(cp, array(cp, image))
         total += copied
         del copied
 
@@ -82,6 +81,47 @@ def names_an_order(cp):
         image = image * float(step)
         copied = array(cp, image, order="F")
         total += copied
+
+
+def names_an_order_in_another_line(cp):
+    image, total = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for step in range(ROUNDS):
+        image = image * float(step)
+        copied = array(
+            cp,
+            image,
+            order="F",
+        )
+        total += copied
+
+
+def can_go_back(cp):
+    """No round of this run needs the copy, but another run can."""
+    state = cp.uploaded(SIZE)
+    for step in range(ROUNDS):
+        backup = array(cp, state)
+        state += float(step)
+        float(state.sum())
+        del backup
+
+
+def keeps_each_state(cp):
+    state, states = cp.uploaded(SIZE), []
+    for step in range(ROUNDS):
+        states.append(array(cp, state))
+        state += float(step)
+
+
+def changes_some_copies(cp):
+    """Without the copy, each third round would change the image."""
+    image, total = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for step in range(ROUNDS):
+        image = image * float(step)
+        copied = array(cp, image)
+        if step % 3 == 0:
+            copied += float(step)
+        total += copied
+        del copied
 
 
 def converts(cp):
@@ -140,6 +180,10 @@ def test_a_copy_of_a_copy_is_needed_if_the_first_array_changes_meanwhile():
         changes_the_array_meanwhile,
         makes_it_contiguous,
         names_an_order,
+        names_an_order_in_another_line,
+        can_go_back,
+        keeps_each_state,
+        changes_some_copies,
         converts,
         copies_a_few,
     ],
