@@ -1,5 +1,6 @@
 """The waits and events of a recording, as operations."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,75 +22,101 @@ if TYPE_CHECKING:
 
     Tables = Mapping[str, pa.Table]
 
-_SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
+_KINDS = DICTIONARIES["synchronizations", "kind"]
 # Numbers of events that stand for what functions of the host know, apart from all others.
 _HOST_FUNCTIONS = 1 << 30
 
 
+@dataclass(frozen=True, eq=False)
+class _Synchronizations:
+    """The rows of ``synchronizations``.
+
+    Attributes:
+        kind: What each is, as in ``synchronizations.kind``.
+        call: Its row of ``api_calls``; -1 if there is none.
+        time: When it was issued.
+        device: As in the table.
+        stream: As in the table.
+        is_captured: Whether a capture made it.
+        is_record: Whether it records an event outside of captures and graphs.
+        is_known: Whether it waits for an event that was recorded since the recording began.
+        event: The number of its event, if it is known or is waited for.
+        is_awaited: Whether something waits for the event that it records.
+    """
+
+    kind: "NDArray[Any]"
+    call: "NDArray[Any]"
+    time: "NDArray[Any]"
+    device: "NDArray[Any]"
+    stream: "NDArray[Any]"
+    is_captured: "NDArray[Any]"
+    is_record: "NDArray[Any]"
+    is_known: "NDArray[Any]"
+    event: "NDArray[Any]"
+    is_awaited: "NDArray[Any]"
+
+    @classmethod
+    def of(cls, tables: "Tables", graphs: KnownGraphs) -> "_Synchronizations":
+        table, calls = tables["synchronizations"], tables["api_calls"]
+        kind = codes(table["kind"], _KINDS)
+        call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
+        time = np.where(call >= 0, np.append(plain(calls["time"]), 0)[call], plain(table["time"]))
+        stream, sync_id = plain(table["stream"]), plain(table["event_sync_id"]).astype(np.int64)
+        # A record without a call was made by a graph or in a capture.
+        is_captured = np.isin(plain(table["correlation"]), graphs.captured)
+        is_record = _are(kind, "event_record") & (call >= 0) & (stream != 0) & ~is_captured
+        # CUPTI counts the records of all contexts of a process together: measured with two on a
+        # GPU.
+        recorded = sync_id[is_record & (sync_id != 0)]
+        waits = _are(kind, "stream_wait_event") | _are(kind, "event_synchronize")
+        is_known = waits & np.isin(sync_id, recorded)
+        numbers = np.unique(sync_id[is_known])
+        event = np.searchsorted(numbers, sync_id)
+        is_awaited = is_record & np.isin(sync_id, numbers)
+        device = plain(table["device"])
+        return cls(
+            kind, call, time, device, stream, is_captured, is_record, is_known, event, is_awaited
+        )
+
+    def add(
+        self, rows: OperationRows, chosen: "NDArray[Any]", code: Any, *names: str, **columns: Any
+    ) -> None:
+        """Add operations for chosen rows, with some columns of the table and others."""
+        own = {name: getattr(self, name)[chosen] for name in ("call", *names)}
+        others = {name: np.asarray(values)[chosen] for name, values in columns.items()}
+        known = code if isinstance(code, Code) else code[chosen]
+        rows.add(self.time[chosen], known, **own, **others)
+
+
 def add_synchronizations(rows: OperationRows, tables: "Tables", graphs: KnownGraphs) -> None:
     """Add the records of events, and the waits of streams and of the host."""
-    table, calls = tables["synchronizations"], tables["api_calls"]
-    kind = codes(table["kind"], _SYNCHRONIZATIONS)
-    call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
-    time = np.where(call >= 0, np.append(plain(calls["time"]), 0)[call], plain(table["time"]))
-    device, stream = plain(table["device"]), plain(table["stream"])
-    sync_id = plain(table["event_sync_id"]).astype(np.int64)
+    found = _Synchronizations.of(tables, graphs)
+    code = np.where(found.is_awaited, Code.RECORD_EVENT, Code.LAUNCH)
+    event = np.where(found.is_awaited, found.event, 0)
+    found.add(rows, found.is_record, code, "device", "stream", object=event)
+    event = np.where(found.is_known, found.event, 0)
+    waiting = _are(found.kind, "stream_wait_event") & ~found.is_captured
+    code = np.select(
+        [found.stream == 0, found.is_known],
+        [Code.SYNCHRONIZE_ALL, Code.WAIT_EVENT],
+        Code.WAIT_FOR_UNKNOWN,
+    )
+    found.add(rows, waiting, code, "device", "stream", object=event)
+    is_wait = ~unsuccessful(tables, found.call, found.is_record)
+    host = _are(found.kind, "event_synchronize") & is_wait
+    code = np.where(found.is_known, Code.SYNCHRONIZE_EVENT, Code.SYNCHRONIZE_ALL)
+    found.add(rows, host, code, object=event)
+    is_stream = _are(found.kind, "stream_synchronize") & is_wait
+    is_named = found.stream != 0
+    found.add(rows, is_stream & is_named, Code.SYNCHRONIZE_STREAM, "device", "stream")
+    whole = _are(found.kind, "context_synchronize")
+    found.add(rows, whole, Code.SYNCHRONIZE_DEVICE, "device")
+    found.add(rows, is_stream & ~is_named, Code.SYNCHRONIZE_ALL)
 
-    def rows_of(name: str) -> "NDArray[Any]":
-        found: NDArray[Any] = kind == _SYNCHRONIZATIONS.index(name)
-        return found
 
-    # A record without a call was made by a graph or in a capture.
-    is_captured = np.isin(plain(table["correlation"]), graphs.captured)
-    is_record = rows_of("event_record") & (call >= 0) & (stream != 0) & ~is_captured
-    # CUPTI counts the records of all contexts of a process together: measured with two on a GPU.
-    recorded = sync_id[is_record & (sync_id != 0)]
-    waits = rows_of("stream_wait_event") | rows_of("event_synchronize")
-    is_known = waits & np.isin(sync_id, recorded)
-    numbers = np.unique(sync_id[is_known])
-    event = np.searchsorted(numbers, sync_id)
-    is_awaited = is_record & np.isin(sync_id, numbers)
-    rows.add(
-        time[is_record],
-        np.where(is_awaited, Code.RECORD_EVENT, Code.LAUNCH)[is_record],
-        device=device[is_record],
-        stream=stream[is_record],
-        object=np.where(is_awaited, event, 0)[is_record],
-        call=call[is_record],
-    )
-    waiting = rows_of("stream_wait_event") & ~is_captured
-    rows.add(
-        time[waiting],
-        np.select(
-            [stream == 0, is_known], [Code.SYNCHRONIZE_ALL, Code.WAIT_EVENT],
-            Code.WAIT_FOR_UNKNOWN,
-        )[waiting],
-        device=device[waiting],
-        stream=stream[waiting],
-        object=np.where(is_known, event, 0)[waiting],
-        call=call[waiting],
-    )  # fmt: skip
-    is_wait = ~unsuccessful(tables, call, is_record)
-    host = rows_of("event_synchronize") & is_wait
-    rows.add(
-        time[host],
-        np.where(is_known, Code.SYNCHRONIZE_EVENT, Code.SYNCHRONIZE_ALL)[host],
-        object=np.where(is_known, event, 0)[host],
-        call=call[host],
-    )
-    is_stream = rows_of("stream_synchronize") & is_wait
-    known = np.flatnonzero(is_stream & (stream != 0))
-    rows.add(
-        time[known],
-        Code.SYNCHRONIZE_STREAM,
-        device=device[known],
-        stream=stream[known],
-        call=call[known],
-    )
-    whole = rows_of("context_synchronize")
-    rows.add(time[whole], Code.SYNCHRONIZE_DEVICE, device=device[whole], call=call[whole])
-    unknown = is_stream & (stream == 0)
-    rows.add(time[unknown], Code.SYNCHRONIZE_ALL, call=call[unknown])
+def _are(kind: "NDArray[Any]", name: str) -> "NDArray[Any]":
+    found: NDArray[Any] = kind == _KINDS.index(name)
+    return found
 
 
 def add_host_functions(rows: OperationRows, tables: "Tables") -> None:

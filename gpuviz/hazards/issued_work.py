@@ -59,7 +59,6 @@ def add_activities(
     _add_peer_copies(rows, tables, used, copies)
     row = np.flatnonzero(chosen & ~np.isin(correlation, correlation[copies.activity]))
     call, kind = call[row], kind[row]
-    copy_kind = codes(activities["copy_kind"], _COPY_KINDS)[row]
     stream = plain(activities["stream"])[row]
     names = plain(activities["name"])[row]
     is_kernel = kind == _KINDS.index("kernel")
@@ -69,31 +68,37 @@ def add_activities(
     stream = np.where(stream_of_launch >= 0, stream_of_launch, stream)
     first, count = touches_of(used, call)
     count[is_opaque] = 0
-    is_synchronous = _are_synchronous(tables, call)
     is_copy = kind == _KINDS.index("memcpy")
     code = np.select(
         [stream == 0, is_opaque, is_copy, kind == _KINDS.index("memset")],
         [Code.SYNCHRONIZE_ALL, Code.WAIT_FOR_UNKNOWN, Code.COPY, Code.MEMSET],
         Code.LAUNCH,
     )
-    pageable = codes(activities["host_memory"], _MEMORIES)[row] == _MEMORIES.index("pageable")
-    bits = np.where(is_synchronous, CopyBit.SYNCHRONOUS, 0)
-    # Copies of unknown kind are taken as copies between host buffers, which the host waits for.
-    copy = np.select(
-        [copy_kind == each for each in _COPIES], list(_COPIES.values()), HazardCopy.HOST_TO_HOST
-    )
-    copy_bits = copy | bits | np.where(pageable, CopyBit.PAGEABLE, 0)
+    bits = np.where(_are_synchronous(tables, call), CopyBit.SYNCHRONOUS, 0)
+    bits |= np.where(is_copy, _copies(activities, row), 0)
     rows.add(
         begin[call],
         code,
         device=plain(activities["device"])[row],
         stream=stream,
-        object=np.where(is_copy, copy_bits, bits),
+        object=bits,
         touches=np.where(code == Code.SYNCHRONIZE_ALL, 0, count),
         first_touch=first,
         activity=row,
         call=call,
     )
+
+
+def _copies(activities: "pa.Table", row: "NDArray[Any]") -> "NDArray[Any]":
+    """Return what the engine takes of copies between one device and the host, as bits.
+
+    Copies of unknown kind are taken as copies between host buffers, which the host waits for.
+    """
+    kind = codes(activities["copy_kind"], _COPY_KINDS)[row]
+    known = [kind == each for each in _COPIES]
+    bits = np.select(known, list(_COPIES.values()), HazardCopy.HOST_TO_HOST)
+    is_pageable = codes(activities["host_memory"], _MEMORIES)[row] == _MEMORIES.index("pageable")
+    return bits | np.where(is_pageable, CopyBit.PAGEABLE, 0)
 
 
 def _add_peer_copies(

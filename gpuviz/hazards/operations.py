@@ -178,38 +178,16 @@ def _add_graphs(
 
 def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operations:
     """Return operations on streams that are numbered from 0, the legacy stream, and created."""
-    streams = tables["streams"]
-    kind_of, ended, device_of = (
-        dict(zip(plain(streams["id"]).tolist(), values.tolist(), strict=True))
-        for values in (
-            codes(streams["kind"], _STREAM_KINDS),
-            plain(streams["destroyed"]),
-            plain(streams["device"]),
-        )
-    )
     numbers, place = np.unique(found["stream"], return_inverse=True)
-    number_of = np.zeros(len(numbers), np.int64)
-    devices = np.array([device_of.get(stream, -1) for stream in numbers.tolist()], np.int64)
-    device = np.where(devices[place] >= 0, devices[place], found["device"])
+    device = _devices(found, tables)
     of_no_device = (found["code"] == Code.SYNCHRONIZE_DEVICE) & (device < 0)
     found["code"][of_no_device] = Code.SYNCHRONIZE_ALL
     device = np.maximum(device, 0)
     size = len(found["code"])
     last = np.zeros(len(numbers), np.int64)
     last[place] = np.arange(size)
-    extra: list[tuple[int, int, int, int, int]] = []
-    for index, stream in enumerate(numbers.tolist()):
-        kind = _STREAM_KINDS[kind_of.get(stream, 0)]
-        if stream == 0 or kind == "default":
-            continue
-        number_of[index] = index + 1
-        # A stream of unknown kind counts as a blocking one, which is ordered after more.
-        is_blocking = kind != "non_blocking"
-        where = int(device[last[index]])
-        extra.append((-1, Code.CREATE_STREAM, index + 1, 1 if is_blocking else 2, where))
-        if ended.get(stream, -1) >= 0:
-            extra.append((int(last[index]), Code.DESTROY_STREAM, index + 1, 0, where))
-    after, code, stream_of, kinds, devices_of = np.array(extra, np.int64).reshape(-1, 5).T
+    number_of, extra = _lives_of_streams(tables, numbers, last, device)
+    after, code, stream_of, kinds, devices_of = extra.T
     order = np.argsort(np.concatenate([np.arange(size), after + 0.5]), kind="stable")
 
     def merged(name: str, own: "NDArray[Any] | int") -> "NDArray[Any]":
@@ -228,13 +206,65 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
     }
     activity = merged("activity", -1)
     taken = accesses(tables, used, activity, first, count)
+    rows = (merged(name, -1) for name in ("event", "call", "graph_call", "host_access"))
+    stream = merged("stream_id", 0)
+    return Operations(columns, taken, _blocks(tables, used), stream, activity, *rows)
+
+
+def _of_streams(tables: "Tables", column: str) -> dict[int, int]:
+    """Return the values of a column of ``streams``, or the codes of their kinds, by id."""
+    streams = tables["streams"]
+    of_kind = column == "kind"
+    values = codes(streams["kind"], _STREAM_KINDS) if of_kind else plain(streams[column])
+    return dict(zip(plain(streams["id"]).tolist(), values.tolist(), strict=True))
+
+
+def _devices(found: "Columns", tables: "Tables") -> "NDArray[Any]":
+    """Return the device of each operation: that of its stream, if it is known."""
+    device_of = _of_streams(tables, "device")
+    numbers, place = np.unique(found["stream"], return_inverse=True)
+    devices = np.array([device_of.get(stream, -1) for stream in numbers.tolist()], np.int64)
+    return np.where(devices[place] >= 0, devices[place], found["device"])
+
+
+def _lives_of_streams(
+    tables: "Tables", ids: "NDArray[Any]", last: "NDArray[Any]", device: "NDArray[Any]"
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Return the number of each stream, and the operations that create and destroy them.
+
+    Args:
+        tables: The tables of the recording.
+        ids: Ids of ``streams``.
+        last: The last operation of each of them.
+        device: The device of each operation.
+
+    Returns:
+        Of the operations, a row each: the one that it follows, or -1, its code, the number of its
+        stream, whether that is a blocking one (1) or not (2) if it is created, and its device.
+    """
+    kind_of, ended = _of_streams(tables, "kind"), _of_streams(tables, "destroyed")
+    number_of = np.zeros(len(ids), np.int64)
+    lives: list[tuple[int, int, int, int, int]] = []
+    for index, stream in enumerate(ids.tolist()):
+        kind = _STREAM_KINDS[kind_of.get(stream, 0)]
+        if stream == 0 or kind == "default":
+            continue
+        number_of[index] = index + 1
+        # A stream of unknown kind counts as a blocking one, which is ordered after more.
+        is_blocking = kind != "non_blocking"
+        where = int(device[last[index]])
+        lives.append((-1, Code.CREATE_STREAM, index + 1, 1 if is_blocking else 2, where))
+        if ended.get(stream, -1) >= 0:
+            lives.append((int(last[index]), Code.DESTROY_STREAM, index + 1, 0, where))
+    return number_of, np.array(lives, np.int64).reshape(-1, 5)
+
+
+def _blocks(tables: "Tables", used: "Touches") -> "Columns":
     blocks = used.blocks
-    sizes: Columns = {
+    return {
         "address": np.append(blocks.address, 0).astype(np.uint64),
         "bytes": np.append(blocks.size, 0).astype(np.uint64),
         "is_pinned": np.append(are_pinned(tables, used), 0).astype(np.uint8),
         "is_host_written": np.append(are_host_written(tables, used), 0).astype(np.uint8),
         "is_private": np.append(are_private(tables, used), 0).astype(np.uint8),
     }
-    rows = (merged(name, -1) for name in ("event", "call", "graph_call", "host_access"))
-    return Operations(columns, taken, sizes, merged("stream_id", 0), activity, *rows)
