@@ -17,8 +17,8 @@ from gpuviz.advice.peak_replay import Change, PeakReplay
 from gpuviz.advice.schedule import Schedule
 from gpuviz.advice.training import TrainingBlocks
 from gpuviz.analysis.categories import block_categories, is_training
+from gpuviz.analysis.growing_lines import growing_lines
 from gpuviz.analysis.launches import have_frame, stacks_of
-from gpuviz.analysis.leaks import growing_lines
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.pools import private_pools
 from gpuviz.analysis.statements import Statements
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.analysis.leaks import GrowingLine
+    from gpuviz.analysis.growing_lines import GrowingLine
     from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
 

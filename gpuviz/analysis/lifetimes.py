@@ -46,6 +46,11 @@ class Lifetimes:
     def __len__(self) -> int:
         return len(self.alloc)
 
+    @property
+    def end_or_never(self) -> "NDArray[Any]":
+        """When each was freed, later than any time if never."""
+        return np.where(self.end < 0, np.iinfo(np.int64).max, self.end)
+
 
 def lifetimes(recording: "RecordingData") -> Lifetimes:
     """Return the lifetime of every block, initial ones too.

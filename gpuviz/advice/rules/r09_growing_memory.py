@@ -9,7 +9,8 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.libraries import by_library
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.analysis.leaks import LEAST_AGE, GrowingLine
+from gpuviz.analysis.growing_lines import GrowingLine
+from gpuviz.analysis.later_use import LEAST_AGE
 from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
