@@ -204,10 +204,11 @@ def wait_until_idle(page: Page) -> None:
 
 
 def take_focus(page: Page) -> None:
-    """Give the focus to the notebook, unless something else is before it."""
-    page.bring_to_front()
-    with suppress(PlaywrightTimeoutError):
-        page.locator(".jp-Notebook .jp-InputPrompt").first.click(timeout=OPENS_MS)
+    """Give the focus to the notebook that did not get it, unless something else is before it."""
+    if page.evaluate("!window.jupyterapp.shell.currentWidget"):
+        page.bring_to_front()
+        with suppress(PlaywrightTimeoutError):
+            page.locator(".jp-Notebook .jp-InputPrompt").first.click(timeout=OPENS_MS)
 
 
 def run_all(page: Page) -> None:
