@@ -10,8 +10,6 @@ from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from gpuviz.data.call_stacks import Frame
@@ -23,6 +21,8 @@ _APART, _LATER, _STATEMENT, _SAME_LINE = range(4)
 
 # Brackets in a line of code, outside of its strings and comments.
 _BRACKETS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|#.*|(?P<bracket>[()\[\]{}])""")
+# An operator of Python or a call in the text of a line.
+_OPERATION = re.compile(r"[-+*/%&|^<>~(]")
 # Lines that cannot be within brackets.
 _BLOCK = re.compile(r"\s*(def|class|return|while|with|import|from|try:|else:)\b")
 
@@ -41,21 +41,14 @@ class CallPaths:
     Args:
         recording: The recording.
         calls: Rows of ``api_calls``.
-        operations: Returns how many operators and calls the lines of some call stacks have.
     """
 
-    def __init__(
-        self,
-        recording: "RecordingData",
-        calls: "NDArray[Any]",
-        operations: "Callable[[NDArray[Any]], NDArray[Any]]",
-    ) -> None:
+    def __init__(self, recording: "RecordingData", calls: "NDArray[Any]") -> None:
         self._recording, self._calls = recording, calls
         self._stacks = stacks_of(recording.tables, calls)
         self._statements = _Statements(recording)
         self._paths: dict[int, tuple[_Step, ...]] = {}
         self._functions: dict[tuple[str, ...], int] = {}
-        self._operations = operations
 
     def lines(self) -> "NDArray[Any]":
         """Return a number for each call, equal for those of the same line of a function."""
@@ -135,7 +128,7 @@ class CallPaths:
         _, first, of_call = np.unique(
             np.array(paths, np.int64)[place], return_index=True, return_inverse=True
         )
-        most = self._operations(self._stacks[first])
+        most = operations_of(self._recording, self._stacks[first])
         pairs, count = np.unique(np.stack([runs, of_call]), axis=1, return_counts=True)
         repeated = np.unique(pairs[0, count > most[pairs[1]]])
         found: NDArray[Any] = np.where(np.isin(runs, repeated), -1, runs)
@@ -147,6 +140,13 @@ class CallPaths:
         if len(path) <= level:
             return stack
         return path[:level], path[level].function, path[level].statement
+
+
+def operations_of(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many operators and calls the text of the line of each call stack has."""
+    call_site = recording.call_stacks.call_site
+    sources = (call_site(stack)[1] for stack in stacks.tolist())
+    return np.array([len(_OPERATION.findall(source)) for source in sources], np.int64)
 
 
 def _relation(source: tuple[_Step, ...], target: tuple[_Step, ...]) -> tuple[int, int]:

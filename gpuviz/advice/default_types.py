@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.cupy_reductions import are_reductions
 from gpuviz.advice.elementwise import TYPES, WRITES
-from gpuviz.advice.fusion import are_reductions, components
+from gpuviz.advice.fusion import components
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.cupy_reductions import are_reductions
 from gpuviz.advice.elementwise import type_bytes
-from gpuviz.advice.fusion import are_reductions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.cupy_reductions import are_reductions
 from gpuviz.advice.elementwise import TYPES, WRITE
-from gpuviz.advice.fusion import are_reductions, components
+from gpuviz.advice.fusion import components
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.promotion_steps import Steps
 from gpuviz.analysis.launches import stacks_of

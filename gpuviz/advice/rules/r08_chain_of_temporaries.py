@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.call_paths import operations_of
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import function_names
 from gpuviz.advice.finding import Finding, Line
 from gpuviz.advice.fused_code import fused_code
-from gpuviz.advice.fusion import Groups, fusible, operations_of
+from gpuviz.advice.fusion import Groups, fusible
 from gpuviz.advice.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.kernel_times import thread_ns

@@ -1,0 +1,24 @@
+"""Kernels of CuPy's reductions."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gpuviz.data.columns import plain
+from gpuviz.data.strings import are_named
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.data.recording_data import RecordingData
+
+# Its own kernels and those of CUB.
+_REDUCTION = re.compile(
+    r"cupy_(cub_)?(nan)?(sum|prod|max|min|amax|amin|mean|any|all|argmax|argmin|count_nonzero"
+    r"|var_core|l[012]?norm)(_|$)|.*\bDevice\w*Reduce\w*Kernel\b"
+)
+
+
+def are_reductions(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether some rows of ``activities`` are kernels of CuPy's reductions."""
+    names = plain(recording.tables["activities"]["name"])[activities]
+    return are_named(recording.tables, names, _REDUCTION.match)
