@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.trace import COPY
-from gpuviz.analysis.classification import records_of
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.preparation import prepares
+from gpuviz.analysis.stream_waits import records_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.strings import are_named
