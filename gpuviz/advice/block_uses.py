@@ -27,6 +27,7 @@ class BlockUses:
     Attributes:
         block: The block that each row uses.
         call: The row of ``api_calls`` that uses it.
+        mode: ``mode`` of ``launch_blocks`` as a code.
         work: The number in the schedule of the activity that does; -1 if there is none.
     """
 
@@ -35,7 +36,7 @@ class BlockUses:
         place = device.place[used.block]
         rows = np.flatnonzero(place >= 0)
         self._device = device
-        self.block, self.call = place[rows], used.call[rows]
+        self.block, self.call, self.mode = place[rows], used.call[rows], used.mode[rows]
         self._activity = used.activity[rows]
         numbers = device.schedule.number[np.maximum(self._activity, 0)]
         self.work = np.where(self._activity >= 0, numbers, -1)
@@ -61,9 +62,14 @@ class BlockUses:
         rows: NDArray[Any] = self._by_block[_equal(self._blocks, block)]
         return rows
 
+    def of_call(self, row: int) -> "NDArray[Any]":
+        """Return the rows with the call of a row, with itself."""
+        rows: NDArray[Any] = self._by_call[_equal(self._calls, int(self.call[row]))]
+        return rows
+
     def beside(self, row: int) -> "NDArray[Any]":
         """Return the other blocks that the call of a row uses."""
-        blocks = self.block[self._by_call[_equal(self._calls, int(self.call[row]))]]
+        blocks = self.block[self.of_call(row)]
         return distinct(blocks[blocks != self.block[row]])
 
 

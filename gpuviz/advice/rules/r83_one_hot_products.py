@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.block_uses import BlockUses
+from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.scattered import INDEX_BYTES, Scattered, scatters_to_large
+from gpuviz.advice.training import BACKWARD
+from gpuviz.analysis.launches import stacks_of, user_frames, values_of_stacks
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes
 
@@ -23,10 +27,11 @@ RULES = (
     Rule(
         "R83",
         "a product with a one-hot matrix",
-        "PyTorch fills an array of 8 MiB or more and scatters one number to the places of much "
-        "smaller indices, as `one_hot` does, with 1 KiB or more for each of them; only matrix "
-        "products with other arrays, sums, and conversions for these use it; the saving is without "
-        "this array, what it is converted to, and the kernels that make them",
+        "a line that names zeros or `one_hot` makes PyTorch fill an array of 8 MiB or more, and "
+        "one number is scattered to the places of much smaller indices, with 1 KiB or more for "
+        "each of them; only matrix products with other arrays, sums, and conversions for these use "
+        "it, and no backward pass makes its gradient; the saving is without this array, what it is "
+        "converted to, and the kernels that make them",
         "`w[index]` for `one_hot @ w`, `index_add_` for `one_hot.T @ x`, `bincount` for its sum",
     ),
 )
@@ -34,17 +39,25 @@ RULES = (
 # With few classes, `index_add_` adds to the same places so often that it may take longer.
 _LEAST_ROW_BYTES = 1 << 10
 _CONVERSION = re.compile(r"\bat::native::\w*elementwise_kernel.*direct_copy_kernel", re.DOTALL)
-_PRODUCT = re.compile(r"gem[mv]|cutlass.*Gemm|splitK", re.IGNORECASE)
+# Kernels of convolutions have names of products, too.
+_PRODUCT = re.compile(
+    r"^(?!.*(?:implicit|fprop|dgrad|wgrad|cudnn)).*(?:gem[mv]|cutlass.*Gemm|splitK)",
+    re.IGNORECASE | re.DOTALL,
+)
 _SUM = re.compile(r"\bat::native::reduce_kernel.*sum_functor", re.DOTALL)
+# How lines name what they fill with zeros; `full` and `ones` launch the same kernel.
+_OF_ZEROS = re.compile(r"zero|one_?hot", re.IGNORECASE)
+_OF_TORCH = re.compile(r"[/\\]torch[/\\]")
 
 
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     """Find one-hot matrices that are only multiplied with others, and summed.
 
-    Trigger: a kernel of PyTorch fills a block, the next one scatters a number of the host into it,
-    and has 1 KiB or more for each index. Matrix products with other blocks use it, or what it is
-    converted to, and nothing else does but sums. A product with such a matrix looks rows up, or
-    adds them by index.
+    Trigger: a kernel of PyTorch fills a block with zeros, as its line says, the next one scatters a
+    number of the host into it, and has 1 KiB or more for each index. Matrix products with other
+    blocks read it, or what it is converted to, and nothing else does but sums. A product with such
+    a matrix looks rows up, or adds them by index. A program that wants the gradient of the matrix,
+    as to choose other indices, needs it.
 
     Saving: the decrease of the peak without the one-hot matrix and its conversions, and the
     recording's `Schedule` without the kernels that make them. The products and sums stay: a lookup
@@ -77,24 +90,20 @@ def _one_hot(
     None if it is no one-hot matrix, or something else uses it.
     """
     is_product, is_sum, is_conversion = kinds
-    uses, start = scattered.uses, scattered.start(block)
+    uses, start = scattered.uses, _start(device, scattered, block)
     if start is None:
         return None
-    rows, fills, indices = start
-    count = int(device.requested[indices]) // INDEX_BYTES
-    if device.requested[block] < count * _LEAST_ROW_BYTES:
-        return None
-    blocks, work, products = [block], uses.work[rows[: fills + 1]].tolist(), 0
-    left = [rows[fills + 1 :]]
+    made, used = start
+    blocks, work, products = [block], uses.work[made].tolist(), 0
+    left = [used]
     while left:
         for row in left.pop().tolist():
-            others = uses.beside(row)
-            is_older = device.begin[others] < device.begin[block]
-            if is_product[row] and (is_older.any() or _is_used_before(scattered, row, others)):
+            if is_product[row] and _is_factor(uses, row) and not _has_gradient(device, uses, row):
                 products += 1
                 continue
             if is_sum[row]:
                 continue
+            others = uses.beside(row)
             if not is_conversion[row] or len(others) != 1 or not scattered.can[others[0]]:
                 return None
             converted = uses.of_block(int(others[0]))
@@ -106,10 +115,51 @@ def _one_hot(
     return (np.array(blocks), np.array(work)) if products else None
 
 
-def _is_used_before(scattered: Scattered, row: int, others: "NDArray[Any]") -> bool:
-    """Return whether one of some blocks was used before the call of a row."""
-    uses = scattered.uses
-    return any(uses.call[uses.of_block(each)[0]] < uses.call[row] for each in others.tolist())
+def _start(
+    device: "DeviceBlocks", scattered: Scattered, block: int
+) -> "tuple[NDArray[Any], NDArray[Any]] | None":
+    """Return the uses that make a block of zeros and few indices, and the later ones, else None."""
+    start = scattered.start(block)
+    if start is None:
+        return None
+    rows, fills, indices = start
+    count = int(device.requested[indices]) // INDEX_BYTES
+    is_large = device.requested[block] >= count * _LEAST_ROW_BYTES
+    if not (is_large and _name_zeros(device, scattered.uses.call[rows[:fills]])):
+        return None
+    return rows[: fills + 1], rows[fills + 1 :]
+
+
+def _name_zeros(device: "DeviceBlocks", calls: "NDArray[Any]") -> bool:
+    """Return whether the lines of some calls name zeros: the innermost ones outside PyTorch."""
+    for stack in distinct(stacks_of(device.recording.tables, calls)).tolist():
+        frames = device.recording.call_stacks.frames(stack)
+        texts = (each.source for each in frames if not _OF_TORCH.search(each.filename))
+        if not _OF_ZEROS.search(next(filter(None, texts), "")):
+            return False
+    return True
+
+
+def _is_factor(uses: BlockUses, row: int) -> bool:
+    """Return whether the product of a row multiplies its block with another one.
+
+    Kernels name a block twice that is both factors, or that they add to and overwrite.
+    """
+    block, mode = (each[uses.of_call(row)] for each in (uses.block, uses.mode))
+    is_ours = block == uses.block[row]
+    is_read_once = uses.mode[row] == READ and np.count_nonzero(is_ours) == 1
+    return bool(is_read_once and (mode[~is_ours] != WRITE).any())
+
+
+def _has_gradient(device: "DeviceBlocks", uses: BlockUses, row: int) -> bool:
+    """Return whether the backward pass of a row's line makes an array as large as its block."""
+    if device.training is None:
+        return False
+    tables, size = device.recording.tables, device.requested[uses.block[row]]
+    is_alike = (device.training.phase == BACKWARD) & (device.requested == size)
+    lines = values_of_stacks(tables, "forward_frame", device.stack[is_alike])
+    line = user_frames(tables, stacks_of(tables, uses.call[[row]]))
+    return bool(((lines == line) & (line > 0)).any())
 
 
 def _finding(
@@ -133,9 +183,13 @@ def _finding(
         change=(
             "Use the indices themselves: `w[index]` or `F.embedding(index, w)` for `one_hot @ w`, "
             '`F.embedding_bag(index, w, mode="sum")` if its rows have several ones, '
-            "`torch.zeros(classes, n).index_add_(0, index, x)` for `one_hot.T @ x`, and "
-            "`torch.bincount(index)` for `one_hot.sum(0)`. The saving is that of the matrix alone, "
-            "not of the products. `index_add_` adds in an order that is not fixed."
+            "`torch.zeros(classes, n).index_add_(0, index, x)` for `one_hot.T @ x`, "
+            "`torch.bincount(index)` for `one_hot.sum(0)`, and "
+            "`torch.bincount(classes * index + other)` for the product of two such matrices. If "
+            "the number that is scattered is not 1, multiply the result by it. An index that a row "
+            "repeats counts once in the matrix, but each time in these functions. The saving is "
+            "that of the matrix alone, not of the products. `index_add_` adds in an order that is "
+            "not fixed."
         ),
         certainty="likely",
         device=device.device,

@@ -44,9 +44,13 @@ run = installed(_run, "torch/_ops.py", "run")
 
 
 def one_hot(gpu, indices):
-    dense = run(gpu, FILL, [])
-    gpu.launch(SCATTER, duration=1e-6, reads=[indices], writes=[dense])
-    return dense
+    zeros = run(gpu, FILL, [])
+    return scattered(gpu, zeros, indices)
+
+
+def scattered(gpu, filled, indices):
+    gpu.launch(SCATTER, duration=1e-6, reads=[indices], writes=[filled])
+    return filled
 
 
 def with_dense_targets(gpu, logits, indices, *, kernels=(SOFTMAX, MULTIPLY, SUM), result=ROWS):
@@ -101,7 +105,7 @@ def test_class_indices_save_what_was_predicted():
     faster = before.duration_ns - after.duration_ns
     assert finding.saved_ns == pytest.approx(faster, rel=0.25)
     assert finding.title == (
-        "`dense = run(gpu, FILL, [])` makes dense targets of class indices: with what is computed "
+        "`zeros = run(gpu, FILL, [])` makes dense targets of class indices: with what is computed "
         "from them, 48.0 MiB for each cross entropy."
     )
     assert found(with_indices) == []

@@ -5,19 +5,29 @@ from functools import partial
 import pytest
 
 from gpuviz.advice.findings import findings
-from tests.unit.advice.test_dense_targets import GEMM, ROWS, SQUARE, SUM, recorded, run
-from tests.unit.advice.test_dense_targets import one_hot as scattered
-from tests.unit.advice.training import MIB
+from tests.unit.advice.test_dense_targets import (
+    FILL,
+    GEMM,
+    ROWS,
+    SQUARE,
+    SUM,
+    one_hot,
+    recorded,
+    run,
+    scattered,
+)
+from tests.unit.advice.training import MIB, as_torch, named
 
 CONVERT = "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda<float>>"
 ADD_BY_INDEX = "void at::native::indexFuncLargeIndex<float, long, unsigned int>"
+CONVOLUTION = "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc"
 RESULT = MIB
 
 
 def multiplies(gpu, points, indices, *, kernels=(CONVERT, GEMM, SUM), with_itself=False):
     """Add the points of each class by a product with a one-hot matrix, and count them."""
     convert, product, then = kernels
-    hot = scattered(gpu, indices)
+    hot = one_hot(gpu, indices)
     if convert:
         hot = run(gpu, convert, [hot])
     sums = run(gpu, product, [hot] if with_itself else [hot, points], RESULT)
@@ -31,8 +41,45 @@ def adds_by_index(gpu, points, indices):
     return sums, run(gpu, "histogram", [indices], 4096)
 
 
+def counts_pairs(gpu, counts, indices):
+    """Multiply the matrix with itself, and write the product to an array that is there."""
+    hot = one_hot(gpu, indices)
+    gpu.launch(GEMM, duration=1e-6, reads=[hot, hot], writes=[counts])
+
+
+def subtracts_predictions(gpu, points, indices):
+    """Subtract a product from the matrix in place, as `addmm_` does."""
+    hot = one_hot(gpu, indices)
+    gpu.launch(GEMM, duration=1e-6, reads=[points, hot], writes=[hot])
+    return run(gpu, GEMM, [hot, points], RESULT)
+
+
+def teleports(gpu, points, indices):
+    """Multiply with a matrix that has a small number wherever none is scattered."""
+    full = run(gpu, FILL, [])
+    steps = scattered(gpu, full, indices)
+    return run(gpu, GEMM, [steps, points], RESULT)
+
+
+def _embed(gpu, hot, table):
+    return run(gpu, GEMM, [hot, table], RESULT)
+
+
+def _undo(gpu, sums, table, size):
+    return run(gpu, GEMM, [sums, table], size)
+
+
+embed, undo = named(_embed, "forward tokens"), named(_undo, "backward tokens")
+
+
+def embeds(gpu, table, indices, *, size):
+    """Multiply with a table, and make a gradient of a size."""
+    sums = embed(gpu, one_hot(gpu, indices), table)
+    return undo(gpu, sums, table, size)
+
+
 def found(program, **options):
-    made = findings(recorded(program, **options), small=True)
+    made = findings(as_torch(recorded(program, **options)), small=True)
     return [each for each in made if each.rule == "R83"]
 
 
@@ -62,12 +109,24 @@ def test_a_matrix_in_the_type_of_the_product_needs_no_conversion():
         {"kernels": (CONVERT, GEMM, SQUARE)},
         # A function of the matrix, such as smoothed labels.
         {"kernels": (SQUARE, GEMM, SUM)},
+        # A convolution adds rows of several matrices.
+        {"kernels": (CONVERT, CONVOLUTION, SUM)},
         # Not only rows of another matrix.
         {"with_itself": True},
     ],
 )
 def test_matrices_with_another_use_are_no_finding(options):
     assert found(partial(multiplies, **options)) == []
+
+
+@pytest.mark.parametrize("program", [counts_pairs, subtracts_predictions, teleports])
+def test_other_products_than_lookups_are_no_finding(program):
+    assert found(program) == []
+
+
+@pytest.mark.parametrize(("size", "count"), [(RESULT, 1), (16 * MIB, 0)])
+def test_a_matrix_of_which_the_gradient_is_made_is_no_finding(size, count):
+    assert len(found(partial(embeds, size=size))) == count
 
 
 def test_few_classes_are_no_finding():
