@@ -13,6 +13,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD, TrainingBlocks
 from gpuviz.analysis.categories import named_blocks
 from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
+from gpuviz.data.call_stacks import BACKWARD_OF
 from gpuviz.data.columns import distinct, plain
 from gpuviz.quantities import format_bytes
 
@@ -28,9 +29,9 @@ RULES = (
         "R82",
         "a backward pass that nothing differentiates",
         "autograd records at least 90 % of the work of the backward passes of a line that calls "
-        "`backward`, at least twice, and no later backward pass uses what they made; the saving "
-        "frees what they made, and what the graphs of these passes keep besides, after its last "
-        "known use",
+        "`backward`, at least twice, and no later backward pass differentiates them or uses what "
+        "they made; the saving frees what they made, and what the graphs of these passes keep "
+        "besides, after its last known use",
         "no `create_graph=True`",
     ),
 )
@@ -45,8 +46,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: a line calls ``backward`` with ``create_graph=True``, so that autograd records the
     backward pass: at least 90 % of its work; and no work of a later backward pass uses what two or
-    more of these passes made, except gradients, to which the next pass adds. A pass begins with the
-    first work of the call of ``backward``, and ends before the next work that is not of it.
+    more of these passes made, except gradients, to which the next pass adds, or computes the
+    gradient of what that line did. A pass begins with the first work of the call of ``backward``,
+    and ends before the next work that is not of it.
 
     Saving: the decrease of the peak if what the passes made, except gradients, were freed after its
     last known use, and likewise what they used and did not free, if it ended together with what
@@ -73,6 +75,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             continue
         is_left = is_made & (training.freed_in != BACKWARD)
         made = made[is_left[made]]
+        if not len(made) or passes.are_differentiated(line):
+            continue
         others = np.flatnonzero(is_left & training.is_used_backward)
         blocks = np.union1d(made, others[_end_with(device, training, others, made)])
         change = Change(blocks, device.begin[blocks], device.after_known_use[blocks])
@@ -116,12 +120,20 @@ class _Passes:
         before[made] = number
         place = device.place[used.block]
         calls = used.call[place >= 0]
-        is_backward = (
-            phases_of(device.recording.tables, stacks_of(device.recording.tables, calls))
-            == BACKWARD
-        )
+        stacks = stacks_of(device.recording.tables, calls)
+        # The threads of a backward pass that PyTorch's own function does not run have no stack.
+        is_backward = (phases_of(device.recording.tables, stacks) == BACKWARD) | (stacks == 0)
         later = self.others_before(line, self._called[calls]) > before[place[place >= 0]]
         return bool((is_backward & later).any())
+
+    def are_differentiated(self, line: int) -> bool:
+        """Return whether another line's backward pass computes gradients of what a line's did."""
+        recording, frame = self._device.recording, self.lines.frame(line)
+        if frame is None:
+            return False
+        others = distinct(stacks_of(recording.tables, self._calls[self._line != line])).tolist()
+        site = f"{BACKWARD_OF}{frame.site}"
+        return any(recording.call_stacks.call_site(stack)[0] == site for stack in others)
 
     def _others(self, line: int) -> "NDArray[Any]":
         times: NDArray[Any] = self._called[self._calls[self._line != line]]
@@ -165,9 +177,9 @@ def _finding(device: DeviceBlocks, change: Change, passes: int, line: "Frame | N
         reason=(
             f"{called} runs {passes} backward passes with `create_graph=True`: each keeps the "
             "arrays that it makes and those of the forward pass, so that gradients could be "
-            "differentiated, but no later backward pass uses them. The gradients hold this graph, "
-            "and the graph holds what has the gradients: a reference cycle, which only garbage "
-            "collection frees, or replacing all gradients."
+            "differentiated, but no later backward pass of the recording uses them. The gradients "
+            "hold this graph, and the graph holds what has the gradients: a reference cycle, which "
+            "only garbage collection frees, or replacing all gradients."
         ),
         change=(
             "Call `backward()` without `create_graph=True`; it frees each array after its use, and "

@@ -3,6 +3,7 @@
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
 from tests.unit.advice.training import (
     MIB,
     Model,
@@ -13,6 +14,7 @@ from tests.unit.advice.training import (
     saved,
     step_of,
 )
+from tests.unit.recording.from_activities import rows_of
 
 STEPS, SIZE = 4, 8 * MIB
 LAYERS = ("0", "1", "2", "3", "4", "5")
@@ -52,10 +54,17 @@ def gradients(gpu, model, graph, role, *, recomputes):
     return found_gradients, made
 
 
-def differentiate(gpu, arrays):
+def differentiate(gpu, arrays, role="backward 0"):
     """Use the graph of a backward pass."""
-    for number in range(len(LAYERS)):
-        named(_work, f"backward {number}")(gpu, "second", arrays, MIB)
+    for _ in LAYERS:
+        named(_work, role)(gpu, "second", arrays, MIB)
+
+
+def _call(function, *arguments, **options):
+    return function(*arguments, **options)
+
+
+first_pass = named(_call, "forward first")
 
 
 def trains(*, create_graph, differentiates=False, recomputes=False):
@@ -101,3 +110,35 @@ def test_a_second_backward_pass_needs_the_graph_of_the_first():
 
 def test_what_checkpoints_compute_again_is_no_graph_of_a_backward_pass():
     assert found(trains(create_graph=False, recomputes=True), "R82") == []
+
+
+@pytest.mark.parametrize(("role", "count"), [("backward 0", 1), ("backward first", 0)])
+def test_a_second_backward_pass_may_need_no_array_of_the_first(role, count):
+    def program(gpu):
+        model = Model(gpu, LAYERS)
+        for _ in range(STEPS):
+            graph = model(gpu.empty(SIZE)).graph
+            run = in_backward_pass(gradients)
+            arrays, made = first_pass(run, gpu, model, graph, "again", recomputes=False)
+            in_backward_pass(differentiate)(gpu, graph[0], role)
+            step_of(_work, "SGD")(gpu, "step", arrays, MIB)
+            del arrays, made, graph
+
+    assert len(found(program, "R82")) == count
+
+
+def test_a_backward_pass_with_unknown_call_stacks_may_need_the_graph_of_another():
+    recording = recorded(trains(create_graph=True, differentiates=True))
+    second = {
+        row["id"]
+        for row in recording.tables["stacks"].to_pylist()
+        if row["phase"] == "backward" and not row["differentiable"]
+    }
+    calls = [
+        row | {"stack": 0} if row["stack"] in second else row
+        for row in recording.tables["api_calls"].to_pylist()
+    ]
+    tables = {**recording.tables, "api_calls": rows_of("api_calls", calls)}
+    unknown = Recording(tables, recording.manifest)
+
+    assert "R82" not in {each.rule for each in findings(unknown, small=True)}
