@@ -10,9 +10,9 @@ from gpuviz.analysis.pools import TORCH_OWNER, WITHOUT_SEGMENTS
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
+from gpuviz.out_of_memory.moment import Moment
 from gpuviz.out_of_memory.request import PoolNames, RequestDetails
 from gpuviz.out_of_memory.stream_handles import StreamHandles
-from gpuviz.out_of_memory.trials import Moment
 from gpuviz.out_of_memory.verdict import (
     FailedRequest,
     Verdict,
