@@ -27,6 +27,8 @@ _SORTS = re.compile(r"sort", re.IGNORECASE)
 # Functions that sort; the kernels of a line with others may be of those.
 _MAY_SORT = re.compile(r"sort|unique|median|quantile|percentile|partition|topk|rank", re.IGNORECASE)
 _OF_CUPY = re.compile(r"[/\\]cupy[/\\]_sorting[/\\]sort\.py$")
+# What functions that sort do by default.
+_LAST_AXIS_ASCENDING = [ast.Constant(-1), ast.Constant(value=False)]
 # By the function that sorts, and whether the greatest element is used.
 _INSTEAD = {
     ("argsort", False): "argmin",
@@ -97,7 +99,7 @@ def _extreme(frames: "list[Frame]") -> tuple[str, bool] | None:
     calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
     sorts = [each for each in calls if _MAY_SORT.search(_name(each))]
     taken = {
-        id(each.value): _taken(each.value, each.slice)
+        id(each.value): _taken(each.value, each.slice, has_frames=bool(inner))
         for each in ast.walk(tree)
         if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Call)
     }
@@ -118,10 +120,15 @@ def _name(call: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _taken(call: ast.Call, index: ast.expr) -> bool | None:
+def _taken(call: ast.Call, index: ast.expr, *, has_frames: bool) -> bool | None:
     """Return whether an index takes the greatest element along the sorted axis, or the least.
 
     None if it takes others, or if the axis or the order is not known.
+
+    Args:
+        call: The call that sorts.
+        index: The index.
+        has_frames: Whether it calls a function of Python, which methods of arrays are not.
     """
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     numbers = [place for place, each in enumerate(parts) if _number(each) in {0, -1}]
@@ -132,33 +139,35 @@ def _taken(call: ast.Call, index: ast.expr) -> bool | None:
     if not all(_is_ellipsis(each) or _is_whole(each) for each in others):
         return None
     follows = any(_is_ellipsis(each) for each in parts[:place])
-    axis = _axis(call)
+    axis, descends = _order(call, has_frames=has_frames)
     if axis is None or axis != (place - len(parts) if follows else place):
         return None
-    descends = _descends(call)
     return None if descends is None else (_number(parts[place]) == -1) != descends
 
 
-def _descends(call: ast.Call) -> bool | None:
-    """Return whether a call sorts in descending order, as PyTorch can; None if unknown."""
-    named = [each.value for each in call.keywords if each.arg == "descending"]
-    constants = [each for each in call.args if isinstance(each, ast.Constant)]
-    given = named or [each for each in constants if isinstance(each.value, bool)]
-    if not given:
-        return False
-    node = given[0]
+def _order(call: ast.Call, *, has_frames: bool) -> tuple[int | None, bool | None]:
+    """Return the axis along which a call sorts, and whether it descends, as PyTorch can.
+
+    Each is None if the call does not contain it as a constant. They are in this order among the
+    arguments behind the array, which is the first one of functions, but not of methods.
+    """
+    if any(isinstance(each, ast.Starred) for each in call.args):
+        return None, None
+    named = {each.arg: each.value for each in call.keywords}
+    if None in named:
+        return None, None
+    is_function = has_frames or isinstance(call.func, ast.Name)
+    is_function |= ast.unparse(call.func) == "torch.argsort"
+    given = call.args[int(is_function) :]
+    given += _LAST_AXIS_ASCENDING[len(given) :]
+    axis = named.get("axis", named.get("dim", given[0]))
+    return _number(axis), _truth(named.get("descending", given[1]))
+
+
+def _truth(node: ast.expr) -> bool | None:
     if not isinstance(node, ast.Constant) or not isinstance(node.value, bool):
         return None
     return node.value
-
-
-def _axis(call: ast.Call) -> int | None:
-    """Return the axis along which a call sorts; None if it is not a number."""
-    named = [each.value for each in call.keywords if each.arg in {"axis", "dim"}]
-    if named:
-        return _number(named[0])
-    numbers = [_number(each) for each in call.args]
-    return next((each for each in numbers if each is not None), -1)
 
 
 def _number(node: ast.expr) -> int | None:

@@ -20,16 +20,18 @@ class _Parts:
         return self.array
 
 
-def _sorted(cp, array, axis=-1, descending=False):
+def _sorted(array, axis=-1, descending=False):
     del axis, descending
+    cp = array.library
     copied, order = cp.elementwise("copy", array), cp.empty(array.size, "int64")
     for _ in range(8):
         cp.kernel(MERGE, [copied, order], [copied, order])
     return _Parts(order)
 
 
-def _least(cp, array, axis=-1):
+def _least(array, axis=-1):
     del axis
+    cp = array.library
     result = cp.empty(4096, "int64")
     cp.kernel("cupy_argmin", [array], [result], duration=array.memory.nbytes / 1.25e12)
     return result
@@ -50,73 +52,99 @@ def rounds(cp):
 
 def takes_the_first(cp):
     for d in rounds(cp):
-        near = argsort(cp, d, axis=1)[:, 0]
+        near = argsort(d, axis=1)[:, 0]
         near.sum()
 
 
 def finds_the_first(cp):
     for d in rounds(cp):
-        near = argmin(cp, d, axis=1)
+        near = argmin(d, axis=1)
         near.sum()
 
 
 def takes_the_last(cp):
     for d in rounds(cp):
-        top = sort(cp, d)[..., -1]
+        top = sort(d)[..., -1]
         top.sum()
 
 
 def takes_the_first_of_descending(cp):
     for d in rounds(cp):
-        top = argsort(cp, d, axis=1, descending=True)[:, 0]
+        top = argsort(d, axis=1, descending=True)[:, 0]
         top.sum()
 
 
 def takes_the_last_of_descending(cp):
     for d in rounds(cp):
-        near = argsort(cp, d, 1, True)[:, -1]
+        near = argsort(d, 1, True)[:, -1]
         near.sum()
 
 
 def takes_the_first_of_an_unknown_order(cp, descending=True):
     for d in rounds(cp):
-        some = argsort(cp, d, axis=1, descending=descending)[:, 0]
+        some = argsort(d, axis=1, descending=descending)[:, 0]
+        some.sum()
+
+
+def takes_the_first_of_an_unnamed_order(cp, descending=True):
+    for d in rounds(cp):
+        some = argsort(d, 1, descending)[:, 0]
+        some.sum()
+
+
+def takes_the_first_of_an_unnamed_axis(cp, axis=0):
+    for d in rounds(cp):
+        some = argsort(d, axis)[..., 0]
+        some.sum()
+
+
+def takes_the_first_with_other_options(cp):
+    options = {"axis": 0}
+    for d in rounds(cp):
+        some = argsort(d, **options)[..., 0]
+        some.sum()
+
+
+def takes_the_first_of_packed_arguments(cp):
+    for d in rounds(cp):
+        packed = d, 0
+        some = argsort(*packed)[..., 0]
         some.sum()
 
 
 def takes_a_row_of_orders(cp):
     for d in rounds(cp):
-        near = argsort(cp, d, axis=1)[0]
+        near = argsort(d, axis=1)[0]
         near.sum()
 
 
 def takes_what_may_be_a_row(cp):
     for d in rounds(cp):
-        near = argsort(cp, d)[:, 0]
+        near = argsort(d)[:, 0]
         near.sum()
 
 
 def takes_the_first_few(cp):
     for d in rounds(cp):
-        near = argsort(cp, d, axis=1)[:, :4]
+        near = argsort(d, axis=1)[:, :4]
         near.sum()
 
 
 def keeps_the_order(cp):
     for d in rounds(cp):
-        near = (order := argsort(cp, d, axis=1))[:, 0]
+        near = (order := argsort(d, axis=1))[:, 0]
         near.sum(), order[:, 1].sum()
 
 
 def takes_the_first_of_one_of_two(cp):
     for d in rounds(cp):
-        near = argsort(cp, d, axis=1)[:, 0] + argsort(cp, d, axis=1)[:, 1]
+        near = argsort(d, axis=1)[:, 0] + argsort(d, axis=1)[:, 1]
         near.sum()
 
 
 def takes_the_first_beside_a_median(cp):
     for d in rounds(cp):
-        near = argsort(cp, d, axis=1)[:, 0] + median(cp, d)[:, 0]
+        near = argsort(d, axis=1)[:, 0] + median(d)[:, 0]
         near.sum()
 
 
@@ -160,6 +188,10 @@ def test_the_first_in_descending_order_is_the_largest(program, extreme, instead)
     "program",
     [
         takes_the_first_of_an_unknown_order,
+        takes_the_first_of_an_unnamed_order,
+        takes_the_first_of_an_unnamed_axis,
+        takes_the_first_with_other_options,
+        takes_the_first_of_packed_arguments,
         takes_a_row_of_orders,
         takes_what_may_be_a_row,
         takes_the_first_few,
