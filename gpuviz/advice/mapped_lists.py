@@ -66,6 +66,44 @@ def mapped_lists(device: "DeviceBlocks", site: str, found: "NDArray[Any]") -> Ma
     return MappedLists(made, _joined(others), _joined(end), result)
 
 
+def mapped_by_peak_line(
+    device: "DeviceBlocks",
+) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    """Return the arrays that the line of the peak makes and keeps, and those it uses up.
+
+    Both are at the peak; the others were there before the line, which is their last use, but
+    not that of the round that reaches the peak. Also return the places after their last uses,
+    where a loop of several lines could free them.
+    """
+    made, last = device.made_until, device.used.last[device.number]
+    peak_line_end = made[device.of_peak].max(initial=-1)
+    of_peak = made == peak_line_end
+    known = device.is_used & device.is_freed & ~device.is_shared & ~device.is_initial
+    is_used_there = device.statements.of_calls(last)[1] == peak_line_end
+    places = device.after_calls(last)
+    spent = device.at_peak & known & ~of_peak & is_used_there & (places < device.peak_place)
+    # A loop of one line makes and frees them in one run.
+    outlive = device.end > device.end[spent].max(initial=device.peak_place)
+    kept = device.at_peak & of_peak & (device.is_returned | outlive)
+    return kept, spent, places
+
+
+def kept_since(device: "DeviceBlocks", blocks: "NDArray[Any]") -> int:
+    """Return how many arrays at the peak were made and returned since others were last used.
+
+    Since the earliest of these last uses.
+    """
+    since = device.call_times[device.used.last[device.number[blocks]]].min()
+    new = device.used.blocks.begin[device.number] >= since
+    return int(np.count_nonzero(device.at_peak & new & device.is_returned))
+
+
+def are_used_together(device: "DeviceBlocks", blocks: "NDArray[Any]") -> bool:
+    """Return whether blocks were all made before any of them was last used, as in a list."""
+    calls, number = device.used.last[device.number[blocks]], device.number[blocks]
+    return bool(device.used.blocks.begin[number].max() <= device.call_times[calls].min())
+
+
 class _Lists:
     """The arrays that a line of the program uses for the last time.
 

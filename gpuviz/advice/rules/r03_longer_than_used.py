@@ -96,7 +96,9 @@ def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[C
     begin = np.where(begins & ~device.is_unread, device.first_needed, device.begin)
     last = np.where(device.is_freed & device.is_used, device.last, device.end)
     ends &= ~device.is_stuck & ~device.is_for_later
-    end = np.where(ends, np.where(device.is_unread, device.begin, last), device.ends_with(begin))
+    end = np.where(
+        ends, np.where(device.is_unread, device.begin, last), device.replacements.ends_with(begin)
+    )
     end = np.maximum(begin, end)
     changed = (begin != device.begin) | (end != device.end)
     for change in changes:

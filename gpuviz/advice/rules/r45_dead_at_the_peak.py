@@ -5,9 +5,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.deletions import BY_CALLER, deletion, generator_advice, is_of_with_block
-from gpuviz.advice.device_blocks import DeviceBlocks, changes_by_line
+from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, is_of_backward, named
-from gpuviz.advice.mapped_lists import LEAST_MAPPED, mapped_lists
+from gpuviz.advice.line_changes import changes_by_line
+from gpuviz.advice.mapped_lists import (
+    LEAST_MAPPED,
+    are_used_together,
+    kept_since,
+    mapped_by_peak_line,
+    mapped_lists,
+)
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.data.implied_columns import assigned_names
@@ -57,8 +64,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         is_within = device.lines.are_held_at_peak(blocks)
         if (
             is_within
-            and _is_map(len(blocks), device.kept_since(blocks))
-            and device.are_used_together(blocks)
+            and _is_map(len(blocks), kept_since(device, blocks))
+            and are_used_together(device, blocks)
         ):
             yield _mapped(device, blocks, change, device.after_lines(device.last_known))
         elif not device.is_stuck[blocks].any() and not device.is_for_later[blocks].all():
@@ -68,7 +75,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             early = np.intersect1d(blocks, replacing.blocks[replacing.end <= device.peak_place])
             if len(early):
                 yield _finding(device, early, replacing, is_within=is_within)
-    kept, spent, places = device.mapped_by_peak_line()
+    kept, spent, places = mapped_by_peak_line(device)
     for site in np.unique(device.site[spent]).tolist():
         blocks = np.flatnonzero(spent & (device.site == site))
         change = Change(blocks, device.begin[blocks], places[blocks])
@@ -81,7 +88,7 @@ def _replaced(device: DeviceBlocks, blocks: "NDArray[Any]") -> Change:
 
     The variable or the bounded list that gets the new array drops the old one anyway.
     """
-    old, new = device.replaced
+    old, new = device.replacements.old, device.replacements.new
     is_own = device.site[old] == device.site[blocks[0]]
     old, new = old[is_own], new[is_own]
     return _freed(device, old, np.maximum(device.last[old], device.begin[new]))
