@@ -4,8 +4,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.numbers import failure_numbers
+from gpuviz.out_of_memory.remedies import remedies
 from gpuviz.out_of_memory.trials import few_pins
-from gpuviz.out_of_memory.verdict_text import place_name, remedies
+from gpuviz.out_of_memory.verdict_text import place_name
 from gpuviz.present.markup import page, section_html
 from gpuviz.present.section import (
     Cell,

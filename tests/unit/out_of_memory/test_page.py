@@ -11,7 +11,8 @@ from gpuviz import _core
 from gpuviz.data.arrays import batch_of
 from gpuviz.out_of_memory.failures import failed_rows
 from gpuviz.out_of_memory.last_moments import last_moments
-from gpuviz.out_of_memory.verdict_text import TITLES, remedies
+from gpuviz.out_of_memory.remedies import remedies
+from gpuviz.out_of_memory.verdict_text import TITLES
 from gpuviz.recording import Recording, load
 from gpuviz.report.out_of_memory import build_page
 from tests.unit.recording.from_activities import Timeline

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 import gpuviz
+from gpuviz.out_of_memory.remedies import remedies
 from gpuviz.out_of_memory.trials import OWN_SEGMENT, Trials
-from gpuviz.out_of_memory.verdict_text import remedies
 
 MIB = 1 << 20
 SETTINGS = (
