@@ -1,6 +1,5 @@
 """Operations of JAX that a loop runs one by one, outside of `jax.jit`."""
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +9,15 @@ from gpuviz.advice.host_gaps import LONG_NS
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.launches import calls_of, have_frame, stacks_of
-from gpuviz.analysis.xla import runs_of_xla, threads_of_xla
+from gpuviz.analysis.xla import is_operation, runs_of_xla, threads_of_xla
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
 
-# Functions of JAX that run an operation; a function under `jax.jit` is run by none of them.
-_OPERATION = re.compile(
-    r"jax[/\\]_src[/\\](?:(?:numpy|lax|nn|scipy|ops|image)[/\\].*|random|dispatch)\.py$"
-)
 # With fewer, a loop may do its work in a function under `jax.jit` and a few operations beside it.
 _FEWEST_IN_ITERATION = 5
 _FEWEST_ITERATIONS = 5
@@ -68,7 +62,7 @@ def eager_operations(recording: "RecordingData", from_ns: int) -> EagerOperation
     run, stack = _runs(recording, from_ns)
     if not len(stack):
         return None
-    is_eager = have_frame(recording, stack, _is_operation)
+    is_eager = have_frame(recording, stack, is_operation)
     stacks, counts = np.unique(stack[is_eager], return_counts=True)
     is_repeated = counts >= _FEWEST_ITERATIONS
     if not is_repeated.any():
@@ -188,10 +182,6 @@ def _runs_without_ranges(
     run = np.full(len(begin), -1)
     run[order] = numbers[group]
     return run, stacks[order[launches[order]][first]]
-
-
-def _is_operation(frame: "Frame") -> bool:
-    return frame.is_installed and _OPERATION.search(frame.filename) is not None
 
 
 def _place(recording: "RecordingData", stacks: list[int]) -> str:

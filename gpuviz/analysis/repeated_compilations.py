@@ -1,14 +1,16 @@
 """Kernels and functions that were compiled again and again."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuviz.analysis.compilations import CUPY, XLA, compilations
+from gpuviz.analysis.compilations import CUPY, XLA, compilations, first_calls
 from gpuviz.analysis.first_runs import launched_first, launched_next
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.statements import Statements
 from gpuviz.analysis.tracing import tracing
-from gpuviz.analysis.xla import threads_of_xla
+from gpuviz.analysis.xla import runs_operation, threads_of_xla
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
 
@@ -50,9 +52,11 @@ class RepeatedCompilation(NamedTuple):
 def repeated_compilations(recording: "RecordingData") -> tuple[RepeatedCompilation, ...]:
     """Return what was compiled again and again.
 
-    That is a name of the program's own kernels for CuPy, or of functions of XLA, that was compiled
-    at least eight times; or one that a line has compiled at least five times, or three times for
-    XLA, and that launches the same kernels on as many blocks each time, one of them on several.
+    That is a name of the program's own kernels for CuPy, or of functions of XLA, that a line has
+    compiled at least eight times; or at least five times, or three times for XLA, if it launches
+    the same kernels on as many blocks each time, one of them on several. Other lines may compile
+    something else of that name. What XLA compiles for operations of JAX counts once for each run of
+    a line: one that creates parameters compiles the same operation for all of their shapes.
     """
     return tuple(_repeated(recording))
 
@@ -70,31 +74,66 @@ def times_of_repeated_compilations(recording: "RecordingData", thread: int) -> I
 
 def _repeated(recording: "RecordingData") -> "Iterator[RepeatedCompilation]":
     table = compilations(recording)
+    sites, is_counted = table["site"].to_pylist(), _are_counted(recording)
     compiled: dict[tuple[str, str], list[int]] = {}
     for row, each in enumerate(
         zip(table["kernels"].to_pylist(), table["compiler"].to_pylist(), strict=True)
     ):
-        compiled.setdefault(each, []).append(row)
-    alike = _alike(recording)
+        if is_counted[row]:
+            compiled.setdefault(each, []).append(row)
+    alike = _alike(recording, is_counted)
     for (name, compiler), numbers in compiled.items():
         if compiler not in _COMPILERS or name.startswith(_OF_CUPY):
             continue
         rows = np.array(numbers)
-        is_often = compiler == CUPY and len(rows) >= _FEWEST
+        is_often = compiler == CUPY and len(_often_on_a_line(rows, sites)) > 0
         for same in () if is_often else alike.get((name, compiler), ()):
             yield RepeatedCompilation(same, compiler, is_alike=True)
             rows = rows[~np.isin(rows, same)]
-        if len(rows) >= _FEWEST:
+        rows = _often_on_a_line(rows, sites)
+        if len(rows):
             yield RepeatedCompilation(rows, compiler, is_alike=False)
 
 
-def _alike(recording: "RecordingData") -> "dict[tuple[str, str], list[NDArray[Any]]]":
-    """Return the rows of what launches the same for one line, by name and compiler."""
+def _often_on_a_line(rows: "NDArray[Any]", sites: list[str]) -> "NDArray[Any]":
+    """Return those of some rows of which their line has at least eight."""
+    counts = Counter(sites[each] for each in rows.tolist())
+    return np.array([each for each in rows.tolist() if counts[sites[each]] >= _FEWEST], np.int64)
+
+
+def _are_counted(recording: "RecordingData") -> "NDArray[Any]":
+    """Return which compilations count: of an operation of JAX, the first in each run of a line."""
+    table = compilations(recording)
+    counted = np.ones(table.num_rows, bool)
+    operations = [
+        row
+        for row, (compiler, stack) in enumerate(
+            zip(table["compiler"].to_pylist(), table["stack"].to_pylist(), strict=True)
+        )
+        if compiler == XLA and stack and runs_operation(recording, stack)
+    ]
+    if not operations:
+        return counted
+    rows = np.array(operations)
+    calls = first_calls(recording, plain(table["thread"])[rows], plain(table["time"])[rows])
+    runs, _ = Statements(recording).of_calls(calls)
+    names, sites = (table[column].take(rows).to_pylist() for column in ("kernels", "site"))
+    seen = set[tuple[str, str, int]]()
+    for row, *each in zip(operations, names, sites, runs.tolist(), strict=True):
+        counted[row] = tuple(each) not in seen
+        seen.add(tuple(each))
+    return counted
+
+
+def _alike(
+    recording: "RecordingData", is_counted: "NDArray[Any]"
+) -> "dict[tuple[str, str], list[NDArray[Any]]]":
+    """Return the counted rows of what launches the same for one line, by name and compiler."""
     compiled, large = compilations(recording), _with_several_blocks(recording)
     compilers = np.array(compiled["compiler"].to_pylist(), object)
     found: dict[tuple[str, str], list[NDArray[Any]]] = {}
     for compiler, fewest in _FEWEST_ALIKE.items():
-        rows = np.flatnonzero(compilers == compiler)
+        rows = np.flatnonzero((compilers == compiler) & is_counted)
         if len(rows) < fewest:
             continue
         table = compiled.take(rows)

@@ -26,6 +26,11 @@ _AFTER_NS = 20_000_000
 _LEAST_SHARE = 0.5
 # A file of JAX, which calls XLA.
 _JAX = re.compile(r"[/\\]jax[/\\]_src[/\\]")
+# Functions of JAX that run an operation; a function under `jax.jit` is run by none of them.
+_OPERATION = re.compile(
+    r"jax[/\\]_src[/\\](?:(?:numpy|lax|nn|scipy|ops|image)[/\\].*|random|dispatch)\.py$"
+)
+_JIT = re.compile(r"[/\\]jax[/\\]_src[/\\]pjit\.py$")
 
 
 @Once
@@ -41,6 +46,22 @@ def xla_compilations(recording: "RecordingData") -> "NDArray[Any]":
 def runs_of_xla(recording: "RecordingData") -> "NDArray[Any]":
     """Return the rows of ``ranges`` in which a thread launches what XLA made of a function."""
     return _rows_of(recording, "XlaModule:")
+
+
+def is_operation(frame: "Frame") -> bool:
+    """Return whether a function runs an operation of JAX outside of `jax.jit`."""
+    return frame.is_installed and _OPERATION.search(frame.filename) is not None
+
+
+def runs_operation(recording: "RecordingData", stack: int) -> bool:
+    """Return whether a call stack runs an operation of JAX outside of `jax.jit`.
+
+    JAX runs it by a function under `jax.jit`. Such a function of the program calls operations, too,
+    while JAX traces it.
+    """
+    outer = recording.call_stacks.frames(stack)[::-1]
+    first = next((each for each in outer if is_operation(each) or _JIT.search(each.filename)), None)
+    return first is not None and is_operation(first)
 
 
 @Once

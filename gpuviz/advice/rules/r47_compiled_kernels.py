@@ -15,7 +15,7 @@ from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, stacks_of, user_frames
 from gpuviz.analysis.repeated_compilations import RepeatedCompilation, repeated_compilations
 from gpuviz.analysis.steady_state import steady_states
-from gpuviz.analysis.xla import threads_of_xla
+from gpuviz.analysis.xla import runs_operation, threads_of_xla
 from gpuviz.data.columns import distinct, plain
 from gpuviz.quantities import format_counted, format_duration
 
@@ -32,11 +32,12 @@ RULES = (
         "R47",
         "kernels that are compiled",
         "CuPy's, Numba's or XLA's compiler ran for at least 1 % of the time; a name of the "
-        "program's own kernels for CuPy, or a function of XLA, that was compiled eight times or "
-        "more is a finding of its own, and so is one that a line compiles five times or more, or "
-        "three times for XLA, and that launches the same kernels each time; if XLA ran before the "
-        "first recording, samples of the host show its compilations, and a line that compiles each "
-        "of the five times or more that it runs is a finding of its own",
+        "program's own kernels for CuPy, or a function of XLA, that a line compiles eight times or "
+        "more is a finding of its own, and so is one that it compiles five times or more, or "
+        "three times for XLA, and that launches the same kernels each time; operations of JAX "
+        "count once for each time that the line runs; if XLA ran before the first recording, "
+        "samples of the host show its compilations, and a line that compiles each of the five "
+        "times or more that it runs is a finding of its own",
         "keep CuPy's cache, or JAX's, between runs; `cache=True` for Numba; pass values as "
         "arguments, if they are written into sources or static in JAX; pad arrays to a few shapes "
         "for JAX",
@@ -99,7 +100,8 @@ _AGAIN = {
         "static ones, and whenever `jax.jit` gets a new function, such as a lambda.",
         change="Pass arrays of one shape, or of a few: pad the last batch, or arrays whose length "
         "varies. Do not mark arguments as static whose values change, and call `jax.jit` once, "
-        "before the loop.",
+        "before the loop. Put operations outside of `jax.jit` that follow each other, such as the "
+        "creation of parameters, into one function under it.",
     ),
 }
 _ALIKE = {
@@ -165,11 +167,15 @@ def _sampled(schedule: Schedule) -> "Iterator[Finding]":
     is_again = np.zeros(len(lines), bool)
     for line in distinct(lines).tolist():
         rows = np.flatnonzero(lines == line)
-        if len(rows) < _FEWEST_SAMPLED or _runs_of(recording, found.stack[rows[0]]) > len(rows):
+        stack = int(found.stack[rows[0]])
+        if len(rows) < _FEWEST_SAMPLED or _runs_of(recording, stack) > len(rows):
+            continue
+        # Those of other arrays each time, as of parameters that a line creates.
+        if runs_operation(recording, stack):
             continue
         is_again[rows] = True
         spent = format_duration(int((found.end - found.begin)[rows].sum()))
-        text = text_of(line_of(recording, int(found.stack[rows[0]]), ""))
+        text = text_of(line_of(recording, stack, ""))
         title = (
             f"XLA compiled what {text} runs {len(rows)} times, in {spent}: each time that it ran."
         )

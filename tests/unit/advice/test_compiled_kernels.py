@@ -194,6 +194,20 @@ def test_kernels_of_one_name_are_those_of_each_compiler():
     assert once.title.startswith("Numba compiled 1 kernel in 6.00 ms")
 
 
+def test_kernels_of_one_name_on_many_lines_may_be_different_ones():
+    """Such as those of CuPy's `ElementwiseKernel`, if the program does not name them."""
+    timeline = Timeline()
+    timeline.add("devices", {"device": 0, "name": "GPU"})
+    for number in range(9):
+        compiles(timeline, "CuPy", begin=10 * number + 2, end=10 * number + 8)
+        launches(timeline, [10 * number + 9], line=number)
+    recording = timeline.recording(duration_ns=100 * MS)
+
+    (finding,) = [each for each in findings(recording, small=True) if each.rule == "R47"]
+
+    assert finding.title.startswith("CuPy compiled 9 modules of kernels in 54.0 ms")
+
+
 @pytest.mark.parametrize("launched", [[], [805]])
 def test_what_another_thread_compiles_saves_no_time_of_this_one(launched):
     timeline = Timeline()

@@ -1,8 +1,11 @@
 """R47: compilations of XLA that ran before the first recording, and marks none."""
 
+import pyarrow as pa
 import pytest
 
 from gpuviz.advice.findings import findings
+from gpuviz.data.tables import schemas
+from gpuviz.recording import Recording
 from tests.unit.recording.from_activities import Timeline
 
 MS = 1_000_000
@@ -38,6 +41,17 @@ def recorded(*, compilations=RUNS, runs_of_each=1, marks=False):
     return timeline.recording(duration_ns=now + MS)
 
 
+def through_operation(recording):
+    """Return a recording as if an operation of JAX outside of `jax.jit` ran each function."""
+    frames, stacks = recording.tables["frames"].to_pylist(), recording.tables["stacks"].to_pylist()
+    file = "/x/site-packages/jax/_src/numpy/array_creation.py"
+    operation = frames[0] | {"id": 1000, "name": "zeros", "filename": file}
+    outer = [row | {"frames": [*row["frames"][:-1], 1000, row["frames"][-1]]} for row in stacks]
+    changed = {"frames": [*frames, operation], "stacks": outer}
+    tables = {name: pa.Table.from_pylist(rows, schemas()[name]) for name, rows in changed.items()}
+    return Recording({**recording.tables, **tables}, recording.manifest)
+
+
 def found(**options):
     return [each for each in findings(recorded(**options), small=True) if each.rule == "R47"]
 
@@ -60,6 +74,14 @@ def test_what_is_compiled_once_is_said_to_be_kept(options):
 
     assert finding.title.startswith(f"XLA compiled {options.get('compilations', RUNS)} times, in ")
     assert "jax_compilation_cache_dir" in finding.change
+
+
+def test_an_operation_of_jax_may_be_for_other_arrays_each_time():
+    recording = through_operation(recorded())
+
+    (finding,) = [each for each in findings(recording, small=True) if each.rule == "R47"]
+
+    assert finding.title.startswith("XLA compiled 6 times, in ")
 
 
 def test_compilations_that_xla_marks_are_counted_once():

@@ -131,6 +131,43 @@ def test_small_arrays_of_other_shapes_are_not_said_to_be_of_one_shape(compiled, 
     assert change in finding.change
 
 
+OPERATION, FUNCTION = "jax/_src/numpy/array_creation", "jax/_src/pjit"
+
+
+def compiled_on(lines, library, *, others=()):
+    """Return what is compiled again if lines run functions of one name through a file of JAX.
+
+    Args:
+        lines: The line of each compilation.
+        library: The file.
+        others: Lines that launch something else after each.
+    """
+    timeline, now = Timeline(), MS
+    for number, line in enumerate(lines):
+        add_range(timeline, "XlaCompile:#module=jit_full#", now, now + MS)
+        called = [(line, library), *((each, "wrap") for each in others)]
+        for place, (each, file) in enumerate(called, 1):
+            now += 2 * MS
+            correlation = number * len(called) + place
+            timeline.call(now, now + 9, line=each, library=file, correlation=correlation)
+            timeline.kernel(now + 10, now + MS, correlation=correlation)
+        now += 2 * MS
+    recording = timeline.recording(duration_ns=now)
+    return [each.rows.tolist() for each in repeated_compilations.repeated_compilations(recording)]
+
+
+def test_an_operation_for_the_shapes_of_many_arrays_is_not_compiled_again():
+    assert compiled_on([7] * 10, OPERATION) == []
+    assert compiled_on(range(7, 17), OPERATION, others=[5]) == []
+    assert compiled_on([7] * 10, OPERATION, others=[5]) == [[*range(10)]]
+
+
+def test_functions_of_one_name_are_those_of_each_line():
+    assert compiled_on([7] * 10, FUNCTION) == [[*range(10)]]
+    assert compiled_on(range(7, 17), FUNCTION) == []
+    assert compiled_on([3, *[7] * 10], FUNCTION) == [[*range(1, 11)]]
+
+
 @pytest.mark.parametrize("has_threads", [False, True])
 def test_a_function_that_is_compiled_once_saves_the_time_of_the_other_compilations(has_threads):
     again = jax(compilations=5, has_threads=has_threads)
