@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Line
-from gpuviz.advice.host_lines import line_of
+from gpuviz.advice.decisive_request import DecisiveRequest, growing_request, memory_before
 from gpuviz.analysis.abandoned_streams import abandoned_streams
 from gpuviz.analysis.allocator_settings import CUPY, known_settings
 from gpuviz.analysis.device_replay import (
@@ -17,8 +16,6 @@ from gpuviz.analysis.device_replay import (
     parsed,
     total_memory,
 )
-from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
-from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.pools import allocator_beside
 from gpuviz.analysis.statistics import statistics
 from gpuviz.analysis.torch_alone import by_torch_alone
@@ -32,9 +29,6 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
-# Events by which an allocator reserves memory.
-GROWING = ("segment_alloc", "segment_map")
-_SHRINKING = ("segment_free", "segment_unmap")
 _CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 # What saves a smaller share of the reserved bytes is not worth another allocator or structure.
 LEAST_SHARE = 0.05
@@ -44,8 +38,6 @@ _CROWDED = 0.5
 _WASTED, _TIMES_USED = 0.1, 8
 # Or that much of it, if further work reserves more.
 _GROWN = 0.05
-# Half of the window that shows a moment, as a share of the recording, and the least ns.
-_AROUND, _LEAST_NS = 0.02, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +109,7 @@ class ReservedMemory:
         free = int(plain(self.recording.tables["memory_events"]["address"])[self.failure])
         if free >= self._size_of_segment(self.failure):
             return 0
-        reachable = self._memory_before(self.failure).reserved + free
+        reachable = memory_before(self.recording, self.device, self.failure).reserved + free
         return min(reachable, total) if total else reachable
 
     @property
@@ -222,38 +214,18 @@ class ReservedMemory:
             failures=found.failures,
         )
 
-    @property
-    def moment(self) -> int:
-        """The event that shows the problem: the first failure, else what grew the memory most.
+    @cached_property
+    def request(self) -> DecisiveRequest:
+        """The request that shows the problem: the first failure, else what grew the memory most.
 
         It is a request until the peak of reserved bytes, and only valid if the recording is
-        reproduced. What was free already when memory was reserved is what a better fit would save.
+        reproduced.
         """
-        if self.failures:
-            return self.failure
-        peak = self.replayed(self.own or "").row
-        grown = np.isin(self._actions, [ACTIONS.index(name) for name in GROWING])
-        first = self.recording.manifest.initial_events
-        rows = np.flatnonzero(self._of_device & grown)
-        rows = rows[(rows >= first) & (rows <= peak)]
-        if not len(rows):
-            return peak
-        sizes = plain(self.recording.tables["memory_events"]["size"])
-        wasted = np.minimum(sizes, self._free_before())[rows]
-        largest = rows[len(rows) - 1 - int(np.argmax(wasted[::-1]))]
-        served = np.flatnonzero(self._of_device & (self._actions == ACTIONS.index("alloc")))
-        after = served[np.searchsorted(served, largest) :]
-        return int(after[0]) if len(after) else peak
-
-    @cached_property
-    def at_moment(self) -> Fragmentation:
-        """The reserved memory when the request was made, or when it failed after all."""
-        row = self.moment
+        row = self.failure
         if not self.failures:
-            changes = [ACTIONS.index(name) for name in ACTIONS if name.startswith("segment_")]
-            while row > 0 and self._of_device[row - 1] and self._actions[row - 1] in changes:
-                row -= 1
-        return self._memory_before(row)
+            until = self.replayed(self.own or "").row
+            row = growing_request(self.recording, self.device, until)
+        return DecisiveRequest(self.recording, self.device, row)
 
     def saved(self, outcome: Outcome) -> int:
         """Return how many bytes less would be reserved; 0 if that would not help.
@@ -264,7 +236,7 @@ class ReservedMemory:
             return 0
         if not self.failures:
             return max(self.peak - outcome.reserved, 0)
-        return max(self.at_moment.reserved + self.requested - outcome.reserved, 0)
+        return max(self.request.memory.reserved + self.request.bytes - outcome.reserved, 0)
 
     def is_relevant(self, outcome: Outcome, least_share: float) -> bool:
         """Return whether requests that failed would not, or enough less would be reserved."""
@@ -280,60 +252,10 @@ class ReservedMemory:
             return "the request that failed would have succeeded"
         return f"none of the {self.failures} requests that failed would have failed"
 
-    def _memory_before(self, row: int) -> Fragmentation:
-        state = initial_state(self.recording)
-        first = self.recording.manifest.initial_events
-        state.apply(self.recording.memory_columns, first, max(row, first))
-        return fragmentation_of(state, self.device)
-
-    @property
-    def requested(self) -> int:
-        """The bytes of the request."""
-        return int(self._event["requested_size"])
-
-    @property
-    def stream(self) -> int:
-        """The id of the stream of the request."""
-        return int(self._event["stream"])
-
-    @property
-    def line(self) -> Line:
-        """The line that made the request, with the bytes."""
-        return line_of(self.recording, self._event["stack"], format_bytes(self.requested))
-
-    @property
-    def evidence(self) -> Evidence:
-        """The request, and a window in ns that shows it."""
-        start, end = self.recording.time_range
-        half = max(int((end - start) * _AROUND), _LEAST_NS)
-        time = self._event["time"]
-        window = (max(time - half, start), time + half)
-        return Evidence("memory_events", (self.moment,), window)
-
-    def _free_before(self) -> "NDArray[Any]":
-        """Return the bytes that were reserved but not in use before each event."""
-        size = plain(self.recording.tables["memory_events"]["size"])
-        change = np.zeros(len(size), np.int64)
-        for names, sign in ((GROWING, 1), (_SHRINKING, -1), (("free_completed",), 1)):
-            chosen = np.isin(self._actions, [ACTIONS.index(name) for name in names])
-            change[chosen] = sign * size[chosen]
-        allocated = self._actions == ACTIONS.index("alloc")
-        change[allocated] = -size[allocated]
-        change[~self._of_device] = 0
-        free: NDArray[Any] = np.cumsum(change) - change
-        return free
-
     def _size_of_segment(self, request: int) -> int:
         """Return the bytes that a request would need from the device."""
         size = int(plain(self.recording.tables["memory_events"]["size"])[request])
         return parsed(self.recording, self.own).segment_size(size)
-
-    @cached_property
-    def _event(self) -> dict[str, Any]:
-        row: dict[str, Any] = (
-            self.recording.tables["memory_events"].slice(self.moment, 1).to_pylist()[0]
-        )
-        return row
 
     @cached_property
     def _actions(self) -> "NDArray[Any]":
@@ -359,4 +281,4 @@ def reserved_memory(recording: "RecordingData", least_bytes: int = 0) -> "list[R
     worth = [each for each in devices if each.matters]
     found = [each for each in worth if each.can_be_lower(least_bytes) and each.is_reproduced]
     # What led to a peak before the recording is unknown.
-    return [each for each in found if each.moment >= first]
+    return [each for each in found if each.request.row >= first]

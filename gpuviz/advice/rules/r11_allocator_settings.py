@@ -92,8 +92,8 @@ def _choices(memory: ReservedMemory) -> "Iterator[_Choice]":
 
 
 def _finding(memory: ReservedMemory, best: Outcome, choice: _Choice) -> Finding:
-    line = memory.line
-    then, size = memory.at_moment, format_bytes(memory.requested)
+    line = memory.request.line
+    then, size = memory.request.memory, format_bytes(memory.request.bytes)
     reason = (
         f"When {named(line.site, line.source)} requested {size}, {format_bytes(then.free)} of "
         f"{format_bytes(then.reserved)} reserved bytes were free, but no free block could serve "
@@ -116,7 +116,7 @@ def _finding(memory: ReservedMemory, best: Outcome, choice: _Choice) -> Finding:
         device=memory.device,
         saved_reserved_bytes=memory.saved(best),
         lines=(line,),
-        evidence=memory.evidence,
+        evidence=memory.request.evidence,
     )
 
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.decisive_request import GROWING
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers, line_of
-from gpuviz.advice.reserved_memory import GROWING
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.abandoned_streams import IN_TURN
 from gpuviz.analysis.grouping import numbered
@@ -76,7 +76,7 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
     change: Change = "streams_in_turn" if len(memory.abandoned_streams) else "one_stream"
     cached = _cached(memory, change)
     stranded = sum(free for _, free in cached)
-    if stranded < _LEAST_CACHED * memory.at_moment.reserved:
+    if stranded < _LEAST_CACHED * memory.request.memory.reserved:
         return
     outcome = memory.replayed(memory.own, change)
     if memory.is_relevant(outcome, _LEAST_SAVED):
@@ -85,10 +85,10 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
 
 def _cached(memory: "ReservedMemory", change: "Change") -> list[tuple[int, int]]:
     """Return the streams that have free memory which another one could use, and how much."""
-    rows = memory.at_moment.pools.to_pylist()
+    rows = memory.request.memory.pools.to_pylist()
     cached = [(row["stream"], row["free"]) for row in rows if row["free"]]
     if change == "streams_in_turn":
-        abandoned = set(memory.abandoned_streams.tolist()) - {memory.stream}
+        abandoned = set(memory.abandoned_streams.tolist()) - {memory.request.stream}
         return [(stream, free) for stream, free in cached if stream in abandoned]
     return [(stream, free) for stream, free in cached if _is_done(memory, stream)]
 
@@ -98,14 +98,14 @@ def _finding(
 ) -> Finding:
     is_in_turn = change == "streams_in_turn"
     how = f"with {IN_TURN} streams in turn" if is_in_turn else "on one stream"
-    by, names = memory.line, _names(memory, [stream for stream, _ in cached])
+    by, names = memory.request.line, _names(memory, [stream for stream, _ in cached])
     return Finding(
         rule="R15",
         title=f"{format_bytes(sum(free for _, free in cached))} is cached for {names} while "
         f"{named(by.site, by.source)} needs new memory: {how}, {memory.effect(outcome)}.",
         reason=(
-            f"{format_bytes(memory.at_moment.reserved)} were reserved when "
-            f"{format_bytes(memory.requested)} were requested on another stream. The allocator "
+            f"{format_bytes(memory.request.memory.reserved)} were reserved when "
+            f"{format_bytes(memory.request.bytes)} were requested on another stream. The allocator "
             "reuses memory only on the stream that allocated it. "
             + (_ABANDONED if is_in_turn else "")
             + f"The recorded allocations and frees were repeated {how}."
@@ -115,7 +115,7 @@ def _finding(
         device=memory.device,
         saved_reserved_bytes=memory.saved(outcome),
         lines=(*_allocating(memory, is_in_turn=is_in_turn), by),
-        evidence=memory.evidence,
+        evidence=memory.request.evidence,
     )
 
 
@@ -138,17 +138,17 @@ def _allocating(memory: "ReservedMemory", *, is_in_turn: bool) -> "tuple[Line, .
 
 def _is_done(memory: "ReservedMemory", stream: int) -> bool:
     """Return whether the request's stream could use what another stream has cached."""
-    if stream == memory.stream or not is_whole(memory.recording.tables):
+    if stream == memory.request.stream or not is_whole(memory.recording.tables):
         return False
     activities = memory.recording.tables["activities"]
     if activities.num_rows:
         begin, streams = plain(activities["time"]), plain(activities["stream"])
         end = begin + durations(activities)
-        own, other = streams == memory.stream, streams == stream
+        own, other = streams == memory.request.stream, streams == stream
         shared = Intervals(begin[other], end[other]).within(begin[own], end[own]).sum()
         busy = min(int((end - begin)[own].sum()), int((end - begin)[other].sum()))
         return bool(shared <= _MOST_SHARED * busy)
-    events = memory.recording.tables["memory_events"].slice(memory.moment)
+    events = memory.recording.tables["memory_events"].slice(memory.request.row)
     actions, streams = codes(events["action"], ACTIONS), plain(events["stream"])
     return not np.any((streams == stream) & (actions == ACTIONS.index("alloc")))
 

@@ -32,20 +32,20 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
     """
     if not memory.is_crowded:
         return
-    then = memory.at_moment
+    request, then = memory.request, memory.request.memory
     if then.pending_free < LEAST_SHARE * then.reserved or memory.own is None:
         return
     at_once = memory.replayed(memory.own, "no_stream_uses")
     if not then.pending_free or not memory.is_relevant(at_once, LEAST_SHARE):
         return
-    line = memory.line
+    line = request.line
     yield Finding(
         rule="R16",
         title=f"{format_bytes(then.pending_free)} of freed arrays wait for other streams while "
         f"{named(line.site, line.source)} needs new memory: without the wait, "
         f"{memory.effect(at_once)}.",
         reason=(
-            f"{format_bytes(then.reserved)} were reserved when {format_bytes(memory.requested)} "
+            f"{format_bytes(then.reserved)} were reserved when {format_bytes(request.bytes)} "
             "were requested. After `record_stream`, an array's memory is not reused until the "
             "other stream has finished the work queued before the free. The recorded allocations "
             "and frees were repeated without this."
@@ -59,5 +59,5 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
         device=memory.device,
         saved_reserved_bytes=memory.saved(at_once),
         lines=(line,),
-        evidence=memory.evidence,
+        evidence=request.evidence,
     )
