@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.device_blocks import DeviceBlocks
 
 # CuPy's reductions of which the result can be updated with one part after the other.
-_UPDATABLE = re.compile(r"cupy_(?:nan)?(?:sum|mean|prod|a?max|a?min)$")
+_UPDATABLE = re.compile(r"cupy_(?:mean|(?:nan)?(?:sum|prod|a?max|a?min))$")
 _FILLS = re.compile(r"cupy_fill$|memset")
 _LEAST_FACTOR = 8
 

@@ -267,7 +267,9 @@ def _finding_of_parts(device: DeviceBlocks, parts: Parts) -> Finding:
         change=(
             "Keep no array of all parts: update one result in the loop (`total += part`, or "
             "`cupy.maximum(result, part, out=result)`; divide by their number for a mean), or "
-            "reduce each part there, if each is reduced for itself."
+            "reduce each part there, if each is reduced for itself. Leave NaN out if the reduction "
+            "does, as `cupy.nansum`. A sum of float16 or integers needs a larger type, as the "
+            "reduction has, and additions in another order round differently."
         ),
         certainty="possible",
         device=device.device,

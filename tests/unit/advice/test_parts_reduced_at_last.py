@@ -16,7 +16,7 @@ _COPY = "cupy_copy__float32_float32"
 
 
 def averages(  # noqa: PLR0913 - the program's variants
-    cp, *, name="cupy_mean", result=SIZE, fills=False, times=1, parts=PARTS
+    cp, *, name="cupy_mean", result=SIZE, fills=False, times=1, parts=PARTS, then=None
 ):
     """Simulate paths, of which the mean over all steps is needed."""
     for _ in range(times):
@@ -29,6 +29,8 @@ def averages(  # noqa: PLR0913 - the program's variants
             del state
         mean = cp.empty(result)
         cp.kernel(name, [paths], [mean])
+        if then is not None:
+            then(paths)
         del paths
         float(mean)
 
@@ -143,6 +145,8 @@ def test_other_reductions_can_be_updated(name):
     [
         pytest.param(partial(averages, name="cupy_var_core_float32"), id="a variance"),
         pytest.param(partial(averages, name="cupy_argmax"), id="a place"),
+        pytest.param(partial(averages, name="cupy_nanmean"), id="a mean without NaN"),
+        pytest.param(partial(averages, then=float), id="copied to the host after that"),
         pytest.param(partial(averages, name="sort"), id="a median"),
         pytest.param(partial(averages, result=2 * SIZE), id="a large result"),
         pytest.param(reads_the_last, id="read in the loop"),
