@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.copied_contents import with_known_content, without_copies
+from gpuviz.advice.copied_contents import are_filled, with_known_content, without_copies
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.fusion import components
 from gpuviz.advice.host_arguments import copies_of_arguments
@@ -31,9 +31,10 @@ RULES = (
         "R29",
         "the same bytes copied to the GPU again",
         "a line copies at least 1 MiB from the host at least four times with the same bytes, as "
-        "far as 64 places of the source tell, which no copy to the host brought, or several lines "
-        "do so for arrays that nothing else writes to; the GPU has room for them beside its peak; "
-        "the saving is without all of these copies but the first",
+        "far as 64 places of the source tell, where they are not all zeros or ones, and which no "
+        "copy to the host brought, or several lines do so for arrays that nothing else writes to; "
+        "the GPU has room for them beside its peak; the saving is without all of these copies but "
+        "the first",
         "copy them once, before the loop, and keep the array",
     ),
 )
@@ -52,9 +53,10 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
     Trigger: at least four copies of a line from the host to one GPU have the same size and the same
     ``content``, which the table ``launch_blocks`` has for copies of at least 1 MiB, and the GPU has
-    room for one array of each beside its peak. No copy to the host has that ``content``: what comes
-    back from the GPU may be another array of mostly zeros, or one that kernels changed elsewhere.
-    Copies of several lines count together if nothing else writes to their arrays.
+    room for one array of each beside its peak. The bytes are not all zeros or ones where they are
+    compared, as those of masks and sparse arrays can be that differ elsewhere. No copy to the host
+    has that ``content``: what comes back from the GPU may be an array that kernels changed
+    elsewhere. Copies of several lines count together if nothing else writes to their arrays.
 
     Saving: the recording's `Schedule`, replayed without these copies but the first of each content,
     and without their calls. CuPy first copies an array to pinned memory: a time before a call that
@@ -63,10 +65,11 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     work, content = _with_content(schedule, _TO_DEVICE)
     is_new = ~np.isin(content, _with_content(schedule, _TO_HOST)[1])
     is_new &= ~copies_of_arguments(schedule)[work]  # those of R65
-    work, content = work[is_new], content[is_new]
+    sizes = plain(schedule.recording.tables["activities"]["bytes"])[schedule.rows[work]]
+    is_new &= ~are_filled(content, sizes)
+    work, content, sizes = work[is_new], content[is_new], sizes[is_new]
     if not len(work):
         return
-    sizes = plain(schedule.recording.tables["activities"]["bytes"])[schedule.rows[work]]
     device = schedule.device[work]
     group = _numbers(sizes, content.view(np.int64), device)
     line = np.unique(schedule.lines[work], return_inverse=True)[1].ravel()

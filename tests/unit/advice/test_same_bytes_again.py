@@ -1,13 +1,17 @@
 """R29: uploads of bytes that the GPU has already."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from gpuviz.advice.copied_contents import are_filled
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
 from tests.unit.advice.timed_programs import timed
 
 STEPS, SIZE = 20, 16 << 20
+# As `sampled_content` of the recorder computes them.
+ZEROS, TRUE, ONES_IN_FLOAT32 = 1351841695191177550, 14455087747794222854, 18160580798751622682
 
 
 def uploads(gpu, *, each=True):
@@ -164,12 +168,23 @@ def test_arrays_of_several_lines_that_one_changes_may_have_to_differ():
     assert again([7] * 4, lambda gpu: inlined(gpu, changing=True)) == []
 
 
+def test_ones_are_known_wherever_their_bytes_are_compared():
+    size = np.array([12345678, SIZE])
+
+    content = np.array([18195548467950377254, ONES_IN_FLOAT32], np.uint64)
+    assert are_filled(content, size).tolist() == [True, True]
+    assert are_filled(content[::-1], size).tolist() == [False, False]
+
+
 @pytest.mark.parametrize(
     "contents",
     [
         pytest.param(range(1, STEPS + 1), id="other bytes each time"),
         pytest.param([0] * STEPS, id="unknown bytes"),
         pytest.param([7, 7, 7, *range(8, 8 + STEPS)], id="a few times"),
+        pytest.param([ZEROS] * STEPS, id="sparse arrays"),
+        pytest.param([TRUE] * STEPS, id="masks"),
+        pytest.param([ONES_IN_FLOAT32] * STEPS, id="ones"),
     ],
 )
 def test_what_looks_alike_is_no_finding(contents):
