@@ -9,7 +9,15 @@ import numpy as np
 
 from gpuviz.advice.optimizers import optimizer_step
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.training import BACKWARD, FORWARD, GRADIENT, OPTIMIZER, OTHER, TEMPORARY
+from gpuviz.advice.training import (
+    BACKWARD,
+    FORWARD,
+    GRADIENT,
+    OPTIMIZER,
+    OTHER,
+    STATE,
+    TEMPORARY,
+)
 from gpuviz.analysis.launches import phases_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
@@ -186,9 +194,12 @@ class EmbeddingGradients:
         """Return which calls a step does not make with rows for used entries only, as a mask.
 
         Also those of them that follow another call of the same function at once. Of the kernels
-        that a function of an optimizer launches in a row, each for a part of the parameters, as
-        many are left as of their bytes, and at least one.
+        that a function of SGD launches in a row, each for a part of the parameters, as many are
+        left as of their bytes, and at least one. Other optimizers launch more for sparse gradients.
         """
+        if not self.is_plain_sgd:
+            none = np.zeros(len(self._stack), bool)
+            return none, none
         left = np.maximum(np.ceil(self._runs.length * self._left_of_optimizer), 1)
         needless = self._adding | (self._runs.place >= left)
         return needless, needless & (self._runs.place > 0)
@@ -205,7 +216,7 @@ class EmbeddingGradients:
         as a backward pass leaves it; other optimizers sort and add up themselves.
         """
         adding = np.zeros(len(self._stack), bool)
-        if self.optimizers != ["SGD"] or self.is_used_elsewhere:
+        if not self.is_plain_sgd or self.is_used_elsewhere:
             return adding
         call, runs = self._device.used.call, self._runs
         is_ours = self._is_scatter & np.isin(self._place, self.blocks)
@@ -243,6 +254,17 @@ class EmbeddingGradients:
         stacks = np.unique(self._stack[self._device.used.call[is_ours]]).tolist()
         recording = self._device.recording
         return sorted({optimizer_step(recording, stack).name for stack in stacks})
+
+    @cached_property
+    def is_plain_sgd(self) -> bool:
+        """Whether SGD gets them, and has no other arrays as large, as for momentum."""
+        if self.optimizers != ["SGD"]:
+            return False
+        category = self._training.category
+        is_needed = category == STATE
+        is_needed |= (category == TEMPORARY) & (self._training.phase == OPTIMIZER)
+        sizes = [each.bytes for each in self.found]
+        return not np.isin(self._device.requested[is_needed], sizes).any()
 
     @property
     def is_used_elsewhere(self) -> bool:

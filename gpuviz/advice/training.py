@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.device_blocks import DeviceBlocks
 
-ACTIVATION, TEMPORARY, GRADIENT = map(CATEGORIES.index, ("activation", "temporary", "gradient"))
+ACTIVATION, TEMPORARY, GRADIENT, STATE = map(
+    CATEGORIES.index, ("activation", "temporary", "gradient", "optimizer_state")
+)
 OTHER, FORWARD, BACKWARD, OPTIMIZER = range(len(PHASES))
 # One kept array in each iteration is a result, and no graph.
 _LEAST_PARTS = 2

@@ -29,7 +29,7 @@ RULES = (
         "the entries that the forward passes of a step look up are at most a quarter of its rows, "
         "and no other layer adds to it; the saving assumes that the gradients, the optimizer's "
         "temporary arrays for them, and the work that fills and uses them shrink to the share of "
-        "these rows, and that a step launches only what they need",
+        "these rows, and that a step of SGD launches only what they need",
         "`nn.Embedding(..., sparse=True)` and an optimizer that takes sparse gradients",
     ),
 )
@@ -51,7 +51,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     replayed with the kernels that fill the gradients shorter by the share of the other rows, and
     the optimizer's by their share of its bytes, and without `EmbeddingGradients.needless` launches.
     What else the host does for a sparse gradient is not predicted. What SparseAdam computes is not
-    what Adam does: ``possible``, as with any optimizer but SGD and Adagrad.
+    what Adam does: ``possible``, as with any optimizer but Adagrad and SGD without momentum.
     """
     if device.training is None or device.recording.tables["collectives"].num_rows:
         return
@@ -71,7 +71,8 @@ def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
     names = [f"`{each.module}` {format_bytes(each.bytes)}" for each in found]
     most = format_share(max(each.kept_share for each in found))
     all_bytes = format_bytes(sum(each.bytes for each in found))
-    is_exact = set(gradients.optimizers) <= set(_SPARSE) and not gradients.is_used_elsewhere
+    is_exact = gradients.optimizers == ["Adagrad"] or gradients.is_plain_sgd
+    is_exact &= not gradients.is_used_elsewhere
     needless, following = gradients.needless()
     less = format_counted(int(needless.sum()), "launch", "launches")
     hidden = "As far as the host is the slower of the two, only the launches save time"
@@ -123,6 +124,10 @@ def _advice(gradients: EmbeddingGradients) -> str:
         f"{each} supports sparse gradients, but not with {_SPARSE[each]} or `fused=True`."
         for each in taking
     ]
+    if "SGD" in taking and not gradients.is_plain_sgd:
+        sentences.append(
+            "Here, SGD seems to have either, without which the program learns otherwise."
+        )
     if others:
         do = "do" if others[1:] else "does"
         refusing = "Adam and AdamW do" if set(others) <= _ADAM else f"{format_names(others)} {do}"
@@ -134,6 +139,11 @@ def _advice(gradients: EmbeddingGradients) -> str:
         sentences.append(
             "The optimizer must support sparse gradients, as `SGD`, `Adagrad` and `SparseAdam` of "
             "`torch.optim` do."
+        )
+    if gradients.optimizers != ["SGD"]:
+        sentences.append(
+            "For a sparse gradient, an optimizer sorts and adds up its rows, with dozens of "
+            "launches: where the GPU waits for the host, a step may take longer."
         )
     if gradients.is_used_elsewhere:
         sentences.append(
