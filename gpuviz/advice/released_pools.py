@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.columns import codes, plain
+from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 
@@ -45,7 +45,8 @@ def released_pools(recording: "RecordingData", device: int) -> ReleasedPools:
     """Return what the pools of a program on a device need not have given back to the driver.
 
     A pool that keeps its blocks needs no call of the driver for as many bytes as a block that it
-    has kept. Pools whose allocations gpuviz records itself have no such calls.
+    has kept of the same stream: CuPy's gives none to another stream. Pools whose allocations gpuviz
+    records itself have no such calls.
 
     Args:
         recording: The recording.
@@ -64,13 +65,15 @@ def released_pools(recording: "RecordingData", device: int) -> ReleasedPools:
     is_given_back = ~is_new & _are_given_back(recording, stacks)
     partner = _partners(plain(table["address"])[rows], is_new, is_given_back)
     size = plain(table["bytes"])[rows]
-    cached = defaultdict[int, list[int]](list)
+    stream = _streams(recording, call)
+    cached = defaultdict[tuple[int, int], list[int]](list)
     made, released, groups = list[int](), list[int](), set[int]()
     live = kept = most = 0
     allocations = np.flatnonzero(is_new)
     for place in np.flatnonzero(partner >= 0).tolist():
-        bytes_of_block = int(size[place] if is_new[place] else size[partner[place]])
-        blocks = cached[bytes_of_block]
+        allocated = place if is_new[place] else partner[place]
+        bytes_of_block = int(size[allocated])
+        blocks = cached[bytes_of_block, int(stream[allocated])]
         if not is_new[place]:
             blocks.append(place)
             live, kept = live - bytes_of_block, kept + bytes_of_block
@@ -84,6 +87,23 @@ def released_pools(recording: "RecordingData", device: int) -> ReleasedPools:
         live += bytes_of_block
         most = max(most, live + kept)
     return ReleasedPools(len(groups), np.array(made, np.int64), np.array(released, np.int64), most)
+
+
+def _streams(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the stream of the first work that a thread launches after each of its calls, or -1."""
+    tables = recording.tables
+    time, thread = (plain(tables["api_calls"][name]) for name in ("time", "thread"))
+    launched = calls_of(tables, plain(tables["activities"]["correlation"]))
+    work = np.flatnonzero(launched >= 0)
+    work = work[np.argsort(time[launched[work]], kind="stable")]
+    streams = plain(tables["activities"]["stream"])[work].astype(np.int64)
+    found = np.full(len(calls), -1)
+    for each in distinct(thread[calls]).tolist():
+        own = np.flatnonzero(thread[launched[work]] == each)
+        asked = np.flatnonzero(thread[calls] == each)
+        place = np.searchsorted(time[launched[work[own]]], time[calls[asked]])
+        found[asked] = np.append(streams[own], -1)[place]
+    return found
 
 
 def _partners(

@@ -16,6 +16,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.device_replay import DeviceReplay, total_memory
 from gpuviz.analysis.launches import durations, have_frame, stacks_of
+from gpuviz.analysis.other_memory import other_memory
 from gpuviz.analysis.peak import peak
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
@@ -36,7 +37,8 @@ RULES = (
         "a cache that is released in a loop",
         "`empty_cache` releases segments at least four times, and a replay without it allocates "
         "fewer; or `free_all_blocks` of a pool of the program gives back blocks at least four "
-        "times, and as many bytes are allocated again; the saving is the time of the driver's "
+        "times, and as many bytes are allocated again for the same stream; the GPU has room for "
+        "what is then kept beside all else that was used; the saving is the time of the driver's "
         "calls that are then not made",
         "remove the call",
     ),
@@ -53,11 +55,12 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find lines that release the cache of the allocator again and again.
 
     Trigger: ``empty_cache`` releases segments at least four times, and a replay without these calls
-    makes fewer segments, and lets no other request fail. Only where the replay with them reserves
-    what was recorded, and each of these segments has its call of the driver. Of torch's allocator,
-    whose calls are not recorded, they are inferred from the segments that were released, and the
-    call stack has ``torch.cuda.empty_cache``. Pools that the program makes itself are judged by
-    the driver's calls: see `gpuviz.advice.released_pools.released_pools`.
+    makes fewer segments, and lets no other request fail. The device has room for what is then
+    reserved, beside the most that libraries and other processes used. Only where the replay with
+    them reserves what was recorded, and each of these segments has its call of the driver. Of
+    torch's allocator, whose calls are not recorded, they are inferred from the segments that were
+    released, and the call stack has ``torch.cuda.empty_cache``. Pools that the program makes itself
+    are judged by the driver's calls: see `gpuviz.advice.released_pools.released_pools`.
 
     Saving: the recording's `Schedule`, replayed without the calls of the driver that are then not
     made. Other libraries or processes may need the memory: ``possible``.
@@ -67,13 +70,16 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         return
     for device in recording.devices:
         pools = released_pools(recording, device)
-        if pools.times >= _LEAST_CALLS and _have_room(recording, device, pools.kept_bytes):
+        of_both = pools.kept_bytes + peak(recording, device).bytes
+        if pools.times >= _LEAST_CALLS and _has_room(recording, device, of_both, ("rest",)):
             yield _of_pools(schedule, pools, device)
         memory = ReservedMemory(recording, device)
         emptied = _Emptied(memory)
         if emptied.count < _LEAST_CALLS or not memory.is_reproduced:
             continue
         without = memory.replayed(memory.own or "", "no_empty_cache")
+        if not _has_room(recording, device, without.reserved, ("libraries", "rest")):
+            continue
         found = emptied.calls(schedule)
         if found is not None and without.failures <= memory.failures:
             yield _finding(schedule, memory, emptied, found)
@@ -247,10 +253,22 @@ def _of_pools(schedule: "Schedule", pools: ReleasedPools, device: int) -> Findin
     )
 
 
-def _have_room(recording: "RecordingData", device: int, kept_bytes: int) -> bool:
-    """Return whether a device has memory for blocks beside its peak; yes if unknown."""
+def _has_room(
+    recording: "RecordingData", device: int, kept_bytes: int, beside: tuple[str, ...]
+) -> bool:
+    """Return whether a device has memory for what allocators keep beside others; yes if unknown.
+
+    Args:
+        recording: The recording.
+        device: Ordinal.
+        kept_bytes: What the allocators have at most if they keep it.
+        beside: The columns of `other_memory` that are of others.
+    """
     total = total_memory(recording, device)
-    return not total or peak(recording, device).bytes + kept_bytes <= total
+    samples = other_memory(recording, "time")
+    levels = np.sum([plain(samples[name]) for name in beside], axis=0)
+    others = int(levels[plain(samples["device"]) == device].max(initial=0))
+    return not total or others + kept_bytes <= total
 
 
 def _without_calls(schedule: "Schedule", rows: "NDArray[Any]") -> ScheduleChange:

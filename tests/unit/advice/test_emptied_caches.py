@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import gpuviz
+from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.torch_alone import of_torch
 from tests.unit.advice.programs import MIB
@@ -210,6 +211,17 @@ def grows_own(gpu, release):
         release()
 
 
+def works_on_new_streams(gpu, release):
+    """A pool of CuPy gives no block to another stream than that which had it before."""
+    for _ in range(12):
+        with gpu.Stream():
+            arrays = [gpu.empty(size * MIB) for size in (100, 300)]
+            gpu.launch("work", duration=2e-4, writes=arrays)
+            del arrays
+        gpu.synchronize()
+        release()
+
+
 def of_caches(recording):
     return [each for each in recording.findings(small=True) if each.rule == "R10"]
 
@@ -229,6 +241,7 @@ def test_a_pool_of_the_program_that_is_released_in_a_loop_is_found():
     ("program", "release"),
     [
         pytest.param(grows_own, "free_all_blocks", id="other sizes each time"),
+        pytest.param(works_on_new_streams, "free_all_blocks", id="another stream each time"),
         pytest.param(empties_own, "trim", id="what may not be a pool"),
         pytest.param(
             lambda gpu, release: empties(gpu, every=4, empty=release), "free_all_blocks", id="rare"
@@ -237,3 +250,23 @@ def test_a_pool_of_the_program_that_is_released_in_a_loop_is_found():
 )
 def test_pools_that_would_not_use_their_blocks_again_are_no_finding(program, release):
     assert of_caches(with_own_pool(program, release)) == []
+
+
+def beside(recording, rest):
+    """Return a recording of a GPU of 1000 MiB, of which other processes use some bytes at times."""
+    tables = recording.tables
+    devices = [row | {"total_memory": 1000 * MIB} for row in tables["devices"].to_pylist()]
+    sample = {"device": 0, "time": 1, "used": rest}
+    changed = {
+        "devices": pa.Table.from_pylist(devices, schemas()["devices"]),
+        "device_memory": pa.Table.from_pylist([sample], schemas()["device_memory"]),
+    }
+    return Recording({**tables, **changed}, recording.manifest)
+
+
+@pytest.mark.parametrize("program", [lambda: timed(empties), lambda: with_own_pool(empties_own)])
+def test_memory_that_another_process_needs_meanwhile_is_not_to_be_kept(program):
+    recording = program()
+
+    assert len(of_caches(beside(recording, 500 * MIB))) == 1
+    assert of_caches(beside(recording, 700 * MIB)) == []
