@@ -103,13 +103,10 @@ def _one_hot(
                 continue
             if is_sum[row]:
                 continue
-            others = uses.beside(row)
-            if not is_conversion[row] or len(others) != 1 or not scattered.can[others[0]]:
+            converted = _converted(device, scattered, row) if is_conversion[row] else None
+            if converted is None:
                 return None
-            converted = uses.of_block(int(others[0]))
-            if uses.call[converted[0]] != uses.call[row]:
-                return None
-            blocks.append(int(others[0]))
+            blocks.append(int(uses.block[converted[0]]))
             work.append(int(uses.work[row]))
             left.append(converted[uses.call[converted] != uses.call[row]])
     return (np.array(blocks), np.array(work)) if products else None
@@ -128,6 +125,21 @@ def _start(
     if not (is_large and _name_zeros(device, scattered.uses.call[rows[:fills]])):
         return None
     return rows[: fills + 1], rows[fills + 1 :]
+
+
+def _converted(device: "DeviceBlocks", scattered: Scattered, row: int) -> "NDArray[Any] | None":
+    """Return the uses of what a row converts its block to; None if that is a part of the block.
+
+    Such a part lacks a class, as of entries that belong to none.
+    """
+    uses = scattered.uses
+    others = uses.beside(row)
+    if len(others) != 1 or not scattered.can[others[0]]:
+        return None
+    few, many = sorted(device.requested[[uses.block[row], others[0]]].tolist())
+    converted = uses.of_block(int(others[0]))
+    is_made = uses.call[converted[0]] == uses.call[row]
+    return converted if is_made and many in {few, 2 * few, 4 * few, 8 * few} else None
 
 
 def _name_zeros(device: "DeviceBlocks", calls: "NDArray[Any]") -> bool:

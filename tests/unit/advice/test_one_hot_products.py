@@ -54,6 +54,13 @@ def subtracts_predictions(gpu, points, indices):
     return run(gpu, GEMM, [hot, points], RESULT)
 
 
+def leaves_a_class_out(gpu, points, indices):
+    """Multiply without the column of those that are in no class."""
+    hot = one_hot(gpu, indices)
+    classes = run(gpu, CONVERT, [hot], hot.nbytes - hot.nbytes // 256)
+    return run(gpu, GEMM, [classes, points], RESULT)
+
+
 def teleports(gpu, points, indices):
     """Multiply with a matrix that has a small number wherever none is scattered."""
     full = run(gpu, FILL, [])
@@ -119,7 +126,9 @@ def test_matrices_with_another_use_are_no_finding(options):
     assert found(partial(multiplies, **options)) == []
 
 
-@pytest.mark.parametrize("program", [counts_pairs, subtracts_predictions, teleports])
+@pytest.mark.parametrize(
+    "program", [counts_pairs, subtracts_predictions, leaves_a_class_out, teleports]
+)
 def test_other_products_than_lookups_are_no_finding(program):
     assert found(program) == []
 
