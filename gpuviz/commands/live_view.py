@@ -14,7 +14,8 @@ from rich.text import Text
 
 from gpuviz.commands.output import console
 from gpuviz.commands.terminal_guard import TerminalGuard
-from gpuviz.conclusions.numbers import Number, live_headline
+from gpuviz.conclusions.headline_number import Number
+from gpuviz.conclusions.live_numbers import live_headline
 
 if TYPE_CHECKING:
     from gpuviz.recorder.recorder import Recorder

@@ -1,21 +1,9 @@
-"""The numbers that gpuviz shows of a recording, and of one in progress, each worded here."""
+"""Wording of the numbers that gpuviz shows of a recording, and of one in progress."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.compensation import compensated, recording_cost
-from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.device_summary import DeviceSummary, summarize
-from gpuviz.analysis.host_memory import host_memory
-from gpuviz.analysis.iterations import median_iteration
-from gpuviz.analysis.launches import durations
-from gpuviz.analysis.overlap import whole_overlap
-from gpuviz.analysis.processes import part_of_device
-from gpuviz.analysis.steady_state import steady_of
-from gpuviz.conclusions.facts import around
-from gpuviz.conclusions.store import known_iterations
-from gpuviz.conclusions.wording import about, left_out
-from gpuviz.data.columns import plain
+from gpuviz.conclusions.headline_number import Number
+from gpuviz.conclusions.wording import about
 from gpuviz.out_of_memory.verdict_text import beside
 from gpuviz.quantities import (
     format_bytes,
@@ -28,51 +16,12 @@ from gpuviz.quantities import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpuviz.advice.compensation import RecordingCost
+    from gpuviz.analysis.device_summary import DeviceSummary
     from gpuviz.analysis.overlap import DeviceOverlap
-    from gpuviz.data.recording_data import RecordingData
+    from gpuviz.analysis.peak import Peak
     from gpuviz.out_of_memory.failures import OutOfMemory
     from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
-
-
-DEFINITIONS = {
-    "Peak": "The most bytes allocated at once, as rounded by the allocator",
-    "Reserved": "The most bytes that the allocator held from CUDA at once, and how many of them no "
-    "block used at the peak",
-    "GPU busy": "Share of the time in which at least one kernel, copy, memset or graph ran",
-    "GPU idle": "Time between activities in which nothing ran on the GPU",
-    "Copies hidden": "Share of the time of copies from or to the host in which a kernel ran, too",
-    "Host blocked": "Time in which a call made the host wait for the GPU",
-    "Iterations": "How often the program repeats itself, and the median duration",
-    "Out of memory": "Allocations that failed",
-    "Dropped": "Events that were not recorded because a buffer was full",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A headline number: name, value and explanation, and where a page shows more.
-
-    Attributes:
-        name: What it is.
-        value: Its value with the unit.
-        detail: What it refers to.
-        window: The time to show, in ns.
-        tab: The table to show.
-    """
-
-    name: str
-    value: str
-    detail: str = ""
-    window: tuple[int, int] | None = None
-    tab: str = ""
-
-    @property
-    def definition(self) -> str:
-        """What it counts; empty if its name says that."""
-        return DEFINITIONS.get(self.name, "")
-
-    def __str__(self) -> str:
-        return " ".join(filter(None, (self.name, self.value, self.detail)))
 
 
 def busy(share: float, detail: str = "", tab: str = "") -> Number:
@@ -133,92 +82,88 @@ def default_stream_work(count: int) -> Number:
     return Number("Default stream", format_count(count), "launches, copies and memsets")
 
 
-def figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
-    """Yield the few numbers at the head of a page, which lead to what they are about."""
-    if recording.tables["memory_events"].num_rows:
-        yield from _memory_figures(recording, summarize(recording, device))
-    yield from _time_figures(recording, device)
-    iterations = known_iterations(recording, device)
-    if iterations.num_rows:
-        middle = median_iteration(iterations)
-        yield Number(
-            "Iterations",
-            *_iterations(recording, device, iterations.num_rows, middle["duration_ns"]),
-            (middle["start"], middle["end"]),
-        )
-    elif (cost := recording_cost(recording)) is not None:
-        recorded = f"recorded {format_duration(cost.recorded_ns)}"
-        yield Number("As if not recorded", about(cost), recorded, tab="environment")
-    yield Number("Dropped", format_count(recording.dropped), tab="environment")
-
-
-def _iterations(
-    recording: "RecordingData", device: int, count: int, recorded_ns: int
-) -> tuple[str, str]:
-    """Return how often an iteration ran for how long, and whether that is as if not recorded."""
-    recorded = format_duration(recorded_ns)
-    unrecorded = compensated(recording)
-    iterations = known_iterations(unrecorded, device)
-    if unrecorded is recording or not iterations.num_rows:
-        return f"{format_count(count)} \u00d7 {recorded}", ""
-    middle = format_duration(median_iteration(iterations)["duration_ns"])
-    return f"{format_count(count)} \u00d7 {middle}", f"as if not recorded (recorded {recorded})"
-
-
-def _memory_figures(recording: "RecordingData", summary: DeviceSummary) -> "Iterator[Number]":
+def peak(summary: "DeviceSummary", window: tuple[int, int]) -> Number:
+    """Return the peak of allocated bytes, of the memory of the device."""
     total = f"of {format_bytes(summary.total_memory)}" if summary.total_memory else ""
-    at_peak = around(recording, summary.allocated_peak_ns)
-    yield Number("Peak", format_bytes(summary.allocated_peak), total, at_peak)
-    if summary.reserved_peak:
-        free = f"{format_bytes(summary.free_at_peak)} free"
-        highest = around(recording, summary.reserved_peak_ns)
-        yield Number("Reserved", format_bytes(summary.reserved_peak), free, highest)
-    if summary.out_of_memory:
-        yield failed_allocations(summary.out_of_memory, "findings")
+    return Number("Peak", format_bytes(summary.allocated_peak), total, window)
 
 
-def _time_figures(recording: "RecordingData", device: int) -> "Iterator[Number]":
-    unrecorded = compensated(recording)
-    for lane in _lanes(unrecorded, device):
-        steady = steady_of(unrecorded, device)
-        yield busy(steady.busy, left_out(steady), tab="kernels")
-        late = sum(steady.causes_ns[cause] for cause in ("host", "synchronization", "allocation"))
-        detail = f"{format_duration(late)} due to the host" if late else ""
-        longest = _longest_gap(recording, device)
-        tab = "" if longest else "waits"
-        yield Number("GPU idle", format_duration(steady.idle_ns), detail, longest, tab)
-        if lane.copy_ns:
-            yield hidden_copies(lane.kernel_copy_overlap, None, "copies")
-        if has_calls(recording):
-            yield blocked(host_blocked_ns(unrecorded, device), tab="waits")
+def reserved(summary: "DeviceSummary", window: tuple[int, int]) -> Number:
+    """Return the peak of reserved bytes, and how much was free at the peak."""
+    free = f"{format_bytes(summary.free_at_peak)} free"
+    return Number("Reserved", format_bytes(summary.reserved_peak), free, window)
 
 
-def _lanes(recording: "RecordingData", device: int) -> "list[DeviceOverlap]":
-    return [each for each in whole_overlap(recording).devices if each.device == device]
+def pinned_peak(found: "Peak") -> Number:
+    """Return the peak of pinned memory."""
+    # Nothing is reserved by a pool of CuPy's, whose segments are not known.
+    of = f"of {format_bytes(found.reserved_bytes)} reserved, " if found.reserved_bytes else ""
+    when = f"first at {format_duration(found.time_ns)}"
+    return Number("Peak of pinned memory", format_bytes(found.bytes), f"{of}{when}")
 
 
-def _longest_gap(recording: "RecordingData", device: int) -> tuple[int, int] | None:
-    """Return the window of the longest idle time of a device with one cause; None without one."""
-    gaps = derived(recording)["idle_gaps"]
-    is_ours = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
-    starts, ends = plain(gaps["time"])[is_ours], plain(gaps["end"])[is_ours]
-    if not len(starts):
-        return None
-    row = int((ends - starts).argmax())
-    return int(starts[row]), int(ends[row])
+def idle(idle_ns: int, late_ns: int, longest: tuple[int, int] | None) -> Number:
+    """Return for how long a GPU had no work.
+
+    Args:
+        idle_ns: The time.
+        late_ns: How much of it is due to the host.
+        longest: The window of the longest part.
+    """
+    detail = f"{format_duration(late_ns)} due to the host" if late_ns else ""
+    return Number("GPU idle", format_duration(idle_ns), detail, longest, "" if longest else "waits")
 
 
-def headline(recording: "RecordingData", summary: DeviceSummary) -> list[Number]:
-    """Return the headline numbers of a device, formatted."""
-    return [*_memory(summary), *_pinned(recording), *_activity(recording, summary.device)]
+def kernels(lane: "DeviceOverlap") -> Number:
+    """Return for how long kernels ran."""
+    share = format_share(lane.kernel_ns / max(lane.window_ns, 1))
+    return Number("Kernels", format_duration(lane.kernel_ns), f"at least one kernel ran, {share}")
 
 
-def _memory(summary: DeviceSummary) -> list[Number]:
+def host_copies(lane: "DeviceOverlap") -> Number:
+    """Return for how long copies from and to the host ran, and how much of them kernels hide."""
+    hidden = f"from or to the host; {format_share(lane.kernel_copy_overlap)} hidden by kernels"
+    return Number("Host copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
+
+
+def iterations(
+    count: int, duration_ns: int, window: tuple[int, int], recorded_ns: int | None = None
+) -> Number:
+    """Return how often an iteration ran for how long.
+
+    Args:
+        count: How often.
+        duration_ns: The median duration.
+        window: The time of the median iteration.
+        recorded_ns: Its duration as recorded, if the other one is as if not recorded.
+    """
+    recorded = "" if recorded_ns is None else f"recorded {format_duration(recorded_ns)}"
+    return Number(
+        "Iterations",
+        f"{format_count(count)} \u00d7 {format_duration(duration_ns)}",
+        f"as if not recorded ({recorded})" if recorded else "",
+        window,
+    )
+
+
+def as_if_not_recorded(cost: "RecordingCost") -> Number:
+    """Return how long the program would have taken without the recording."""
+    recorded = f"recorded {format_duration(cost.recorded_ns)}"
+    return Number("As if not recorded", about(cost), recorded, tab="environment")
+
+
+def dropped(count: int) -> Number:
+    """Return how many events were not recorded."""
+    return Number("Dropped", format_count(count), tab="environment")
+
+
+def memory(summary: "DeviceSummary") -> list[Number]:
+    """Return the numbers of a device's memory."""
     return [
         peak_allocated(
             summary.allocated_peak, _when(summary.allocated_peak, summary.allocated_peak_ns)
         ),
-        _reserved(summary),
+        _peak_reserved(summary),
         allocations(summary.allocations, "during the recording"),
         still_allocated(summary.allocated_end, format_counted(summary.allocations_end, "block")),
         *(_free(summary) if summary.reserved_peak else ()),
@@ -226,7 +171,7 @@ def _memory(summary: DeviceSummary) -> list[Number]:
     ]
 
 
-def _reserved(summary: DeviceSummary) -> Number:
+def _peak_reserved(summary: "DeviceSummary") -> Number:
     if summary.allocated_peak and not summary.reserved_peak:
         return Number("Peak reserved", "unknown", "this allocator does not expose its segments")
     return Number(
@@ -236,7 +181,7 @@ def _reserved(summary: DeviceSummary) -> Number:
     )
 
 
-def _free(summary: DeviceSummary) -> tuple[Number, ...]:
+def _free(summary: "DeviceSummary") -> tuple[Number, ...]:
     free_share = summary.free_at_peak / max(summary.reserved_at_peak, 1)
     return (
         Number(
@@ -257,100 +202,19 @@ def _free(summary: DeviceSummary) -> tuple[Number, ...]:
     )
 
 
-def _pinned(recording: "RecordingData") -> tuple[Number, ...]:
-    """Return the peak of pinned memory; nothing if none was recorded."""
-    pinned = host_memory(recording)
-    if not pinned.is_recorded:
-        return ()
-    peak = pinned.peak()
-    # Nothing is reserved by a pool of CuPy's, whose segments are not known.
-    reserved = f"of {format_bytes(peak.reserved_bytes)} reserved, " if peak.reserved_bytes else ""
-    when = f"first at {format_duration(peak.time_ns)}"
-    return (Number("Peak of pinned memory", format_bytes(peak.bytes), f"{reserved}{when}"),)
-
-
-def _activity(recording: "RecordingData", device: int) -> "Iterator[Number]":
-    """Yield the times of the device and its host; nothing if no activity was recorded."""
-    unrecorded = compensated(recording)
-    lanes = _lanes(unrecorded, device)
-    if not lanes:
-        return
-    (lane,) = lanes
-    period = "from its first to its last activity" if recording.bounds is None else "shown here"
-    if unrecorded is not recording:
-        period = f"{period}, as if not recorded"
-    steady = steady_of(unrecorded, device)
-    yield busy(
-        steady.busy,
-        f"{format_duration(steady.busy_ns)} of the {format_duration(steady.duration_ns)} "
-        f"{left_out(steady) or period}",
-    )
-    yield Number(
-        "Kernels",
-        format_duration(lane.kernel_ns),
-        f"at least one kernel ran, {format_share(lane.kernel_ns / max(lane.window_ns, 1))}",
-    )
-    hidden = f"from or to the host; {format_share(lane.kernel_copy_overlap)} hidden by kernels"
-    yield Number("Host copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
-    if lane.device_copy_ns:
-        yield device_copies(lane.device_copy_ns)
-    if not has_calls(recording):
-        yield not_recorded("Host blocked", "CUDA calls were not recorded")
-        return
-    yield blocked(host_blocked_ns(unrecorded, device), "in waits and copies, summed over threads")
-
-
-def host_blocked_ns(recording: "RecordingData", device: int) -> int:
-    """Return for how long the host waited for a device, in ns; waits for none known count too."""
-    waits = derived(part_of_device(recording, device))["host_waits"]
-    devices = plain(waits["device"])
-    return int(durations(waits)[(devices == device) | (devices < 0)].sum())
-
-
-def has_calls(recording: "RecordingData") -> bool:
-    """Return whether the recording has CUDA calls or waits, which block the host."""
-    return any(recording.tables[name].num_rows for name in ("api_calls", "synchronizations"))
-
-
 def _when(size: int, time_ns: int) -> str:
     return f"{format_count(size)} B, first at {format_duration(time_ns)}"
 
 
-def live_headline(
-    statistics: "RecorderStatistics",
-    device: "DeviceStatistics | None" = None,
-    finished: "RecordingData | None" = None,
-) -> list[Number]:
-    """Return the headline numbers of a recorder, formatted, the elapsed time first.
-
-    Args:
-        statistics: The statistics of the recorder.
-        device: One of its devices; the first if None.
-        finished: The recording at its end: times are then those of its report, of the steady state
-            and without what recording cost.
-    """
-    device = device or next(iter(statistics.devices), None)
-    status = statistics.status
-    times: list[Number] = []
-    if finished is not None and device is not None:
-        times = list(_time_figures(finished, device.device))
-    cost = f"{format_share(statistics.own_cost)} of time"
-    overhead = Number("Overhead", format_duration(status.own_cost_ns), cost)
-    return [
-        Number("Recorded", format_duration(statistics.time_ns), _recorded(statistics)),
-        *(() if device is None else _live_memory(device)),
-        *(times or _live_work(statistics, device)),
-        Number("Dropped events", format_count(statistics.dropped), _oldest(status.dropped_oldest)),
-        *(() if times else (overhead,)),
-    ]
-
-
-def _recorded(statistics: "RecorderStatistics") -> str:
+def recorded(statistics: "RecorderStatistics") -> Number:
+    """Return for how long a recorder has recorded, and how much."""
     events = format_counted(statistics.events, "memory event")
-    return f"{events}, {format_counted(statistics.activities, 'activity', 'activities')}"
+    detail = f"{events}, {format_counted(statistics.activities, 'activity', 'activities')}"
+    return Number("Recorded", format_duration(statistics.time_ns), detail)
 
 
-def _live_memory(device: "DeviceStatistics") -> "Iterator[Number]":
+def live_memory(device: "DeviceStatistics") -> "Iterator[Number]":
+    """Yield the numbers of a device's memory while it is recorded."""
     peak = f"peak {format_bytes(device.allocated_peak)}"
     yield Number("Allocated", format_bytes(device.allocated), peak)
     yield Number(
@@ -367,9 +231,10 @@ def _live_memory(device: "DeviceStatistics") -> "Iterator[Number]":
     yield Number("Can be allocated now", format_bytes(device.allocatable), detail)
 
 
-def _live_work(
+def live_work(
     statistics: "RecorderStatistics", device: "DeviceStatistics | None"
 ) -> "Iterator[Number]":
+    """Yield the numbers of a device's work while it is recorded."""
     if not statistics.status.streams:
         yield not_recorded("GPU busy", "streams are not recorded")
     elif device is None or device.busy is None:
@@ -385,8 +250,17 @@ def _live_work(
             yield hidden_copies(device.hidden_copies, device.copy_ns)
 
 
-def _oldest(dropped: int) -> str:
-    return f"and the {format_count(dropped)} oldest, to bound memory" if dropped else ""
+def dropped_events(statistics: "RecorderStatistics") -> Number:
+    """Return how many events a recorder did not record."""
+    oldest = statistics.status.dropped_oldest
+    detail = f"and the {format_count(oldest)} oldest, to bound memory" if oldest else ""
+    return Number("Dropped events", format_count(statistics.dropped), detail)
+
+
+def overhead(statistics: "RecorderStatistics") -> Number:
+    """Return what recording has cost so far."""
+    cost = f"{format_share(statistics.own_cost)} of time"
+    return Number("Overhead", format_duration(statistics.status.own_cost_ns), cost)
 
 
 def failure_numbers(failed: "OutOfMemory") -> list[Number]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from gpuviz.conclusions.numbers import live_headline
+from gpuviz.conclusions.live_numbers import live_headline
 from gpuviz.errors import GpuvizError, RecorderError
 from gpuviz.notebook.cells import on_cell_end, running_cell
 from gpuviz.notebook.control import Control, shared_control

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz.conclusions import numbers
+from gpuviz.conclusions.headline_number import Number
 from gpuviz.conclusions.wording import left_out
 from gpuviz.quantities import (
     format_bytes,
@@ -53,7 +54,7 @@ class CodeLine:
 class Fact:
     """A number and the lines of code behind it."""
 
-    number: numbers.Number
+    number: Number
     lines: tuple[CodeLine, ...] = ()
 
 

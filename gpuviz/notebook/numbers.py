@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.conclusions.numbers import live_headline
+from gpuviz.conclusions.live_numbers import live_headline
 from gpuviz.present.markup import part
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
-    from gpuviz.conclusions.numbers import Number
+    from gpuviz.conclusions.headline_number import Number
     from gpuviz.recorder.status import RecorderStatistics
     from gpuviz.recording import Recording
 

@@ -13,8 +13,8 @@ from gpuviz.quantities import format_bytes, format_count, format_duration, forma
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from gpuviz.conclusions.headline_number import Number
     from gpuviz.conclusions.item import Item
-    from gpuviz.conclusions.numbers import Number
 
     Kind = Literal[
         "device",

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.device_summary import summarize
-from gpuviz.conclusions.numbers import figures, headline
+from gpuviz.conclusions.recording_numbers import figures, headline
 from gpuviz.conclusions.shown import findings_of, hazards_of
 from gpuviz.conclusions.wording import nothing_found, unknown
 from gpuviz.hazards.known import unknown as unknown_hazards

@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 import gpuviz
 from gpuviz.analysis.overlap import LaneOverlap
-from gpuviz.conclusions.numbers import host_blocked_ns
+from gpuviz.conclusions.recording_numbers import host_blocked_ns
 from gpuviz.data.derived import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording import Recording

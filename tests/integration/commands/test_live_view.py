@@ -12,7 +12,7 @@ import termios
 import pytest
 
 from gpuviz.commands.live_view import LINES, rendered
-from gpuviz.conclusions.numbers import Number
+from gpuviz.conclusions.headline_number import Number
 from tests.integration.commands.programs import GPUVIZ, SIMULATED, run
 
 STEPS = f"""{SIMULATED}

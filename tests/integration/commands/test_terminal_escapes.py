@@ -10,7 +10,7 @@ import pytest
 import gpuviz
 from gpuviz.commands.cli import commands, main
 from gpuviz.commands.live_view import rendered
-from gpuviz.conclusions.numbers import Number
+from gpuviz.conclusions.headline_number import Number
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import FormatError
 

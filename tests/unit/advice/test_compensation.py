@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz.conclusions.numbers import figures
+from gpuviz.conclusions.recording_numbers import figures
 from gpuviz.recording import Recording
 from tests.examples import examples
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import gpuviz
-from gpuviz.conclusions.numbers import Number, live_headline
+from gpuviz.conclusions.headline_number import Number
+from gpuviz.conclusions.live_numbers import live_headline
 from gpuviz.notebook.numbers import numbers_html, numbers_message, status_text
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz.conclusions.numbers import live_headline
+from gpuviz.conclusions.live_numbers import live_headline
 from gpuviz.recorder.budget import WINDOW_NS, Windows
 from tests.examples import examples
 

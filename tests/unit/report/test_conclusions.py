@@ -7,8 +7,8 @@ from dataclasses import replace
 import gpuviz
 from gpuviz.advice.finding import Finding
 from gpuviz.analysis.device_summary import summarize
-from gpuviz.conclusions.numbers import headline
 from gpuviz.conclusions.ranking import conclusions, ranked
+from gpuviz.conclusions.recording_numbers import headline
 from gpuviz.conclusions.shown import items_of
 from gpuviz.conclusions.wording import sentences, unknown
 from gpuviz.present.markup import parts_html

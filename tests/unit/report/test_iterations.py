@@ -7,7 +7,7 @@ import pytest
 
 import gpuviz
 from gpuviz.commands.workloads import WORKLOADS
-from gpuviz.conclusions.numbers import figures
+from gpuviz.conclusions.recording_numbers import figures
 from gpuviz.present.section import Section
 from gpuviz.quantities import format_bytes, format_count, format_duration
 from gpuviz.report.iterations import (

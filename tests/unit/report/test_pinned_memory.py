@@ -3,7 +3,7 @@ import re
 import gpuviz
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.commands.info import facts_of
-from gpuviz.conclusions.numbers import headline
+from gpuviz.conclusions.recording_numbers import headline
 
 MIB = 1 << 20
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import gpuviz
-from gpuviz.conclusions.numbers import figures
+from gpuviz.conclusions.recording_numbers import figures
 from gpuviz.notebook.control import shared_control
 from gpuviz.notebook.drawer_sections import drawer_sections
 from gpuviz.notebook.findings import NONE_YET, Findings
