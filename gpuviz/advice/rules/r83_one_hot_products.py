@@ -45,8 +45,10 @@ _PRODUCT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SUM = re.compile(r"\bat::native::reduce_kernel.*sum_functor", re.DOTALL)
-# How lines name what they fill with zeros; `full` and `ones` launch the same kernel.
-_OF_ZEROS = re.compile(r"zero|one_?hot", re.IGNORECASE)
+# How lines name what they fill with zeros, and not with what others of the same kernel do.
+_OF_ZEROS = re.compile(
+    r"^(?!.*(?:fill_|(?:full|ones)(?:_like)?)\().*(?:zero|one_?hot)", re.IGNORECASE
+)
 _OF_TORCH = re.compile(r"[/\\]torch[/\\]")
 
 

@@ -16,7 +16,7 @@ from tests.unit.advice.test_dense_targets import (
     run,
     scattered,
 )
-from tests.unit.advice.training import MIB, as_torch, named
+from tests.unit.advice.training import MIB, as_torch, installed, named
 
 CONVERT = "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda<float>>"
 ADD_BY_INDEX = "void at::native::indexFuncLargeIndex<float, long, unsigned int>"
@@ -63,8 +63,22 @@ def leaves_a_class_out(gpu, points, indices):
 
 def teleports(gpu, points, indices):
     """Multiply with a matrix that has a small number wherever none is scattered."""
-    full = run(gpu, FILL, [])
-    steps = scattered(gpu, full, indices)
+    start = run(gpu, FILL, [])
+    steps = scattered(gpu, start, indices)
+    return run(gpu, GEMM, [steps, points], RESULT)
+
+
+def _fill(gpu):
+    return run(gpu, FILL, [])
+
+
+fill_ = installed(_fill, "torch/_refs/__init__.py", "fill_")
+
+
+def teleports_from_zeros(gpu, points, indices):
+    """Fill zeros with another number in the same line."""
+    zeros = fill_(gpu)
+    steps = scattered(gpu, zeros, indices)
     return run(gpu, GEMM, [steps, points], RESULT)
 
 
@@ -127,7 +141,14 @@ def test_matrices_with_another_use_are_no_finding(options):
 
 
 @pytest.mark.parametrize(
-    "program", [counts_pairs, subtracts_predictions, leaves_a_class_out, teleports]
+    "program",
+    [
+        counts_pairs,
+        subtracts_predictions,
+        leaves_a_class_out,
+        teleports,
+        teleports_from_zeros,
+    ],
 )
 def test_other_products_than_lookups_are_no_finding(program):
     assert found(program) == []
