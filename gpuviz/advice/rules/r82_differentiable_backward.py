@@ -127,13 +127,20 @@ class _Passes:
         return bool((is_backward & later).any())
 
     def are_differentiated(self, line: int) -> bool:
-        """Return whether another line's backward pass computes gradients of what a line's did."""
-        recording, frame = self._device.recording, self.lines.frame(line)
+        """Return whether a backward pass computes gradients of what a line's passes did."""
+        frame = self.lines.frame(line)
         if frame is None:
             return False
-        others = distinct(stacks_of(recording.tables, self._calls[self._line != line])).tolist()
-        site = f"{BACKWARD_OF}{frame.site}"
-        return any(recording.call_stacks.call_site(stack)[0] == site for stack in others)
+        sites = self._sites(self._calls[self._line != line])
+        # A line may compute the loss as well, whose gradients its own passes compute.
+        if frame.site not in sites:
+            sites |= self._sites(self._calls[self._line == line])
+        return f"{BACKWARD_OF}{frame.site}" in sites
+
+    def _sites(self, calls: "NDArray[Any]") -> set[str]:
+        recording = self._device.recording
+        stacks = distinct(stacks_of(recording.tables, calls)).tolist()
+        return {recording.call_stacks.call_site(stack)[0] for stack in stacks}
 
     def _others(self, line: int) -> "NDArray[Any]":
         times: NDArray[Any] = self._called[self._calls[self._line != line]]

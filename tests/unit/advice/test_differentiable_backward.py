@@ -1,5 +1,7 @@
 """R82: backward passes that autograd records, and that nothing differentiates."""
 
+from functools import partial
+
 import pytest
 
 from gpuviz.advice.findings import findings
@@ -125,6 +127,22 @@ def test_a_second_backward_pass_may_need_no_array_of_the_first(role, count):
             del arrays, made, graph
 
     assert len(found(program, "R82")) == count
+
+
+def test_a_pass_may_differentiate_the_one_before_it_in_the_same_line():
+    def program(gpu):
+        model = Model(gpu, LAYERS)
+        for _ in range(STEPS):
+            graph = model(gpu.empty(SIZE)).graph
+            passes = [
+                partial(gradients, gpu, model, graph, "again", recomputes=False),
+                partial(differentiate, gpu, graph[0], "again first"),
+            ]
+            made = [first_pass(in_backward_pass(each)) for each in passes]
+            named(_work, "forward next")(gpu, "next", graph[0], 64 * MIB)
+            del made, graph
+
+    assert found(program, "R82") == []
 
 
 def test_a_backward_pass_with_unknown_call_stacks_may_need_the_graph_of_another():
