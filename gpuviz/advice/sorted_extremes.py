@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 _SORTS = re.compile(r"sort", re.IGNORECASE)
 # Functions that sort; the kernels of a line with others may be of those.
-_MAY_SORT = re.compile(r"sort|unique|median|quantile|percentile|partition|topk|rank", re.IGNORECASE)
+_MAY_SORT = re.compile(
+    r"sort|unique|median|quantile|percentile|partition|topk|rank|^isin$|^mode$|randperm|permutation|"
+    r"digitize|bucketize|histogram|index_put",
+    re.IGNORECASE,
+)
 _OF_CUPY = re.compile(r"[/\\]cupy[/\\]_sorting[/\\]sort\.py$")
 # What functions that sort do by default.
 _LAST_AXIS_ASCENDING = [ast.Constant(-1), ast.Constant(value=False)]

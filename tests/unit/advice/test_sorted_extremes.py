@@ -40,6 +40,7 @@ def _least(array, axis=-1):
 argsort = installed(_sorted, "cupy/_sorting/sort.py", "argsort")
 sort = installed(_sorted, "cupy/_sorting/sort.py", "sort")
 argmin = installed(_least, "cupy/_sorting/search.py", "argmin")
+randperm = installed(_sorted, "cupy/_sorting/sort.py", "randperm")
 median = installed(_sorted, "cupy/_statistics/order.py", "median")
 
 
@@ -148,6 +149,12 @@ def takes_the_first_beside_a_median(cp):
         near.sum()
 
 
+def takes_the_first_in_a_random_order(cp):
+    for d in rounds(cp):
+        some = argsort(d, axis=1)[:, 0] + randperm(d).array
+        some.sum()
+
+
 def of_sorts(program):
     found = findings(of_arrays(program), small=True)
     return [each for each in found if each.rule == "R68" and "sorts" in each.title]
@@ -198,6 +205,7 @@ def test_the_first_in_descending_order_is_the_largest(program, extreme, instead)
         keeps_the_order,
         takes_the_first_of_one_of_two,
         takes_the_first_beside_a_median,
+        takes_the_first_in_a_random_order,
     ],
 )
 def test_sorts_of_which_more_is_used_are_no_finding(program):
