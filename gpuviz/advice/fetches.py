@@ -10,6 +10,7 @@ from gpuviz.advice.finding import Evidence, Finding, Line
 from gpuviz.advice.host_gaps import HostGaps, host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.runs import LEAST_LENGTH
 from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.advice.trace import COPY, KERNEL, MOST_SHOWN
 from gpuviz.analysis.derived_tables import derived
@@ -74,6 +75,13 @@ class Fetches:
     def blocked_ns(self, schedule: Schedule) -> int:
         """Return how long the host is in these calls."""
         return Intervals(schedule.called[self.calls], schedule.returned[self.calls]).length
+
+    def are_elements(self, schedule: Schedule) -> bool:
+        """Return whether nearly all follow each other without other work of the device."""
+        work = np.flatnonzero(schedule.device == self.device(schedule))
+        is_copy = np.isin(work[np.argsort(schedule.begin[work], kind="stable")], self.copies)
+        following = np.count_nonzero(is_copy[1:] & is_copy[:-1])
+        return bool(following >= (1 - 1 / LEAST_LENGTH) * len(self.copies))
 
     def count(self, schedule: Schedule) -> int:
         """Return how often the line reads a result."""

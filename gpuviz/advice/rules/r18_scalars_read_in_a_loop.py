@@ -7,14 +7,16 @@ from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides, indexes
 from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.libraries import is_of
+from gpuviz.advice.libraries import by_library, is_of
 from gpuviz.advice.rule import Rule
+from gpuviz.data.once import Once
 from gpuviz.quantities import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.finding import Finding
+    from gpuviz.advice.fetches import Fetches
+    from gpuviz.advice.finding import Finding, Line
     from gpuviz.advice.schedule import Schedule
 
 RULES = (
@@ -47,6 +49,12 @@ _OF_CHECKS = (
     "`info`, which is not 0 where it has failed: keep that on the GPU, and check it after the "
     "loop, or every few iterations."
 )
+_OF_ELEMENTS = "Convert the whole array once ({whole}), and take the numbers from the result."
+_WHOLE = {
+    "torch": "x.tolist() or x.cpu()",
+    "numba": "x.copy_to_host()",
+    "jax": "jax.device_get(x)",
+}
 _MEANWHILE = "Until then the host can launch the next work."
 
 
@@ -59,34 +67,53 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     `gpuviz.advice.conditions.decides`, and so is one by which the next work chooses an array or a
     part of it; see `gpuviz.advice.chosen_places.chooses_places`. What a function of torch.linalg
     reads to check its result counts if another function leaves that check to the program. A line
-    with a function that always checks is no finding: that wait stays.
+    with a function that always checks is no finding: that wait stays. Of reads that follow each
+    other without other work of the GPU, as of an array's elements, one copy can do all.
 
     Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
     Python before them, so that the host launches the next work meanwhile. It counts also where the
     GPU has little to do: each read costs a copy and a launch on an idle GPU. The program may need
     the value for something else: ``possible``.
     """
-    for found in fetches(schedule):
-        if not found.is_scalar or decides(schedule.recording, found.stack):
-            continue
-        calls = schedule.call[found.copies]
-        if indexes(schedule.recording, found.stack) and chooses_places(schedule, calls):
-            continue
+    for found in scalars(schedule):
         line = found.line(schedule)
-        is_torch = is_of(schedule.recording, "torch") and not is_of_others(line.source)
-        if is_torch and always_checks(line.source):
-            continue
-        does, advice = _of_torch(line.source) if is_torch else ("reads a scalar", _CHANGE)
+        count = format_count(found.count(schedule))
+        if found.are_elements(schedule):
+            whole = by_library(schedule.recording, _WHOLE, "x.tolist() or x.get()")
+            does = f"reads {count} numbers one by one"
+            advice = _OF_ELEMENTS.format(whole=whole)
+        elif _is_torch(schedule, line):
+            does, advice = _of_torch(line.source)
+            does, advice = f"{does} {count} times", f"{advice} {_MEANWHILE}"
+        else:
+            does, advice = f"reads a scalar {count} times", f"{_CHANGE} {_MEANWHILE}"
         yield found.finding(
             schedule,
             "R18",
-            title=(
-                f"{text_of(line)} {does} {format_count(found.count(schedule))} times and waits "
-                f"{line.amount} for the GPU."
-            ),
+            title=f"{text_of(line)} {does} and waits {line.amount} for the GPU.",
             reason="",
-            change=f"{advice} {_MEANWHILE}",
+            change=advice,
         )
+
+
+@Once
+def scalars(schedule: "Schedule") -> "tuple[Fetches, ...]":
+    """Return the lines of R18; they are computed once for a schedule."""
+    return tuple(each for each in fetches(schedule) if _is_needless(schedule, each))
+
+
+def _is_needless(schedule: "Schedule", found: "Fetches") -> bool:
+    if not found.is_scalar or decides(schedule.recording, found.stack):
+        return False
+    calls = schedule.call[found.copies]
+    if indexes(schedule.recording, found.stack) and chooses_places(schedule, calls):
+        return False
+    line = found.line(schedule)
+    return not (_is_torch(schedule, line) and always_checks(line.source))
+
+
+def _is_torch(schedule: "Schedule", line: "Line") -> bool:
+    return is_of(schedule.recording, "torch") and not is_of_others(line.source)
 
 
 def _of_torch(source: str) -> tuple[str, str]:

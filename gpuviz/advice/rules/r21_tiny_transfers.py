@@ -8,6 +8,7 @@ from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.libraries import by_library
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.rules.r18_scalars_read_in_a_loop import scalars
 from gpuviz.advice.runs import Runs, merged, runs_of
 from gpuviz.advice.trace import COPY
 from gpuviz.analysis.launches import stacks_of
@@ -26,7 +27,7 @@ RULES = (
         "R21",
         "many small copies in a row",
         "at least eight copies below 64 KiB of one line follow each other without other work of "
-        "the GPU, and do not come with code that the line loads",
+        "the GPU, do not come with code that the line loads, and are not reads that R18 reports",
         "copy the whole array once",
     ),
 )
@@ -73,6 +74,9 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
 def _finding(schedule: "Schedule", runs: Runs) -> "Iterator[Finding]":
     recording = schedule.recording
+    calls = schedule.call[runs.first]
+    if any(np.isin(calls, each.calls).any() for each in scalars(schedule)):
+        return
     change = merged(schedule, runs, int(schedule.duration[runs.followers].min()))
     saved_ns = schedule.saved_alone(change)
     if saved_ns < schedule.relevant_ns:

@@ -14,6 +14,7 @@ from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
 
 STEPS = 30
+ELEMENTS = 64
 LAST_NS = 25_000
 microseconds = st.sampled_from([3, 8, 15])
 
@@ -54,6 +55,33 @@ def test_reads_save_what_the_program_takes_less_without_them(kernels, launch, re
     # What a read costs in Python is taken for that of a launch. The last round's reads stay.
     unknown = STEPS * reads * abs(read - launch) * 1000 + reads * LAST_NS
     assert abs(finding.saved_ns - saved) <= 0.05 * saved + unknown
+
+
+def elements(count):
+    """Return a loop in which an array is read in this number of copies after each kernel."""
+
+    def program(gpu):
+        x = gpu.empty(8 * ELEMENTS // count)
+        for _ in range(STEPS):
+            gpu.work_on_host(20e-6)
+            gpu.launch("errors", duration=50e-6, writes=[x])
+            for _ in range(count):
+                gpu.work_on_host(5e-6)
+                _ = gpu.copy_to_host(x), gpu.synchronize()
+
+    return program
+
+
+def test_of_elements_that_are_read_one_by_one_the_whole_array_is_to_be_converted():
+    recording = timed(elements(ELEMENTS))
+    saved = recording.duration_ns - timed(elements(1)).duration_ns
+    told = findings(recording, small=True)
+    (finding,) = (each for each in told if each.rule == "R18")
+
+    assert "reads 1,919 numbers one by one and waits" in finding.title
+    assert finding.change.startswith("Convert the whole array once")
+    assert finding.saved_ns == pytest.approx(saved, rel=0.2)
+    assert "R21" not in {each.rule for each in told}
 
 
 def picks_a_part(gpu):
