@@ -151,6 +151,7 @@ def _advice(gradients: EmbeddingGradients) -> str:
             "`clip_grad_norm_` does not: pass it only the other parameters."
         )
     return (
-        "Create these embeddings with `nn.Embedding(..., sparse=True)`, so that gradients have "
-        f"only the rows that a step uses. {' '.join(sentences)}"
+        "Create these embeddings with `nn.Embedding(..., sparse=True)`, or pass that to "
+        "`F.embedding`, so that gradients have only the rows that a step uses. "
+        f"{' '.join(sentences)}"
     )

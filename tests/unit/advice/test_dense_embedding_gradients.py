@@ -209,10 +209,11 @@ def test_the_finding_names_tables_and_what_the_optimizer_takes():
     assert "`item` 64.0 MiB and `user` 64.0 MiB" in finding.reason
     assert "256 MiB of the peak" in finding.reason
     assert finding.change == (
-        "Create these embeddings with `nn.Embedding(..., sparse=True)`, so that gradients have "
-        "only the rows that a step uses. Adagrad supports sparse gradients, but not with weight "
-        "decay or `fused=True`. For a sparse gradient, an optimizer sorts and adds up its rows, "
-        "with dozens of launches: where the GPU waits for the host, a step may take longer."
+        "Create these embeddings with `nn.Embedding(..., sparse=True)`, or pass that to "
+        "`F.embedding`, so that gradients have only the rows that a step uses. Adagrad supports "
+        "sparse gradients, but not with weight decay or `fused=True`. For a sparse gradient, an "
+        "optimizer sorts and adds up its rows, with dozens of launches: where the GPU waits for "
+        "the host, a step may take longer."
     )
     assert "forward" in finding.lines[0].site
 
