@@ -91,12 +91,6 @@ class CloseStatements:
         return (self.statements[begin], *inside)
 
     @cached_property
-    def of_block(self) -> tuple[Statement, ...]:
-        """Those that are indented as far as the line, or further."""
-        least = self.line.indentation
-        return tuple(each for each in self.statements if each.indentation >= least)
-
-    @cached_property
     def tried(self) -> tuple[Statement, ...]:
         """The statements of the ``try`` block whose ``except`` block the line is in, if it is."""
         handler = next(self._blocks_around("except"), None)

@@ -7,10 +7,20 @@ from itertools import chain, pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.advice.close_statements import CloseStatements, close_statements
+from gpuviz.advice.named_values import (
+    any_of,
+    assigned,
+    called_with,
+    computed_from,
+    looped,
+    names_from,
+    objects_with,
+    uses,
+)
 from gpuviz.advice.parsed_text import parsed
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import codes, distinct, plain
-from gpuviz.data.implied_columns import OWN, assigned_names
+from gpuviz.data.implied_columns import OWN
 from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
 
@@ -20,21 +30,26 @@ if TYPE_CHECKING:
     from gpuviz.advice.close_statements import Statement
     from gpuviz.data.recording_data import RecordingData
 
-_RETURN = re.compile(r"return\b(?P<value>.*)")
+_RETURN = re.compile(r"(?:return|(?:\w+\s*=\s*)?yield)\b(?P<value>.*)")
 _INDEX = re.compile(r"[^#]*?[\w)\]]\[(?P<value>.*)\]")
-# Statements that give a value to an object: `errors.append(...)`, `errors[i] = ...`.
-_STORE = re.compile(r"(?:\w+\.)*(?P<name>\w+)(?:\.\w+\(|\[[^\]]*\]\s*[-+*/]?=(?!=))")
-_CHANGE = re.compile(r"(?:\w+\.)*(?P<name>\w+)\s*(?:[-+*/%&|^@]|//|\*\*|<<|>>)=")
 _ATTRIBUTE = re.compile(r"(?:\w+\.)+(?P<name>\w+)(?:\[[^\]]*\]|\.\w+\(|\s*[-+*/]?=(?!=))")
+_OBJECT = re.compile(r"\b([\w.]+)\.\w+\(")
 # Calls that need a number of elements, of rounds or of parts on the host.
 _SIZES = re.compile(
     r"\b(?:empty|zeros|ones|arange|linspace|eye|rand|randn|randint|randperm|tile|repeat|reshape|"
     r"view|expand|resize|broadcast_to|pad|narrow|topk|split|array_split|range|islice)\w*"
     r"\((?P<value>(?:[^()]|\([^()]*\))*)"
 )
+# Grids of kernels: `kernel((blocks,), (threads,), (x, y))` and `kernel[blocks, threads](x, y)`.
+_TUPLE = r"\((?:[^()]|\([^()]*\))*\)"
+_GRIDS = re.compile(rf"\b\w+\(\s*(?P<value>{_TUPLE}|\w+)\s*,\s*(?:{_TUPLE}|\w+)\s*,\s*[\[(]")
+_GRIDS_OF_NUMBA = re.compile(r"\b\w+\[(?P<value>[^\[\]]*,[^\[\]]*)\]\(")
 _SLICES = re.compile(r"[\w)\]]\[(?P<value>[^\[\]]*:[^\[\]]*)\]")
-# Functions that order what the program does by a value.
-_ORDER = re.compile(r".*\b(?:heappush|heapreplace|heappushpop|insort\w*)\((?P<value>.*)\)")
+# Functions that decide by a value what the program does, as `ReduceLROnPlateau.step`.
+_ORDER = re.compile(
+    r".*\b(?:heappush|heapreplace|heappushpop|insort\w*|\w*(?:scheduler|plateau)\w*\.step)"
+    r"\((?P<value>.*)\)"
+)
 _CONTAINER = re.compile(r"[\[{(]|(?:dict|list|tuple)\(")
 # Calls that certainly read a number.
 _READS = re.compile(r"\b(?:float|int|bool|complex|asnumpy)\(|\.(?:item|get|tolist|numpy|cpu)\(")
@@ -52,7 +67,7 @@ def indexes(recording: "RecordingData", stack: int) -> bool:
     The line or a close one has its result, or the name that gets it, within brackets.
     """
     return any(
-        _uses(_INDEX, each.of_round, _computed(_assigned(each.line), each.of_round))
+        uses(_INDEX, each.of_round, computed_from(assigned(each.line), each.of_round))
         for each in _of_value(_close(recording, stack))
     )
 
@@ -74,12 +89,14 @@ def decides(recording: "RecordingData", stack: int) -> bool:
     The line itself branches by it, or it assigns to a name by which a line of the same loop does,
     or to one from which that line's name is computed, or it gives the value to an object that such
     a line asks. Or the value is the size of an array, of a part or of a loop. What a function
-    returns is the value of the line that calls it; a library that gets the function itself, as a
-    solver does, needs what it returns. A caller may also branch by an attribute that it sets.
+    returns or yields is the value of the line that calls it; a library that gets the function
+    itself, as a solver does, needs what it returns. A caller may also branch by an attribute that
+    it sets, or by a method of the same object.
     """
     frames = list(_frames(recording, stack))
     close = [close_statements(frame) for frame in frames]
     of_value = len(_of_value(close))
+    of_value += any(each["name"].endswith("<lambda>") for each in frames[of_value - 1 : of_value])
     return (
         any(
             _branches(each, _reading(recording, frame, each)) or _is_size(each)
@@ -102,8 +119,8 @@ def feeds(recording: "RecordingData", stack: int, sources: "Container[str]") -> 
         sources: The texts of these lines.
     """
     for close in _of_value(_close(recording, stack)):
-        names = _computed(_assigned(close.line), close.of_round)
-        used = re.compile(_any_of(names)) if names else None
+        names = computed_from(assigned(close.line), close.of_round)
+        used = re.compile(any_of(names)) if names else None
         others = (each.text for each in close.of_round if each is not close.line)
         if used is not None and any(used.search(text) and text in sources for text in others):
             return True
@@ -121,17 +138,28 @@ def _of_value(close: list[CloseStatements]) -> list[CloseStatements]:
 
 
 def _is_given_to_a_library(frame: "dict[str, Any]", caller: "dict[str, Any]") -> bool:
-    """Return whether a caller passes the function of a frame on, and a library calls it."""
-    return caller["is_behind"] and _passes(caller["source"], frame["name"])
+    """Return whether a caller passes the function of a frame on, and a library calls it.
+
+    The caller may know a lambda, or an object that can be called, by any name.
+    """
+    is_nameless = frame["name"].endswith(("<lambda>", "__call__"))
+    return caller["is_behind"] and (is_nameless or _passes(caller["source"], frame["name"]))
 
 
 def _is_attribute_tested(close: CloseStatements, callers: list[CloseStatements]) -> bool:
-    """Return whether a caller branches by an attribute that gets the value."""
+    """Return whether a caller branches by an attribute that gets the value.
+
+    Or by a method of the object of which it calls a method.
+    """
     found = _ATTRIBUTE.match(close.line.text)
     if found is None:
         return False
-    tested = re.compile(rf"\.{found['name']}\b")
-    return any(tested.search(each) for outer in callers for each in _conditions(outer.of_round))
+    for outer in callers:
+        methods = (rf"\b{re.escape(each)}\.\w+\(" for each in _OBJECT.findall(outer.line.text))
+        tested = re.compile("|".join([rf"\.{found['name']}\b", *methods]))
+        if any(map(tested.search, _conditions(outer.of_round))):
+            return True
+    return False
 
 
 def _frames(recording: "RecordingData", stack: int) -> "Iterator[dict[str, Any]]":
@@ -181,24 +209,19 @@ def _branches(close: CloseStatements, reading: "Container[Statement]") -> bool:
     own, others = close.line, close.of_round
     if _decides_itself(own, close):
         return True
-    names = _computed(_assigned(own), (each for each in others if each not in reading))
-    if names and _uses(_ORDER, others, names):
+    names = [*assigned(own), *looped(own)]
+    names = computed_from(names, (each for each in others if each not in reading))
+    if _ORDER.match(own.text) or uses(_ORDER, others, names):
         return True
-    for name in _objects_with(names, own, others):
+    for name in objects_with(names, own, others):
         element = _element_of(name)
-        names += [derived for each in others for derived in _names_from(each, element)]
+        names += [derived for each in others for derived in names_from(each, element)]
         if any(map(element.search, _conditions(others))):
             return True
-    return bool(names) and any(map(re.compile(_any_of(names)).search, _conditions(others)))
-
-
-def _objects_with(
-    names: list[str], own: "Statement", statements: "Iterable[Statement]"
-) -> set[str]:
-    """Return the objects that get what a statement computes, by itself or by some names."""
-    used = re.compile(_any_of(names)) if names else None
-    gives = [own, *(each for each in statements if used and used.search(each.text))]
-    return {found["name"] for found in map(_STORE.match, (each.text for each in gives)) if found}
+    for name in called_with(names, own, others):
+        if any(map(re.compile(rf"\b{re.escape(name)}\.\w").search, _conditions(others))):
+            return True
+    return bool(names) and any(map(re.compile(any_of(names)).search, _conditions(others)))
 
 
 def _decides_itself(own: "Statement", close: CloseStatements) -> bool:
@@ -253,7 +276,7 @@ def _of_host(statements: "Iterable[Statement]") -> tuple[set[str], set[str]]:
         if counted is not None:
             counters.add(counted["names"])
         is_literal = _LITERAL.match(each.text.partition("=")[2].strip()) is not None
-        (counters if is_literal else computed).update(_assigned(each))
+        (counters if is_literal else computed).update(assigned(each))
     return counters - computed, computed
 
 
@@ -262,17 +285,17 @@ def _is_size(close: CloseStatements) -> bool:
 
     Or it is the place of an item in a container of the host.
     """
-    names = _computed(_assigned(close.line), close.of_round)
-    used = re.compile(_any_of(names)) if names else _READS
-    patterns = [_SIZES, _SLICES]
+    names = computed_from(assigned(close.line), close.of_round)
+    used = re.compile(any_of(names)) if names else _READS
+    patterns = [_SIZES, _SLICES, _GRIDS, _GRIDS_OF_NUMBA]
     containers = [
         name
         for each in close.statements
         if _CONTAINER.match(each.text.partition("=")[2].strip())
-        for name in _assigned(each)
+        for name in assigned(each)
     ]
     if containers:
-        patterns.append(re.compile(rf"{_any_of(containers)}\[(?P<value>[^\]]*)\](?!\s*[-+*/]?=)"))
+        patterns.append(re.compile(rf"{any_of(containers)}\[(?P<value>[^\]]*)\](?!\s*[-+*/]?=)"))
     for each in close.of_round if names else [close.line]:
         text = f"{each.head} {each.text}"
         values = chain.from_iterable(pattern.finditer(text) for pattern in patterns)
@@ -282,56 +305,19 @@ def _is_size(close: CloseStatements) -> bool:
 
 
 def _returns(close: CloseStatements) -> bool:
-    """Return whether a function returns what a line of it computes.
+    """Return whether a function returns or yields what a line of it computes.
 
     What it returns after a loop is that of the last round only.
     """
     if _RETURN.match(close.line.text):
         return True
-    names = _computed(_assigned(close.line), close.of_block)
-    return _uses(_RETURN, close.of_block, names)
-
-
-def _assigned(statement: "Statement") -> list[str]:
-    """Return the names that get what a statement computes."""
-    changed = _CHANGE.match(statement.text)
-    if changed is not None:
-        return [changed["name"]]
-    return [name for name in assigned_names(statement.text).split(", ") if name]
-
-
-def _computed(names: list[str], statements: "Iterable[Statement]") -> list[str]:
-    """Return some names, and those that statements compute from them."""
-    found = [*names]
-    for each in statements if names else ():
-        found += _names_from(each, re.compile(_any_of(found)))
-    return found
-
-
-def _names_from(statement: "Statement", used: "re.Pattern[str]") -> list[str]:
-    """Return the names that a statement computes from what a pattern finds in it."""
-    if statement.keyword == "for":
-        names, _, values = statement.head.partition(" in ")
-        return re.findall(r"\w+", names) if used.search(values) else []
-    _, is_assignment, value = statement.text.partition("=")
-    return _assigned(statement) if is_assignment and used.search(value) else []
+    names = computed_from(assigned(close.line), close.of_round)
+    names += objects_with(names, close.line, close.of_round)
+    return uses(_RETURN, close.of_round, names)
 
 
 def _conditions(statements: "Iterable[Statement]") -> "Iterator[str]":
     return chain.from_iterable(each.conditions for each in statements)
-
-
-def _uses(pattern: "re.Pattern[str]", statements: "Iterable[Statement]", names: list[str]) -> bool:
-    """Return whether a statement of a kind has one of some names in its expression."""
-    if not names:
-        return False
-    used = re.compile(_any_of(names))
-    found = (pattern.match(each.text) for each in statements)
-    return any(each is not None and used.search(each["value"]) for each in found)
-
-
-def _any_of(names: list[str]) -> str:
-    return rf"\b({'|'.join(map(re.escape, names))})\b"
 
 
 def _element_of(name: str) -> "re.Pattern[str]":

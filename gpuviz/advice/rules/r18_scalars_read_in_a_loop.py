@@ -27,18 +27,18 @@ RULES = (
         "least three times, with launches after it, and the program does not branch on the value, "
         "or on what it computes from it on the host, as far as the text around the line shows, or "
         "that around the line that calls its function "
-        "if the function returns the value, nor takes it as the size of an array, of a part or of "
-        "a loop, nor chooses by it which array or part its next launches use; the saving is "
-        "without these calls and copies, and without the Python before them, which is taken for "
-        "that of a launch",
+        "if the function returns or yields the value, nor takes it as the size of an array, of a "
+        "part, of a grid or of a loop, nor chooses by it which array or part its next launches "
+        "use; the saving is without these calls and copies, and without the Python before them, "
+        "which is taken for that of a launch",
         "leave the values on the GPU, or read them after the loop",
     ),
 )
 
 _CHANGE = (
     "Leave the value on the GPU where only further work uses it: an array of one element does as "
-    "well as a number. Otherwise keep these arrays in a list and read them after the loop, or "
-    "every few iterations."
+    "well as a number for CuPy's functions. Otherwise keep these arrays in a list and read them "
+    "after the loop, or every few iterations."
 )
 _OF_TORCH = (
     "Add up `loss.detach()` on the GPU, or keep it in a list, and call `.item()` after the loop, "
