@@ -28,6 +28,7 @@ class BlockUses:
         block: The block that each row uses.
         call: The row of ``api_calls`` that uses it.
         mode: ``mode`` of ``launch_blocks`` as a code.
+        at_begin: Whether it got the first address of the block.
         work: The number in the schedule of the activity that does; -1 if there is none.
     """
 
@@ -35,6 +36,7 @@ class BlockUses:
         used = device.used
         place = device.place[used.block]
         rows = np.flatnonzero(place >= 0)
+        self.at_begin = used.at_begin[rows]
         self._device = device
         self.block, self.call, self.mode = place[rows], used.call[rows], used.mode[rows]
         self._activity = used.activity[rows]

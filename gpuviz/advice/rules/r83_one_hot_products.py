@@ -157,12 +157,13 @@ def _name_zeros(device: "DeviceBlocks", calls: "NDArray[Any]") -> bool:
 def _is_factor(uses: BlockUses, row: int) -> bool:
     """Return whether the product of a row multiplies its block with another one.
 
-    Kernels name a block twice that is both factors, or that they add to and overwrite.
+    Kernels name a block twice that is both factors, or that they add to and overwrite. What begins
+    within the block may lack a class.
     """
     block, mode = (each[uses.of_call(row)] for each in (uses.block, uses.mode))
     is_ours = block == uses.block[row]
     is_read_once = uses.mode[row] == READ and np.count_nonzero(is_ours) == 1
-    return bool(is_read_once and (mode[~is_ours] != WRITE).any())
+    return bool(is_read_once and uses.at_begin[row] and (mode[~is_ours] != WRITE).any())
 
 
 def _has_gradient(device: "DeviceBlocks", uses: BlockUses, row: int) -> bool:

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from gpuviz.advice.findings import findings
+from tests.unit.advice.programs import View
 from tests.unit.advice.test_dense_targets import (
     FILL,
     GEMM,
@@ -59,6 +60,12 @@ def leaves_a_class_out(gpu, points, indices):
     hot = one_hot(gpu, indices)
     classes = run(gpu, CONVERT, [hot], hot.nbytes - hot.nbytes // 256)
     return run(gpu, GEMM, [classes, points], RESULT)
+
+
+def skips_a_class(gpu, points, indices):
+    """Multiply the other columns where they are."""
+    hot = one_hot(gpu, indices)
+    return run(gpu, GEMM, [View(hot, offset=8), points], RESULT)
 
 
 def teleports(gpu, points, indices):
@@ -146,6 +153,7 @@ def test_matrices_with_another_use_are_no_finding(options):
         counts_pairs,
         subtracts_predictions,
         leaves_a_class_out,
+        skips_a_class,
         teleports,
         teleports_from_zeros,
     ],
