@@ -33,7 +33,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find forward passes whose activations stay because something keeps their losses.
 
     Trigger: lines of forward passes that autograd recorded grow with the iterations (see
-    `gpuviz.analysis.leaks.growing_lines`), nothing uses what they keep but a tenth of its bytes,
+    `gpuviz.analysis.growing_lines.growing_lines`), nothing uses what they keep but a tenth of its bytes,
     such as outputs that are joined at last, and no backward pass frees it. Of a single line, the
     arrays may be results that are meant to stay; see
     `gpuviz.advice.training.TrainingBlocks.kept_graphs`.
