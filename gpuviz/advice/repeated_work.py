@@ -10,9 +10,13 @@ from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.fusion import components
 from gpuviz.advice.library_calls import EqualWork, busy_parts, launched, unchanged_calls
 from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.training import BACKWARD
 from gpuviz.advice.work_values import COPY, KERNEL, MEMSET, TO_DEVICE, TO_HOST, WorkValues
+from gpuviz.analysis.categories import block_categories
 from gpuviz.analysis.grouping import numbered
-from gpuviz.data.columns import plain
+from gpuviz.analysis.launches import user_frames
+from gpuviz.data.codes import CATEGORIES, PHASES
+from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.strings import are_named
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 _FILLS = re.compile(r"cupy_(copy__(\w+)_\2|arange__\w+|\w*fill\w*)$")
 # Fewer may be parts of a program that know nothing of each other.
 _LEAST_ROUNDS = 4
+_PARAMETER = CATEGORIES.index("parameter")
 
 
 class RepeatedWork(WorkValues):
@@ -82,6 +87,7 @@ class RepeatedWork(WorkValues):
         _, first = np.unique(self.value[works], return_index=True)
         self.is_again = is_useful.copy()
         self.is_again[works[first]] = False
+        self.is_again &= ~self._of_gradients(self.is_again)
         made = self._of_blocks(written & is_useful[self._work] & ~self.is_again[self._work])
         self.kept = needed[made[needed]]
 
@@ -141,6 +147,34 @@ class RepeatedWork(WorkValues):
         found &= np.append(self._is_update, False)[first]
         found[self._block[own[~is_computed[self._work[own]]]]] = False
         return found
+
+    def _of_gradients(self, again: "NDArray[Any]") -> "NDArray[Any]":
+        """Return which work to leave out a backward pass goes through, to parameters.
+
+        Each pass needs a graph of its own, so that the next round cannot use the same array. If no
+        array is known to be a parameter, any may be one.
+
+        Args:
+            again: Which work is to be left out.
+        """
+        recording = self._device.recording
+        stacks = recording.tables["stacks"]
+        is_backward = codes(stacks["phase"], PHASES) == BACKWARD
+        lines = distinct(plain(stacks["forward_frame"])[is_backward])
+        trained = again & np.isin(user_frames(recording.tables, self.stacks), lines[lines != 0])
+        _, categories = block_categories(recording)
+        parameters = categories == _PARAMETER
+        found = trained.copy()
+        if parameters.any():
+            reads, writes = self._mode != WRITE, self._mode != READ
+            found = again & self._of_works(reads & parameters[self._block])
+            while True:
+                made = self._of_blocks(writes & found[self._work])
+                more = found | (again & self._of_works(reads & made[self._block]))
+                if (more == found).all():
+                    break
+                found = more
+        return found & trained
 
     def updates_of(self, again: "NDArray[Any]") -> "NDArray[Any]":
         """Return the activities that first update what some work to leave out has written."""

@@ -16,8 +16,9 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import are_named
+from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -35,15 +36,17 @@ RULES = (
         "the same values computed again",
         "at least four times, kernels get the same arguments and read arrays that have not changed,"
         " nothing changes their results but elementwise functions, which can write other arrays "
-        "instead, and work that is different each time reads these; the GPU has room for them "
-        "beside its peak; or at least four arrays of a line, or that autocast makes of a parameter,"
-        " hold the same values at the peak; the saving leaves out all of this work and of these "
-        "arrays but the first",
+        "instead, and work that is different each time reads these; no backward pass goes through "
+        "them to parameters; the GPU has room for them beside its peak; or at least four arrays of "
+        "a line, or that autocast makes of a parameter, hold the same values at the peak; the "
+        "saving leaves out all of this work and of these arrays but the first",
         "compute them once, before the loop, and keep the array; convert a sparse matrix before the"
         " operation that needs another format; enter `torch.autocast` around the loop",
     ),
 )
 
+_MEMORIES = DICTIONARIES["memory_operations", "memory"]
+_MANAGED = _MEMORIES.index("managed")
 _COPY = re.compile(r"cupy_copy__(\w+)_\1$")
 _IF_A_VIEW = (
     " A function that copies an array because it is not contiguous, such as a transposed one, does "
@@ -72,9 +75,10 @@ _MOST_GROUPS = 8
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     """Find what a loop computes in each round although it does not change.
 
-    Trigger: see `gpuviz.advice.repeated_work.RepeatedWork`. Lines that read each other's
-    results are one finding. Copies inside a function of CuPy, as those of arrays that are not
-    contiguous, can be made once outside of it.
+    Trigger: see `gpuviz.advice.repeated_work.RepeatedWork`. Not in a recording with managed memory,
+    which the host may change without a call. Lines that read each other's results are one finding.
+    Copies inside a function of CuPy, as those of arrays that are not contiguous, can be made once
+    outside of it.
 
     Saving: the recording's `Schedule`, replayed without this work but the first of each value, and
     without its calls. The work could read what gpuviz does not see, such as a constant in the
@@ -84,6 +88,9 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     `gpuviz.advice.equal_arrays.equal_arrays`. They save all bytes but those of one, which lives
     from the first of them to the last.
     """
+    memory = device.recording.tables["memory_operations"]["memory"]
+    if (codes(memory, _MEMORIES) == _MANAGED).any():
+        return
     repeated = RepeatedWork(device)
     again = np.flatnonzero(repeated.is_again)
     for equal in equal_arrays(device, repeated):

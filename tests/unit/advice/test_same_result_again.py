@@ -9,6 +9,7 @@ from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
 from tests.unit.advice.arrays import MI, of_arrays
 from tests.unit.advice.programs import with_unknown_modes
+from tests.unit.recording.from_activities import rows_of
 
 SIZE, ROUNDS = 16 * MI, 20
 
@@ -535,3 +536,13 @@ def test_lines_that_do_other_work_too_are_not_said_to_compute_the_same():
     assert finding.title.startswith("Parts of `")
     assert finding.title.endswith("compute the same values 20 times.")
     assert finding.change.startswith("Compute these parts once, before the loop")
+
+
+def test_the_host_may_change_managed_memory_that_kernels_read():
+    recording = of_arrays(in_each_round)
+    row = {"device": 0, "operation": "allocation", "memory": "managed", "bytes": MI}
+    changed = {"memory_operations": rows_of("memory_operations", [row])}
+    managed = Recording({**recording.tables, **changed}, recording.manifest)
+
+    assert "R57" in {each.rule for each in findings(recording)}
+    assert "R57" not in {each.rule for each in findings(managed)}
