@@ -1,5 +1,6 @@
 """R42: a kernel whose grid leaves most of the GPU's multiprocessors idle."""
 
+import re
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,10 @@ _LEAST_UNFILLED = 0.5
 _LEAST_OF_CALLS = 0.5
 _MOST_KERNELS = 8
 _LAYERS = "/torch/nn/"
+# Kernels that mostly wait: all-reductions of vLLM and PyTorch, NVSHMEM, and `torch.cuda._sleep`.
+_WAITS = re.compile(
+    r"\bcross_device_reduce|\b(one|two)_shot_all_reduce|\bmultimem_\w+|nvshmem|\bspin_kernel\b"
+)
 # cuRAND's generator for the host, which draws each sequence in a thread of its own.
 _SEQUENCES, _OF_CUPY = "gen_sequenced", "/cupy/random/"
 # Of the device's bandwidth, what CuPy's `Generator` reaches (50 million float32 on an H100).
@@ -89,11 +94,11 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     those of these launches that run at the same time have so few blocks together. A block runs on
     one multiprocessor, so the others are idle. If the number of multiprocessors is unknown, only a
     single block counts. Kernels that take less than half of the time of all kernels of their call
-    stacks do not count: they mostly prepare the work of a library's routine. Nor do NCCL's, which
-    take few blocks on purpose, and mostly wait for other GPUs. Nor do those of backward passes and
-    of PyTorch's layers, which PyTorch chooses, nor kernels that run alone only because of orders of
-    the default stream or of events that nothing needs, which are R23 and R24. Kernels in blocks of
-    less than a warp are found by `gpuviz.advice.narrow_blocks.narrow_blocks`.
+    stacks do not count: they mostly prepare the work of a library's routine. Nor do kernels that
+    take few blocks on purpose and mostly wait, as NCCL's do for other GPUs. Nor do those of
+    backward passes and of PyTorch's layers, which PyTorch chooses, nor kernels that run alone only
+    because of orders of the default stream or of events that nothing needs, which are R23 and R24.
+    Kernels in blocks of less than a warp are found by `gpuviz.advice.narrow_blocks.narrow_blocks`.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors
@@ -129,7 +134,7 @@ def _candidates(
     few = (blocks[kernels] > 0) & (blocks[kernels] <= most)
     chosen = kernels[few & (schedule.duration[kernels] >= _SHORTEST_NS)]
     names = plain(recording.tables["activities"]["name"])[schedule.rows[chosen]]
-    is_own = ~np.isin(names, _of_nccl(recording, names))
+    is_own = ~np.isin(names, _waiting(recording, names))
     chosen, names = chosen[is_own], names[is_own]
     if not chosen.size:
         return
@@ -188,12 +193,13 @@ def _is_main(
     return bool(schedule.duration[work].sum() >= least)
 
 
-def _of_nccl(recording: "RecordingData", names: "NDArray[Any]") -> "NDArray[Any]":
-    """Return those ids of ``strings`` that are names of NCCL's kernels."""
+def _waiting(recording: "RecordingData", names: "NDArray[Any]") -> "NDArray[Any]":
+    """Return those ids of ``strings`` that are names of kernels that mostly wait."""
     distinct = np.unique(names)
-    found = [text.startswith(NCCL) for text in texts(recording.tables, distinct)]
-    of_nccl: NDArray[Any] = distinct[found]
-    return of_nccl
+    known = texts(recording.tables, distinct)
+    found = [text.startswith(NCCL) or _WAITS.search(text) is not None for text in known]
+    waiting: NDArray[Any] = distinct[found]
+    return waiting
 
 
 def _finding(
@@ -300,7 +306,8 @@ def _advice(line: "Line") -> str:
         f"Spread the work of {text_of(line)} over more blocks: a larger grid if the program "
         "chooses it; otherwise another axis order or data layout, a different function for the "
         "same result (a matrix product for a sum along an axis, a reduction in two steps), or "
-        "several such operations in one."
+        "several such operations in one. Steps that each need the result of the one before cannot "
+        "be spread."
     )
 
 
