@@ -33,9 +33,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find forward passes whose activations stay because something keeps their losses.
 
     Trigger: lines of forward passes that autograd recorded grow with the iterations (see
-    `gpuviz.analysis.growing_lines.growing_lines`), nothing uses what they keep but a tenth of its bytes,
-    such as outputs that are joined at last, and no backward pass frees it. Of a single line, the
-    arrays may be results that are meant to stay; see
+    `gpuviz.analysis.growing_lines.growing_lines`), nothing uses what they keep but a tenth of its
+    bytes, such as outputs that are joined at last, and no backward pass frees it. Of a single line,
+    the arrays may be results that are meant to stay; see
     `gpuviz.advice.training.TrainingBlocks.kept_graphs`.
 
     Saving: the decrease of the peak if the arrays of each iteration were freed when the next one
