@@ -24,6 +24,8 @@ LEAST_FACTOR = 4
 # table in device memory; its `concatenate` uses them for nine arrays or more.
 _JOIN_OF_CUPY = re.compile(r"cupy_concatenate(_same_size)?$")
 _JOIN_OF_TORCH = re.compile(r"\bat::native::.*CatArray")
+# Kernels that read elements at indices: which part that is, they find in another array.
+_BY_INDEX = re.compile(r"\bat::native::(index_|_scatter_gather_)elementwise_kernel")
 _POINTER = 8
 # Each is compared with all arrays at the peak.
 _MOST_JOINS = 1000
@@ -79,10 +81,11 @@ def used_parts(device: "DeviceBlocks") -> "Iterator[UsedParts]":
     may need all of them.
 
     A use is known to be one of a part if it is a copy of few bytes, or by a kernel that reads one
-    element for each that it writes, or each once: CuPy's elementwise functions, and kernels that
-    join arrays. CuPy's do not name the arrays that they join: these are all arrays of a line that
-    nothing else uses afterwards, if they are as many as it joins, and no line has as many that fill
-    its output exactly. Other work that does not name what it uses may use every array.
+    element for each that it writes, or each once: elementwise functions, and kernels that join
+    arrays. What is read at indices may be other elements each time, which is no part. CuPy's
+    kernels do not name the arrays that they join: these are all arrays of a line that nothing else
+    uses afterwards, if they are as many as it joins, and no line has as many that fill its output
+    exactly. Other work that does not name what it uses may use every array.
     """
     can = _can_shrink(device)
     at_peak = can & device.at_peak
@@ -306,7 +309,7 @@ def _has_reads_of_parts(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "NDAr
 
 def _bytes_of_parts(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
     """Return how many bytes touches that read parts of blocks read at most; 0 of others."""
-    bound = read_bytes(device, rows)
+    bound = np.where(_is_by(device, _BY_INDEX)[rows], 0, read_bytes(device, rows))
     whole = device.requested[device.place[device.used.block[rows]]]
     return np.where(bound * LEAST_FACTOR <= whole, bound, 0)
 

@@ -8,6 +8,8 @@ ARRAYS, SIZE, PART = 12, 32 * MIB, MIB
 COPY, JOIN = "cupy_copy__float32_float32", "cupy_concatenate"
 MADE = "array = gpu.empty(SIZE)"
 JOIN_OF_TORCH = "void at::native::(anonymous namespace)::CatArrayBatchedCopy<...>(...)"
+INDEX_OF_TORCH = "void at::native::index_elementwise_kernel<128, 4, gpu_index_kernel<...>>(...)"
+GATHER_OF_TORCH = "void at::native::_scatter_gather_elementwise_kernel<128, 8, ...>(...)"
 
 
 def made(gpu):
@@ -121,6 +123,25 @@ def twice(gpu, parts):
     joined(gpu, parts)
 
 
+def at_indices(kernel, elements):
+    """Return a use that draws elements of the arrays anew in each round."""
+
+    def use(gpu, parts):
+        for _ in range(4):
+            for part in parts:
+                indices, result = gpu.empty(MIB // 16), gpu.empty(PART)
+                gpu.launch("draw", duration=1e-5, writes=[indices])
+                gpu.launch(
+                    kernel,
+                    duration=1e-5,
+                    reads=[part.array, indices],
+                    writes=[result],
+                    **threads(PART // 4 // elements),
+                )
+
+    return use
+
+
 def collects(cut, use, *, arrays=ARRAYS):
     """Return a program that cuts a part out of each array, and uses the parts later."""
 
@@ -209,6 +230,8 @@ def test_arrays_that_are_kept_for_parts_come_before_those_that_nothing_uses_any_
         some_others,
         as_many_others,
         twice,
+        at_indices(INDEX_OF_TORCH, 4),
+        at_indices(GATHER_OF_TORCH, 8),
     ],
 )
 def test_other_uses_may_need_the_whole_arrays(use):
