@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,11 +40,12 @@ _MOST_LINES = 8
 _NEVER = 2**62
 # A launch by CuPy takes 10 to 30 µs of Python (measured on an H200's host).
 _MOST_LAUNCH_NS = 30_000
-# Kernels that count or place the elements that a mask or a condition selects: CuPy's and CUB's.
-_COUNTS = re.compile(
-    r"cupy_((?!(cub_)?count_)\w*nonzero|\w*inclusive_scan|scan_|bsum_)"
-    r"|.*\bDevice(Scan|Select|RunLengthEncode|ReduceByKey)\w*Kernel\b"
+# Kernels that place the elements that a mask or a condition selects: CuPy's and CUB's.
+_SELECTS = re.compile(
+    r"cupy_(?!(cub_)?count_)\w*nonzero|.*\bDevice(Select|RunLengthEncode|ReduceByKey)\w*Kernel\b"
 )
+# Kernels that count them, if others of the line select; a cumulative sum alone counts nothing.
+_SCANS = re.compile(r"cupy_(\w*inclusive_scan|scan_|bsum_)|.*\bDeviceScan\w*Kernel\b")
 # Kernels that make numbers of a mask, which CuPy then counts.
 _NUMBERS = re.compile(r"cupy_copy__bool_int(32|64)$")
 # Kernels that move the elements that a mask selects, whose places were counted before.
@@ -243,9 +245,12 @@ def _fetches(
     kernels: "NDArray[Any]",
 ) -> Fetches:
     tables = schedule.recording.tables
-    counting, moving = (_named(schedule, kernels, each) for each in (_COUNTS, _MOVES))
+    selecting, scanning, moving, numbers = (
+        _named(schedule, kernels, each) for each in (_SELECTS, _SCANS, _MOVES, _NUMBERS)
+    )
+    counting = reduce(np.union1d, (selecting, scanning, numbers))
     stacks = stacks_of(tables, schedule.call[copies])
-    is_size = bool(len(counting) or len(moving))
+    is_size = bool(len(selecting) or len(moving))
     sizes = plain(tables["activities"]["bytes"])[schedule.rows[copies]]
     others = np.setdiff1d(np.flatnonzero(schedule.kind != COPY), copies)
     launched = np.sort(schedule.launch_begin()[others[schedule.call[others] >= 0]])
@@ -257,7 +262,7 @@ def _fetches(
         calls,
         rows,
         int(stacks[0]),
-        np.union1d(counting, _named(schedule, kernels, _NUMBERS)) if len(moving) else counting[:0],
+        counting if len(moving) else counting[:0],
         is_size,
         is_scalar and bool(is_own(schedule.recording, stacks).all()),
     )

@@ -18,7 +18,7 @@ RULES = (
     Rule(
         "R54",
         "a hidden synchronization",
-        "a line waits for a copy of at most 64 bytes and launches a kernel that counts or places "
+        "a line waits for a copy of at most 64 bytes and launches a kernel that places or moves "
         "what a mask or a condition selects: `x[mask]`, `nonzero`, `unique`; the saving is without"
         " the copy, and without the kernels that count what a mask selects",
         "a fixed size: multiply by the mask, `where(condition, x, y)`, `out=`",
@@ -29,8 +29,8 @@ RULES = (
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find boolean masks, ``nonzero``, ``unique`` and ``where`` that wait for the GPU.
 
-    Trigger: see `gpuviz.advice.fetches.fetches`; the line launches a kernel that counts what a
-    condition selects, and copies at most 64 bytes to the host: the size of its result.
+    Trigger: see `gpuviz.advice.fetches.fetches`; the line launches a kernel that places or moves
+    what a condition selects, and copies at most 64 bytes to the host: the size of its result.
 
     Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
     kernels that count what a mask selects, which a result of a fixed size does not need. Later

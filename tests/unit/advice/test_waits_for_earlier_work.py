@@ -19,6 +19,7 @@ from tests.unit.advice.timed_programs import (
 )
 
 STEPS = 20
+SCAN = "void cub::detail::scan::DeviceScanKernel"
 
 
 def steps(gpu, *, read, ahead=0, host=400e-6, array=64):
@@ -293,11 +294,10 @@ def masked(gpu, *, counts=True):
     """Sum what a mask selects, by moving it to an array of its own or with zeros elsewhere."""
     x, mask, places, y = (gpu.empty(64 << 20) for _ in range(4))
     n = gpu.empty(8)
-    scan = "void cub::detail::scan::DeviceScanKernel<int>(int)"
 
     def move():
         gpu.launch("cupy_copy__bool_int32", duration=40e-6, reads=[mask], writes=[places])
-        gpu.launch(scan, duration=100e-6, reads=[places], writes=[places])
+        gpu.launch(f"{SCAN}<int>(int)", duration=100e-6, reads=[places], writes=[places])
         gpu.work_on_host(10e-6)
         gpu.copy_to_host(n)
         gpu.launch("cupy_getitem_mask", duration=60e-6, reads=[x, mask, places], writes=[y])
@@ -336,6 +336,12 @@ def test_a_size_that_is_not_fetched_and_other_kernels_are_no_hidden_synchronizat
     assert small(lambda gpu: selects(gpu, fetches=False), "R54") == []
     for kernel in ("cupy_sum", "cupy_count_nonzero"):
         assert small(lambda gpu, kernel=kernel: selects(gpu, kernel=kernel), "R54") == []
+
+
+@pytest.mark.parametrize("kernel", ["cupy_inclusive_scan_kernel", f"{SCAN}<float>(float)"])
+def test_a_value_of_a_cumulative_sum_is_no_size(kernel):
+    assert small(lambda gpu: selects(gpu, kernel=kernel), "R54") == []
+    assert len(small(lambda gpu: selects(gpu, kernel=kernel), "R18")) == 1
 
 
 def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
