@@ -29,7 +29,8 @@ class BlockUses:
         call: The row of ``api_calls`` that uses it.
         mode: ``mode`` of ``launch_blocks`` as a code.
         at_begin: Whether it got the first address of the block.
-        work: The number in the schedule of the activity that does; -1 if there is none.
+        activity: The row of ``activities`` that does; -1 if there is none.
+        work: The number in the schedule of that activity; -1 if there is none.
     """
 
     def __init__(self, device: "DeviceBlocks") -> None:
@@ -39,9 +40,9 @@ class BlockUses:
         self.at_begin = used.at_begin[rows]
         self._device = device
         self.block, self.call, self.mode = place[rows], used.call[rows], used.mode[rows]
-        self._activity = used.activity[rows]
-        numbers = device.schedule.number[np.maximum(self._activity, 0)]
-        self.work = np.where(self._activity >= 0, numbers, -1)
+        self.activity = used.activity[rows]
+        numbers = device.schedule.number[np.maximum(self.activity, 0)]
+        self.work = np.where(self.activity >= 0, numbers, -1)
         self._by_block = np.argsort(self.block, kind="stable")
         self._blocks = self.block[self._by_block]
         self._by_call = np.argsort(self.call, kind="stable")
@@ -55,8 +56,8 @@ class BlockUses:
     def are_of(self, pattern: "re.Pattern[str]") -> "NDArray[Any]":
         """Return whether the name of the activity of each row matches; not without one."""
         tables = self._device.recording.tables
-        names = plain(tables["activities"]["name"])[np.maximum(self._activity, 0)]
-        found: NDArray[Any] = (self._activity >= 0) & are_named(tables, names, pattern.search)
+        names = plain(tables["activities"]["name"])[np.maximum(self.activity, 0)]
+        found: NDArray[Any] = (self.activity >= 0) & are_named(tables, names, pattern.search)
         return found
 
     def of_block(self, block: int) -> "NDArray[Any]":

@@ -91,7 +91,7 @@ def _of_torch(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
 
     They have one output. If the kernel is the first to use one of its arrays, that is the output.
     """
-    elements = _elements_of_torch(device.recording, device.used.activity[rows])
+    elements = elements_of_torch(device.recording, device.used.activity[rows])
     if not elements.any():
         return elements
     used, is_new = device.used, _is_new(device)
@@ -126,8 +126,8 @@ def _are_of_torch(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]
     return of_torch
 
 
-def _elements_of_torch(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
-    """Return how many elements PyTorch's elementwise kernels have at most; 0 of other kernels."""
+def elements_of_torch(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many elements PyTorch's elementwise kernels have at most; 0 if unknown."""
     name = plain(recording.tables["activities"]["name"])[activities]
     known = distinct(name)
     matches = [OF_TORCH.search(text) for text in texts(recording.tables, known)]

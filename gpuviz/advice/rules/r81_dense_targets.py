@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.elementwise import READ
 from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.part_reads import elements_of_torch
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.scattered import INDEX_BYTES, Scattered, scatters_to_large
@@ -65,9 +67,10 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     Trigger: a kernel of PyTorch fills a block, the next one scatters a number of the host into it,
     at indices with at most a sixteenth of its bytes. It is only used by elementwise functions that
     use no other block, whose results count as it does, and by ones that multiply it with a block
-    that a log softmax has written. Only sums to one number for each index, and work of a backward
-    pass, use the product: another function of several classes, or of several rows, is none of
-    `cross_entropy`.
+    that a log softmax has written, and that nothing has changed since. A function that changes only
+    a part of it, such as the column of a padding class, is none of `cross_entropy`. Only sums to
+    one number for each index, and work of a backward pass, use the product: another function of
+    several classes, or of several rows, is none of `cross_entropy` either.
 
     Saving: the decrease of the peak without these blocks, and the recording's `Schedule` without
     the kernels that make them. `cross_entropy` reads the softmax's result at the indices, and sums
@@ -99,6 +102,9 @@ class _Chains:
         self._number_bytes = np.select([uses.are_of(_SCATTERS_OF[each]) for each in sizes], sizes)
         tables = device.recording.tables
         self._is_backward = phases_of(tables, stacks_of(tables, uses.call)) == BACKWARD
+        self._elements = np.where(
+            uses.activity >= 0, elements_of_torch(device.recording, uses.activity), 0
+        )
         self._can, self.scatters = self._scattered.can, self._scattered.blocks
 
     def dense(self, scattered: int) -> _Dense | None:
@@ -109,12 +115,16 @@ class _Chains:
             return None
         rows, fills, indices = start
         scatter = int(rows[fills])
+        size = int(self._number_bytes[scatter])
+        numbers = int(requested[scattered]) // size if size else 0
+        if not all(self._is_whole(each, numbers) for each in rows[:fills].tolist()):
+            return None
         blocks, products, work = [scattered], list[int](), [*uses.work[rows[: fills + 1]].tolist()]
         left = [rows[fills + 1 :]]
         while left:
             rows = left.pop()
             for row in rows[~self._is_backward[rows]].tolist():
-                made = self._made(row)
+                made = self._made(row, numbers)
                 if made is None:
                     return None
                 block, is_product = made
@@ -124,23 +134,21 @@ class _Chains:
                 elif block >= 0 and block not in blocks:
                     blocks.append(block)
                     left.append(uses.of_block(block)[1:])
-        size = int(self._number_bytes[scatter])
-        numbers = int(requested[scattered]) // size if size else 0
         targets = int(requested[indices]) // INDEX_BYTES
         if not products or not all(self._is_summed(each, numbers, targets) for each in products):
             return None
         return _Dense(np.array([*blocks, *products]), distinct(np.array(work)))
 
-    def _made(self, row: int) -> tuple[int, bool] | None:
+    def _made(self, row: int, numbers: int) -> tuple[int, bool] | None:
         """Return the block that an elementwise function makes of a dense one, and if it multiplies.
 
-        -1 if it changes the dense one itself; None if something else uses it.
+        -1 if it changes all numbers of the dense one itself; None if something else uses it.
         """
         uses, others = self._uses, self._uses.beside(row)
         if not self._is_elementwise[row] or not self._can[others].all():
             return None
         if not len(others):
-            return -1, False
+            return (-1, False) if self._is_whole(row, numbers) else None
         call = int(uses.call[row])
         first = [int(uses.of_block(each)[0]) for each in others.tolist()]
         made = [
@@ -150,9 +158,27 @@ class _Chains:
             return None
         if len(others) == 1:
             return made[0], False
-        factors = [use for use in first if uses.call[use] != call]
-        is_product = self._is_product[row] and len(factors) == 1 and self._is_softmax[factors[0]]
-        return (made[0], True) if is_product else None
+        factors = [each for each in others.tolist() if each != made[0]]
+        is_product = self._is_product[row] and len(factors) == 1
+        return (made[0], True) if is_product and self._is_log_softmax(factors[0], call) else None
+
+    def _is_whole(self, row: int, numbers: int) -> bool:
+        """Return whether an elementwise kernel may have so many elements, as far as is known."""
+        return not 0 < self._elements[row] < numbers
+
+    def _is_log_softmax(self, block: int, call: int) -> bool:
+        """Return whether a log softmax wrote a block, and nothing changed it before a call."""
+        uses = self._uses
+        first, *others = uses.of_block(block).tolist()
+        before = others[: [uses.call[each] for each in others].index(call)]
+        return bool(self._is_softmax[first]) and all(map(self._only_reads, before))
+
+    def _only_reads(self, row: int) -> bool:
+        """Return whether a call leaves a block as it is: it makes another."""
+        uses = self._uses
+        others = uses.beside(row).tolist()
+        is_made = any(uses.call[uses.of_block(each)[0]] == uses.call[row] for each in others)
+        return is_made or uses.mode[row] == READ
 
     def _is_summed(self, product: int, numbers: int, targets: int) -> bool:
         """Return whether forward work only sums a product, to one number for each target.

@@ -6,6 +6,7 @@ import pytest
 
 import gpuviz
 from gpuviz.advice.findings import findings
+from tests.unit.advice.programs import threads
 from tests.unit.advice.training import MIB, installed
 
 STEPS = 3
@@ -28,6 +29,9 @@ SOFTMAX, PROBABILITIES = (
 )
 SUM = f"{AT}reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::sum_functor<float>>>"
 NLL = f"{AT}(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float>"
+CLAMP = f"{AT}vectorized_elementwise_kernel<4, at::native::clamp_scalar_kernel_impl>"
+FILL_OF_VIEW = f"{AT}elementwise_kernel<128, 4, at::native::FillFunctor<float>>"
+MAXIMUM = f"{AT}reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MaxOps<float>>>"
 SQUARE = f"{AT}vectorized_elementwise_kernel<4, pow_tensor_scalar>"
 GEMM = "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n"
 
@@ -36,7 +40,8 @@ def _run(gpu, kernel, reads, size=DENSE):
     gpu.work_on_host(1e-6)
     result = gpu.empty(size)
     moved = size + sum(each.nbytes for each in reads)
-    gpu.launch(kernel, duration=moved * RATE, reads=reads, writes=[result])
+    arrays = {"reads": reads, "writes": [result]}
+    gpu.launch(kernel, duration=moved * RATE, **arrays, **threads(-(-size // 16)))
     return result
 
 
@@ -79,6 +84,21 @@ def compares_targets_too(gpu, logits, indices):
     log_probs, targets = run(gpu, SOFTMAX, [logits]), one_hot(gpu, indices)
     product = run(gpu, MULTIPLY, [targets, log_probs])
     return run(gpu, SUM, [product], ROWS), run(gpu, SUM, [targets], ROWS)
+
+
+def changes(kernel, *, changed, elements=DENSE // 16):
+    """Return a cross entropy of which one array is changed in place before the product."""
+
+    def loss(gpu, logits, indices):
+        arrays = {"log_probs": run(gpu, SOFTMAX, [logits])}
+        # The largest of each row, as for an accuracy.
+        run(gpu, MAXIMUM, [arrays["log_probs"]], ROWS)
+        arrays["targets"] = one_hot(gpu, indices)
+        gpu.launch(kernel, duration=1e-6, writes=[arrays[changed]], **threads(elements))
+        product = run(gpu, MULTIPLY, [arrays["targets"], arrays["log_probs"]])
+        return run(gpu, SUM, [product], ROWS)
+
+    return loss
 
 
 def recorded(loss, *, indices=ROWS):
@@ -127,10 +147,19 @@ def test_class_indices_save_what_was_predicted():
         partial(with_dense_targets, result=8 * ROWS),
         mixes_two_targets,
         compares_targets_too,
+        # Other terms than those of the log softmax, and no weight for a padding class.
+        changes(CLAMP, changed="log_probs"),
+        changes(FILL_OF_VIEW, changed="targets", elements=MIB // 64),
     ],
 )
 def test_dense_arrays_that_are_needed_are_no_finding(loss):
     assert found(loss) == []
+
+
+def test_dense_targets_that_are_scaled_in_place_are_dense_targets():
+    (finding,) = found(changes(SCALE, changed="targets"))
+
+    assert finding.saved_bytes > 0
 
 
 def test_few_classes_are_no_finding():
