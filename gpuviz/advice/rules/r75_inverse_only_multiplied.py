@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.block_uses import BlockUses
+from gpuviz.advice.elementwise import WRITES
 from gpuviz.advice.finding import Finding, as_subject, named
 from gpuviz.advice.host_lines import line_of
 from gpuviz.advice.peak_replay import Change
@@ -118,7 +119,9 @@ def _inverses(device: "DeviceBlocks", is_result: "NDArray[Any]") -> _Inverses:
     """Return the inverses among the results of ``inv`` that are only multiplied."""
     uses, count = BlockUses(device), len(device.size)
     is_within = uses.are_within(_is_inverse)
-    outside, is_product = is_result[uses.block] & ~is_within, uses.are_of(PRODUCT)
+    outside = is_result[uses.block] & ~is_within
+    # Others add a product to the inverse.
+    is_product = uses.are_of(PRODUCT) & ~np.isin(uses.mode, WRITES)
     products = np.bincount(uses.block, outside & is_product, count)
     others = np.bincount(uses.block, outside & ~is_product, count)
     chosen = is_result & (products > 0) & (products <= _MOST_PRODUCTS) & (others == 0)

@@ -13,6 +13,7 @@ MATRIX, COLUMN = N * N * 8, N * 8
 ROUNDS = 4
 SOLVE_S, FACTOR_S = 4e-3, 5e-3
 GEMV = "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, double, double>"
+GEMM = "sm90_xmma_gemm_f64f64_f64f64_f64_nn_n"
 COPY = "cupy_copy__float64_float64"
 SOLVE, SLOGDET = "cupy/linalg/_solve.py", "cupy/linalg/_norms.py"
 
@@ -66,6 +67,13 @@ def multiplies(gpu, matrix, z, *, kernel=GEMV, times=1):
         gpu.launch(kernel, duration=1e-5, reads=[inverse, z], writes=[y])
     del inverse
     return slogdet(gpu, matrix)
+
+
+def adds_to_the_inverse(gpu, matrix, z):
+    """A covariance that gets the outer product of a vector, before its product with another."""
+    inverse, y = inv(gpu, matrix), gpu.empty(z.nbytes)
+    gpu.launch(GEMM, duration=1e-5, reads=[z], writes=[inverse])
+    gpu.launch(GEMV, duration=1e-5, reads=[inverse, z], writes=[y])
 
 
 def inverts_a_batch(gpu, matrix, z):
@@ -173,6 +181,7 @@ def test_of_four_products_only_the_second_factorization_is_saved():
         (partial(multiplies_in_turn, times=4), 1),
         # A solution for as many columns takes as long.
         (multiplies, N // 4),
+        (adds_to_the_inverse, 1),
         # Many small matrices.
         (inverts_a_batch, 1),
     ],
