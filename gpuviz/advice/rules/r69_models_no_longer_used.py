@@ -25,7 +25,8 @@ RULES = (
         "models that are no longer used",
         "in a training, parameters, gradients or optimizer states are allocated at the peak "
         "after the last work that uses them has ended, and newer parameters, which are used later, "
-        "have been made since; at least two of these kinds are among them",
+        "have been made since; at least two of these kinds are among them; parameters count if "
+        "they are of several models, used one after the other: a single one may be the best so far",
         "keep no references to earlier models and their optimizers, such as in a list",
     ),
 )
@@ -43,7 +44,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
     Trigger: the last work that uses some parameters, gradients or optimizer states has ended before
     parameters are made that are used after the peak. They are freed after it. Gradients live as
-    long as their parameters. A single kind may have other reasons.
+    long as their parameters. A single kind may have other reasons, and so may the parameters of a
+    single model: until a better one is found, the program may need them for its result.
 
     Saving: the decrease of the peak if all of them were freed after their last use.
     """
@@ -56,9 +58,17 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     is_used = of_models & (category == _KINDS["parameters"]) & (ended > device.peak_place)
     newest = np.flatnonzero(is_used & (device.begin == device.begin[is_used].max(initial=-1)))
     blocks = np.flatnonzero(of_models & (ended < device.begin[newest].max(initial=-1)))
+    is_parameter = category[blocks] == _KINDS["parameters"]
+    if not _are_of_several(device.begin[blocks[is_parameter]], ended[blocks[is_parameter]]):
+        blocks = blocks[~is_parameter]
     kinds = [name for name, code in _KINDS.items() if (category[blocks] == code).any()]
     if len(kinds) >= _LEAST_KINDS:
         yield _finding(device, blocks, ended[blocks], newest, kinds)
+
+
+def _are_of_several(begin: "NDArray[Any]", ended: "NDArray[Any]") -> bool:
+    """Return whether some parameters were made after the last work that uses others."""
+    return bool(begin.max(initial=-1) > ended.min(initial=np.iinfo(np.int64).max))
 
 
 def _ended(device: "DeviceBlocks") -> "NDArray[Any]":
@@ -85,10 +95,12 @@ def _finding(
     kinds: list[str],
 ) -> Finding:
     lines, newer = device.lines.lines_of(blocks), device.lines.line_of(newest)
+    no_longer = "used" if "parameters" in kinds else "trained"
     return Finding(
         rule="R69",
-        title=f"Models that are no longer used hold {format_bytes(int(device.size[blocks].sum()))} "
-        f"at the peak: {', '.join(kinds[:-1])} and {kinds[-1]}.",
+        title=f"Models that are no longer {no_longer} hold "
+        f"{format_bytes(int(device.size[blocks].sum()))} at the peak: {', '.join(kinds[:-1])} and "
+        f"{kinds[-1]}.",
         reason=f"Their last work had ended when {named(newer.site, newer.source)} made the model "
         "that is used now.",
         change="Keep no references to earlier models and their optimizers: variables, or a list "

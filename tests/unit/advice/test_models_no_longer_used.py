@@ -63,6 +63,10 @@ def all_of(model, states):
     return model, states
 
 
+def model_of(model, _):
+    return model
+
+
 def parameters_of(model, _):
     model.gradients.clear()
     return model
@@ -109,8 +113,33 @@ def test_models_that_are_used_together_at_last_are_needed():
     """All but their optimizers, which are a single kind, and their gradients."""
     (finding,) = found(folds(keep=all_of, use=predict), "R69")
 
+    assert finding.title.startswith("Models that are no longer trained hold ")
     assert "gradients and optimizer states" in finding.title
     assert "parameters" not in finding.title
+
+
+def keeps_the_best(*, keep):
+    """Return a program that keeps the best model so far: none is better than the first."""
+
+    def program(gpu):
+        best = None
+        for _ in range(FOLDS):
+            model, states = Model(gpu), {}
+            fit(gpu, model, states)
+            best = best or keep(model, states)
+            del model, states
+
+    return program
+
+
+def test_a_single_earlier_model_may_be_the_best_so_far():
+    (finding,) = found(keeps_the_best(keep=all_of), "R69")
+
+    assert finding.title == (
+        "Models that are no longer trained hold 12.0 MiB at the peak: gradients and optimizer "
+        "states."
+    )
+    assert found(keeps_the_best(keep=model_of), "R69") == []
 
 
 def trains_two(gpu):
