@@ -29,6 +29,15 @@ _FEWEST = 8
 _LEAST_FACTOR = 2
 # Of the loads, those in the later half of the line's launches.
 _LEAST_LATER = 0.1
+# Kernels of one name that differ in these are different code, such as what Triton tries.
+_OF_CODE = (
+    "block_x",
+    "block_y",
+    "block_z",
+    "registers",
+    "static_shared_memory",
+    "dynamic_shared_memory",
+)
 
 
 class RepeatedLoads(NamedTuple):
@@ -53,9 +62,10 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
     At least eight times a call that loads code precedes a launch of the same line, with no other
     launch of a kernel in between, and at least twice as often as there are different kernels among
     these launches: CUDA and its libraries load each kernel once for each device, when it is first
-    launched. What precedes the first regular iteration is warm-up, as where a library tries several
-    kernels for each shape of its arguments; so is what is compiled, and what a line loads hardly
-    any more in the later half of its launches.
+    launched. Kernels of one name with other blocks, registers or shared memory are different. What
+    precedes the first regular iteration is warm-up, as where a library tries several kernels for
+    each shape of its arguments; so is what is compiled, and what a line loads hardly any more in
+    the later half of its launches.
     """
     calls, activities = recording.tables["api_calls"], recording.tables["activities"]
     loads = loads_code(recording)
@@ -71,12 +81,15 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
     called = plain(calls["time"])
     is_late = called[launches] >= (regular_from(recording) or 0)
     of_work = launches_work(recording)
+    configurations = recording.tables["launch_configurations"]
+    launch = first_rows(plain(configurations["id"]), plain(activities["launch"])[work])
+    code = [np.append(plain(configurations[each]), 0)[launch] for each in _OF_CODE]
     found = []
     for number in np.unique(line[launches[is_known]]).tolist():
         rows = np.flatnonzero(is_known & (line[launches] == number))
         kernels, devices = (plain(activities[each])[work[rows]] for each in ("name", "device"))
         is_new = np.zeros(len(rows), bool)
-        is_new[numbered(kernels, devices)[1]] = True
+        is_new[numbered(kernels, devices, *(each[rows] for each in code))[1]] = True
         late = is_late[rows]
         least = max(_FEWEST, _LEAST_FACTOR * int(np.count_nonzero(is_new & late)))
         middle = np.median(called[of_work & (line == number)])

@@ -28,7 +28,8 @@ RULES = (
         "R64",
         "code that is loaded again and again",
         "before at least eight launches of a line the driver loads code, and before at least twice "
-        "as many as the line launches different kernels, after the warm-up; the saving leaves out "
+        "as many as the line launches different kernels, after the warm-up; kernels of one name "
+        "with other blocks, registers or shared memory are different; the saving leaves out "
         "what the line does before these launches, but before the first of each kernel",
         "make FFT plans, modules and kernels once, before the loop; keep more plans than CuPy's 16;"
         " no `cudnn.benchmark` for shapes that do not repeat",

@@ -14,14 +14,14 @@ from tests.unit.advice.timed_programs import timed
 ROUNDS = 20
 # A library's function, whose calls are all on the line of the program that calls it.
 SOURCE = """
-def transform(gpu, x, *, name, plan, copies=False, measures=False):
+def transform(gpu, x, *, name, plan, copies=False, measures=False, threads=128):
     if plan:
         gpu.work_on_host(1e-3)
         gpu.synchronize()  # stands for a call that loads code
         gpu.work_on_host(1e-3)
     if copies:
         gpu.launch("cupy_copy__complex64_complex64", duration=1e-6, writes=[x])
-    gpu.launch(name, duration=100e-6, writes=[x])
+    gpu.launch(name, duration=100e-6, writes=[x], block=(threads,))
     if measures:
         event = gpu.Event()
         event.record()
@@ -65,6 +65,15 @@ def loads_each_kernel_once(gpu):
     for number in range(ROUNDS):
         gpu.launch("prepare", duration=100e-6, writes=[x])
         transform(gpu, x, name=f"kernel {number}", plan=True)
+
+
+def tries_each_kernel_once(gpu):
+    """Load a kernel of one name for each number of threads, and use it again."""
+    x = gpu.empty(1 << 20)
+    for number in range(3 * ROUNDS):
+        gpu.launch("prepare", duration=100e-6, writes=[x])
+        threads = 32 * (1 + number // 3)
+        transform(gpu, x, name="matmul_kernel", plan=number % 3 == 0, threads=threads)
 
 
 def with_loads(recording):
@@ -177,6 +186,9 @@ def test_what_is_loaded_in_each_round_is_no_warm_up():
     assert at_first.left_out_ns > 0.5 * at_first.window_ns
 
 
-@pytest.mark.parametrize("program", [keeps_plans, loads_each_kernel_once, makes_plans_at_first])
+@pytest.mark.parametrize(
+    "program",
+    [keeps_plans, loads_each_kernel_once, makes_plans_at_first, tries_each_kernel_once],
+)
 def test_code_that_is_loaded_once_is_no_finding(program):
     assert found(program) == []
