@@ -9,6 +9,7 @@ import numpy as np
 from gpuviz.advice.cupy_reductions import are_reductions
 from gpuviz.advice.elementwise import TYPES, WRITES
 from gpuviz.advice.fusion import components
+from gpuviz.advice.running_sums import running_sums
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named
@@ -33,6 +34,7 @@ _SAMPLE_BYTES = 2
 _FILLS = re.compile(r"cupy_fill$|memset")
 _RANDOM = re.compile(r"cupy_random|.*\b(gen_sequenced|generate_\w+|gen_\w+)\b")
 _TAKE = re.compile(r"cupy_take$")
+_NAMES = re.compile("float64|complex128|double")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,6 +55,11 @@ class Doubles:
     mixed: "NDArray[Any]"
 
 
+def names_double(source: str) -> bool:
+    """Return whether a line of a program names double precision, as in `dtype=cupy.float64`."""
+    return _NAMES.search(source) is not None
+
+
 def doubles(device: "DeviceBlocks") -> Doubles:
     """Return the arrays of a device that are float64 because of a default.
 
@@ -69,7 +76,7 @@ class _Search:
     """The search for arrays that are in double precision by default."""
 
     def __init__(self, device: "DeviceBlocks") -> None:
-        self._used, self._launches = device.used, device.elementwise
+        self._device, self._used, self._launches = device, device.used, device.elementwise
         used, launches, tables = device.used, device.elementwise, device.recording.tables
         self._count, self._requested = len(used.blocks), used.blocks.requested
         seen, rows = used.activity >= 0, np.maximum(used.activity, 0)
@@ -140,9 +147,10 @@ class _Search:
         return Doubles(blocks, label[blocks], created[blocks], mixed[label[blocks]])
 
     def _are_sums(self) -> "NDArray[Any]":
-        """Return which arrays are filled with a value before single precision is added to them.
+        """Return which arrays are filled with a value before others are added to them.
 
-        Sums of single precision are more precise in double precision.
+        Sums of single precision are more precise in double precision, and so are those of many
+        arrays that are computed from it.
         """
         launches, used = self._launches, self._used
         filled, sums = np.zeros(self._count, bool), np.zeros(self._count, bool)
@@ -150,7 +158,7 @@ class _Search:
         adds = launches.is_update[launches.launch] & np.isin(launches.kind, _SINGLE)
         adds &= self._requested[launches.source] > _VALUE_BYTES
         sums[launches.target[launches.launch[adds]]] = True
-        are: NDArray[Any] = sums & filled
+        are: NDArray[Any] = (sums & filled) | running_sums(self._device, filled)
         return are
 
     def _lookups(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.cupy_reductions import are_reductions
+from gpuviz.advice.default_types import names_double
 from gpuviz.advice.elementwise import TYPES, WRITE
 from gpuviz.advice.fusion import components
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.promotion_steps import Steps
+from gpuviz.advice.running_sums import running_sums
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.touches import TRANSFORM
 from gpuviz.data.columns import codes, distinct, plain
@@ -34,7 +36,6 @@ _SAMPLES = tuple(map(TYPES.index, ("bool", "int8", "uint8", "int16", "uint16")))
 # Kernels that compute in the type of what they read, as those that transform do.
 _OF_CUPY = re.compile(r"cupyx?_(?!random|scipy_linalg|cusolver)")
 _FILLS = re.compile(r"cupy_fill$|memset")
-_DOUBLE = re.compile("float64|complex128|double")
 # What has at most this share of the bytes of the largest array is a parameter, not data.
 _SMALL = 1 / 16
 _VALUE_BYTES = 16
@@ -73,13 +74,13 @@ def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promo
     """Yield the arrays that elementwise functions, reductions and FFTs compute in double precision.
 
     None of them is made from data in double precision, such as an array that the host filled, or
-    that the program converted from single precision; nothing else uses them, as a solver or a
-    product of matrices does; and single precision is not added up in them. The program itself
-    converts integers of at most 16 bits to the first of them, or combines a large one with as many
-    elements in single precision. What elementwise functions make of them with other data in double
-    precision does not follow, nor arrays that exist before and are overwritten (``out=``). It does
-    if all of that data, and the large array too, is computed from small arrays that lines make of
-    nothing else in double precision, such as `fftfreq`, before the first.
+    that the program converted from single precision; nothing else, as a solver or a product of
+    matrices, uses them; and single precision is not added up in them. The program itself converts
+    integers of at most 16 bits to the first of them, or combines a large one, no running sum, with
+    as many elements in single precision. What elementwise functions make of them with other data in
+    double precision does not follow, nor arrays that exist before and are overwritten (``out=``).
+    It does if all of that data, and the large array too, is computed from small arrays that lines
+    make of nothing else in double precision, such as `fftfreq`, before the first.
 
     Args:
         device: The device's blocks.
@@ -184,18 +185,15 @@ class _Search:
 
     def _is_unsuitable(self, label: "NDArray[Any]") -> "NDArray[Any]":
         """Return which blocks may need double precision, or are data that has it."""
-        used, launches, wide = self._used, self._launches, self._is_wide
-        place = self._device.place
-        needs = np.zeros(self._count, bool)
-        needs[used.block[~self._is_known]] = True
+        used, launches, wide, place = self._used, self._launches, self._is_wide, self._device.place
+        needs = ~self._is_made()
+        needs[used.block[~self._is_known | self._is_upload]] = True
         needs |= (place < 0) | np.append(self._device.is_initial, True)[place] | self._shown
-        needs[used.block[self._is_upload]] = True
         from_narrow = np.isin(launches.kind, _NARROW)
         source, target = launches.source, launches.target[launches.launch]
         is_copy = launches.where(lambda each: each.name == "copy")[launches.launch]
         sums = launches.is_update[launches.launch] & (self._requested[source] > _VALUE_BYTES)
         needs[target[from_narrow & (is_copy | sums)]] = True
-        needs |= ~self._is_made()
         largest = np.zeros(self._count, np.int64)
         np.maximum.at(largest, label, np.where(wide, self._requested, 0))
         needs &= wide & (self._requested > _SMALL * largest[label])
@@ -229,7 +227,9 @@ class _Search:
         narrow[launch[lower]] = source[lower]
         # A small operand is cheap to convert, and R33 says so.
         least = _SMALL * self._requested[launches.target[launch]]
+        filled = np.bincount(self._used.block[self._is_fill], minlength=self._count) > 0
         is_wide = self._is_wide[source] & (self._requested[source] > least)
+        is_wide &= ~running_sums(device, filled)[source]
         wide[launch[is_wide]] = source[is_wide]
         found = own & is_new & np.isin(launches.output, _WIDE) & (narrow >= 0) & ~launches.is_update
         found &= (wide >= 0) | is_copy
@@ -305,7 +305,7 @@ class _Search:
         if not len(blocks):
             return False
         lines = self._device.lines.lines_of(self._device.place[blocks])
-        return any(_DOUBLE.search(each.source) for each in lines)
+        return any(map(names_double, (each.source for each in lines)))
 
     def _made(self, first: "NDArray[Any]", kind: "NDArray[Any]") -> "NDArray[Any]":
         """Return for each row of ``api_calls`` the kind of block that it makes; -1 for none."""

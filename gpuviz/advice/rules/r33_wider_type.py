@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.default_types import Doubles, doubles
+from gpuviz.advice.default_types import Doubles, doubles, names_double
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.elementwise import READ, TYPES, WRITES
 from gpuviz.advice.finding import Finding, named
@@ -32,9 +32,10 @@ RULES = (
         "a result in a wider type",
         "an elementwise function combines an array of float16, float32 or complex64 with a small "
         "array of a wider type, or with an array that CuPy creates in float64 by default, as "
-        "`linspace`, `ones` and `random` do, or a table made so is looked up with integers of at "
-        "most 16 bits, or such an array is only converted; or integers of at most 16 bits are "
-        "converted to double precision, or single precision meets it, and elementwise functions, "
+        "`linspace`, `ones` and `random` do on lines that do not name the type, and which is no "
+        "running sum, or a table made so is looked up with integers of at most 16 bits, or such "
+        "an array is only converted; or integers of at most 16 bits are converted "
+        "to double precision, or single precision meets it, and elementwise functions, "
         "reductions, FFTs and filters alone use what follows, up to where other data in double "
         "precision meets it, unless both come only from small arrays in it, as of `fftfreq`; "
         "the saving is half of the bytes of the array and of what is computed "
@@ -132,8 +133,11 @@ def _by_line(device: DeviceBlocks, found: Doubles) -> "list[NDArray[Any]]":
     created = np.flatnonzero(found.is_created)
     places = device.place[found.blocks[created]]
     group = np.unique(found.group, return_inverse=True)[1]
-    own = is_own(device.recording, device.stack[places], random=True)
-    is_foreign = np.bincount(group[created], ~own, int(group.max(initial=-1)) + 1) > 0
+    _, at, which = np.unique(device.site[places], return_index=True, return_inverse=True)
+    sources = [device.lines.line_of(places[each : each + 1]).source for each in at.tolist()]
+    suits = ~np.array([*map(names_double, sources)], bool)[which.ravel()]
+    suits &= is_own(device.recording, device.stack[places], random=True)
+    is_foreign = np.bincount(group[created], ~suits, int(group.max(initial=-1)) + 1) > 0
     pairs = np.unique(np.stack([group[created], device.site[places]]), axis=1)
     lines: dict[tuple[int, ...], list[int]] = {}
     starts = np.flatnonzero(np.diff(pairs[0], prepend=-1))

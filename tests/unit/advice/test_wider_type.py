@@ -15,6 +15,8 @@ from tests.unit.advice.programs import (
 )
 from tests.unit.advice.timed_programs import saved_ns, timed
 
+FILL, RANDOM = "cupy_fill", "cupy_random_x_mod_1"
+FROM_SINGLE, ADD = "cupy_add__float64_float32_float64", "cupy_add__float64_float64_float64"
 _BYTES = {"float32": 4, "float64": 8}
 MULTIPLY = "cupy_multiply__float32_float64_float64"
 
@@ -321,10 +323,49 @@ def test_double_precision_on_purpose_is_no_finding(program):
     assert of_arrays_made(recorded(program)) == []
 
 
+def adds_frames(*, in_place):
+    """Return a program that adds up frames, and in place also squares of their deviations."""
+
+    def program(gpu):
+        frames = [gpu.empty(16 * MI * 4) for _ in range(4)]
+        for each in frames:
+            gpu.copy_to_device(each)
+        total = array_of(gpu, "float64", FILL)
+        for each in frames:
+            if in_place:
+                deviation = array_of(gpu, "float64", FROM_SINGLE, total, each)
+                array_of(gpu, "float64", ADD, deviation, into=total)
+                del deviation
+            else:
+                total = array_of(gpu, "float64", FROM_SINGLE, total, each)
+        sums(gpu, total)
+
+    return program
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_running_sums_may_need_double_precision(in_place):
+    assert of_arrays_made(recorded(adds_frames(in_place=in_place))) == []
+
+
+def test_an_array_whose_line_asks_for_double_precision_is_not_float64_by_default():
+    def program(gpu):
+        image = gpu.empty(16 * MI * 4)
+        gpu.copy_to_device(image)
+        for _ in range(4):
+            noise = array_of(gpu, "float64", RANDOM)
+            sums(gpu, array_of(gpu, "float64", FROM_SINGLE, noise, image))
+            del noise
+
+    assert of_arrays_made(recorded(program)) == []
+
+
 def test_what_is_only_converted_can_be_created_in_single_precision():
+    wide = "float64"
+
     def converts(gpu):
         for _ in range(3):
-            noise = array_of(gpu, "float64", "cupy_random_x_mod_1")
+            noise = array_of(gpu, wide, RANDOM)
             narrow = array_of(gpu, "float32", "cupy_copy__float64_float32", noise)
             gpu.launch("smooth", duration=1e-4, reads=[narrow])
             del noise, narrow
@@ -332,7 +373,7 @@ def test_what_is_only_converted_can_be_created_in_single_precision():
     (finding,) = of_arrays_made(recorded(converts))
 
     assert finding.saved_bytes == 64 * MIB
-    assert finding.lines[0].source == 'noise = array_of(gpu, "float64", "cupy_random_x_mod_1")'
+    assert finding.lines[0].source == "noise = array_of(gpu, wide, RANDOM)"
 
 
 def test_random_numbers_are_created_by_the_line_that_asks_for_them():
