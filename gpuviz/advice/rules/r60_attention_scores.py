@@ -12,9 +12,11 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
+from gpuviz.analysis.categories import block_categories
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.call_stacks import BACKWARD_OF
+from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_counted
@@ -29,8 +31,9 @@ RULES = (
         "R60",
         "attention that stores its scores",
         "at least four times, a softmax reads what other kernels make of the result of a product "
-        "of matrices, and another product alone, but for a backward pass, reads what they make of "
-        "the softmax; its result has less than a quarter of the bytes; the saving is without all "
+        "of matrices that are smaller, nothing else but a backward pass reads that, and another "
+        "product alone what they make of the softmax; its result has less than a quarter of the "
+        "bytes; the saving is without all "
         "arrays of these lines that are about as large",
         "`torch.nn.functional.scaled_dot_product_attention`",
     ),
@@ -42,13 +45,15 @@ _LEAST_CALLS = 4
 _OF_SCORES = 0.25
 # Between a product and the softmax: a scale, a mask, dropout, changes of type.
 _MOST_STEPS = 8
+_WORKSPACE = CATEGORIES.index("workspace")
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find attention whose scores are arrays of the program.
 
     Trigger: at least four times, a kernel of a softmax reads an array that one kernel after the
-    other makes of the result of a product of matrices. What it writes is read, perhaps after
+    other makes of the result of a product of matrices. These arrays are not used otherwise, but by
+    backward passes, and the matrices are smaller. What the softmax writes is read, perhaps after
     further such kernels, by another product alone, and by backward passes. The result of that
     product has at most a quarter of the bytes, as where the queries are many.
 
@@ -106,6 +111,10 @@ class _Scores:
         return self._named(PRODUCT)
 
     @cached_property
+    def _categories(self) -> "NDArray[Any]":
+        return block_categories(self._recording)[1]
+
+    @cached_property
     def _backward(self) -> set[int]:
         """The calls of backward passes."""
         tables, calls = self._recording.tables, np.unique(self._touches[0])
@@ -123,10 +132,23 @@ class _Scores:
     def chain(self, softmax: int) -> set[int]:
         """Return the arrays of scores around a softmax; empty if it is not that of attention."""
         least = _OF_SCORES * self._requested[softmax]
-        (origin,) = self._inputs(softmax, least) or (-1,)
-        before = self._to_product(origin, least, 0) if origin >= 0 else None
+        before = self._to_product(softmax, least, 0)
         after = self._applied(softmax, least, 0)
-        return {softmax, *before, *after} if before and after is not None else set()
+        if before is None or after is None or self._are_used_besides(before):
+            return set()
+        return {*before, *after}
+
+    def _are_used_besides(self, before: list[int]) -> bool:
+        """Return whether scores are used for something else than the softmax that they lead to.
+
+        Or whether their product is of scores itself, as where heads are mixed.
+        """
+        makers = {int(self._used.first[each]) for each in before}
+        others = {call for each in before[1:] for call in self._calls[each]} - makers
+        if any(self._made(call) for call in others - self._backward):
+            return True
+        factors = self._inputs(before[-1], self._requested[before[-1]])
+        return any(self._categories[each] != _WORKSPACE for each in factors)
 
     def _made(self, call: int) -> list[int]:
         """Return the blocks that nothing has used before a call."""

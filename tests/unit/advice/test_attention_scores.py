@@ -50,6 +50,37 @@ def shown(gpu):
         gpu.copy_to_host(kernel(gpu, "reduce_kernel", [weights], 512))
 
 
+def aligned(gpu):
+    """A loss compares the scores with an alignment before their softmax."""
+    x = gpu.empty(HEADS)
+    gpu.fill(x)
+    for _ in range(LAYERS):
+        x, (scores, _, _) = attention(gpu, x)
+        gpu.copy_to_host(kernel(gpu, "reduce_kernel", [scores], 512))
+
+
+def mixes_heads(gpu):
+    """A product mixes the scores of the heads before their softmax."""
+    x = gpu.empty(HEADS)
+    gpu.fill(x)
+    for _ in range(LAYERS):
+        scores = kernel(gpu, "nvjet_qk", [x], SCORES)
+        mixed = kernel(gpu, "nvjet_heads", [scores, x], SCORES)
+        weights = kernel(gpu, "softmax_warp_forward", [mixed], SCORES)
+        x = kernel(gpu, "nvjet_av", [weights, x], HEADS)
+
+
+def masked(gpu):
+    """The softmax reads a mask of all scores too."""
+    x, mask = gpu.empty(HEADS), gpu.empty(SCORES // 2)
+    gpu.fill(x)
+    gpu.fill(mask)
+    for _ in range(LAYERS):
+        scores = kernel(gpu, "nvjet_qk", [x], SCORES)
+        weights = kernel(gpu, "scaled_masked_softmax_warp_forward", [mask, scores], SCORES)
+        x = kernel(gpu, "nvjet_av", [weights, x], HEADS)
+
+
 def few_queries(gpu):
     """The result is as large as the scores: there are as many columns as keys."""
     x = gpu.empty(HEADS)
@@ -92,6 +123,12 @@ def test_what_is_not_stored_saves_what_was_predicted():
     )
 
 
-@pytest.mark.parametrize("program", [computed_in_parts, shown, few_queries, classified])
+def test_a_softmax_may_read_a_mask():
+    assert len(found(recorded(masked))) == 1
+
+
+@pytest.mark.parametrize(
+    "program", [computed_in_parts, shown, aligned, mixes_heads, few_queries, classified]
+)
 def test_what_looks_alike_is_no_finding(program):
     assert found(recorded(program)) == []
