@@ -9,7 +9,7 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
-from gpuviz.analysis.launches import phases_of, stacks_of
+from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ RULES = (
         "R59",
         "a graph that is kept after its backward pass",
         "as R51, but a backward pass has used the activations, and has freed at most 5 % as many "
-        "bytes of those that were made meanwhile; the saving frees each after the last work of a "
-        "backward pass that is known to use it",
+        "bytes of those that were made meanwhile, and autograd does not record it; the saving "
+        "frees each after the last work of a backward pass that is known to use it",
         "no `retain_graph=True`: `detach()` what another backward pass needs too, or delete the "
         "loss",
     ),
@@ -37,7 +37,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: graphs end, at least twice, long after a backward pass that has used their activations
     and has freed next to none of them, as with ``retain_graph=True``; see
-    `gpuviz.advice.training.TrainingBlocks.retained_graphs`.
+    `gpuviz.advice.training.TrainingBlocks.retained_graphs`. A pass that autograd records, with
+    ``create_graph=True``, keeps what it uses: see R82.
 
     Saving: the decrease of the peak if each array were freed after its last known use in a backward
     pass; those that no backward pass is known to use, after the last of their graph. The program
@@ -46,6 +47,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     if device.training is None:
         return
     blocks, graph = device.training.retained_graphs
+    is_asked_for = np.isin(graph, graph[_are_used_by_recorded(device)[blocks]])
+    blocks, graph = blocks[~is_asked_for], graph[~is_asked_for]
     numbers, graph = np.unique(graph, return_inverse=True)
     if len(numbers) < _LEAST_GRAPHS:
         return
@@ -55,6 +58,17 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     end = np.where(device.training.is_used_backward[blocks], used, last[graph])
     change = Change(blocks, device.begin[blocks], np.minimum(end, device.end[blocks]))
     yield _finding(device, change, len(numbers))
+
+
+def _are_used_by_recorded(device: DeviceBlocks) -> "NDArray[Any]":
+    """Return whether a backward pass that autograd records uses each block."""
+    used, tables = device.used, device.recording.tables
+    stacks, place = stacks_of(tables, used.call), device.place[used.block]
+    is_recorded = values_of_stacks(tables, "differentiable", stacks) == 1
+    is_recorded &= (phases_of(tables, stacks) == BACKWARD) & (place >= 0)
+    found = np.zeros(len(device.size), bool)
+    found[place[is_recorded]] = True
+    return found
 
 
 def _finding(device: DeviceBlocks, change: Change, graphs: int) -> Finding:

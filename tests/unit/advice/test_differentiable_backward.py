@@ -106,6 +106,11 @@ def test_a_graph_of_backward_passes_is_found_and_leaving_it_out_saves_what_was_p
     assert found(after, "R82") == []
 
 
+@pytest.mark.parametrize("differentiates", [False, True])
+def test_a_pass_that_is_recorded_keeps_its_graph_without_being_told_to(differentiates):
+    assert found(trains(create_graph=True, differentiates=differentiates), "R59") == []
+
+
 def test_a_second_backward_pass_needs_the_graph_of_the_first():
     assert found(trains(create_graph=True, differentiates=True), "R82") == []
 
