@@ -83,7 +83,7 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
         *(_recorded(recording, each) for each in _about_work(unrecorded, scale, small=small)),
         *_about_reserved_memory(recording, least_bytes),
     ]
-    shown = [scale.measured(each) for each in found if small or scale.is_relevant(each)]
+    shown = [scale.with_peak(each) for each in found if small or scale.is_relevant(each)]
     ranked = most_first(shown, scale.share)
     return (*judged(r40_unordered_operations.find, recording), *varied(ranked))
 
@@ -110,7 +110,7 @@ def _of_part(
         for each in (_recorded(part, each) for each in _in_time(schedule, times))
     ]
     found += _about_reserved_memory(recording, 0 if small else LEAST_BYTES)
-    shown = [scale.measured(each) for each in found if small or scale.is_relevant(each)]
+    shown = [scale.with_peak(each) for each in found if small or scale.is_relevant(each)]
     return tuple(varied(most_first(shown, scale.share)))
 
 

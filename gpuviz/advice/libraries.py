@@ -20,6 +20,12 @@ MODULES_ON_THE_GPU = (
     'Create the modules on the GPU, as in `with torch.device("cuda"): model = Model()`: then their '
     "parameters are initialized there, and nothing is copied."
 )
+# What copies a whole array to the host at once.
+_TO_HOST = {
+    "torch": "x.cpu() or x.tolist()",
+    "numba": "x.copy_to_host()",
+    "jax": "jax.device_get(x)",
+}
 _INITIALIZATION = re.compile(r"/torch/nn/(init\.py:|modules/module\.py:Module\.(to|cuda|_apply)\b)")
 
 
@@ -40,6 +46,11 @@ def is_of(recording: "RecordingData", library: str) -> bool:
 def by_library(recording: "RecordingData", texts: "Mapping[str, str]", otherwise: str) -> str:
     """Return the text for the library that a program's arrays belong to, by its name."""
     return next((text for library, text in texts.items() if is_of(recording, library)), otherwise)
+
+
+def conversion_to_host(recording: "RecordingData") -> str:
+    """Return the call by which a program copies a whole array to the host."""
+    return by_library(recording, _TO_HOST, "x.get() or x.tolist()")
 
 
 def makes_modules(frames: "Iterable[Frame]") -> bool:

@@ -65,7 +65,7 @@ class Scale:
         self._steady_ns = max(steady_ns(recording), 1)
         self._covered_ns = max(recording.covered_ns, 1)
 
-    def measured(self, finding: "Finding") -> "Finding":
+    def with_peak(self, finding: "Finding") -> "Finding":
         """Return a finding with the peak of which it saves a part."""
         is_of_reserved = finding.saved_reserved_bytes and not finding.saved_bytes
         peaks = self._reserved if is_of_reserved else self._peaks

@@ -179,7 +179,7 @@ def _add_graphs(
 def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operations:
     """Return operations on streams that are numbered from 0, the legacy stream, and created."""
     numbers, place = np.unique(found["stream"], return_inverse=True)
-    device = _devices(found, tables)
+    device = _devices(found, tables, numbers, place)
     of_no_device = (found["code"] == Code.SYNCHRONIZE_DEVICE) & (device < 0)
     found["code"][of_no_device] = Code.SYNCHRONIZE_ALL
     device = np.maximum(device, 0)
@@ -219,11 +219,19 @@ def _of_streams(tables: "Tables", column: str) -> dict[int, int]:
     return dict(zip(plain(streams["id"]).tolist(), values.tolist(), strict=True))
 
 
-def _devices(found: "Columns", tables: "Tables") -> "NDArray[Any]":
-    """Return the device of each operation: that of its stream, if it is known."""
+def _devices(
+    found: "Columns", tables: "Tables", ids: "NDArray[Any]", place: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return the device of each operation: that of its stream, if it is known.
+
+    Args:
+        found: The operations.
+        tables: The tables of the recording.
+        ids: Ids of ``streams``.
+        place: For each operation, the place of its stream among them.
+    """
     device_of = _of_streams(tables, "device")
-    numbers, place = np.unique(found["stream"], return_inverse=True)
-    devices = np.array([device_of.get(stream, -1) for stream in numbers.tolist()], np.int64)
+    devices = np.array([device_of.get(stream, -1) for stream in ids.tolist()], np.int64)
     return np.where(devices[place] >= 0, devices[place], found["device"])
 
 

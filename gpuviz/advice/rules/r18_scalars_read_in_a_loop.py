@@ -7,7 +7,7 @@ from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides, indexes
 from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.libraries import by_library, is_of
+from gpuviz.advice.libraries import conversion_to_host, is_of
 from gpuviz.advice.rule import Rule
 from gpuviz.data.once import Once
 from gpuviz.quantities import format_count
@@ -50,11 +50,6 @@ _OF_CHECKS = (
     "loop, or every few iterations."
 )
 _OF_ELEMENTS = "Convert the whole array once ({whole}), and take the numbers from the result."
-_WHOLE = {
-    "torch": "x.tolist() or x.cpu()",
-    "numba": "x.copy_to_host()",
-    "jax": "jax.device_get(x)",
-}
 _MEANWHILE = "Until then the host can launch the next work."
 
 
@@ -79,7 +74,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         line = found.line(schedule)
         count = format_count(found.count(schedule))
         if found.are_elements(schedule):
-            whole = by_library(schedule.recording, _WHOLE, "x.tolist() or x.get()")
+            whole = conversion_to_host(schedule.recording)
             does = f"reads {count} numbers one by one"
             advice = _OF_ELEMENTS.format(whole=whole)
         elif _is_torch(schedule, line):

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.libraries import by_library
+from gpuviz.advice.libraries import conversion_to_host
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r18_scalars_read_in_a_loop import scalars
 from gpuviz.advice.runs import Runs, merged, runs_of
@@ -40,11 +40,6 @@ _DIRECTIONS = {
 # A copy of this size takes a few µs, less than its call and its start.
 _LARGEST = 64 << 10
 _MOST_ROWS = 1000
-_TO_HOST = {
-    "torch": "x.cpu() or x.tolist()",
-    "numba": "x.copy_to_host()",
-    "jax": "jax.device_get(x)",
-}
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -86,7 +81,7 @@ def _finding(schedule: "Schedule", runs: Runs) -> "Iterator[Finding]":
     stack = int(stacks_of(recording.tables, schedule.call[runs.first[:1]])[0])
     spent = format_duration(runs.spent_ns(schedule))
     line = line_of(recording, stack, spent)
-    whole = by_library(recording, _TO_HOST, "x.get() or x.tolist()")
+    whole = conversion_to_host(recording)
     yield Finding(
         rule="R21",
         title=(
