@@ -62,8 +62,8 @@ def sampled_compilations(recording: "RecordingData") -> SampledCompilations:
     first = np.flatnonzero(is_first)
     last = np.append(first[1:], len(rows))[: len(first)] - 1
     compiles = have_frame(recording, stacks[rows], _is_compiler)
-    is_compilation = np.bincount(np.cumsum(is_first) - 1, compiles, len(first)) > 0
-    first, last = first[is_compilation], last[is_compilation]
+    has_compiled = np.bincount(np.cumsum(is_first) - 1, compiles, len(first)) > 0
+    first, last = first[has_compiled], last[has_compiled]
     return SampledCompilations(
         threads[rows[first]], begin[rows[first]], end[rows[last]], stacks[rows[first]]
     )
