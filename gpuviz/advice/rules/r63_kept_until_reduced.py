@@ -268,8 +268,8 @@ def _finding_of_parts(device: DeviceBlocks, parts: Parts) -> Finding:
             "Keep no array of all parts: update one result in the loop (`total += part`, or "
             "`cupy.maximum(result, part, out=result)`; divide by their number for a mean), or "
             "reduce each part there, if each is reduced for itself. Leave NaN out if the reduction "
-            "does, as `cupy.nansum`. A sum of float16 or integers needs a larger type, as the "
-            "reduction has, and additions in another order round differently."
+            "does, as `cupy.nansum`. Sums of float16 or of integers need a wider "
+            "type, as the reduction has, and additions in another order round differently."
         ),
         certainty="possible",
         device=device.device,

@@ -126,7 +126,7 @@ def _advice(gradients: EmbeddingGradients) -> str:
     ]
     if "SGD" in taking and not gradients.is_plain_sgd:
         sentences.append(
-            "Here, SGD seems to have either, without which the program learns otherwise."
+            "SGD seems to use one of them here; without it, training gives other results."
         )
     if others:
         do = "do" if others[1:] else "does"
