@@ -14,6 +14,7 @@ from typing import TypedDict
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.implied_columns import GENERATED, INSTALLED, OWN, assigned_names, origin
 from gpuviz.quantities import format_counted
+from gpuviz.recorder.environment import process_start_unix_ns
 
 # Modules that run the user's code.
 _RUNNERS = ("IPython", "ipykernel", "traitlets", "tornado", "asyncio", "concurrent", "threading")
@@ -31,6 +32,10 @@ _LONGEST_LINE = 200
 # Where `tempfile` looks for a folder.
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 _TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - nothing is written there
+# Of the process that was forked, if this one was.
+_STARTED_NS = process_start_unix_ns()
+# No library writes a module so early; that time is as exact as the clock's ticks.
+_STARTS_FOR_NS = 500_000_000
 # The file of torch.optim that changes no parameters.
 _SCHEDULERS = "lr_scheduler.py"
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-")
@@ -154,7 +159,8 @@ def described(code: CodeType, cell: int) -> DescribedCode:
 def _is_temporary(filename: str) -> bool:
     """Return whether a library wrote a file and loaded it, as PyTorch Geometric its templates.
 
-    It is the module of a temporary file, from where nothing can be imported by name.
+    It is the module of a temporary file, from where nothing can be imported by name, and was
+    written while this process ran: a program in such a folder may be loaded by its path, too.
     """
     file = Path(filename)
     # The function `tempfile.gettempdir` has a lock, which a fork may leave held for ever.
@@ -163,12 +169,21 @@ def _is_temporary(filename: str) -> bool:
         return False
     if any(file.is_relative_to(each or Path.cwd()) for each in sys.path):
         return False
+    if _is_older_than_process(file):
+        return False
     # A module that is loaded lazily would be loaded by asking for an attribute.
     return any(
         object.__getattribute__(each, "__dict__").get("__file__") == filename
         for name, each in sys.modules.copy().items()
         if name != "__main__" and isinstance(each, ModuleType)
     )
+
+
+def _is_older_than_process(file: Path) -> bool:
+    """Return whether a file was written before this process started; not if it is gone."""
+    with suppress(OSError):
+        return file.stat().st_mtime_ns < _STARTED_NS + _STARTS_FOR_NS
+    return False
 
 
 def is_module(code: CodeType) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
@@ -45,11 +46,17 @@ def _constant_fields(process_id: int) -> dict[str, Any]:
         "host_hash": hashlib.sha256(platform.node().encode(errors="replace")).hexdigest()[:16],
         "boot_id": _text_of("/proc/sys/kernel/random/boot_id").strip(),
         "process_id": process_id,
-        "process_start_ns": _process_start_ns(_text_of("/proc/self/stat")),
+        "process_start_ns": _start_since_boot_ns(_text_of("/proc/self/stat")),
     }
 
 
-def _process_start_ns(stat: str) -> int:
+def process_start_unix_ns() -> int:
+    """Return the wall-clock time at which the process started, to 10 ms; 0 if unknown."""
+    start = _start_since_boot_ns(_text_of("/proc/self/stat"))
+    return start and time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + start
+
+
+def _start_since_boot_ns(stat: str) -> int:
     # Fields as in proc(5); the program's name, in parentheses, may contain spaces.
     fields = stat.rpartition(")")[2].split()
     start_ticks = 19
